@@ -1,0 +1,63 @@
+PYTHON3 ?= python3
+VENV ?= .venv
+PYTHON := $(VENV)/bin/python
+PIP := $(PYTHON) -m pip --disable-pip-version-check
+SOURCES := pyproject.toml meson.build README.md LICENSE \
+	$(shell find src -name __pycache__ -prune -o -print)
+
+# What `make sanitize` adds to the build.
+SANITIZE := -C setup-args=-Dbuildtype=debugoptimized \
+	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
+	-C setup-args=-Dc_args=-fno-sanitize-recover=all
+
+.PHONY: demo test lint bench sanitize wheel-check clean
+.DELETE_ON_ERROR:
+
+demo: $(VENV)/package
+	$(PYTHON) examples/demo.py
+
+test: $(VENV)/package $(VENV)/test.extra
+	$(PYTHON) -m pytest --pyargs shapetree tests
+
+lint: $(VENV)/test.extra $(VENV)/lint.extra
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
+	PATH="$(VENV)/bin:$$PATH" cython-lint src
+
+bench: $(VENV)/package $(VENV)/bench.extra
+	$(PYTHON) -m asv_bench.ratios
+
+sanitize:
+	$(MAKE) VENV=.venv-sanitize BUILD_FLAGS="$(SANITIZE)" .venv-sanitize/package .venv-sanitize/test.extra
+	LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
+	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
+	.venv-sanitize/bin/python -m pytest -s tests/test_fuzz.py
+
+wheel-check: $(VENV)/wheel
+	$(PYTHON) tools/check_wheel.py $(VENV)/dist/*.whl
+	$(PYTHON3) -m venv --clear .venv-wheel
+	.venv-wheel/bin/python -m pip --disable-pip-version-check install -q $(VENV)/dist/*.whl
+	.venv-wheel/bin/python -I tools/fit_predict.py
+
+clean:
+	rm -rf .venv .venv-sanitize .venv-wheel build dist .mesonpy-*
+
+$(PYTHON):
+	$(PYTHON3) -m venv --upgrade-deps $(VENV)
+
+# The package, built in isolation from nothing but its sources.
+$(VENV)/wheel: $(SOURCES) | $(PYTHON)
+	rm -rf $(VENV)/dist
+	$(PIP) wheel -q --no-deps $(BUILD_FLAGS) -w $(VENV)/dist .
+	touch $@
+
+$(VENV)/package: $(VENV)/wheel
+	$(PIP) install -q --force-reinstall --no-deps $(VENV)/dist/*.whl
+	$(PIP) install -q $(VENV)/dist/*.whl
+	touch $@
+
+# The requirements of the package and of one extra, without building the package.
+$(VENV)/%.extra: pyproject.toml | $(PYTHON)
+	$(PYTHON) tools/requirements.py $* | xargs $(PIP) install -q
+	touch $@

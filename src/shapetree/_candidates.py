@@ -1,0 +1,154 @@
+"""Node histograms → the best shape function of one feature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapetree._binning import BinnedTable
+from shapetree._core.search import NodeSearch
+from shapetree._histograms import feature_chunks
+from shapetree._targets import Goal, NodeStatistics
+
+# A category that has to be listed costs this share of a segment.
+CATEGORY_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class InnerTreeOptions:
+    """How a feature's axis is cut into pieces, and how these get their branches."""
+
+    kind: str
+    max_leaves: int
+    min_rows: int
+    max_depth: int
+    assignment: str
+
+
+@dataclass(frozen=True)
+class Penalties:
+    """What complexity must earn.
+
+    Attributes
+    ----------
+    segment : float
+        Every segment beyond two, in the goal's penalty units.
+    split : float
+        Every split, in the same units.
+    branch : float
+        Every branch beyond two, in units of the node's mean impurity.
+    """
+
+    segment: float
+    split: float
+    branch: float
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A shape function over bins that a node may split on.
+
+    Attributes
+    ----------
+    feature : int
+    n_branches : int
+    gain : float
+        Impurity mass that it takes away.
+    branch_of_bin : array of shape (n_bins + 1,)
+        The missing bin comes last.
+    """
+
+    feature: int
+    n_branches: int
+    gain: float
+    branch_of_bin: np.ndarray
+
+
+class CandidateSearch:
+    """Finds the best candidate of one node after another."""
+
+    def __init__(
+        self,
+        table: BinnedTable,
+        goal: Goal,
+        inner: InnerTreeOptions,
+        penalties: Penalties,
+        min_samples_leaf: int,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        self._goal = goal
+        self._penalties = penalties
+        self._seed = seed
+        self._n_threads = n_threads
+        self._offsets = np.concatenate([[0], np.cumsum(table.n_bins + 1)])
+        self._search = NodeSearch(
+            goal.criterion,
+            table.columns,
+            table.n_bins,
+            table.categorical,
+            inner_tree=inner.kind,
+            inner_max_leaves=inner.max_leaves,
+            inner_min_rows=inner.min_rows,
+            inner_max_depth=inner.max_depth,
+            assignment=inner.assignment,
+            min_rows=min_samples_leaf,
+        )
+
+    def best(
+        self,
+        node: NodeStatistics,
+        rows: np.ndarray,
+        histogram: np.ndarray | None,
+        max_branches: int,
+        node_number: int,
+    ) -> Candidate | None:
+        """Find the candidate with the greatest gain after penalties.
+
+        Parameters
+        ----------
+        node : NodeStatistics
+        rows : array
+            The node's rows.
+        histogram : array or None
+            Their histogram; None to sort the rows instead.
+        max_branches : int
+        node_number : int
+            Seeds random starts, together with the fit's own seed.
+
+        Returns
+        -------
+        Candidate or None
+            None if no candidate earns the split penalty.
+        """
+        unit = self._goal.penalty_unit(node)
+        n_features = len(self._offsets) - 1
+        for first, last in feature_chunks(n_features, len(rows)):
+            self._search.search(
+                histogram,
+                self._goal.targets,
+                rows,
+                first,
+                last,
+                max_branches=max_branches,
+                segment_penalty=self._penalties.segment * unit,
+                category_penalty=self._penalties.segment * unit * CATEGORY_SHARE,
+                branch_penalty=self._penalties.branch,
+                seed=self._seed + node_number,
+                n_threads=self._n_threads,
+            )
+        gains = self._search.penalised_gains
+        # Rounding must not choose between features: of equals, the first wins.
+        feature = int(np.argmax(gains >= gains.max() - 1e-10 * node.weight))
+        least = max(self._penalties.split * unit, 1e-10 * node.weight)
+        if not gains[feature] >= least:
+            return None
+        return Candidate(
+            feature=feature,
+            n_branches=int(self._search.n_branches[feature]),
+            gain=float(self._search.gains[feature]),
+            branch_of_bin=self._search.branch_of_bin[
+                self._offsets[feature] : self._offsets[feature + 1]
+            ].copy(),
+        )

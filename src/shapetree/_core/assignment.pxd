@@ -1,0 +1,30 @@
+# Assignments: which branch each piece goes to.
+
+from libc.stdint cimport int32_t, uint64_t
+
+from shapetree._core.arena cimport Arena, branch_t
+from shapetree._core.criterion cimport CriterionInfo
+
+cdef enum AssignmentKind:
+    AUTO = 0                  # exact where that is cheap, else several starts, then descent
+    COORDINATE_DESCENT = 1    # the better of root split and k-means, then descent
+    KMEANS = 2                # k-means alone
+    RANDOM = 3                # a random start, then descent
+
+ctypedef struct Pieces:
+    int n_pieces
+    const double* stats      # n_pieces x n_stats
+    const int32_t* n_rows    # rows in each piece
+    int root_cut             # pieces left of the inner tree's root threshold; 0 where there is none
+
+cdef bint has_exact_assignment(const CriterionInfo* c) noexcept nogil
+
+cdef double partition_loss(
+    const CriterionInfo* c, const double* stats, const branch_t* branch, int n, int n_branches,
+    double* sums,
+) noexcept nogil
+
+cdef void assign_pieces(
+    const CriterionInfo* c, Pieces pieces, int max_branches, int kind, int min_rows,
+    uint64_t seed, Arena* arena, branch_t* out, bint* found,
+) noexcept nogil

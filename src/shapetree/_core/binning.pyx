@@ -1,0 +1,93 @@
+"""Binning: quantile bins of one column and the bin of each of its values."""
+
+import numpy as np
+
+from cython cimport floating
+from libc.stdint cimport int32_t, uint16_t, uint32_t, uint8_t
+
+ctypedef fused bin_t:
+    uint8_t
+    uint16_t
+    uint32_t
+
+
+def group_values(
+    const floating[::1] values,     # IN: sorted, no NaN
+    const double[::1] weights,      # IN: in the order of the values, or None for 1 each
+    Py_ssize_t max_bins,            # IN
+):
+    """Group sorted values into at most `max_bins` bins of about equal weight.
+
+    Equal values always share a bin; with no more distinct values than bins, each has its own. Only
+    the weight of each distinct value matters, so rows may come in any order, and a weight of 2 is
+    the same as a row given twice. Returns the least and the greatest value of each bin.
+    """
+    cdef:
+        Py_ssize_t n = values.shape[0], i = 0, stop, n_distinct = 0, n_bins = 0
+        double total = 0.0, left, in_bin = 0.0, weight, share
+        bint by_weight = weights is not None
+        double[::1] low, high
+    if n == 0 or max_bins < 1:
+        return np.empty(0), np.empty(0)
+    with nogil:
+        for i in range(n):
+            n_distinct += i == 0 or values[i] != values[i - 1]
+            total += weights[i] if by_weight else 1.0
+    lows = np.empty(min(n_distinct, max_bins))
+    highs = np.empty_like(lows)
+    low, high = lows, highs
+    left = total
+    i = 0
+    with nogil:
+        while i < n:
+            stop = i
+            weight = 0.0
+            while stop < n and values[stop] == values[i]:
+                weight += weights[stop] if by_weight else 1.0
+                stop += 1
+            # What is left, shared among the bins that are left, the open one among them: a value
+            # joins the open bin unless it would overfill it by more than it now lacks.
+            share = (left + in_bin) / (max_bins - n_bins + 1) if n_bins > 0 else 0.0
+            if n_distinct <= max_bins or n_bins == 0 or (
+                n_bins < max_bins and in_bin + 0.5 * weight > share
+            ):
+                low[n_bins] = values[i]
+                n_bins += 1
+                in_bin = 0.0
+            high[n_bins - 1] = values[i]
+            in_bin += weight
+            left -= weight
+            i = stop
+    return lows[:n_bins], highs[:n_bins]
+
+
+def bin_values(
+    const floating[:] values,       # IN: any stride, NaN for missing
+    const double[::1] upper,        # IN: (n_bins - 1,) greatest value of each bin but the last
+    bin_t[::1] bins,                # OUT: first bin whose upper bound is not below the value
+):
+    """Bin of each value; NaN goes to bin `n_bins`."""
+    cdef:
+        Py_ssize_t i, half, width = 1, position
+        Py_ssize_t n_bins = upper.shape[0] + 1
+        double value
+        double[::1] padded
+    if bins.shape[0] != values.shape[0]:
+        raise ValueError("bins must be as long as values")
+    if n_bins > np.iinfo(np.asarray(bins).dtype).max:
+        raise ValueError(f"{n_bins} bins do not fit the dtype of bins")
+    # Padded to a power of two, every search takes the same steps and needs no branch.
+    while width < n_bins:
+        width *= 2
+    bounds = np.full(width, np.inf)
+    bounds[:n_bins - 1] = upper
+    padded = bounds
+    with nogil:
+        for i in range(values.shape[0]):
+            value = values[i]
+            position = 0
+            half = width // 2
+            while half > 0:
+                position += half if value > padded[position + half - 1] else 0
+                half //= 2
+            bins[i] = <bin_t> (position if value == value else n_bins)

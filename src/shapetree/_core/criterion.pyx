@@ -1,0 +1,80 @@
+"""Impurity of a set of rows and its supergradient; the loops' own versions are in criterion.pxd."""
+
+import numpy as np
+
+KINDS = {"gini": GINI, "entropy": ENTROPY, "squared_error": SQUARED, "absolute_error": ABSOLUTE}
+
+
+cdef class Criterion:
+    """A criterion over a given layout of statistics.
+
+    Parameters
+    ----------
+    name : {"gini", "entropy", "squared_error", "absolute_error"}
+    block_sizes : sequence of int
+        Statistics per output: its number of classes or levels (1 each for "squared_error").
+    levels : array of shape (sum(block_sizes),), optional
+        For "absolute_error", the value of y that each statistic counts, ascending in each block.
+    """
+
+    def __init__(self, str name, block_sizes, levels=None):
+        cdef:
+            const int32_t[::1] block
+            const double[::1] level
+        sizes = np.asarray(block_sizes, dtype=np.int32)
+        if name not in KINDS:
+            raise ValueError(f"unknown criterion {name!r}; choose one of {sorted(KINDS)}")
+        if sizes.ndim != 1 or len(sizes) == 0 or sizes.min() < 1:
+            raise ValueError("block_sizes must hold at least one positive size")
+        self._block = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        n_labels = int(sizes.sum())
+        if name == "absolute_error":
+            self._level = np.ascontiguousarray(levels, dtype=np.float64)
+            if self._level.shape != (n_labels,):
+                raise ValueError(f"levels must hold {n_labels} values")
+        else:
+            self._level = np.zeros(1)
+        block = self._block
+        level = self._level
+        self.info.kind = KINDS[name]
+        self.info.n_outputs = len(sizes)
+        self.info.n_stats = 1 + len(sizes) if name == "squared_error" else n_labels
+        self.info.block = &block[0]
+        self.info.level = &level[0]
+
+    @property
+    def n_stats(self):
+        return self.info.n_stats
+
+    @property
+    def has_exact_assignment(self):
+        """Whether the best assignment is contiguous in the order of the pieces' means."""
+        if self.info.n_outputs > 1 or self.info.kind == ABSOLUTE:
+            return False
+        return self.info.kind == SQUARED or self.info.n_stats <= 2
+
+    def impurity(self, stats):
+        """Impurity mass of one statistics vector."""
+        cdef const double[::1] s = self._vector(stats)
+        return impurity(&self.info, &s[0])
+
+    def weight(self, stats):
+        """Sum of the weights of the rows behind a statistics vector."""
+        cdef const double[::1] s = self._vector(stats)
+        return weight_of(&self.info, &s[0])
+
+    def supergradient(self, stats):
+        """Cost of a unit of each statistic in a branch with statistics `stats`."""
+        cdef:
+            const double[::1] s = self._vector(stats)
+            double[::1] d
+        out = np.empty(self.info.n_stats)
+        d = out
+        supergradient(&self.info, &s[0], &d[0])
+        return out
+
+    def _vector(self, stats):
+        vector = np.ascontiguousarray(stats, dtype=np.float64)
+        if vector.shape != (self.info.n_stats,):
+            raise ValueError(f"expected {self.info.n_stats} statistics, got {vector.shape}")
+        return vector

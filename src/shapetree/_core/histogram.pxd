@@ -1,0 +1,34 @@
+# Histograms: statistics of a node's rows, by feature and bin.
+
+from libc.stdint cimport int32_t
+
+cdef class Targets:
+    cdef const int32_t[:, ::1] labels      # statistic that each row counts for, per output
+    cdef const double[:, ::1] values       # or y, per output
+    cdef const double[::1] weights         # or none: every row weighs 1
+    cdef bint has_labels
+    cdef bint has_weights
+    cdef readonly Py_ssize_t n_rows
+    cdef readonly int n_outputs
+    cdef readonly int n_stats
+    cdef readonly int n_channels           # statistics, and the number of rows if they weigh
+    # The node's own targets, gathered in the order of its rows.
+    cdef int32_t[:, ::1] node_labels
+    cdef double[:, ::1] node_values
+    cdef double[::1] node_weights
+
+    cdef void gather(self, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil
+    cdef inline void add_row(self, Py_ssize_t i, double* cell) noexcept nogil:
+        """Add the node's i-th row to a cell of n_channels sums."""
+        cdef:
+            int o
+            double weight = self.node_weights[i] if self.has_weights else 1.0
+        if self.has_labels:
+            for o in range(self.n_outputs):
+                cell[self.node_labels[i, o]] += weight
+        else:
+            cell[0] += weight
+            for o in range(self.n_outputs):
+                cell[1 + o] += self.node_values[i, o]
+        if self.has_weights:
+            cell[self.n_stats] += 1.0

@@ -1,0 +1,309 @@
+"""Inner trees: cut one feature's bins into pieces, by CART or by exact dynamic programming."""
+
+import numpy as np
+
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t
+
+from shapetree._core.arena cimport (
+    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, take_doubles, take_ints,
+)
+from shapetree._core.criterion cimport (
+    ENTROPY, GINI, SQUARED, Criterion, CriterionInfo, entropy_mass, impurity, weight_of,
+)
+
+cdef enum:
+    # The dynamic programme's time grows with the square of the bins: more than these are first
+    # brought down to as many by an inner CART.
+    MAX_OPTIMAL_BINS = 512
+
+ctypedef struct Cut:
+    int position        # first bin of the right side; -1 where no cut is possible
+    double gain
+
+ctypedef struct Leaf:
+    int start
+    int stop
+    int depth
+    Cut cut
+
+
+cdef void sum_bins(
+    const CriterionInfo* c, const double* stats, int start, int stop, double* total
+) noexcept nogil:
+    cdef:
+        int b, j
+        int n_stats = c.n_stats
+    for j in range(n_stats):
+        total[j] = 0.0
+    for b in range(start, stop):
+        for j in range(n_stats):
+            total[j] += stats[b * n_stats + j]
+
+
+cdef inline double two_stat_impurity(int kind, double a, double b) noexcept nogil:
+    """`impurity` of two statistics of one output: the case that most fits spend their time in."""
+    cdef double pair[2]
+    if kind == SQUARED:
+        return -b * b / a if a > 0.0 else 0.0
+    if kind == GINI:
+        return 2.0 * a * b / (a + b) if a + b > 0.0 else 0.0
+    pair[0] = a
+    pair[1] = b
+    return entropy_mass(pair, 2)
+
+
+cdef Cut best_cut(
+    const CriterionInfo* c, Bins bins, int start, int stop, int min_rows,
+    double* left, double* right,
+) noexcept nogil:
+    """The cut of bins start..stop-1 in two that leaves the least impurity."""
+    cdef:
+        int b, j, rows_left = 0, rows = 0
+        int n_stats = c.n_stats
+        bint two = n_stats == 2 and c.n_outputs == 1 and c.kind <= SQUARED
+        double whole, loss, least = INFINITY
+        const double* s
+        Cut best
+    best.position = -1
+    best.gain = 0.0
+    sum_bins(c, bins.stats, start, stop, right)
+    whole = impurity(c, right)
+    for b in range(start, stop):
+        rows += bins.n_rows[b]
+    for j in range(n_stats):
+        left[j] = 0.0
+    for b in range(start, stop - 1):
+        s = bins.stats + b * n_stats
+        for j in range(n_stats):
+            left[j] += s[j]
+            right[j] -= s[j]
+        rows_left += bins.n_rows[b]
+        if rows_left < min_rows:
+            continue
+        if rows - rows_left < min_rows:
+            break
+        if two:
+            loss = (two_stat_impurity(c.kind, left[0], left[1])
+                    + two_stat_impurity(c.kind, right[0], right[1]))
+        else:
+            loss = impurity(c, left) + impurity(c, right)
+        if loss < least:
+            least = loss
+            best.position = b + 1
+    if best.position >= 0:
+        best.gain = whole - least
+    return best
+
+
+cdef inline void heap_push(int32_t* heap, int* size, const Leaf* leaves, int item) noexcept nogil:
+    cdef int child = size[0], parent
+    size[0] += 1
+    while child > 0:
+        parent = (child - 1) // 2
+        if leaves[heap[parent]].cut.gain >= leaves[item].cut.gain:
+            break
+        heap[child] = heap[parent]
+        child = parent
+    heap[child] = item
+
+
+cdef inline int heap_pop(int32_t* heap, int* size, const Leaf* leaves) noexcept nogil:
+    cdef int top = heap[0], last, parent = 0, child
+    size[0] -= 1
+    last = heap[size[0]]
+    while 2 * parent + 1 < size[0]:
+        child = 2 * parent + 1
+        if (child + 1 < size[0]
+                and leaves[heap[child + 1]].cut.gain > leaves[heap[child]].cut.gain):
+            child += 1
+        if leaves[last].cut.gain >= leaves[heap[child]].cut.gain:
+            break
+        heap[parent] = heap[child]
+        parent = child
+    heap[parent] = last
+    return top
+
+
+cdef int inner_cart(
+    const CriterionInfo* c, Bins bins, int max_leaves, int min_rows, int max_depth,
+    Arena* arena, int32_t* piece_stop, int* root_cut,
+) noexcept nogil:
+    """Grow a CART on one feature, best gain first; returns its number of leaves.
+
+    `piece_stop` (room for min(max_leaves, n_bins)) receives the end of each piece, ascending;
+    `root_cut` the first bin right of the root's threshold, or -1.
+    """
+    cdef:
+        Mark mark = arena_mark(arena)
+        int room = max_leaves if max_leaves < bins.n_bins else bins.n_bins
+        int n_leaves = 1, heap_size = 0, parent, b, side
+        double* left = take_doubles(arena, c.n_stats)
+        double* right = take_doubles(arena, c.n_stats)
+        int32_t* heap = take_ints(arena, room)
+        Leaf* leaves = <Leaf*> take_doubles(arena, room * sizeof(Leaf) // sizeof(double) + 1)
+        int32_t* stop_of_start = take_ints(arena, bins.n_bins)
+        double least_gain
+    root_cut[0] = -1
+    if arena.failed:
+        return 0
+    leaves[0].start = 0
+    leaves[0].stop = bins.n_bins
+    leaves[0].depth = 0
+    leaves[0].cut = best_cut(c, bins, 0, bins.n_bins, min_rows, left, right)
+    root_cut[0] = leaves[0].cut.position
+    for b in range(c.n_stats):
+        left[b] += right[b]
+    least_gain = 1e-12 * weight_of(c, left)
+    heap_push(heap, &heap_size, leaves, 0)
+    while heap_size > 0 and n_leaves < room:
+        parent = heap_pop(heap, &heap_size, leaves)
+        if leaves[parent].cut.gain <= least_gain:
+            break
+        if leaves[parent].depth >= max_depth:
+            continue
+        # The parent's slot becomes its left side, a new slot its right side.
+        leaves[n_leaves] = leaves[parent]
+        leaves[n_leaves].start = leaves[parent].cut.position
+        leaves[parent].stop = leaves[parent].cut.position
+        n_leaves += 1
+        for b in range(2):
+            side = parent if b == 0 else n_leaves - 1
+            leaves[side].depth += 1
+            leaves[side].cut = best_cut(
+                c, bins, leaves[side].start, leaves[side].stop, min_rows, left, right
+            )
+            if leaves[side].cut.position >= 0:
+                heap_push(heap, &heap_size, leaves, side)
+    for side in range(n_leaves):
+        stop_of_start[leaves[side].start] = leaves[side].stop
+    b = 0
+    for side in range(n_leaves):
+        b = stop_of_start[b]
+        piece_stop[side] = b
+    arena_release(arena, mark)
+    return n_leaves
+
+
+cdef inline bint same_distribution(
+    const CriterionInfo* c, const double* s, const double* t
+) noexcept nogil:
+    cdef:
+        int j
+        double weight_s = weight_of(c, s), weight_t = weight_of(c, t)
+    for j in range(c.n_stats):
+        if s[j] * weight_t != t[j] * weight_s:
+            return False
+    return True
+
+
+cdef int candidate_borders(
+    const CriterionInfo* c, Bins bins, int min_rows, Arena* arena, int32_t* border
+) noexcept nogil:
+    """The ends of the blocks of bins that the dynamic programme need not cut; how many."""
+    # Neighbours of one distribution are never parted by an optimal partition, but a minimum of
+    # rows may force a border between them.
+    cdef:
+        int b, n_blocks = 0, root_cut
+        int n_stats = c.n_stats
+    for b in range(bins.n_bins):
+        if (b + 1 == bins.n_bins or min_rows > 1 or not same_distribution(
+                c, bins.stats + b * n_stats, bins.stats + (b + 1) * n_stats)):
+            border[n_blocks] = b + 1
+            n_blocks += 1
+    if n_blocks > MAX_OPTIMAL_BINS:
+        n_blocks = inner_cart(
+            c, bins, MAX_OPTIMAL_BINS, min_rows, bins.n_bins, arena, border, &root_cut
+        )
+    return n_blocks
+
+
+cdef int optimal_intervals(
+    const CriterionInfo* c, Bins bins, int max_leaves, int min_rows,
+    Arena* arena, int32_t* piece_stop,
+) noexcept nogil:
+    """The partition into at most `max_leaves` intervals of least impurity; how many it uses."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        int n_stats = c.n_stats
+        int32_t* border = take_ints(arena, bins.n_bins)
+        int n_blocks = candidate_borders(c, bins, min_rows, arena, border)
+        int most = max_leaves if max_leaves < n_blocks else n_blocks
+        # least[l, j]: impurity of the best partition of blocks 0..j-1 into l + 1 intervals
+        double* least = take_doubles(arena, <size_t> most * (n_blocks + 1))
+        int32_t* before = take_ints(arena, <size_t> most * (n_blocks + 1))
+        double* interval = take_doubles(arena, n_stats)
+        int i, j, l, b, s, rows, n_pieces = 1
+        double cost
+    if arena.failed:
+        return 0
+    for l in range(most * (n_blocks + 1)):
+        least[l] = INFINITY
+    for j in range(1, n_blocks + 1):
+        for s in range(n_stats):
+            interval[s] = 0.0
+        rows = 0
+        b = border[j - 1]
+        for i in range(j - 1, -1, -1):
+            while b > (border[i - 1] if i > 0 else 0):
+                b -= 1
+                rows += bins.n_rows[b]
+                for s in range(n_stats):
+                    interval[s] += bins.stats[b * n_stats + s]
+            if rows < min_rows:
+                continue
+            cost = impurity(c, interval)
+            if i == 0:
+                least[j] = cost
+                before[j] = 0
+            for l in range(1, most):
+                if least[(l - 1) * (n_blocks + 1) + i] + cost < least[l * (n_blocks + 1) + j]:
+                    least[l * (n_blocks + 1) + j] = least[(l - 1) * (n_blocks + 1) + i] + cost
+                    before[l * (n_blocks + 1) + j] = i
+    for l in range(1, most):
+        # Rounding must not buy an interval.
+        if (least[l * (n_blocks + 1) + n_blocks]
+                < least[(n_pieces - 1) * (n_blocks + 1) + n_blocks] - 1e-12 * (rows + 1)):
+            n_pieces = l + 1
+    j = n_blocks
+    for l in range(n_pieces - 1, -1, -1):
+        piece_stop[l] = border[j - 1]
+        j = before[l * (n_blocks + 1) + j] if l > 0 else 0
+    arena_release(arena, mark)
+    return n_pieces
+
+
+def cut_into_pieces(Criterion criterion, stats, n_rows, *, str method="cart", int max_leaves=32,
+                    int min_rows=1, int max_depth=2**30):
+    """Ends of the pieces into which an inner tree cuts a feature's bins, ascending."""
+    cdef:
+        const double[:, ::1] s = np.ascontiguousarray(stats, dtype=np.float64)
+        const int32_t[::1] n = np.ascontiguousarray(n_rows, dtype=np.int32)
+        int32_t[::1] stops
+        Bins bins
+        Arena arena
+        int n_pieces, root_cut
+        bint optimal = {"cart": False, "optimal": True}[method]
+    if s.shape[0] == 0 or s.shape[0] != n.shape[0] or s.shape[1] != criterion.info.n_stats:
+        raise ValueError("stats must be (n_bins, n_stats) and n_rows (n_bins,), not empty")
+    if max_leaves < 1 or min_rows < 1 or max_depth < 0:
+        raise ValueError("max_leaves and min_rows must be at least 1, max_depth at least 0")
+    out = np.empty(s.shape[0], dtype=np.int32)
+    stops = out
+    bins.n_bins = s.shape[0]
+    bins.stats = &s[0, 0]
+    bins.n_rows = &n[0]
+    with nogil:
+        arena_init(&arena)
+        if optimal:
+            n_pieces = optimal_intervals(
+                &criterion.info, bins, max_leaves, min_rows, &arena, &stops[0]
+            )
+        else:
+            n_pieces = inner_cart(
+                &criterion.info, bins, max_leaves, min_rows, max_depth, &arena, &stops[0], &root_cut
+            )
+        arena_free(&arena)
+    if arena.failed:
+        raise MemoryError("no memory for the inner tree")
+    return out[:n_pieces]

@@ -1,0 +1,567 @@
+"""Search: the best shape function of each feature for the rows of one node."""
+
+import numpy as np
+
+from cython.parallel cimport prange, threadid
+from libc.math cimport INFINITY
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from shapetree._core.arena cimport (
+    Arena, Mark, arena_free, arena_mark, arena_release, arena_take, branch_t,
+    take_branches, take_doubles, take_ints,
+)
+from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
+from shapetree._core.columns cimport UINT32, Column, Columns, code_at
+from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity, weight_of
+from shapetree._core.histogram cimport Targets
+from shapetree._core.inner_tree cimport Bins, inner_cart, optimal_intervals, sum_bins
+from shapetree._core.polish cimport Cells, extra_parts, polish
+
+from shapetree._core.assignment import KINDS as ASSIGNMENTS
+
+cdef enum:
+    NO_BRANCH = 255           # of a bin that holds no row of the node
+    MAX_BRANCHES = 254
+
+NO_BRANCH_MARK = NO_BRANCH
+
+ctypedef struct Options:
+    bint optimal_inner_tree
+    int inner_max_leaves
+    int inner_min_rows
+    int inner_max_depth
+    int assignment            # an AssignmentKind
+    int min_rows              # in a branch
+    int max_branches
+    double segment_penalty    # per extra part, in units of impurity mass
+    double category_penalty
+    double branch_penalty     # per branch beyond two, in units of mean impurity
+    uint64_t seed
+
+ctypedef struct Best:
+    # The best shape function so far: impurity plus penalties, impurity alone, branches.
+    double objective
+    double loss
+    int n_branches
+    branch_t* branch
+
+
+cdef int number_branches(branch_t* branch, int n) noexcept nogil:
+    """Number the branches in order of appearance; returns how many there are."""
+    cdef:
+        branch_t name[256]
+        int i, n_branches = 0
+    memset(name, NO_BRANCH, 256)
+    for i in range(n):
+        if name[branch[i]] == NO_BRANCH:
+            name[branch[i]] = n_branches
+            n_branches += 1
+        branch[i] = name[branch[i]]
+    return n_branches
+
+
+cdef bint has_room(
+    const branch_t* branch, const int32_t* n_rows, int n, int n_branches, int min_rows
+) noexcept nogil:
+    """Whether every branch holds at least `min_rows` rows."""
+    cdef:
+        int64_t rows[256]
+        int i
+    memset(rows, 0, n_branches * sizeof(int64_t))
+    for i in range(n):
+        rows[branch[i]] += n_rows[i]
+    for i in range(n_branches):
+        if rows[i] < min_rows:
+            return False
+    return True
+
+
+cdef bint keeps_inner_limits(
+    Cells cells, const int32_t* n_rows, const branch_t* branch, const Options* options
+) noexcept nogil:
+    """Whether segments are as few and as large as the inner tree's leaves must be."""
+    cdef:
+        int i, n_segments = 1
+        int64_t rows = n_rows[0]
+    if cells.categorical:
+        return True
+    for i in range(1, cells.n_cells):
+        if branch[i] != branch[i - 1]:
+            if rows < options.inner_min_rows:
+                return False
+            n_segments += 1
+            rows = 0
+        rows += n_rows[i]
+    return rows >= options.inner_min_rows and n_segments <= options.inner_max_leaves
+
+
+cdef void consider(
+    const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
+    double node_weight, branch_t* branch, double* sums, Best* best,
+) noexcept nogil:
+    """Keep a shape function if it is eligible and better than the best so far."""
+    cdef:
+        int n = cells.n_cells + cells.has_missing
+        int n_branches = number_branches(branch, n)
+        double loss, objective
+        double penalty = options.category_penalty if cells.categorical else options.segment_penalty
+    if n_branches < 2 or not has_room(branch, n_rows, n, n_branches, options.min_rows):
+        return
+    loss = partition_loss(c, cells.stats, branch, n, n_branches, sums)
+    objective = (loss + penalty * extra_parts(cells, branch)
+                 + options.branch_penalty * node_weight * (n_branches - 2))
+    # Rounding must not decide, and the first, simplest candidate wins ties.
+    if objective < best.objective - 1e-10 * node_weight:
+        best.objective = objective
+        best.loss = loss
+        best.n_branches = n_branches
+        memcpy(best.branch, branch, n)
+
+
+cdef void start_from_one_cut(
+    const CriterionInfo* c, Cells cells, const int32_t* n_rows, int min_rows, Arena* arena,
+    branch_t* branch,
+) noexcept nogil:
+    """CART's own split: the best threshold, or category against the rest.
+
+    The missing cell joins the better side, or stands alone if that is best. Leaves every cell
+    in branch 0 where no such split has enough rows.
+    """
+    cdef:
+        Mark mark = arena_mark(arena)
+        int n = cells.n_cells, n_stats = c.n_stats, n_all = cells.n_cells + cells.has_missing
+        double* one = take_doubles(arena, n_stats)
+        double* other = take_doubles(arena, n_stats)
+        double* total = take_doubles(arena, n_stats)
+        int i, j, cut = -1
+        bint missing_in_one, best_missing_in_one = False
+        int64_t rows = 0, rows_one = 0, rows_here
+        double loss, least = INFINITY
+        const double* missing = cells.stats + n * n_stats
+    if arena.failed:
+        return
+    memset(branch, 0, n_all)
+    sum_bins(c, cells.stats, 0, n_all, total)
+    for i in range(n_all):
+        rows += n_rows[i]
+    for j in range(n_stats):
+        one[j] = 0.0
+    # i = n is the cut that parts the missing cell from all others.
+    for i in range(n - (0 if cells.has_missing or cells.categorical else 1)):
+        if cells.categorical:
+            rows_one = 0
+            for j in range(n_stats):
+                one[j] = 0.0
+        rows_one += n_rows[i]
+        for j in range(n_stats):
+            one[j] += cells.stats[i * n_stats + j]
+        for missing_in_one in range(1 + cells.has_missing):
+            rows_here = rows_one + (n_rows[n] if missing_in_one else 0)
+            if rows_here < min_rows or rows - rows_here < min_rows or rows_here == rows:
+                continue
+            for j in range(n_stats):
+                if missing_in_one:
+                    one[j] += missing[j]
+                other[j] = total[j] - one[j]
+            loss = impurity(c, one) + impurity(c, other)
+            if missing_in_one:
+                for j in range(n_stats):
+                    one[j] -= missing[j]
+            if loss < least:
+                least = loss
+                cut = i
+                best_missing_in_one = missing_in_one
+    if cut >= 0:
+        for i in range(n):
+            branch[i] = i != cut if cells.categorical else i > cut
+        if cells.has_missing:
+            branch[n] = not best_missing_in_one
+    arena_release(arena, mark)
+
+
+cdef int cut_cells(
+    const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
+    Arena* arena, int32_t* piece_of_cell, int* root_cut_cell,
+) noexcept nogil:
+    """Number the piece of each cell; returns the number of pieces.
+
+    Pieces of an ordered feature are its inner tree's leaves, of a categorical one its categories,
+    those with too few rows together. Missing values are a piece of their own.
+    """
+    cdef:
+        Mark mark = arena_mark(arena)
+        int n = cells.n_cells, n_pieces = 0, i, rare = -1, piece = 0
+        int32_t* piece_stop
+        Bins bins
+    root_cut_cell[0] = -1
+    if cells.categorical:
+        for i in range(n):
+            if n_rows[i] >= options.inner_min_rows:
+                piece_of_cell[i] = n_pieces
+                n_pieces += 1
+            else:
+                if rare < 0:
+                    rare = n_pieces
+                    n_pieces += 1
+                piece_of_cell[i] = rare
+    else:
+        piece_stop = take_ints(arena, n)
+        if arena.failed:
+            return 0
+        bins.n_bins = n
+        bins.stats = cells.stats
+        bins.n_rows = n_rows
+        if options.optimal_inner_tree:
+            n_pieces = optimal_intervals(
+                c, bins, options.inner_max_leaves, options.inner_min_rows, arena, piece_stop
+            )
+        else:
+            n_pieces = inner_cart(
+                c, bins, options.inner_max_leaves, options.inner_min_rows,
+                options.inner_max_depth, arena, piece_stop, root_cut_cell,
+            )
+        if arena.failed:
+            return 0
+        for i in range(n):
+            if i >= piece_stop[piece]:
+                piece += 1
+            piece_of_cell[i] = piece
+    if cells.has_missing:
+        piece_of_cell[n] = n_pieces
+        n_pieces += 1
+    arena_release(arena, mark)
+    return n_pieces
+
+
+cdef double search_cells(
+    const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
+    Arena* arena, Best* best,
+) noexcept nogil:
+    """Find the best shape function of the cells; returns the impurity before it."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        int n_all = cells.n_cells + cells.has_missing, n_stats = c.n_stats, most = options.max_branches
+        int32_t* piece_of_cell = take_ints(arena, n_all)
+        branch_t* start = take_branches(arena, n_all)
+        branch_t* branch = take_branches(arena, n_all)
+        branch_t* assigned = take_branches(arena, <size_t> (most - 1) * n_all)
+        bint* found = <bint*> arena_take(arena, (most - 1) * sizeof(bint))
+        double* sums = take_doubles(arena, most * n_stats)
+        double* piece_stats = take_doubles(arena, <size_t> n_all * n_stats)
+        int32_t* piece_rows = take_ints(arena, n_all)
+        double penalty = options.category_penalty if cells.categorical else options.segment_penalty
+        Pieces pieces
+        int i, j, k, root_cut
+        double node_weight, whole
+    best.objective = INFINITY
+    best.n_branches = 0
+    if arena.failed:
+        return 0.0
+    sum_bins(c, cells.stats, 0, n_all, sums)
+    node_weight = weight_of(c, sums)
+    whole = impurity(c, sums)
+    if n_all < 2:
+        return whole
+
+    pieces.n_pieces = cut_cells(c, cells, n_rows, options, arena, piece_of_cell, &root_cut)
+    if arena.failed:
+        return whole
+    if (root_cut > 0 and not cells.has_missing
+            and (options.min_rows == options.inner_min_rows or options.min_rows <= 1)
+            and options.inner_min_rows <= 1):
+        # The inner tree's root is the very threshold looked for.
+        for i in range(n_all):
+            start[i] = i >= root_cut
+    else:
+        start_from_one_cut(c, cells, n_rows, options.min_rows, arena, start)
+    memcpy(branch, start, n_all)
+    consider(c, cells, n_rows, options, node_weight, branch, sums, best)
+
+    memset(piece_stats, 0, <size_t> pieces.n_pieces * n_stats * sizeof(double))
+    memset(piece_rows, 0, pieces.n_pieces * sizeof(int32_t))
+    pieces.root_cut = 0
+    for i in range(n_all):
+        j = piece_of_cell[i]
+        piece_rows[j] += n_rows[i]
+        for k in range(n_stats):
+            piece_stats[j * n_stats + k] += cells.stats[i * n_stats + k]
+        if i == root_cut:
+            pieces.root_cut = j
+    pieces.stats = piece_stats
+    pieces.n_rows = piece_rows
+    assign_pieces(c, pieces, most, options.assignment, options.min_rows, options.seed, arena,
+                  assigned, found)
+    for k in range(2, most + 1):
+        if not found[k - 2]:
+            continue
+        for i in range(n_all):
+            branch[i] = assigned[(k - 2) * pieces.n_pieces + piece_of_cell[i]]
+        consider(c, cells, n_rows, options, node_weight, branch, sums, best)
+        if penalty > 0.0:
+            polish(c, cells, k, penalty, arena, branch)
+            if keeps_inner_limits(cells, n_rows, branch, options):
+                consider(c, cells, n_rows, options, node_weight, branch, sums, best)
+    if penalty > 0.0:
+        polish(c, cells, 2, penalty, arena, start)
+        if keeps_inner_limits(cells, n_rows, start, options):
+            consider(c, cells, n_rows, options, node_weight, start, sums, best)
+    arena_release(arena, mark)
+    return whole
+
+
+cdef int compact_histogram(
+    const CriterionInfo* c, const double* cells, int n_bins, int n_channels,
+    double* stats, int32_t* n_rows, int32_t* bin_of_cell,
+) noexcept nogil:
+    """Copy the bins that hold rows; returns how many they are."""
+    cdef:
+        int b, j, n = 0, n_stats = c.n_stats
+        double rows
+        const double* cell
+    for b in range(n_bins):
+        cell = cells + <Py_ssize_t> b * n_channels
+        rows = cell[n_stats] if n_channels > n_stats else weight_of(c, cell)
+        if rows < 0.5:
+            continue
+        for j in range(n_stats):
+            stats[n * n_stats + j] = cell[j]
+        n_rows[n] = <int32_t> (rows + 0.5)
+        bin_of_cell[n] = b
+        n += 1
+    return n
+
+
+cdef void sort_pairs(uint64_t* items, uint64_t* scratch, Py_ssize_t n, uint32_t largest) noexcept nogil:
+    """Radix sort by the upper 32 bits, whose greatest value is `largest`; the order is stable."""
+    cdef:
+        Py_ssize_t count[257]
+        Py_ssize_t i
+        int shift = 32, digit
+        uint64_t* source = items
+        uint64_t* target = scratch
+        uint64_t* swap
+    while shift == 32 or (shift < 64 and largest >> (shift - 32)):
+        memset(count, 0, sizeof(count))
+        for i in range(n):
+            count[((source[i] >> shift) & 255) + 1] += 1
+        for digit in range(256):
+            count[digit + 1] += count[digit]
+        for i in range(n):
+            digit = (source[i] >> shift) & 255
+            target[count[digit]] = source[i]
+            count[digit] += 1
+        swap = source
+        source = target
+        target = swap
+        shift += 8
+    if source != items:
+        memcpy(items, source, n * sizeof(uint64_t))
+
+
+cdef int compact_rows(
+    const CriterionInfo* c, const Column* column, Targets targets, const int32_t* rows,
+    Py_ssize_t n, int n_bins, Arena* arena, double* stats, int32_t* n_rows, int32_t* bin_of_cell,
+) noexcept nogil:
+    """The same without a histogram: sort the rows by bin, then sum each bin's rows."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        uint64_t* items = <uint64_t*> take_doubles(arena, n)
+        uint64_t* scratch = <uint64_t*> take_doubles(arena, n)
+        double* cell = take_doubles(arena, targets.n_channels)
+        Py_ssize_t i = 0, stop
+        int32_t b
+        int n_cells = 0
+    if arena.failed:
+        return 0
+    for i in range(n):
+        items[i] = (<uint64_t> code_at(column, rows[i]) << 32) | <uint64_t> i
+    sort_pairs(items, scratch, n, n_bins)
+    i = 0
+    while i < n:
+        b = <int32_t> (items[i] >> 32)
+        memset(cell, 0, targets.n_channels * sizeof(double))
+        stop = i
+        while stop < n and <int32_t> (items[stop] >> 32) == b:
+            targets.add_row(<uint32_t> items[stop], cell)
+            stop += 1
+        memcpy(stats + <Py_ssize_t> n_cells * c.n_stats, cell, c.n_stats * sizeof(double))
+        n_rows[n_cells] = <int32_t> (stop - i)
+        bin_of_cell[n_cells] = b
+        n_cells += 1
+        i = stop
+    arena_release(arena, mark)
+    return n_cells
+
+
+cdef class NodeSearch:
+    """Searches features' shape functions for one node after another.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    bins : Columns
+        The bins of every training row.
+    n_bins : array of int
+        Bins of each feature, without its missing bin, which comes last.
+    categorical : array of bool
+    inner_tree, inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows :
+        Options that hold for every node.
+
+    Attributes
+    ----------
+    gains, penalised_gains : arrays (n_features,)
+        Of the last search, in units of mass; -inf where a feature has no eligible shape function.
+    n_branches : array (n_features,)
+    branch_of_bin : array (total bins,)
+        The shape functions; NO_BRANCH_MARK for bins without rows.
+    """
+
+    cdef Criterion criterion
+    cdef Columns bins
+    cdef Options options
+    cdef const int64_t[::1] offsets
+    cdef const uint8_t[::1] categorical
+    cdef int widest
+    cdef readonly object gains
+    cdef readonly object penalised_gains
+    cdef readonly object n_branches
+    cdef readonly object branch_of_bin
+    cdef double[::1] _gains
+    cdef double[::1] _penalised_gains
+    cdef int32_t[::1] _n_branches
+    cdef uint8_t[::1] _branch_of_bin
+
+    def __init__(self, Criterion criterion, Columns bins, n_bins, categorical, *,
+                 str inner_tree="cart", int inner_max_leaves=32, int inner_min_rows=1,
+                 int inner_max_depth=2**30, str assignment="auto", int min_rows=1):
+        n_bins = np.asarray(n_bins, dtype=np.int64)
+        n = bins.n_columns
+        if n_bins.shape != (n,) or np.shape(categorical) != (n,):
+            raise ValueError("n_bins and categorical must have one entry for each column")
+        if n and not 0 <= n_bins.min() <= n_bins.max() < 2**31 - 1:
+            raise ValueError("n_bins out of range")
+        if min(inner_max_leaves, inner_min_rows, min_rows) < 1 or inner_max_depth < 0:
+            raise ValueError("limits of the inner tree and of branches must be positive")
+        self.criterion = criterion
+        self.bins = bins
+        self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)]).astype(np.int64)
+        self.categorical = np.ascontiguousarray(categorical, dtype=np.uint8)
+        self.widest = int(n_bins.max(initial=0)) + 1
+        self.options.optimal_inner_tree = {"cart": False, "optimal": True}[inner_tree]
+        self.options.inner_max_leaves = inner_max_leaves
+        self.options.inner_min_rows = inner_min_rows
+        self.options.inner_max_depth = inner_max_depth
+        self.options.assignment = ASSIGNMENTS[assignment]
+        self.options.min_rows = min_rows
+        # A tree of this depth has no more leaves than this.
+        if inner_max_depth < 30:
+            self.options.inner_max_leaves = min(inner_max_leaves, 1 << inner_max_depth)
+        self._gains = self.gains = np.empty(n)
+        self._penalised_gains = self.penalised_gains = np.empty(n)
+        self._n_branches = self.n_branches = np.empty(n, dtype=np.int32)
+        self._branch_of_bin = self.branch_of_bin = np.empty(self.offsets[n], dtype=np.uint8)
+
+    def search(
+        self,
+        const double[:, ::1] histogram,      # IN: the node's, or None to read the rows themselves
+        Targets targets,                     # IN
+        const int32_t[::1] rows,             # IN: the node's rows
+        int first, int last,                 # IN: features first..last-1 are searched
+        *,
+        int max_branches, double segment_penalty, double category_penalty, double branch_penalty,
+        uint64_t seed, int n_threads,
+    ):
+        """Search some features; results are in the attributes."""
+        cdef:
+            Options options = self.options
+            int f
+            bint failed = False
+            Arena* arenas
+            Py_ssize_t n = rows.shape[0], n_channels = targets.n_channels
+            const double* cells = NULL
+        if not 2 <= max_branches <= MAX_BRANCHES:
+            raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
+        if not 0 <= first <= last <= self.bins.n_columns or n == 0:
+            raise ValueError("features out of range, or no rows")
+        if targets.n_stats != self.criterion.info.n_stats:
+            raise ValueError("targets and criterion differ in their statistics")
+        if histogram is not None:
+            if histogram.shape[0] != self.offsets[self.bins.n_columns] or (
+                    histogram.shape[1] != n_channels):
+                raise ValueError("the histogram's shape does not fit the bins and targets")
+            cells = &histogram[0, 0]
+        options.max_branches = max_branches
+        options.segment_penalty = segment_penalty
+        options.category_penalty = category_penalty
+        options.branch_penalty = branch_penalty
+        arenas = <Arena*> calloc(n_threads, sizeof(Arena))    # one a thread, empty
+        if arenas == NULL:
+            raise MemoryError("no memory to search for a split")
+        with nogil:
+            if cells == NULL:
+                targets.gather(&rows[0], n, n_threads)
+            for f in prange(first, last, num_threads=n_threads, schedule="dynamic"):
+                self.search_feature(
+                    f, cells, targets, &rows[0], n, &options, seed, &arenas[threadid()]
+                )
+            for f in range(n_threads):
+                failed = failed or arenas[f].failed
+                arena_free(&arenas[f])
+            free(arenas)
+        if failed:
+            raise MemoryError("no memory to search for a split")
+
+    cdef void search_feature(
+        self, int f, const double* histogram, Targets targets, const int32_t* rows, Py_ssize_t n,
+        const Options* shared_options, uint64_t seed, Arena* arena,
+    ) noexcept nogil:
+        cdef:
+            Mark mark = arena_mark(arena)
+            const CriterionInfo* c = &self.criterion.info
+            Options options = shared_options[0]
+            int64_t offset = self.offsets[f]
+            int n_bins = <int> (self.offsets[f + 1] - offset)
+            int room = n_bins if n_bins < n else <int> n
+            double* stats = take_doubles(arena, <size_t> room * c.n_stats)
+            int32_t* n_rows = take_ints(arena, room)
+            int32_t* bin_of_cell = take_ints(arena, room)
+            branch_t* branch = take_branches(arena, room)
+            uint8_t* branch_of_bin = &self._branch_of_bin[offset]
+            Cells cells
+            Best best
+            double whole
+            int n_cells, i
+        memset(branch_of_bin, NO_BRANCH, n_bins)
+        self._gains[f] = -INFINITY
+        self._penalised_gains[f] = -INFINITY
+        self._n_branches[f] = 0
+        if arena.failed:
+            return
+        # Each feature has a seed of its own, whichever thread takes it.
+        options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
+        if histogram != NULL:
+            n_cells = compact_histogram(
+                c, histogram + offset * targets.n_channels, n_bins, targets.n_channels,
+                stats, n_rows, bin_of_cell)
+        else:
+            n_cells = compact_rows(
+                c, &self.bins.column[f], targets, rows, n, n_bins, arena,
+                stats, n_rows, bin_of_cell)
+        cells.has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins - 1
+        cells.n_cells = n_cells - cells.has_missing
+        cells.categorical = self.categorical[f]
+        cells.stats = stats
+        if arena.failed or cells.n_cells < 1 or n_cells < 2:
+            arena_release(arena, mark)
+            return
+        best.branch = branch
+        whole = search_cells(c, cells, n_rows, &options, arena, &best)
+        if best.n_branches >= 2:
+            self._gains[f] = whole - best.loss
+            self._penalised_gains[f] = whole - best.objective
+            self._n_branches[f] = best.n_branches
+            for i in range(n_cells):
+                branch_of_bin[bin_of_cell[i]] = branch[i]
+        arena_release(arena, mark)

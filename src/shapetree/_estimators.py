@@ -1,0 +1,518 @@
+"""The estimators: their parameters, and the order of a fit."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from joblib import cpu_count
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.utils import check_array, check_consistent_length, check_random_state
+from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from shapetree._binning import bin_table
+from shapetree._candidates import CandidateSearch, InnerTreeOptions, Penalties
+from shapetree._core.threads import max_threads
+from shapetree._grower import Grower, Limits
+from shapetree._histograms import LocalHistograms
+from shapetree._predictor import leaves_of, paths_to
+from shapetree._progress import Progress
+from shapetree._table import FeatureInfo, Table, encode_table, read_table
+from shapetree._targets import ClassGoal, Goal, MeanGoal, MedianGoal
+from shapetree._tree import TreeArrays
+
+UNLIMITED = 2**30
+# What a segment beyond two must earn by default.
+SEGMENT_PENALTY = {"gini": 3.0, "entropy": 6.0, "squared_error": 6.0, "absolute_error": 6.0}
+
+
+@contextmanager
+def _unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
+    """Leave the estimator as it was if a fit fails or is interrupted."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
+    """What classifier and regressor share: everything but their targets."""
+
+    tree_: TreeArrays
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "max_branches": [Interval(Integral, 2, 254, closed="both")],
+        "pairs": [Options(Integral, {0})],
+        "min_samples_split": [
+            Interval(Integral, 2, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
+        "min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
+        "min_impurity_decrease": [Interval(Real, 0, None, closed="left")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "inner_tree": [StrOptions({"cart", "optimal"})],
+        "inner_max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "inner_min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
+        "inner_max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "segment_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "split_penalty": [Interval(Real, 0, None, closed="left")],
+        "branch_penalty": [Interval(Real, 0, None, closed="left")],
+        "assignment": [StrOptions({"auto", "coordinate_descent", "kmeans", "random"})],
+        "refine": [None],
+        "max_bins": [Interval(Integral, 2, 65_535, closed="both"), None],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    @abstractmethod
+    def __init__(
+        self,
+        *,
+        max_depth: int | None,
+        max_branches: int,
+        criterion: str,
+        pairs: int,
+        min_samples_split: float,
+        min_samples_leaf: float,
+        min_impurity_decrease: float,
+        max_leaf_nodes: int | None,
+        inner_tree: str,
+        inner_max_leaf_nodes: int | None,
+        inner_min_samples_leaf: float,
+        inner_max_depth: int | None,
+        segment_penalty: float | str,
+        split_penalty: float,
+        branch_penalty: float,
+        assignment: str,
+        refine: None,
+        max_bins: int | None,
+        categorical_features: Any,
+        n_threads: int | None,
+        random_state: Any,
+        verbose: int,
+    ) -> None:
+        self.max_depth = max_depth
+        self.max_branches = max_branches
+        self.criterion = criterion
+        self.pairs = pairs
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_leaf_nodes = max_leaf_nodes
+        self.inner_tree = inner_tree
+        self.inner_max_leaf_nodes = inner_max_leaf_nodes
+        self.inner_min_samples_leaf = inner_min_samples_leaf
+        self.inner_max_depth = inner_max_depth
+        self.segment_penalty = segment_penalty
+        self.split_penalty = split_penalty
+        self.branch_penalty = branch_penalty
+        self.assignment = assignment
+        self.refine = refine
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # --- fitting ---
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the tree."""
+        with _unchanged_on_error(self):
+            return self._fit(X, y, sample_weight)
+
+    @abstractmethod
+    def _read_targets(self, y: Any) -> np.ndarray:
+        """Check y and bring it to shape (n_rows, n_outputs); notes the classes."""
+
+    @abstractmethod
+    def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
+        """Make what the tree is to learn."""
+
+    def _row_weights(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
+        """Weights of the rows; None if all are 1."""
+        if sample_weight is None:
+            return None
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample_weight is zero for every row; give some row a positive weight")
+        return weights
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
+        table = read_table(X, self.categorical_features)
+        validate_data(self, X, y, skip_check_array=True)
+        check_consistent_length(X, y)
+        targets = self._read_targets(y)
+        weights = self._row_weights(X, y, sample_weight)
+        if weights is not None:
+            table, targets, weights = _without_weightless(table, targets, weights)
+        self._features: tuple[FeatureInfo, ...] = table.features
+        self.tree_ = self._grow(table, self._make_goal(targets, weights), weights)
+        return self
+
+    def _grow(self, table: Table, goal: Goal, weights: np.ndarray | None) -> TreeArrays:
+        n_threads = effective_threads(self.n_threads)
+        criterion = "entropy" if self.criterion == "log_loss" else self.criterion
+        limits = Limits(
+            max_depth=UNLIMITED if self.max_depth is None else self.max_depth,
+            max_branches=self.max_branches,
+            max_leaf_nodes=UNLIMITED if self.max_leaf_nodes is None else self.max_leaf_nodes,
+            min_samples_split=max(2, _as_rows(self.min_samples_split, table.n_rows)),
+            min_samples_leaf=_as_rows(self.min_samples_leaf, table.n_rows),
+            min_impurity_decrease=self.min_impurity_decrease / goal.impurity_scale,
+        )
+        inner = InnerTreeOptions(
+            kind=self.inner_tree,
+            max_leaves=self.inner_max_leaf_nodes or UNLIMITED,
+            min_rows=_as_rows(self.inner_min_samples_leaf, table.n_rows),
+            max_depth=self.inner_max_depth or UNLIMITED,
+            assignment=self.assignment,
+        )
+        penalties = Penalties(
+            segment=SEGMENT_PENALTY[criterion]
+            if self.segment_penalty == "auto"
+            else float(self.segment_penalty),
+            split=self.split_penalty,
+            branch=self.branch_penalty,
+        )
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
+            binned = bin_table(table, weights, self.max_bins, n_threads)
+            search = CandidateSearch(
+                binned, goal, inner, penalties, limits.min_samples_leaf, seed, n_threads
+            )
+            histograms = (
+                None
+                if self.max_bins is None
+                else LocalHistograms(binned, goal.targets, n_threads)
+            )
+            return Grower(binned, goal, search, histograms, limits, progress).grow()
+
+    # --- using the fitted tree ---
+
+    def _read_for_prediction(self, X: Any) -> Table:
+        check_is_fitted(self)
+        validate_data(self, X, reset=False, skip_check_array=True)
+        used = np.unique(self.tree_.feature)
+        return encode_table(X, self._features, needed=used[used >= 0].tolist())
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Leaf that each row ends in.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Indices of nodes of `tree_`.
+        """
+        return leaves_of(
+            self.tree_, self._read_for_prediction(X), effective_threads(self.n_threads)
+        )
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """Nodes that each row passes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        sparse matrix of shape (n_samples, node_count)
+            1 where a row passes a node.
+        """
+        return paths_to(self.tree_, self.apply(X))
+
+    def get_depth(self) -> int:
+        """Depth of the deepest leaf."""
+        check_is_fitted(self)
+        return self.tree_.max_depth
+
+    def get_n_leaves(self) -> int:
+        """Number of leaves."""
+        check_is_fitted(self)
+        return self.tree_.n_leaves
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Each feature's share of the impurity that the tree's splits take away."""
+        check_is_fitted(self)
+        return self.tree_.feature_importances(self.n_features_in_)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "tree_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
+
+
+class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
+    """A shape tree for classification."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **BaseShapeTree._parameter_constraints,
+        "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
+        "class_weight": [dict, list, StrOptions({"balanced"}), None],
+    }
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | None = 4,
+        max_branches: int = 3,
+        criterion: str = "entropy",
+        pairs: int = 0,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_impurity_decrease: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        inner_tree: str = "cart",
+        inner_max_leaf_nodes: int | None = 32,
+        inner_min_samples_leaf: float = 1,
+        inner_max_depth: int | None = None,
+        segment_penalty: float | str = "auto",
+        split_penalty: float = 0.0,
+        branch_penalty: float = 0.0,
+        assignment: str = "auto",
+        refine: None = None,
+        max_bins: int | None = 255,
+        categorical_features: Any = "from_dtype",
+        class_weight: Any = None,
+        n_threads: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            max_depth=max_depth,
+            max_branches=max_branches,
+            criterion=criterion,
+            pairs=pairs,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            min_impurity_decrease=min_impurity_decrease,
+            max_leaf_nodes=max_leaf_nodes,
+            inner_tree=inner_tree,
+            inner_max_leaf_nodes=inner_max_leaf_nodes,
+            inner_min_samples_leaf=inner_min_samples_leaf,
+            inner_max_depth=inner_max_depth,
+            segment_penalty=segment_penalty,
+            split_penalty=split_penalty,
+            branch_penalty=branch_penalty,
+            assignment=assignment,
+            refine=refine,
+            max_bins=max_bins,
+            categorical_features=categorical_features,
+            n_threads=n_threads,
+            random_state=random_state,
+            verbose=verbose,
+        )
+        self.class_weight = class_weight
+
+    def _read_targets(self, y: Any) -> np.ndarray:
+        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+        if y.ndim > 2:
+            raise ValueError(f"y must have one or two dimensions, got shape {y.shape}")
+        check_classification_targets(y)
+        columns = [y] if y.ndim == 1 else list(y.T)
+        encoded = [_encode_classes(column) for column in columns]
+        classes = [distinct for distinct, _ in encoded]
+        self.n_outputs_ = len(columns)
+        self.classes_ = classes[0] if self.n_outputs_ == 1 else classes
+        self.n_classes_ = len(classes[0]) if self.n_outputs_ == 1 else [len(c) for c in classes]
+        return np.stack([labels for _, labels in encoded], axis=1)
+
+    def _row_weights(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
+        weights = super()._row_weights(X, y, sample_weight)
+        if self.class_weight is None:
+            return weights
+        by_class = compute_sample_weight(self.class_weight, y)
+        if (by_class < 0).any() or not np.isfinite(by_class).all():
+            raise ValueError("class_weight must hold finite weights that are not negative")
+        weights = by_class if weights is None else weights * by_class
+        if not weights.any():
+            raise ValueError("class_weight and sample_weight together leave every row weightless")
+        return weights
+
+    def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
+        sizes = [self.n_classes_] if self.n_outputs_ == 1 else self.n_classes_
+        criterion = "gini" if self.criterion == "gini" else "entropy"
+        return ClassGoal(y, sizes, weights, criterion)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probabilities of the classes: their shares in the leaf's training rows."""
+        leaves = self.apply(X)
+        if self.n_outputs_ == 1:
+            return self.tree_.value[leaves, 0]
+        return [
+            self.tree_.value[leaves, output, :size] for output, size in enumerate(self.n_classes_)
+        ]
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of the classes' probabilities."""
+        with np.errstate(divide="ignore"):
+            if self.n_outputs_ == 1:
+                return np.log(self.predict_proba(X))
+            return [np.log(probabilities) for probabilities in self.predict_proba(X)]
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Most probable class of each row; of equals, the first in `classes_`."""
+        leaves = self.apply(X)
+        best = self.tree_.value.argmax(axis=2)[leaves]
+        if self.n_outputs_ == 1:
+            return self.classes_[best[:, 0]]
+        columns = [classes[best[:, output]] for output, classes in enumerate(self.classes_)]
+        return np.stack(columns, axis=1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
+    """A shape tree for regression."""
+
+    _parameter_constraints: dict[str, list[Any]] = {
+        **BaseShapeTree._parameter_constraints,
+        "criterion": [StrOptions({"squared_error", "absolute_error"})],
+    }
+
+    def __init__(
+        self,
+        *,
+        max_depth: int | None = 4,
+        max_branches: int = 3,
+        criterion: str = "squared_error",
+        pairs: int = 0,
+        min_samples_split: float = 2,
+        min_samples_leaf: float = 1,
+        min_impurity_decrease: float = 0.0,
+        max_leaf_nodes: int | None = None,
+        inner_tree: str = "cart",
+        inner_max_leaf_nodes: int | None = 32,
+        inner_min_samples_leaf: float = 1,
+        inner_max_depth: int | None = None,
+        segment_penalty: float | str = "auto",
+        split_penalty: float = 0.0,
+        branch_penalty: float = 0.0,
+        assignment: str = "auto",
+        refine: None = None,
+        max_bins: int | None = 255,
+        categorical_features: Any = "from_dtype",
+        n_threads: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            max_depth=max_depth,
+            max_branches=max_branches,
+            criterion=criterion,
+            pairs=pairs,
+            min_samples_split=min_samples_split,
+            min_samples_leaf=min_samples_leaf,
+            min_impurity_decrease=min_impurity_decrease,
+            max_leaf_nodes=max_leaf_nodes,
+            inner_tree=inner_tree,
+            inner_max_leaf_nodes=inner_max_leaf_nodes,
+            inner_min_samples_leaf=inner_min_samples_leaf,
+            inner_max_depth=inner_max_depth,
+            segment_penalty=segment_penalty,
+            split_penalty=split_penalty,
+            branch_penalty=branch_penalty,
+            assignment=assignment,
+            refine=refine,
+            max_bins=max_bins,
+            categorical_features=categorical_features,
+            n_threads=n_threads,
+            random_state=random_state,
+            verbose=verbose,
+        )
+
+    def _read_targets(self, y: Any) -> np.ndarray:
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        if y.ndim > 2:
+            raise ValueError(f"y must have one or two dimensions, got shape {y.shape}")
+        targets = y[:, None] if y.ndim == 1 else y
+        self.n_outputs_ = targets.shape[1]
+        return targets
+
+    def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
+        kind = MeanGoal if self.criterion == "squared_error" else MedianGoal
+        return kind(y, weights)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Mean or median of the training rows in each row's leaf."""
+        values = self.tree_.value[self.apply(X), :, 0]
+        return values[:, 0] if self.n_outputs_ == 1 else values
+
+
+def effective_threads(n_threads: int | None) -> int:
+    """Number of threads to use; None stands for all cores that this process may use."""
+    if n_threads is not None:
+        return n_threads
+    return min(max_threads(), _n_cores())
+
+
+@cache
+def _n_cores() -> int:
+    return int(cpu_count())
+
+
+def _as_rows(limit: float, n_rows: int) -> int:
+    """Turn a number of rows, or a fraction of all, into a number of rows."""
+    return int(limit) if isinstance(limit, Integral) else max(1, int(np.ceil(limit * n_rows)))
+
+
+def _without_weightless(
+    table: Table, targets: np.ndarray, weights: np.ndarray
+) -> tuple[Table, np.ndarray, np.ndarray | None]:
+    """Drop the rows of weight zero; if all others weigh 1, drop the weights, too."""
+    if not weights.all():
+        kept = weights > 0
+        table = table.take(kept)
+        targets, weights = targets[kept], weights[kept]
+    return table, targets, None if (weights == 1).all() else weights
+
+
+def _encode_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct classes, sorted, and the number of each row's class."""
+    if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < 1000:
+        # A small range of integers: count instead of sorting.
+        low = int(y.min())
+        shifted = y.astype(np.int64) - low
+        present = np.bincount(shifted) > 0
+        number = np.cumsum(present, dtype=np.int32) - 1
+        return (np.flatnonzero(present) + low).astype(y.dtype), number[shifted]
+    classes, labels = np.unique(y, return_inverse=True)
+    return classes, labels.astype(np.int32)

@@ -1,0 +1,85 @@
+"""Node histograms: who sums them, and how siblings are had by subtraction."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from shapetree._binning import BinnedTable
+from shapetree._core.histogram import Targets, build_histogram
+
+# Row visits between two chances for Ctrl-C: some tenths of a second.
+VISITS_PER_CALL = 20_000_000
+
+
+def feature_chunks(n_features: int, n_rows: int) -> list[tuple[int, int]]:
+    """Ranges of features that one call may take without holding up Ctrl-C."""
+    size = max(1, VISITS_PER_CALL // max(n_rows, 1))
+    return [(first, min(first + size, n_features)) for first in range(0, n_features, size)]
+
+
+class HistogramSource(Protocol):
+    """Whoever sums statistics over rows: this process, a file reader, a cluster.
+
+    A histogram has shape (total bins, channels), see `shapetree._core.histogram`.
+    """
+
+    def build(self, rows: np.ndarray) -> np.ndarray:
+        """Histogram of the given rows."""
+        ...
+
+
+class LocalHistograms:
+    """Sums histograms over rows held in memory."""
+
+    def __init__(self, table: BinnedTable, targets: Targets, n_threads: int) -> None:
+        self._columns = table.columns
+        self._targets = targets
+        self._offsets = np.concatenate([[0], np.cumsum(table.n_bins + 1)]).astype(np.int64)
+        self._n_threads = n_threads
+
+    def build(self, rows: np.ndarray) -> np.ndarray:
+        """Histogram of the given rows."""
+        n_features = len(self._offsets) - 1
+        histogram = np.empty((self._offsets[-1], self._targets.n_channels))
+        for first, last in feature_chunks(n_features, len(rows)):
+            build_histogram(
+                self._columns, self._targets, rows, self._offsets, histogram, first, last,
+                self._n_threads,
+            )  # fmt: skip
+        return histogram
+
+
+def histograms_of_children(
+    source: HistogramSource,
+    parent: np.ndarray | None,
+    children: list[np.ndarray],
+    wanted: list[bool],
+) -> list[np.ndarray | None]:
+    """Histograms of the children that are wanted, the largest by subtraction where that is cheaper.
+
+    Parameters
+    ----------
+    source : HistogramSource
+    parent : array or None
+        The parent's histogram, if it was kept; it is overwritten.
+    children : list of arrays
+        Rows of each child.
+    wanted : list of bool
+        Which children need a histogram.
+    """
+    sizes = [len(rows) for rows in children]
+    largest = int(np.argmax(sizes))
+    only_to_subtract = sum(size for size, want in zip(sizes, wanted, strict=True) if not want)
+    subtract = parent is not None and wanted[largest] and only_to_subtract < sizes[largest]
+    histograms = [
+        source.build(rows) if (subtract and i != largest) or (wanted[i] and not subtract) else None
+        for i, rows in enumerate(children)
+    ]
+    if subtract:
+        for i, histogram in enumerate(histograms):
+            if i != largest:
+                np.subtract(parent, histogram, out=parent)
+        histograms[largest] = parent
+    return histograms

@@ -1,0 +1,39 @@
+"""Send rows through a fitted tree."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from shapetree._core.columns import Columns
+from shapetree._core.predictor import find_leaves
+from shapetree._table import Table
+from shapetree._tree import TreeArrays
+
+
+def leaves_of(tree: TreeArrays, table: Table, n_threads: int) -> np.ndarray:
+    """Leaf of each row."""
+    return find_leaves(
+        Columns(table.columns, table.n_rows),
+        tree.feature,
+        tree.first_child,
+        tree.missing_branch,
+        tree.piece_start,
+        tree.piece_upper,
+        tree.piece_branch,
+        n_threads,
+    )
+
+
+def paths_to(tree: TreeArrays, leaves: np.ndarray) -> csr_matrix:
+    """Indicator matrix of the nodes that each row passes, given its leaf."""
+    length = tree.depth + 1
+    start = np.concatenate([[0], np.cumsum(length)])
+    nodes = np.concatenate([tree.path_to(node) for node in range(tree.node_count)])
+    indptr = np.concatenate([[0], np.cumsum(length[leaves])])
+    step = np.arange(indptr[-1]) - np.repeat(indptr[:-1], length[leaves])
+    indices = nodes[np.repeat(start[leaves], length[leaves]) + step]
+    return csr_matrix(
+        (np.ones(len(indices), dtype=np.int64), indices, indptr),
+        shape=(len(leaves), tree.node_count),
+    )

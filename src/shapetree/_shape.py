@@ -1,0 +1,65 @@
+"""ShapeFunction: which branch a feature's values are sent to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapetree._binning import FeatureBins
+from shapetree._core.search import NO_BRANCH_MARK
+
+
+@dataclass(frozen=True)
+class ShapeFunction:
+    """A piecewise-constant map from one feature to branches 0 .. n_branches - 1.
+
+    Attributes
+    ----------
+    feature : int
+    n_branches : int
+    upper : array of shape (n_pieces,) or None
+        An ordered feature's piece p holds the values up to and including `upper[p]` that are above
+        the piece before; the last bound is infinite. None for a categorical feature, whose piece
+        p is its category p.
+    branch_of_piece : int array of shape (n_pieces,)
+    missing_branch : int
+        Branch of missing values and unknown categories.
+    """
+
+    feature: int
+    n_branches: int
+    upper: np.ndarray | None
+    branch_of_piece: np.ndarray
+    missing_branch: int
+
+
+def shape_from_bins(
+    feature: int, bins: FeatureBins, branch_of_bin: np.ndarray, largest_branch: int
+) -> ShapeFunction:
+    """Shape function in the feature's own values, from one over bins.
+
+    Parameters
+    ----------
+    feature : int
+    bins : FeatureBins
+    branch_of_bin : array of shape (bins.n_bins + 1,)
+        Ends with the missing bin; NO_BRANCH_MARK for bins that hold no row.
+    largest_branch : int
+        Where values go of which training saw none.
+    """
+    branch = branch_of_bin[:-1].astype(np.int32)
+    missing = int(branch_of_bin[-1])
+    n_branches = int(branch_of_bin[branch_of_bin != NO_BRANCH_MARK].max()) + 1
+    if missing == NO_BRANCH_MARK:
+        missing = largest_branch
+    upper = None
+    if bins.is_categorical:
+        branch[branch == NO_BRANCH_MARK] = largest_branch
+    else:
+        # A piece ends where the next bin with rows goes elsewhere, halfway between the two.
+        held = np.flatnonzero(branch != NO_BRANCH_MARK)
+        last = np.flatnonzero(np.diff(branch[held]))
+        upper = np.append(bins.threshold_between(held[last], held[last + 1]), np.inf)
+        branch = branch[held[np.append(last, len(held) - 1)]]
+    return ShapeFunction(feature, n_branches, upper, branch, missing)

@@ -1,0 +1,495 @@
+"""The input table: named columns, read as numbers or encoded as categories.
+
+Whatever the caller holds (a NumPy array, nested lists, a pandas, polars or Arrow table) becomes a
+list of named columns first. From there one path reads numbers and one path encodes categories, and
+training and prediction walk the same two paths.
+"""
+
+import numbers
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum, auto
+from typing import Any, TypeAlias
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import numpy.typing as npt
+from narwhals.exceptions import DuplicateError
+from scipy.sparse import issparse  # type: ignore[import-untyped]
+
+Level: TypeAlias = str | bool | int | float
+Array: TypeAlias = npt.NDArray[Any]
+Values: TypeAlias = Array | nw.Series[Any]
+
+MISSING_CODE = -1  # a missing category, or one that training has not seen
+MAX_ROWS = np.iinfo(np.int32).max - 1  # rows are indexed with 32-bit integers
+
+
+@dataclass(frozen=True)
+class FeatureInfo:
+    """What training learns about one feature.
+
+    Attributes
+    ----------
+    name : str
+        The name of the column; "x0", "x1", … if the table has no names.
+    categories : tuple of str, bool, int or float, or None
+        The distinct levels seen in training: numbers and booleans in ascending order, then strings
+        in ascending order. None for a numeric feature.
+    """
+
+    name: str
+    categories: tuple[Level, ...] | None = None
+
+    @property
+    def is_categorical(self) -> bool:
+        """Whether the feature has categories rather than numbers."""
+        return self.categories is not None
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table, column by column.
+
+    Attributes
+    ----------
+    n_rows : int
+        The number of rows.
+    features : tuple of FeatureInfo
+        What is known about each column.
+    columns : list of ndarray of shape (n_rows,) or None
+        A numeric column is float32 or float64, with NaN where a value is missing; it may be a
+        strided, read-only view on the caller's data. A categorical column is contiguous int32:
+        positions in `categories`, with -1 where a value is missing or was not seen in training.
+        None stands for a column that was not asked for.
+    """
+
+    n_rows: int
+    features: tuple[FeatureInfo, ...]
+    columns: list[Array | None]
+
+    def take(self, kept: Array) -> "Table":
+        """Keep the rows that a boolean mask marks."""
+        columns = [None if column is None else column[kept] for column in self.columns]
+        return Table(int(np.count_nonzero(kept)), self.features, columns)
+
+
+def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: int = 1) -> Table:
+    """Read the table to train on and learn its features.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_rows, n_features)
+        A NumPy array, nested lists, or any eager data frame that narwhals reads.
+    categorical_features : "from_dtype", None or array-like, default="from_dtype"
+        Which columns are categorical. "from_dtype": the text, category and boolean columns of a
+        data frame, and no column of an array. None: no column. Else the names of the columns,
+        their indices from 0, or a mask with one boolean per column.
+    min_rows : int, default=1
+        The fewest rows to accept.
+
+    Returns
+    -------
+    Table
+        All columns, with the names and categories that `encode_table` needs later.
+    """
+    source = _open(X, min_rows)
+    asked = _asked_categorical(categorical_features, source)
+    advice = "List it in categorical_features, or turn it into numbers."
+    features: list[FeatureInfo] = []
+    columns: list[Array | None] = []
+    for j, name in enumerate(source.names):
+        values = source.column(j)
+        if _has_categorical_dtype(values, name) if asked is None else asked[j]:
+            codes, levels = _factorize(values, name)
+            categories = _sorted_categories(levels)
+            features.append(FeatureInfo(name, categories))
+            columns.append(_recode(codes, levels, categories))
+        else:
+            features.append(FeatureInfo(name))
+            columns.append(_as_numbers(values, name, advice))
+    return Table(source.n_rows, tuple(features), columns)
+
+
+def encode_table(
+    X: Any, features: Sequence[FeatureInfo], needed: Iterable[int] | None = None
+) -> Table:
+    """Read a table to predict on, with the features that training has learnt.
+
+    Columns are matched by position. The table may be of another kind than in training: categories
+    are compared as Python values, so 1, 1.0 and True are the same category.
+
+    Parameters
+    ----------
+    X : array-like or data frame of shape (n_rows, n_features)
+        As for `read_table`.
+    features : sequence of FeatureInfo
+        The features of the training table.
+    needed : iterable of int, default=None
+        Indices of the columns to read; all of them by default. The others are not touched.
+
+    Returns
+    -------
+    Table
+        The needed columns.
+    """
+    source = _open(X, min_rows=1)
+    if len(source.names) != len(features):
+        raise ValueError(
+            f"X has {len(source.names)} features, but this tree is expecting "
+            f"{len(features)} features as input."
+        )
+    columns: list[Array | None] = [None] * len(features)
+    for j in range(len(features)) if needed is None else needed:
+        columns[j] = _encode_column(source.column(j), features[j])
+    return Table(source.n_rows, tuple(features), columns)
+
+
+def _encode_column(values: Values, feature: FeatureInfo) -> Array:
+    if feature.categories is None:
+        return _as_numbers(values, feature.name, "It was numeric in training.")
+    codes, levels = _factorize(values, feature.name)
+    return _recode(codes, levels, feature.categories)
+
+
+# From any input to named columns
+
+
+@dataclass(frozen=True)
+class _Source:
+    """An input table, seen as named columns that are fetched one at a time."""
+
+    n_rows: int
+    names: tuple[str, ...]
+    is_frame: bool  # a data frame, whose columns each have a type of their own
+    column: Callable[[int], Values]
+
+
+def _open(X: Any, min_rows: int) -> _Source:
+    """Find the columns of `X`, without reading them."""
+    if issparse(X):
+        raise TypeError(
+            "Sparse data was passed, but dense data is required. "
+            "Use '.toarray()' to convert X to a dense array."
+        )
+    try:
+        frame = nw.from_native(X, pass_through=True, allow_series=True)
+        if isinstance(frame, nw.DataFrame):
+            return _open_frame(frame, min_rows)
+    except DuplicateError as error:
+        raise ValueError(f"The columns of X must have distinct names. {error}") from error
+    if isinstance(frame, nw.LazyFrame):
+        raise TypeError(
+            f"X is a lazy table ({type(X).__module__}.{type(X).__name__}), which has no rows yet. "
+            "Call its collect() or compute() first."
+        )
+    if isinstance(frame, nw.Series):
+        raise _not_two_dimensional(1)
+    return _open_array(_as_array(X), min_rows)
+
+
+def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> _Source:
+    _check_shape(frame.shape, min_rows)
+    # A pandas column may be named by anything, so keep the names to fetch the columns by.
+    keys = frame.columns
+    return _Source(
+        n_rows=frame.shape[0],
+        names=tuple(map(str, keys)),
+        is_frame=True,
+        column=lambda j: _unwrap(frame.get_column(keys[j])),
+    )
+
+
+def _open_array(array: Array, min_rows: int) -> _Source:
+    if array.ndim != 2:
+        raise _not_two_dimensional(array.ndim)
+    _check_shape(array.shape, min_rows)
+    return _Source(
+        n_rows=array.shape[0],
+        names=tuple(f"x{j}" for j in range(array.shape[1])),
+        is_frame=False,
+        column=lambda j: array[:, j],
+    )
+
+
+def _as_array(X: Any) -> Array:
+    if isinstance(X, np.ma.MaskedArray):
+        dtype = np.result_type(X.dtype, np.float32) if X.dtype.kind in "biuf" else object
+        return np.ma.filled(X.astype(dtype), np.nan)
+    try:
+        array = np.asarray(X)
+        if array.dtype.kind in "SU" and not isinstance(X, np.ndarray):
+            # Lists that mix numbers and strings: NumPy would turn the numbers into strings.
+            array = np.asarray(X, dtype=object)
+    except ValueError as error:
+        raise ValueError(f"X must be a table whose rows are equally long. {error}") from error
+    return array
+
+
+def _unwrap(series: nw.Series[Any]) -> Values:
+    """Give the NumPy array inside a column, if there is one or its type is not a usual one."""
+    native_dtype = getattr(series.to_native(), "dtype", None)
+    if isinstance(native_dtype, np.dtype) or isinstance(series.dtype, nw.Object | nw.Unknown):
+        return series.to_numpy()
+    return series
+
+
+def _check_shape(shape: tuple[int, ...], min_rows: int) -> None:
+    n_rows, n_features = shape
+    if n_rows < min_rows:
+        raise ValueError(
+            f"Found array with {n_rows} sample(s) (shape={shape}) while a minimum of {min_rows} "
+            "is required."
+        )
+    if n_features < 1:
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required."
+        )
+    if n_rows > MAX_ROWS:
+        raise ValueError(f"X has {n_rows} rows, but at most {MAX_ROWS} are supported.")
+
+
+def _not_two_dimensional(n_dimensions: int) -> ValueError:
+    if n_dimensions > 2:
+        return ValueError(f"Found array with dim {n_dimensions}, while dim <= 2 is required.")
+    found = ("scalar", "1D array")[n_dimensions]
+    return ValueError(
+        f"Expected 2D array, got {found} instead. Reshape your data either using "
+        "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
+        "contains a single sample."
+    )
+
+
+# Which columns are categorical
+
+
+def _asked_categorical(categorical_features: Any, source: _Source) -> list[bool] | None:
+    """Tell for each column whether it is to be categorical; None leaves it to the dtypes."""
+    n_features = len(source.names)
+    if categorical_features is None:
+        return [False] * n_features
+    if isinstance(categorical_features, str):
+        if categorical_features != "from_dtype":
+            raise ValueError(
+                "categorical_features must be 'from_dtype', None or an array-like, "
+                f"got {categorical_features!r}. For a single column, pass a list."
+            )
+        return None if source.is_frame else [False] * n_features
+
+    asked = list(categorical_features) if isinstance(categorical_features, Iterable) else [None]
+    if asked and all(isinstance(item, bool | np.bool_) for item in asked):
+        if len(asked) != n_features:
+            raise ValueError(
+                f"categorical_features is a mask of length {len(asked)}, "
+                f"but X has {n_features} features."
+            )
+        return [bool(item) for item in asked]
+    chosen = _positions(asked, source.names)
+    return [j in chosen for j in range(n_features)]
+
+
+def _positions(asked: list[Any], names: tuple[str, ...]) -> set[int]:
+    """Resolve the names or the indices of columns."""
+    if all(isinstance(item, str) for item in asked):
+        position = {name: j for j, name in enumerate(names)}
+        for name in asked:
+            if name not in position:
+                shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
+                raise ValueError(
+                    f"categorical_features names {str(name)!r}, which is not a column of X. "
+                    f"The columns are {shown}."
+                )
+        return {position[name] for name in asked}
+    if all(isinstance(item, numbers.Integral) and not isinstance(item, bool) for item in asked):
+        for index in asked:
+            if not 0 <= index < len(names):
+                raise ValueError(
+                    f"categorical_features has the index {index}, which is not in the range "
+                    f"from 0 to {len(names) - 1} of the columns of X."
+                )
+        return {int(index) for index in asked}
+    raise TypeError(
+        "categorical_features must be 'from_dtype', None, or an array-like of column names (str), "
+        "of column indices (int) or of one boolean per column."
+    )
+
+
+def _has_categorical_dtype(values: Values, name: str) -> bool:
+    return _kind_of(values, name) in (_Kind.BOOLEAN, _Kind.TEXT)
+
+
+# What a column holds
+
+
+class _Kind(Enum):
+    NUMBER = auto()
+    BOOLEAN = auto()
+    TEXT = auto()  # strings, or a data frame's categories of any type
+    MIXED = auto()  # strings as well as numbers
+
+
+_KIND_OF_NUMPY = {
+    "b": _Kind.BOOLEAN,
+    "i": _Kind.NUMBER,
+    "u": _Kind.NUMBER,
+    "f": _Kind.NUMBER,
+    "U": _Kind.TEXT,
+    "T": _Kind.TEXT,
+}
+
+
+def _kind_of(values: Values, name: str) -> _Kind:
+    """Tell what a column holds; refuse what is neither a number nor a category."""
+    if isinstance(values, nw.Series):
+        if values.dtype.is_numeric():
+            return _Kind.NUMBER
+        if isinstance(values.dtype, nw.Boolean):
+            return _Kind.BOOLEAN
+        if isinstance(values.dtype, nw.String | nw.Categorical | nw.Enum):
+            return _Kind.TEXT
+        raise _unsupported(name, str(values.dtype))
+    if values.dtype.kind == "O":
+        return _kind_of_objects(values, name)
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: column {name!r} is {values.dtype}.")
+    if values.dtype.kind not in _KIND_OF_NUMPY:
+        raise _unsupported(name, str(values.dtype))
+    return _KIND_OF_NUMPY[values.dtype.kind]
+
+
+def _kind_of_objects(values: Array, name: str) -> _Kind:
+    types = set(map(type, values))
+    kinds = {_kind_of_type(kind, name) for kind in types if not _is_missing_type(kind)}
+    if kinds == {_Kind.TEXT, _Kind.NUMBER} and _only_nan_beside_text(values):
+        return _Kind.TEXT
+    if kinds <= {_Kind.NUMBER, _Kind.BOOLEAN}:
+        return _Kind.BOOLEAN if kinds == {_Kind.BOOLEAN} else _Kind.NUMBER
+    return _Kind.TEXT if kinds == {_Kind.TEXT} else _Kind.MIXED
+
+
+def _kind_of_type(kind: type, name: str) -> _Kind:
+    if issubclass(kind, str):
+        return _Kind.TEXT
+    if issubclass(kind, bool | np.bool_):
+        return _Kind.BOOLEAN
+    if issubclass(kind, numbers.Real | Decimal):
+        return _Kind.NUMBER
+    raise _unsupported(name, kind.__name__)
+
+
+def _only_nan_beside_text(values: Array) -> bool:
+    """Tell whether NaN, which pandas writes for a missing string, is the only number."""
+    return all(isinstance(value, str) or _is_missing(value) for value in values)
+
+
+def _unsupported(name: str, held: str) -> TypeError:
+    return TypeError(
+        f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
+        "number. Turn the column into a number or a category first."
+    )
+
+
+# Missing values: None, NaN, and pandas' NA and NaT, known by name as pandas may be absent.
+
+
+def _is_missing_type(kind: type) -> bool:
+    return kind.__name__ in ("NoneType", "NAType", "NaTType")
+
+
+def _is_missing(value: Any) -> bool:
+    return _is_missing_type(type(value)) or value != value
+
+
+# Numbers
+
+
+def _as_numbers(values: Values, name: str, advice: str) -> Array:
+    """Read a column as float32 or float64, as a view if it is already that."""
+    kind = _kind_of(values, name)
+    if kind is _Kind.TEXT or kind is _Kind.MIXED:
+        held = "text or categories" if kind is _Kind.TEXT else "both text and numbers"
+        raise ValueError(f"Column {name!r} holds {held} where numbers are expected. {advice}")
+    if isinstance(values, nw.Series):
+        values = _series_to_numpy(values)
+    if values.dtype.kind == "O":
+        return _objects_to_floats(values)
+    # float32 wherever it is exact: half the memory to read.
+    dtype = np.float32 if np.can_cast(values.dtype, np.float32) else np.float64
+    return np.require(values, dtype, ["ALIGNED"])
+
+
+def _series_to_numpy(series: nw.Series[Any]) -> Array:
+    if series.dtype.is_decimal() or isinstance(series.dtype, nw.Int128 | nw.UInt128):
+        series = series.cast(nw.Float64)  # NumPy has no such type
+    return series.to_numpy()
+
+
+def _objects_to_floats(values: Array) -> Array:
+    # NumPy reads None as NaN, but stumbles over the missing values of pandas.
+    if any(_is_missing_type(kind) for kind in set(map(type, values)) - {type(None)}):
+        values = np.array([None if _is_missing(value) else value for value in values], object)
+    return values.astype(np.float64)
+
+
+# Categories
+
+
+def _factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
+    """Give each row's position in a list of levels, in which None or -1 stand for missing."""
+    kind = _kind_of(values, name)
+    if isinstance(values, nw.Series) and (values.dtype.is_float() or values.dtype.is_decimal()):
+        values = _series_to_numpy(values)
+    if isinstance(values, nw.Series):
+        codes, levels = _factorize_series(values)
+    elif values.dtype.kind == "O" or kind is _Kind.TEXT:
+        codes, levels = _factorize_objects(values.tolist())
+    else:
+        distinct, codes = np.unique(values, return_inverse=True)
+        levels = distinct.tolist()
+    return codes, [None if _is_missing(level) else _plain(level, name) for level in levels]
+
+
+def _factorize_series(series: nw.Series[Any]) -> tuple[Array, list[Any]]:
+    if isinstance(series.dtype, nw.String) and series.implementation.is_pyarrow():
+        series = series.cast(nw.String)  # Arrow cannot look up its string views
+    codes = np.full(len(series), MISSING_CODE, np.int32)
+    is_present = ~series.is_null()
+    present = series.filter(is_present)
+    levels = present.unique().to_list()
+    if levels:
+        positions = present.replace_strict(levels, [*range(len(levels))], return_dtype=nw.Int32)
+        codes[is_present.to_numpy()] = positions.to_numpy()
+    return codes, levels
+
+
+def _factorize_objects(values: list[Any]) -> tuple[Array, list[Any]]:
+    levels = list(dict.fromkeys(values))
+    position = {level: code for code, level in enumerate(levels)}
+    return np.fromiter(map(position.__getitem__, values), np.int32, len(values)), levels
+
+
+def _plain(level: Any, name: str) -> Level:
+    """Turn a level into a plain Python value."""
+    if isinstance(level, bool | np.bool_):
+        return bool(level)
+    if isinstance(level, numbers.Integral):
+        return int(level)
+    if isinstance(level, numbers.Real | Decimal):
+        return float(level)
+    if isinstance(level, str):
+        return str.__str__(level)  # the text itself, also for a member of an enumeration
+    raise _unsupported(name, type(level).__name__)
+
+
+def _sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
+    distinct = {level for level in levels if level is not None}
+    return tuple(sorted(distinct, key=lambda level: (isinstance(level, str), level)))
+
+
+def _recode(codes: Array, levels: list[Level | None], categories: tuple[Level, ...]) -> Array:
+    """Turn positions in `levels` into positions in `categories`."""
+    code_of: dict[Level | None, int] = {level: code for code, level in enumerate(categories)}
+    # One entry more than levels, where the position -1 of a missing value leads.
+    new_code = [code_of.get(level, MISSING_CODE) for level in levels] + [MISSING_CODE]
+    return np.array(new_code, dtype=np.int32)[codes]

@@ -1,0 +1,196 @@
+"""Targets and weights → what a row adds to a histogram, and what a node says of its rows."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapetree._core.binning import group_values
+from shapetree._core.criterion import Criterion
+from shapetree._core.histogram import Targets
+
+# Absolute error needs the distribution of y, not only its moments. It is counted on every value
+# of y where these are few, and on so many quantile groups otherwise.
+MAX_EXACT_LEVELS = 512
+MAX_LEVELS = 64
+
+
+@dataclass(frozen=True)
+class NodeStatistics:
+    """What a node knows of its rows.
+
+    Attributes
+    ----------
+    n_rows : int
+    weight : float
+        Sum of the rows' weights.
+    impurity : float
+        Mean impurity, in units of the goal's criterion.
+    value : array of shape (n_outputs, n_values)
+        What the node predicts: shares of the classes, or a mean or median.
+    """
+
+    n_rows: int
+    weight: float
+    impurity: float
+    value: np.ndarray
+
+
+class Goal(ABC):
+    """What a tree is to learn: y and weights as additive statistics.
+
+    Attributes
+    ----------
+    criterion : Criterion
+        Impurity of any set of rows, from its statistics.
+    targets : Targets
+        What each row adds to the statistics.
+    impurity_scale : float
+        Factor that brings the criterion's mean impurity to the units of y.
+    """
+
+    criterion: Criterion
+    targets: Targets
+    impurity_scale: float = 1.0
+
+    def __init__(self, weights: np.ndarray | None) -> None:
+        self.weights = weights
+
+    def describe(self, rows: np.ndarray) -> NodeStatistics:
+        """Statistics of a node with these rows."""
+        channels = self.targets.totals(rows)
+        stats = channels[: self.targets.n_stats]
+        weight = self.criterion.weight(stats)
+        value, impurity = self._summarise(stats, weight, rows)
+        return NodeStatistics(len(rows), weight, max(impurity, 0.0), value)
+
+    def penalty_unit(self, node: NodeStatistics) -> float:
+        """Impurity mass that a penalty of 1 stands for in a node."""
+        return 1.0
+
+    @abstractmethod
+    def _summarise(
+        self, stats: np.ndarray, weight: float, rows: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        """Value and mean impurity of a node."""
+
+
+class ClassGoal(Goal):
+    """Learn classes.
+
+    Parameters
+    ----------
+    labels : int array of shape (n_rows, n_outputs)
+        Number of the class, counted from 0 in every output.
+    n_classes : list of int
+        Classes of each output.
+    weights : array of shape (n_rows,) or None
+    criterion : {"gini", "entropy"}
+    """
+
+    def __init__(
+        self, labels: np.ndarray, n_classes: list[int], weights: np.ndarray | None, criterion: str
+    ) -> None:
+        super().__init__(weights)
+        self.criterion = Criterion(criterion, n_classes)
+        self._starts = np.cumsum([0, *n_classes])
+        self.targets = Targets(
+            labels + self._starts[:-1].astype(np.int32), None, weights, self.criterion.n_stats
+        )
+
+    def _summarise(
+        self, stats: np.ndarray, weight: float, rows: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        value = np.zeros((len(self._starts) - 1, np.diff(self._starts).max()))
+        for output, (start, stop) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
+            value[output, : stop - start] = stats[start:stop] / weight
+        return value, self.criterion.impurity(stats) / weight
+
+
+class RegressionGoal(Goal):
+    """Learn numbers; y is centred, and scaled to unit variance over all outputs."""
+
+    def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
+        super().__init__(weights)
+        self._y = y
+        self._centre = np.average(y, axis=0, weights=weights)
+        variance = np.average((y - self._centre) ** 2, axis=0, weights=weights)
+        self._scale = float(np.sqrt(variance.mean())) or 1.0
+        self._standardised = (y - self._centre) / self._scale
+
+    def penalty_unit(self, node: NodeStatistics) -> float:
+        """A row that lies as far off as the node's rows do on the mean."""
+        return node.impurity
+
+    def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
+        return None if self.weights is None else self.weights[rows]
+
+
+class MeanGoal(RegressionGoal):
+    """Learn numbers by squared error: nodes predict means."""
+
+    def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
+        super().__init__(y, weights)
+        n_outputs = y.shape[1]
+        self.impurity_scale = self._scale**2
+        self.criterion = Criterion("squared_error", [1] * n_outputs)
+        self.targets = Targets(None, self._standardised, weights, self.criterion.n_stats)
+
+    def _summarise(
+        self, stats: np.ndarray, weight: float, rows: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        mean = stats[1:] / weight
+        deviation = self._standardised[rows] - mean
+        variance = np.average(deviation**2, axis=0, weights=self._weights_of(rows)).mean()
+        return (self._centre + self._scale * mean)[:, None], float(variance)
+
+
+class MedianGoal(RegressionGoal):
+    """Learn numbers by absolute error: nodes predict medians."""
+
+    def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
+        super().__init__(y, weights)
+        self.impurity_scale = self._scale
+        levels, labels = [], np.empty(y.shape, dtype=np.int32)
+        for output, values in enumerate(self._standardised.T):
+            level, labels[:, output] = _levels_of(values, weights)
+            labels[:, output] += sum(map(len, levels))
+            levels.append(level)
+        self.criterion = Criterion("absolute_error", list(map(len, levels)), np.concatenate(levels))
+        self.targets = Targets(labels, None, weights, self.criterion.n_stats)
+
+    def _summarise(
+        self, stats: np.ndarray, weight: float, rows: np.ndarray
+    ) -> tuple[np.ndarray, float]:
+        weights = self._weights_of(rows)
+        median = np.array([_median(values, weights) for values in self._y[rows].T])
+        deviation = np.abs(self._y[rows] - median)
+        spread = np.average(deviation, axis=0, weights=weights).mean() / self._scale
+        return median[:, None], float(spread)
+
+
+def _levels_of(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    """Values that stand for groups of y, ascending, and the group of each row."""
+    distinct, group = np.unique(values, return_inverse=True)
+    if len(distinct) <= MAX_EXACT_LEVELS:
+        return distinct, group
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    low, _ = group_values(ordered, None if weights is None else weights[order], MAX_LEVELS)
+    start = np.searchsorted(ordered, low)
+    group = np.searchsorted(low, values, side="right") - 1
+    stops = [*start[1:], len(values)]
+    return np.array([ordered[(a + b) // 2] for a, b in zip(start, stops, strict=True)]), group
+
+
+def _median(values: np.ndarray, weights: np.ndarray | None) -> float:
+    if weights is None:
+        return float(np.median(values))
+    order = np.argsort(values, kind="stable")
+    below = np.cumsum(weights[order])
+    half = below[-1] / 2
+    lower = order[np.searchsorted(below, half)]
+    upper = order[min(np.searchsorted(below, half, side="right"), len(order) - 1)]
+    return float(values[lower] / 2 + values[upper] / 2)

@@ -17,6 +17,9 @@
 from libc.math cimport fabs, log2
 from libc.stdint cimport int32_t
 
+cdef extern from "vector.h":
+    double x_log2_x(double x) noexcept nogil
+
 cdef enum CriterionKind:
     GINI = 0
     ENTROPY = 1
@@ -52,11 +55,9 @@ cdef inline double entropy_mass(const double* s, int n) noexcept nogil:
         int j
         double total = 0.0, mass = 0.0
     for j in range(n):
-        if s[j] > 0.0:
-            total += s[j]
-            mass -= s[j] * log2(s[j])
-    if total > 0.0:
-        mass += total * log2(total)
+        total += s[j]
+        mass -= x_log2_x(s[j])
+    mass += x_log2_x(total)
     return mass if mass > 0.0 else 0.0
 
 

@@ -13,7 +13,7 @@ ctypedef struct Bins:
 
 cdef int inner_cart(
     const CriterionInfo* c, Bins bins, int max_leaves, int min_rows, int max_depth,
-    Arena* arena, int32_t* piece_stop, int* root_cut,
+    double least_gain, Arena* arena, int32_t* piece_stop, int* root_cut,
 ) noexcept nogil
 
 cdef int optimal_intervals(

@@ -3,14 +3,22 @@
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t
+from libc.stdint cimport int32_t, int64_t
 
 from shapetree._core.arena cimport (
     Arena, Mark, arena_free, arena_init, arena_mark, arena_release, take_doubles, take_ints,
 )
 from shapetree._core.criterion cimport (
-    ENTROPY, GINI, SQUARED, Criterion, CriterionInfo, entropy_mass, impurity, weight_of,
+    ABSOLUTE, ENTROPY, SQUARED, Criterion, CriterionInfo, impurity, weight_of,
 )
+
+cdef extern from "vector.h":
+    void entropy_of_cuts(
+        const double* prefix, int64_t stride, int n_stats, int n_outputs, int start, int stop,
+        double* loss) noexcept nogil
+    void variance_of_cuts(
+        const double* prefix, int64_t stride, int n_stats, int n_outputs, int start, int stop,
+        double* loss) noexcept nogil
 
 cdef enum:
     # The dynamic programme's time grows with the square of the bins: more than these are first
@@ -20,6 +28,16 @@ cdef enum:
 ctypedef struct Cut:
     int position        # first bin of the right side; -1 where no cut is possible
     double gain
+
+ctypedef struct Scan:
+    # What every search for a cut of one feature needs.
+    const CriterionInfo* c
+    Bins bins
+    int min_rows
+    const double* prefix
+    double* loss
+    double* left
+    double* right
 
 ctypedef struct Leaf:
     int start
@@ -41,58 +59,73 @@ cdef void sum_bins(
             total[j] += stats[b * n_stats + j]
 
 
-cdef inline double two_stat_impurity(int kind, double a, double b) noexcept nogil:
-    """`impurity` of two statistics of one output: the case that most fits spend their time in."""
-    cdef double pair[2]
-    if kind == SQUARED:
-        return -b * b / a if a > 0.0 else 0.0
-    if kind == GINI:
-        return 2.0 * a * b / (a + b) if a + b > 0.0 else 0.0
-    pair[0] = a
-    pair[1] = b
-    return entropy_mass(pair, 2)
-
-
-cdef Cut best_cut(
-    const CriterionInfo* c, Bins bins, int start, int stop, int min_rows,
-    double* left, double* right,
-) noexcept nogil:
-    """The cut of bins start..stop-1 in two that leaves the least impurity."""
+cdef double* prefix_sums(const CriterionInfo* c, Bins bins, Arena* arena) noexcept nogil:
+    """Rows of n_bins + 1 prefix sums over the bins: of weights, then of each statistic."""
     cdef:
-        int b, j, rows_left = 0, rows = 0
-        int n_stats = c.n_stats
-        bint two = n_stats == 2 and c.n_outputs == 1 and c.kind <= SQUARED
-        double whole, loss, least = INFINITY
-        const double* s
-        Cut best
-    best.position = -1
-    best.gain = 0.0
+        int b, j, first = 1 if c.kind == SQUARED else 0
+        int stride = bins.n_bins + 1, n_stats = c.n_stats
+        double* prefix = take_doubles(arena, <size_t> (n_stats + 1) * stride)
+    if arena.failed:
+        return NULL
+    prefix[0] = 0.0
+    for b in range(bins.n_bins):
+        prefix[b + 1] = prefix[b] + weight_of(c, bins.stats + b * n_stats)
+    for j in range(first, n_stats):
+        prefix[(j - first + 1) * stride] = 0.0
+        for b in range(bins.n_bins):
+            prefix[(j - first + 1) * stride + b + 1] = (
+                prefix[(j - first + 1) * stride + b] + bins.stats[b * n_stats + j])
+    return prefix
+
+
+cdef void absolute_error_of_cuts(
+    const CriterionInfo* c, Bins bins, int start, int stop, double* left, double* right, double* loss
+) noexcept nogil:
+    cdef int b, j, n_stats = c.n_stats
     sum_bins(c, bins.stats, start, stop, right)
-    whole = impurity(c, right)
-    for b in range(start, stop):
-        rows += bins.n_rows[b]
     for j in range(n_stats):
         left[j] = 0.0
     for b in range(start, stop - 1):
-        s = bins.stats + b * n_stats
         for j in range(n_stats):
-            left[j] += s[j]
-            right[j] -= s[j]
+            left[j] += bins.stats[b * n_stats + j]
+            right[j] -= bins.stats[b * n_stats + j]
+        loss[b - start] = impurity(c, left) + impurity(c, right)
+
+
+cdef Cut best_cut(Scan* scan, int start, int stop) noexcept nogil:
+    """The cut of bins start..stop-1 in two that leaves the least impurity."""
+    cdef:
+        const CriterionInfo* c = scan.c
+        Bins bins = scan.bins
+        int b, rows_left = 0, rows = 0, stride = bins.n_bins + 1
+        double* loss = scan.loss
+        double least = INFINITY
+        Cut best
+    best.position = -1
+    best.gain = 0.0
+    for b in range(start, stop):
+        rows += bins.n_rows[b]
+    if rows < 2 * scan.min_rows or stop - start < 2:
+        return best
+    if c.kind == ENTROPY:
+        entropy_of_cuts(scan.prefix, stride, c.n_stats, c.n_outputs, start, stop, loss)
+    elif c.kind == ABSOLUTE:
+        absolute_error_of_cuts(c, bins, start, stop, scan.left, scan.right, loss)
+    else:
+        variance_of_cuts(scan.prefix, stride, c.n_stats - (c.kind == SQUARED), c.n_outputs,
+                         start, stop, loss)
+    for b in range(start, stop - 1):
         rows_left += bins.n_rows[b]
-        if rows_left < min_rows:
-            continue
-        if rows - rows_left < min_rows:
-            break
-        if two:
-            loss = (two_stat_impurity(c.kind, left[0], left[1])
-                    + two_stat_impurity(c.kind, right[0], right[1]))
-        else:
-            loss = impurity(c, left) + impurity(c, right)
-        if loss < least:
-            least = loss
+        if loss[b - start] < least and rows_left >= scan.min_rows:
+            if rows - rows_left < scan.min_rows:
+                break
+            least = loss[b - start]
             best.position = b + 1
     if best.position >= 0:
-        best.gain = whole - least
+        for b in range(3):
+            sum_bins(c, bins.stats, start if b < 2 else best.position,
+                     best.position if b == 1 else stop, scan.left)
+            best.gain += impurity(c, scan.left) * (1.0 if b == 0 else -1.0)
     return best
 
 
@@ -127,9 +160,11 @@ cdef inline int heap_pop(int32_t* heap, int* size, const Leaf* leaves) noexcept 
 
 cdef int inner_cart(
     const CriterionInfo* c, Bins bins, int max_leaves, int min_rows, int max_depth,
-    Arena* arena, int32_t* piece_stop, int* root_cut,
+    double least_gain, Arena* arena, int32_t* piece_stop, int* root_cut,
 ) noexcept nogil:
     """Grow a CART on one feature, best gain first; returns its number of leaves.
+
+    Cuts that gain `least_gain` or less are not made.
 
     `piece_stop` (room for min(max_leaves, n_bins)) receives the end of each piece, ascending;
     `root_cut` the first bin right of the root's threshold, or -1.
@@ -138,23 +173,26 @@ cdef int inner_cart(
         Mark mark = arena_mark(arena)
         int room = max_leaves if max_leaves < bins.n_bins else bins.n_bins
         int n_leaves = 1, heap_size = 0, parent, b, side
-        double* left = take_doubles(arena, c.n_stats)
-        double* right = take_doubles(arena, c.n_stats)
+        Scan scan
         int32_t* heap = take_ints(arena, room)
         Leaf* leaves = <Leaf*> take_doubles(arena, room * sizeof(Leaf) // sizeof(double) + 1)
         int32_t* stop_of_start = take_ints(arena, bins.n_bins)
-        double least_gain
+    scan.c = c
+    scan.bins = bins
+    scan.min_rows = min_rows
+    scan.prefix = prefix_sums(c, bins, arena)
+    scan.loss = take_doubles(arena, bins.n_bins)
+    scan.left = take_doubles(arena, c.n_stats)
+    scan.right = take_doubles(arena, c.n_stats)
     root_cut[0] = -1
     if arena.failed:
         return 0
+    least_gain = max(least_gain, 1e-12 * scan.prefix[bins.n_bins])
     leaves[0].start = 0
     leaves[0].stop = bins.n_bins
     leaves[0].depth = 0
-    leaves[0].cut = best_cut(c, bins, 0, bins.n_bins, min_rows, left, right)
+    leaves[0].cut = best_cut(&scan, 0, bins.n_bins)
     root_cut[0] = leaves[0].cut.position
-    for b in range(c.n_stats):
-        left[b] += right[b]
-    least_gain = 1e-12 * weight_of(c, left)
     heap_push(heap, &heap_size, leaves, 0)
     while heap_size > 0 and n_leaves < room:
         parent = heap_pop(heap, &heap_size, leaves)
@@ -170,9 +208,7 @@ cdef int inner_cart(
         for b in range(2):
             side = parent if b == 0 else n_leaves - 1
             leaves[side].depth += 1
-            leaves[side].cut = best_cut(
-                c, bins, leaves[side].start, leaves[side].stop, min_rows, left, right
-            )
+            leaves[side].cut = best_cut(&scan, leaves[side].start, leaves[side].stop)
             if leaves[side].cut.position >= 0:
                 heap_push(heap, &heap_size, leaves, side)
     for side in range(n_leaves):
@@ -213,7 +249,7 @@ cdef int candidate_borders(
             n_blocks += 1
     if n_blocks > MAX_OPTIMAL_BINS:
         n_blocks = inner_cart(
-            c, bins, MAX_OPTIMAL_BINS, min_rows, bins.n_bins, arena, border, &root_cut
+            c, bins, MAX_OPTIMAL_BINS, min_rows, bins.n_bins, 0.0, arena, border, &root_cut
         )
     return n_blocks
 
@@ -274,7 +310,7 @@ cdef int optimal_intervals(
 
 
 def cut_into_pieces(Criterion criterion, stats, n_rows, *, str method="cart", int max_leaves=32,
-                    int min_rows=1, int max_depth=2**30):
+                    int min_rows=1, int max_depth=2**30, double least_gain=0.0):
     """Ends of the pieces into which an inner tree cuts a feature's bins, ascending."""
     cdef:
         const double[:, ::1] s = np.ascontiguousarray(stats, dtype=np.float64)
@@ -301,7 +337,8 @@ def cut_into_pieces(Criterion criterion, stats, n_rows, *, str method="cart", in
             )
         else:
             n_pieces = inner_cart(
-                &criterion.info, bins, max_leaves, min_rows, max_depth, &arena, &stops[0], &root_cut
+                &criterion.info, bins, max_leaves, min_rows, max_depth, least_gain, &arena,
+                &stops[0], &root_cut,
             )
         arena_free(&arena)
     if arena.failed:

@@ -27,6 +27,9 @@ cdef enum:
 
 NO_BRANCH_MARK = NO_BRANCH
 
+# An inner tree does not make a cut that earns less than this share of a segment's price.
+cdef double LEAST_SHARE = 0.5
+
 ctypedef struct Options:
     bint optimal_inner_tree
     int inner_max_leaves
@@ -220,7 +223,8 @@ cdef int cut_cells(
         else:
             n_pieces = inner_cart(
                 c, bins, options.inner_max_leaves, options.inner_min_rows,
-                options.inner_max_depth, arena, piece_stop, root_cut_cell,
+                options.inner_max_depth, LEAST_SHARE * options.segment_penalty, arena,
+                piece_stop, root_cut_cell,
             )
         if arena.failed:
             return 0

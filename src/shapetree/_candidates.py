@@ -28,16 +28,17 @@ class InnerTreeOptions:
 
 @dataclass(frozen=True)
 class Penalties:
-    """What complexity must earn.
+    """What complexity must earn in impurity.
 
     Attributes
     ----------
     segment : float
-        Every segment beyond two, in the goal's penalty units.
+        For every segment beyond two, in the goal's penalty units.
     split : float
-        Every split, in the same units.
+        For a split, as a number of the node's rows: it must take away as much impurity as these
+        hold on average.
     branch : float
-        Every branch beyond two, in units of the node's mean impurity.
+        For every branch beyond two, as a part of the node's mean impurity, for every row.
     """
 
     segment: float
@@ -141,7 +142,7 @@ class CandidateSearch:
         gains = self._search.penalised_gains
         # Rounding must not choose between features: of equals, the first wins.
         feature = int(np.argmax(gains >= gains.max() - 1e-10 * node.weight))
-        least = max(self._penalties.split * unit, 1e-10 * node.weight)
+        least = max(self._penalties.split * node.impurity, 1e-10 * node.weight)
         if not gains[feature] >= least:
             return None
         return Candidate(

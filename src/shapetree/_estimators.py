@@ -31,8 +31,8 @@ from shapetree._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree._tree import TreeArrays
 
 UNLIMITED = 2**30
-# What a segment beyond two must earn by default.
-SEGMENT_PENALTY = {"gini": 3.0, "entropy": 6.0, "squared_error": 6.0, "absolute_error": 6.0}
+# Rows whose impurity a split must take away by default.
+SPLIT_PENALTY = 6.0
 
 
 @contextmanager
@@ -74,7 +74,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         ],
         "inner_max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "segment_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "split_penalty": [Interval(Real, 0, None, closed="left")],
+        "split_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "branch_penalty": [Interval(Real, 0, None, closed="left")],
         "assignment": [StrOptions({"auto", "coordinate_descent", "kmeans", "random"})],
         "refine": [None],
@@ -102,7 +102,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         inner_min_samples_leaf: float,
         inner_max_depth: int | None,
         segment_penalty: float | str,
-        split_penalty: float,
+        split_penalty: float | str,
         branch_penalty: float,
         assignment: str,
         refine: None,
@@ -174,7 +174,6 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
     def _grow(self, table: Table, goal: Goal, weights: np.ndarray | None) -> TreeArrays:
         n_threads = effective_threads(self.n_threads)
-        criterion = "entropy" if self.criterion == "log_loss" else self.criterion
         limits = Limits(
             max_depth=UNLIMITED if self.max_depth is None else self.max_depth,
             max_branches=self.max_branches,
@@ -190,11 +189,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             max_depth=self.inner_max_depth or UNLIMITED,
             assignment=self.assignment,
         )
+        # CART's own splits, thresholds to two branches, have nothing extra to earn.
+        is_cart = self.max_branches == 2 and self.inner_max_leaf_nodes == 2
         penalties = Penalties(
-            segment=SEGMENT_PENALTY[criterion]
-            if self.segment_penalty == "auto"
-            else float(self.segment_penalty),
-            split=self.split_penalty,
+            segment=_given(self.segment_penalty, goal.segment_penalty),
+            split=_given(self.split_penalty, 0.0 if is_cart else SPLIT_PENALTY),
             branch=self.branch_penalty,
         )
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -282,7 +281,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
 
     _parameter_constraints: dict[str, list[Any]] = {
         **BaseShapeTree._parameter_constraints,
-        "criterion": [StrOptions({"gini", "entropy", "log_loss"})],
+        "criterion": [StrOptions({"auto", "gini", "entropy", "log_loss"})],
         "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
 
@@ -291,18 +290,18 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         *,
         max_depth: int | None = 4,
         max_branches: int = 3,
-        criterion: str = "entropy",
+        criterion: str = "auto",
         pairs: int = 0,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         inner_tree: str = "cart",
-        inner_max_leaf_nodes: int | None = 32,
+        inner_max_leaf_nodes: int | None = None,
         inner_min_samples_leaf: float = 1,
         inner_max_depth: int | None = None,
         segment_penalty: float | str = "auto",
-        split_penalty: float = 0.0,
+        split_penalty: float | str = "auto",
         branch_penalty: float = 0.0,
         assignment: str = "auto",
         refine: None = None,
@@ -366,8 +365,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
 
     def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
         sizes = [self.n_classes_] if self.n_outputs_ == 1 else self.n_classes_
-        criterion = "gini" if self.criterion == "gini" else "entropy"
-        return ClassGoal(y, sizes, weights, criterion)
+        criterion = "entropy" if self.criterion == "log_loss" else self.criterion
+        return ClassGoal(y, sizes, weights, criterion, self.max_branches)
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes: their shares in the leaf's training rows."""
@@ -420,11 +419,11 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         inner_tree: str = "cart",
-        inner_max_leaf_nodes: int | None = 32,
+        inner_max_leaf_nodes: int | None = None,
         inner_min_samples_leaf: float = 1,
         inner_max_depth: int | None = None,
         segment_penalty: float | str = "auto",
-        split_penalty: float = 0.0,
+        split_penalty: float | str = "auto",
         branch_penalty: float = 0.0,
         assignment: str = "auto",
         refine: None = None,
@@ -487,6 +486,11 @@ def effective_threads(n_threads: int | None) -> int:
 @cache
 def _n_cores() -> int:
     return int(cpu_count())
+
+
+def _given(penalty: float | str, automatic: float) -> float:
+    """A penalty as a number."""
+    return automatic if penalty == "auto" else float(penalty)
 
 
 def _as_rows(limit: float, n_rows: int) -> int:

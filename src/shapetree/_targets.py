@@ -16,6 +16,13 @@ from shapetree._core.histogram import Targets
 MAX_EXACT_LEVELS = 512
 MAX_LEVELS = 64
 
+# With many classes of like size Gini values every split that keeps classes whole the same, so that
+# a tree peels off one class at a time; entropy prefers the split that shares them out evenly. With
+# few classes Gini is the more robust: it does not chase small pure groups of rows. Few means a
+# perplexity (the number of equally frequent classes that are as uncertain) below this many for
+# each branch.
+FEW_CLASSES_PER_BRANCH = 2
+
 
 @dataclass(frozen=True)
 class NodeStatistics:
@@ -49,11 +56,14 @@ class Goal(ABC):
         What each row adds to the statistics.
     impurity_scale : float
         Factor that brings the criterion's mean impurity to the units of y.
+    segment_penalty : float
+        What a segment beyond two must earn unless the user says otherwise, in penalty units.
     """
 
     criterion: Criterion
     targets: Targets
     impurity_scale: float = 1.0
+    segment_penalty: float
 
     def __init__(self, weights: np.ndarray | None) -> None:
         self.weights = weights
@@ -87,13 +97,24 @@ class ClassGoal(Goal):
     n_classes : list of int
         Classes of each output.
     weights : array of shape (n_rows,) or None
-    criterion : {"gini", "entropy"}
+    criterion : {"auto", "gini", "entropy"}
+        "auto" is "gini" where the classes are few for the branches, see FEW_CLASSES_PER_BRANCH.
+    max_branches : int
     """
 
     def __init__(
-        self, labels: np.ndarray, n_classes: list[int], weights: np.ndarray | None, criterion: str
+        self,
+        labels: np.ndarray,
+        n_classes: list[int],
+        weights: np.ndarray | None,
+        criterion: str,
+        max_branches: int,
     ) -> None:
         super().__init__(weights)
+        if criterion == "auto":
+            few = _effective_classes(labels, weights) < FEW_CLASSES_PER_BRANCH * max_branches
+            criterion = "gini" if few else "entropy"
+        self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
         self.criterion = Criterion(criterion, n_classes)
         self._starts = np.cumsum([0, *n_classes])
         self.targets = Targets(
@@ -111,6 +132,8 @@ class ClassGoal(Goal):
 
 class RegressionGoal(Goal):
     """Learn numbers; y is centred, and scaled to unit variance over all outputs."""
+
+    segment_penalty = 12.0
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
@@ -169,6 +192,16 @@ class MedianGoal(RegressionGoal):
         deviation = np.abs(self._y[rows] - median)
         spread = np.average(deviation, axis=0, weights=weights).mean() / self._scale
         return median[:, None], float(spread)
+
+
+def _effective_classes(labels: np.ndarray, weights: np.ndarray | None) -> float:
+    """Perplexity of the classes, the geometric mean over outputs."""
+    entropies = []
+    for column in labels.T:
+        share = np.bincount(column, weights)
+        share = share[share > 0] / share.sum()
+        entropies.append(-(share * np.log(share)).sum())
+    return float(np.exp(np.mean(entropies)))
 
 
 def _levels_of(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -3,12 +3,102 @@
 import numpy as np
 
 from cython cimport floating
-from libc.stdint cimport int32_t, uint16_t, uint32_t, uint8_t
+from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.string cimport memcpy
 
 ctypedef fused bin_t:
     uint8_t
     uint16_t
     uint32_t
+
+
+cdef enum:
+    DIGIT_BITS = 11
+    N_DIGITS = 1 << DIGIT_BITS
+
+
+cdef inline uint64_t key_of(floating value) noexcept nogil:
+    """An integer whose order is that of the numbers."""
+    cdef:
+        uint32_t bits32
+        uint64_t bits64
+    if floating is float:
+        memcpy(&bits32, &value, 4)
+        return <uint64_t> (~bits32 if bits32 >> 31 else bits32 | <uint32_t> 0x80000000)
+    else:
+        memcpy(&bits64, &value, 8)
+        return ~bits64 if bits64 >> 63 else bits64 | <uint64_t> 0x8000000000000000
+
+
+cdef inline floating value_of(uint64_t key, floating like) noexcept nogil:
+    """The number behind a key."""
+    cdef:
+        uint32_t bits32
+        uint64_t bits64
+        floating value = like
+    if floating is float:
+        bits32 = <uint32_t> key
+        bits32 = bits32 & <uint32_t> 0x7FFFFFFF if bits32 >> 31 else ~bits32
+        memcpy(&value, &bits32, 4)
+    else:
+        bits64 = key & <uint64_t> 0x7FFFFFFFFFFFFFFF if key >> 63 else ~key
+        memcpy(&value, &bits64, 8)
+    return value
+
+
+def sort_values(
+    const floating[:] values,       # IN: any stride, NaN for missing
+    bint with_order,                # IN: whether the rows' order is wanted, too
+):
+    """Sort the values that are not NaN; returns them and, if wanted, their rows (else None).
+
+    A radix sort: its time grows linearly with the rows, and passes in which all keys share a
+    digit are left out, so whole numbers take few.
+    """
+    cdef:
+        Py_ssize_t i, n = 0, n_rows = values.shape[0], start
+        int digit, n_passes = 6 if floating is double else 3
+        uint64_t key
+        uint64_t[::1] keys = np.empty(n_rows, dtype=np.uint64)
+        uint64_t[::1] other_keys = np.empty(n_rows, dtype=np.uint64)
+        uint32_t[::1] rows = np.empty(n_rows if with_order else 0, dtype=np.uint32)
+        uint32_t[::1] other_rows = np.empty_like(rows)
+        int64_t[:, ::1] count = np.zeros((n_passes, N_DIGITS + 1), dtype=np.int64)
+        int64_t[::1] position
+        floating[::1] out
+    with nogil:
+        for i in range(n_rows):
+            if values[i] != values[i]:
+                continue
+            key = key_of(values[i])
+            keys[n] = key
+            if with_order:
+                rows[n] = <uint32_t> i
+            n += 1
+            for digit in range(n_passes):
+                count[digit, ((key >> (digit * DIGIT_BITS)) & (N_DIGITS - 1)) + 1] += 1
+    for digit in range(n_passes):
+        position = count[digit]
+        if n == 0 or position[((keys[0] >> (digit * DIGIT_BITS)) & (N_DIGITS - 1)) + 1] == n:
+            continue
+        with nogil:
+            for i in range(N_DIGITS):
+                position[i + 1] += position[i]
+            for i in range(n):
+                key = keys[i]
+                start = (key >> (digit * DIGIT_BITS)) & (N_DIGITS - 1)
+                other_keys[position[start]] = key
+                if with_order:
+                    other_rows[position[start]] = rows[i]
+                position[start] += 1
+        keys, other_keys = other_keys, keys
+        rows, other_rows = other_rows, rows
+    ordered = np.empty(n, dtype=np.float32 if floating is float else np.float64)
+    out = ordered
+    with nogil:
+        for i in range(n):
+            out[i] = value_of(keys[i], <floating> 0.0)
+    return ordered, np.asarray(rows)[:n] if with_order else None
 
 
 def group_values(

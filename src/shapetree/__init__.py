@@ -3,6 +3,7 @@
 from importlib.metadata import version
 
 from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree.export import export_text
 
-__all__ = ["ShapeTreeClassifier", "ShapeTreeRegressor"]
+__all__ = ["ShapeTreeClassifier", "ShapeTreeRegressor", "export_text"]
 __version__ = version("shapetree")

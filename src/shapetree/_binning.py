@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from threading import Event
 from typing import TypeVar
 
 import numpy as np
@@ -12,7 +13,6 @@ import numpy as np
 from shapetree._core.binning import bin_values, group_values, sort_values
 from shapetree._core.columns import Columns
 from shapetree._table import Table
-
 
 Result = TypeVar("Result")
 
@@ -107,19 +107,23 @@ def bin_table(
     # Copies of neighbouring columns may take a tenth of the memory of the table.
     n_together = min(MAX_TOGETHER, max(1, n_features // (10 * n_threads)))
 
+    stop = Event()
+
     def bin_some(first: int) -> list[tuple[FeatureBins, np.ndarray]]:
         chosen = slice(first, first + n_together)
         binned = []
         for feature, column in zip(
             table.features[chosen], _contiguous(table.columns[chosen]), strict=True
         ):
+            if stop.is_set():
+                break
             if feature.categories is None:
                 binned.append(_bin_numbers(column, weights, limit))
             else:
                 binned.append(_bin_categories(column, len(feature.categories)))
         return binned
 
-    groups = _in_threads(bin_some, range(0, n_features, n_together), n_threads)
+    groups = _in_threads(bin_some, range(0, n_features, n_together), n_threads, stop)
     binned = [pair for group in groups for pair in group]
     return BinnedTable(
         features=tuple(feature for feature, _ in binned),
@@ -143,15 +147,19 @@ def _contiguous(columns: list[np.ndarray | None]) -> list[np.ndarray]:
     return copies
 
 
-def _in_threads(task: Callable[[int], Result], items: Sequence[int], n_threads: int) -> list[Result]:
+def _in_threads(
+    task: Callable[[int], Result], items: Sequence[int], n_threads: int, stop: Event
+) -> list[Result]:
     """Run a task that releases the GIL on every item; Ctrl-C drops those not yet begun."""
     if n_threads == 1:
         return [task(item) for item in items]
-    pool = ThreadPoolExecutor(n_threads)
-    try:
-        return list(pool.map(task, items))
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    with ThreadPoolExecutor(n_threads) as pool:
+        try:
+            return list(pool.map(task, items))
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _bin_categories(codes: np.ndarray, n_categories: int) -> tuple[FeatureBins, np.ndarray]:
@@ -165,6 +173,8 @@ def _bin_numbers(
     ordered, rows = sort_values(column, weights is not None)
     low, high = group_values(ordered, None if weights is None else weights[rows], max_bins)
     feature = FeatureBins(len(low), low, high)
-    bins = np.empty(len(column), dtype=feature.dtype)
+    bins = np.zeros(len(column), dtype=feature.dtype)
+    if feature.n_bins == 0:
+        return feature, bins  # nothing but the missing bin
     bin_values(column, halfway(high[:-1], low[1:]), bins)
     return feature, bins

@@ -8,7 +8,7 @@ import numpy as np
 
 from shapetree._binning import BinnedTable
 from shapetree._core.search import NodeSearch
-from shapetree._histograms import feature_chunks
+from shapetree._histograms import feature_chunks, threads_for
 from shapetree._targets import Goal, NodeStatistics
 
 # A category that has to be listed costs this share of a segment.
@@ -38,7 +38,7 @@ class Penalties:
         For a split, as a number of the node's rows: it must take away as much impurity as these
         hold on average.
     branch : float
-        For every branch beyond two, as a part of the node's mean impurity, for every row.
+        For every branch beyond two, in mean impurity of the node's rows.
     """
 
     segment: float
@@ -76,6 +76,7 @@ class CandidateSearch:
         inner: InnerTreeOptions,
         penalties: Penalties,
         min_samples_leaf: int,
+        min_weight_leaf: float,
         seed: int,
         n_threads: int,
     ) -> None:
@@ -95,6 +96,7 @@ class CandidateSearch:
             inner_max_depth=inner.max_depth,
             assignment=inner.assignment,
             min_rows=min_samples_leaf,
+            min_weight=min_weight_leaf,
         )
 
     def best(
@@ -123,7 +125,8 @@ class CandidateSearch:
         Candidate or None
             None if no candidate earns the split penalty.
         """
-        unit = self._goal.penalty_unit(node)
+        segment_penalty = self._penalties.segment * self._goal.penalty_unit(node)
+        split_penalty = self._penalties.split * node.impurity
         n_features = len(self._offsets) - 1
         for first, last in feature_chunks(n_features, len(rows)):
             self._search.search(
@@ -133,16 +136,16 @@ class CandidateSearch:
                 first,
                 last,
                 max_branches=max_branches,
-                segment_penalty=self._penalties.segment * unit,
-                category_penalty=self._penalties.segment * unit * CATEGORY_SHARE,
-                branch_penalty=self._penalties.branch,
+                segment_penalty=segment_penalty,
+                category_penalty=segment_penalty * CATEGORY_SHARE,
+                branch_penalty=self._penalties.branch * node.weight,
                 seed=self._seed + node_number,
-                n_threads=self._n_threads,
+                n_threads=threads_for(len(rows) * n_features, self._n_threads),
             )
         gains = self._search.penalised_gains
         # Rounding must not choose between features: of equals, the first wins.
         feature = int(np.argmax(gains >= gains.max() - 1e-10 * node.weight))
-        least = max(self._penalties.split * node.impurity, 1e-10 * node.weight)
+        least = max(split_penalty, 1e-10 * node.weight)
         if not gains[feature] >= least:
             return None
         return Candidate(

@@ -7,12 +7,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import cpu_count
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context
+from sklearn.base import (
+    BaseEstimator,
+    ClassifierMixin,
+    RegressorMixin,
+    _fit_context,
+    is_classifier,
+)
 from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils._param_validation import Interval, Options, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
@@ -26,7 +32,7 @@ from shapetree._grower import Grower, Limits
 from shapetree._histograms import LocalHistograms
 from shapetree._predictor import leaves_of, paths_to
 from shapetree._progress import Progress
-from shapetree._table import FeatureInfo, Table, encode_table, read_table
+from shapetree._table import FeatureInfo, Table, check_table, encode_table, read_table
 from shapetree._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree._tree import TreeArrays
 
@@ -52,7 +58,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
     tree_: TreeArrays
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "max_branches": [Interval(Integral, 2, 254, closed="both")],
         "pairs": [Options(Integral, {0})],
@@ -64,6 +70,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
         ],
+        "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="both")],
         "min_impurity_decrease": [Interval(Real, 0, None, closed="left")],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "inner_tree": [StrOptions({"cart", "optimal"})],
@@ -95,6 +102,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         pairs: int,
         min_samples_split: float,
         min_samples_leaf: float,
+        min_weight_fraction_leaf: float,
         min_impurity_decrease: float,
         max_leaf_nodes: int | None,
         inner_tree: str,
@@ -118,6 +126,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.pairs = pairs
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
         self.inner_tree = inner_tree
@@ -139,17 +148,46 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the tree."""
+        """Grow the tree.
+
+        If this fails or is interrupted, the estimator stays as it was.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+            A NumPy array, nested lists, or a pandas, polars or pyarrow table.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
         with _unchanged_on_error(self):
             return self._fit(X, y, sample_weight)
 
     @abstractmethod
-    def _read_targets(self, y: Any) -> np.ndarray:
-        """Check y and bring it to shape (n_rows, n_outputs); notes the classes."""
+    def _note_targets(self, y: np.ndarray) -> np.ndarray:
+        """Note what y, of shape (n_rows, n_outputs), holds; encode it for the goal."""
 
     @abstractmethod
     def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
         """Make what the tree is to learn."""
+
+    def _read_targets(self, y: Any) -> np.ndarray:
+        """Check y and bring it to shape (n_rows, n_outputs)."""
+        if np.ndim(y) == 0:
+            raise ValueError(f"y must hold a target for each row, got {y!r}")
+        dtype = None if is_classifier(self) else np.float64
+        y = check_array(
+            y, ensure_2d=False, allow_nd=True, ensure_min_features=0, dtype=dtype, input_name="y"
+        )
+        if y.ndim == 1:
+            y = y[:, None]
+        if y.ndim != 2 or y.shape[1] == 0:
+            raise ValueError(f"y must hold one target or a column for each, got shape {y.shape}")
+        self.n_outputs_ = y.shape[1]
+        return y
 
     def _row_weights(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
         """Weights of the rows; None if all are 1."""
@@ -163,8 +201,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         table = read_table(X, self.categorical_features)
         validate_data(self, X, y, skip_check_array=True)
-        check_consistent_length(X, y)
-        targets = self._read_targets(y)
+        targets = self._note_targets(self._read_targets(y))
+        check_consistent_length(X, targets)
         weights = self._row_weights(X, y, sample_weight)
         if weights is not None:
             table, targets, weights = _without_weightless(table, targets, weights)
@@ -199,13 +237,19 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
             binned = bin_table(table, weights, self.max_bins, n_threads)
+            total_weight = table.n_rows if weights is None else weights.sum()
             search = CandidateSearch(
-                binned, goal, inner, penalties, limits.min_samples_leaf, seed, n_threads
+                binned,
+                goal,
+                inner,
+                penalties,
+                limits.min_samples_leaf,
+                self.min_weight_fraction_leaf * total_weight,
+                seed,
+                n_threads,
             )
             histograms = (
-                None
-                if self.max_bins is None
-                else LocalHistograms(binned, goal.targets, n_threads)
+                None if self.max_bins is None else LocalHistograms(binned, goal.targets, n_threads)
             )
             return Grower(binned, goal, search, histograms, limits, progress).grow()
 
@@ -213,6 +257,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
     def _read_for_prediction(self, X: Any) -> Table:
         check_is_fitted(self)
+        check_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         used = np.unique(self.tree_.feature)
         return encode_table(X, self._features, needed=used[used >= 0].tolist())
@@ -229,9 +274,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         array of shape (n_samples,)
             Indices of nodes of `tree_`.
         """
-        return leaves_of(
-            self.tree_, self._read_for_prediction(X), effective_threads(self.n_threads)
-        )
+        table = self._read_for_prediction(X)
+        return leaves_of(self.tree_, table, effective_threads(self.n_threads))
 
     def decision_path(self, X: Any) -> csr_matrix:
         """Nodes that each row passes.
@@ -245,7 +289,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         sparse matrix of shape (n_samples, node_count)
             1 where a row passes a node.
         """
-        return paths_to(self.tree_, self.apply(X))
+        leaves = self.apply(X)
+        return paths_to(self.tree_, leaves)
 
     def get_depth(self) -> int:
         """Depth of the deepest leaf."""
@@ -277,9 +322,116 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
 
 class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
-    """A shape tree for classification."""
+    """A shape tree for classification.
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    A decision tree whose every node sends rows to one of up to `max_branches` branches through a
+    shape function: a piecewise-constant map from one feature to branches, which can be drawn [1]_.
+
+    Parameters
+    ----------
+    max_depth : int or None, default=4
+        Greatest depth of the tree; None for no limit.
+    max_branches : int, default=3
+        Most branches of a node. A node uses fewer where more gain nothing.
+    criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
+        Impurity of a node. "auto" takes Gini where classes are few for the branches (a perplexity
+        below twice `max_branches`) and entropy otherwise. "log_loss" is another name of "entropy".
+    pairs : 0, default=0
+        Number of pairs of features to try at each node. Only 0, shape functions of a single
+        feature, is available in this version.
+    min_samples_split : int or float, default=2
+        Fewest rows of a node that may be split; a fraction is of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows of each branch; a fraction is of all rows. A shape function that breaks this is
+        passed over for the next best.
+    min_weight_fraction_leaf : float, default=0.0
+        Least weight of each branch, as a fraction of the weight of all rows.
+    min_impurity_decrease : float, default=0.0
+        Least decrease of impurity by a split, weighted by the node's share of all rows, as in
+        scikit-learn.
+    max_leaf_nodes : int or None, default=None
+        Most leaves; the tree then grows where it gains most.
+    inner_tree : {"cart", "optimal"}, default="cart"
+        How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
+        which finds the best partition into so many intervals but takes longer.
+    inner_max_leaf_nodes : int or None, default=None
+        Most pieces, and so most segments of a shape function; None for no limit but the penalty.
+        With 2, and two branches, the tree is CART's.
+    inner_min_samples_leaf : int or float, default=1
+        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece.
+    inner_max_depth : int or None, default=None
+        Greatest depth of the inner tree.
+    segment_penalty : float or "auto", default="auto"
+        What every segment beyond two must earn in impurity: rows of Gini mass (5 by default), or
+        bits of entropy (6 by default). Categories that have to be listed cost half as much. 0 gives
+        the paper's unpenalised shape functions.
+    split_penalty : float or "auto", default="auto"
+        What a split must earn, as a number of rows: the impurity that so many of the node's rows
+        hold on average. The knob for smaller trees. "auto" is 6, but 0 where shape functions are
+        plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
+    branch_penalty : float, default=0.0
+        What every branch beyond two must earn, as mean impurity of the node.
+    assignment : {"auto", "coordinate_descent", "kmeans", "random"}, default="auto"
+        How pieces get their branches. "auto" is exact for two classes and for squared error, and
+        otherwise descends from several starts. The others are the paper's own (coordinate
+        descent from the better of weighted k-means and the inner tree's root) and its ablations
+        (k-means alone; descent from a random start).
+    refine : None, default=None
+        How to refine the grown tree. Only None, not at all, is available in this version.
+    max_bins : int or None, default=255
+        Most bins of an ordered feature, at most 65535. Features with fewer distinct values keep
+        them all; up to 255 bins take one byte for each value. None is exact: every midpoint between
+        distinct values may be a threshold, as in CART.
+    categorical_features : "from_dtype", None or array-like, default="from_dtype"
+        Which features are categorical: those with category, string or boolean columns, none, or
+        those listed by name, by index or by a boolean mask.
+    class_weight : dict, list of dicts, "balanced" or None, default=None
+        Weights of the classes, which multiply those of the rows.
+    n_threads : int or None, default=None
+        Number of threads; None for all cores. The tree is the same for any number.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the random orders and starts of `assignment="coordinate_descent"` and `"random"`.
+        Nothing else is random.
+    verbose : int, default=0
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,), or list of such arrays
+        Class labels, for each output if there are several.
+    n_classes_ : int or list of int
+    tree_ : TreeArrays
+        The nodes as flat arrays.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if the columns' names are all strings.
+    feature_importances_ : array of shape (n_features_in_,)
+        Each feature's share of the impurity that the splits take away.
+    n_outputs_ : int
+
+    Notes
+    -----
+    Missing values are a bin of their own, which each node sends where that is best, or to its
+    largest branch if training saw none there; so are categories that training has not seen.
+    Infinite numbers are ordinary extreme values. Weights count as evidence: a row of weight 2 is a
+    row given twice.
+
+    References
+    ----------
+    .. [1] "Empowering Decision Trees via Shape Function Branching", NeurIPS 2025.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from shapetree import ShapeTreeClassifier
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> scores = cross_val_score(ShapeTreeClassifier(max_depth=3), X, y, cv=10)
+    >>> print(f"{scores.mean():.2f}")
+    0.94
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseShapeTree._parameter_constraints,
         "criterion": [StrOptions({"auto", "gini", "entropy", "log_loss"})],
         "class_weight": [dict, list, StrOptions({"balanced"}), None],
@@ -294,6 +446,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         pairs: int = 0,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         inner_tree: str = "cart",
@@ -319,6 +472,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             pairs=pairs,
             min_samples_split=min_samples_split,
             min_samples_leaf=min_samples_leaf,
+            min_weight_fraction_leaf=min_weight_fraction_leaf,
             min_impurity_decrease=min_impurity_decrease,
             max_leaf_nodes=max_leaf_nodes,
             inner_tree=inner_tree,
@@ -338,15 +492,10 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         )
         self.class_weight = class_weight
 
-    def _read_targets(self, y: Any) -> np.ndarray:
-        y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
-        if y.ndim > 2:
-            raise ValueError(f"y must have one or two dimensions, got shape {y.shape}")
-        check_classification_targets(y)
-        columns = [y] if y.ndim == 1 else list(y.T)
-        encoded = [_encode_classes(column) for column in columns]
+    def _note_targets(self, y: np.ndarray) -> np.ndarray:
+        check_classification_targets(y[:, 0] if self.n_outputs_ == 1 else y)
+        encoded = [_encode_classes(column) for column in y.T]
         classes = [distinct for distinct, _ in encoded]
-        self.n_outputs_ = len(columns)
         self.classes_ = classes[0] if self.n_outputs_ == 1 else classes
         self.n_classes_ = len(classes[0]) if self.n_outputs_ == 1 else [len(c) for c in classes]
         return np.stack([labels for _, labels in encoded], axis=1)
@@ -364,7 +513,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         return weights
 
     def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
-        sizes = [self.n_classes_] if self.n_outputs_ == 1 else self.n_classes_
+        sizes = np.atleast_1d(self.n_classes_).tolist()
         criterion = "entropy" if self.criterion == "log_loss" else self.criterion
         return ClassGoal(y, sizes, weights, criterion, self.max_branches)
 
@@ -373,16 +522,16 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         leaves = self.apply(X)
         if self.n_outputs_ == 1:
             return self.tree_.value[leaves, 0]
-        return [
-            self.tree_.value[leaves, output, :size] for output, size in enumerate(self.n_classes_)
-        ]
+        sizes = np.atleast_1d(self.n_classes_)
+        return [self.tree_.value[leaves, output, :size] for output, size in enumerate(sizes)]
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the classes' probabilities."""
+        probabilities = self.predict_proba(X)
         with np.errstate(divide="ignore"):
             if self.n_outputs_ == 1:
-                return np.log(self.predict_proba(X))
-            return [np.log(probabilities) for probabilities in self.predict_proba(X)]
+                return np.log(probabilities)
+            return [np.log(shares) for shares in probabilities]
 
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class of each row; of equals, the first in `classes_`."""
@@ -400,9 +549,111 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
 
 
 class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
-    """A shape tree for regression."""
+    """A shape tree for regression.
 
-    _parameter_constraints: dict[str, list[Any]] = {
+    A decision tree whose every node sends rows to one of up to `max_branches` branches through a
+    shape function: a piecewise-constant map from one feature to branches, which can be drawn [1]_.
+
+    Parameters
+    ----------
+    max_depth : int or None, default=4
+        Greatest depth of the tree; None for no limit.
+    max_branches : int, default=3
+        Most branches of a node. A node uses fewer where more gain nothing.
+    criterion : {"squared_error", "absolute_error"}, default="squared_error"
+        Impurity of a node. Absolute error is counted on the values of y where these are at most
+        512, and on 64 quantile groups of them otherwise; leaves predict exact medians.
+    pairs : 0, default=0
+        Number of pairs of features to try at each node. Only 0, shape functions of a single
+        feature, is available in this version.
+    min_samples_split : int or float, default=2
+        Fewest rows of a node that may be split; a fraction is of all rows.
+    min_samples_leaf : int or float, default=1
+        Fewest rows of each branch; a fraction is of all rows. A shape function that breaks this is
+        passed over for the next best.
+    min_weight_fraction_leaf : float, default=0.0
+        Least weight of each branch, as a fraction of the weight of all rows.
+    min_impurity_decrease : float, default=0.0
+        Least decrease of impurity by a split, weighted by the node's share of all rows, as in
+        scikit-learn.
+    max_leaf_nodes : int or None, default=None
+        Most leaves; the tree then grows where it gains most.
+    inner_tree : {"cart", "optimal"}, default="cart"
+        How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
+        which finds the best partition into so many intervals but takes longer.
+    inner_max_leaf_nodes : int or None, default=None
+        Most pieces, and so most segments of a shape function; None for no limit but the penalty.
+        With 2, and two branches, the tree is CART's.
+    inner_min_samples_leaf : int or float, default=1
+        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece.
+    inner_max_depth : int or None, default=None
+        Greatest depth of the inner tree.
+    segment_penalty : float or "auto", default="auto"
+        What every segment beyond two must earn in impurity, as a number of rows that are as far
+        off as the node's are on average (12 by default). Categories that have to be listed cost
+        half as much. 0 gives the paper's unpenalised shape functions.
+    split_penalty : float or "auto", default="auto"
+        What a split must earn, as a number of rows: the impurity that so many of the node's rows
+        hold on average. The knob for smaller trees. "auto" is 6, but 0 where shape functions are
+        plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
+    branch_penalty : float, default=0.0
+        What every branch beyond two must earn, as mean impurity of the node.
+    assignment : {"auto", "coordinate_descent", "kmeans", "random"}, default="auto"
+        How pieces get their branches. "auto" is exact for two classes and for squared error, and
+        otherwise descends from several starts. The others are the paper's own (coordinate
+        descent from the better of weighted k-means and the inner tree's root) and its ablations
+        (k-means alone; descent from a random start).
+    refine : None, default=None
+        How to refine the grown tree. Only None, not at all, is available in this version.
+    max_bins : int or None, default=255
+        Most bins of an ordered feature, at most 65535. Features with fewer distinct values keep
+        them all; up to 255 bins take one byte for each value. None is exact: every midpoint between
+        distinct values may be a threshold, as in CART.
+    categorical_features : "from_dtype", None or array-like, default="from_dtype"
+        Which features are categorical: those with category, string or boolean columns, none, or
+        those listed by name, by index or by a boolean mask.
+    n_threads : int or None, default=None
+        Number of threads; None for all cores. The tree is the same for any number.
+    random_state : int, RandomState instance or None, default=None
+        Seeds the random orders and starts of `assignment="coordinate_descent"` and `"random"`.
+        Nothing else is random.
+    verbose : int, default=0
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    tree_ : TreeArrays
+        The nodes as flat arrays.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if the columns' names are all strings.
+    feature_importances_ : array of shape (n_features_in_,)
+        Each feature's share of the impurity that the splits take away.
+    n_outputs_ : int
+
+    Notes
+    -----
+    Missing values are a bin of their own, which each node sends where that is best, or to its
+    largest branch if training saw none there; so are categories that training has not seen.
+    Infinite numbers are ordinary extreme values. Weights count as evidence: a row of weight 2 is a
+    row given twice.
+
+    References
+    ----------
+    .. [1] "Empowering Decision Trees via Shape Function Branching", NeurIPS 2025.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from shapetree import ShapeTreeRegressor
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> scores = cross_val_score(ShapeTreeRegressor(max_depth=2), X, y, cv=10)
+    >>> print(f"{scores.mean():.2f}")
+    0.38
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseShapeTree._parameter_constraints,
         "criterion": [StrOptions({"squared_error", "absolute_error"})],
     }
@@ -416,6 +667,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         pairs: int = 0,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
+        min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
         inner_tree: str = "cart",
@@ -440,6 +692,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             pairs=pairs,
             min_samples_split=min_samples_split,
             min_samples_leaf=min_samples_leaf,
+            min_weight_fraction_leaf=min_weight_fraction_leaf,
             min_impurity_decrease=min_impurity_decrease,
             max_leaf_nodes=max_leaf_nodes,
             inner_tree=inner_tree,
@@ -458,13 +711,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             verbose=verbose,
         )
 
-    def _read_targets(self, y: Any) -> np.ndarray:
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        if y.ndim > 2:
-            raise ValueError(f"y must have one or two dimensions, got shape {y.shape}")
-        targets = y[:, None] if y.ndim == 1 else y
-        self.n_outputs_ = targets.shape[1]
-        return targets
+    def _note_targets(self, y: np.ndarray) -> np.ndarray:
+        return y
 
     def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
         kind = MeanGoal if self.criterion == "squared_error" else MedianGoal
@@ -472,7 +720,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
 
     def predict(self, X: Any) -> np.ndarray:
         """Mean or median of the training rows in each row's leaf."""
-        values = self.tree_.value[self.apply(X), :, 0]
+        leaves = self.apply(X)
+        values = self.tree_.value[leaves, :, 0]
         return values[:, 0] if self.n_outputs_ == 1 else values
 
 
@@ -495,7 +744,7 @@ def _given(penalty: float | str, automatic: float) -> float:
 
 def _as_rows(limit: float, n_rows: int) -> int:
     """Turn a number of rows, or a fraction of all, into a number of rows."""
-    return int(limit) if isinstance(limit, Integral) else max(1, int(np.ceil(limit * n_rows)))
+    return int(limit) if limit >= 1 else int(np.ceil(limit * n_rows))
 
 
 def _without_weightless(

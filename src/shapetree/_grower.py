@@ -237,6 +237,7 @@ def _flatten(root: Node, impurity_scale: float) -> TreeArrays:
         n_branches=np.array([len(node.children) for node in nodes]),
         feature=np.array([shape.feature if shape else -1 for shape in shapes]),
         missing_branch=np.array([shape.missing_branch if shape else -1 for shape in shapes]),
+        saw_missing=np.array([shape is not None and shape.saw_missing for shape in shapes]),
         piece_start=np.concatenate([[0], np.cumsum([len(branches) for branches in pieces])]),
         piece_upper=np.concatenate(uppers),
         piece_branch=np.concatenate(pieces),
@@ -244,7 +245,8 @@ def _flatten(root: Node, impurity_scale: float) -> TreeArrays:
         weighted_n_node_samples=np.array([node.statistics.weight for node in nodes]),
         impurity=impurity_scale * np.array([node.statistics.impurity for node in nodes]),
         gain=impurity_scale
-        * np.array([node.candidate.gain if node.candidate and node.children else 0.0
-                    for node in nodes]),
+        * np.array(
+            [node.candidate.gain if node.candidate and node.children else 0.0 for node in nodes]
+        ),
         value=np.array([node.statistics.value for node in nodes]),
     )

@@ -11,12 +11,19 @@ from shapetree._core.histogram import Targets, build_histogram
 
 # Row visits between two chances for Ctrl-C: some tenths of a second.
 VISITS_PER_CALL = 20_000_000
+# Row visits that take as long as starting a thread does.
+VISITS_PER_THREAD = 10_000
 
 
 def feature_chunks(n_features: int, n_rows: int) -> list[tuple[int, int]]:
     """Ranges of features that one call may take without holding up Ctrl-C."""
     size = max(1, VISITS_PER_CALL // max(n_rows, 1))
     return [(first, min(first + size, n_features)) for first in range(0, n_features, size)]
+
+
+def threads_for(n_visits: int, n_threads: int) -> int:
+    """Threads worth starting for so many visits of a row by a feature."""
+    return n_threads if n_visits >= VISITS_PER_THREAD * n_threads else 1
 
 
 class HistogramSource(Protocol):
@@ -46,7 +53,7 @@ class LocalHistograms:
         for first, last in feature_chunks(n_features, len(rows)):
             build_histogram(
                 self._columns, self._targets, rows, self._offsets, histogram, first, last,
-                self._n_threads,
+                threads_for(len(rows) * n_features, self._n_threads),
             )  # fmt: skip
         return histogram
 
@@ -72,14 +79,17 @@ def histograms_of_children(
     sizes = [len(rows) for rows in children]
     largest = int(np.argmax(sizes))
     only_to_subtract = sum(size for size, want in zip(sizes, wanted, strict=True) if not want)
-    subtract = parent is not None and wanted[largest] and only_to_subtract < sizes[largest]
-    histograms = [
-        source.build(rows) if (subtract and i != largest) or (wanted[i] and not subtract) else None
-        for i, rows in enumerate(children)
-    ]
-    if subtract:
-        for i, histogram in enumerate(histograms):
-            if i != largest:
-                np.subtract(parent, histogram, out=parent)
-        histograms[largest] = parent
+    if parent is None or not wanted[largest] or only_to_subtract >= sizes[largest]:
+        return [
+            source.build(rows) if want else None
+            for rows, want in zip(children, wanted, strict=True)
+        ]
+    histograms: list[np.ndarray | None] = []
+    for i, rows in enumerate(children):
+        if i == largest:
+            histograms.append(parent)
+        else:
+            histogram = source.build(rows)
+            parent -= histogram
+            histograms.append(histogram)
     return histograms

@@ -7,6 +7,7 @@ from scipy.sparse import csr_matrix
 
 from shapetree._core.columns import Columns
 from shapetree._core.predictor import find_leaves
+from shapetree._histograms import threads_for
 from shapetree._table import Table
 from shapetree._tree import TreeArrays
 
@@ -21,7 +22,7 @@ def leaves_of(tree: TreeArrays, table: Table, n_threads: int) -> np.ndarray:
         tree.piece_start,
         tree.piece_upper,
         tree.piece_branch,
-        n_threads,
+        threads_for(table.n_rows, n_threads),
     )
 
 

@@ -25,6 +25,8 @@ class ShapeFunction:
     branch_of_piece : int array of shape (n_pieces,)
     missing_branch : int
         Branch of missing values and unknown categories.
+    saw_missing : bool
+        Whether that branch was chosen from rows, rather than for being the largest.
     """
 
     feature: int
@@ -32,6 +34,7 @@ class ShapeFunction:
     upper: np.ndarray | None
     branch_of_piece: np.ndarray
     missing_branch: int
+    saw_missing: bool
 
 
 def shape_from_bins(
@@ -49,10 +52,9 @@ def shape_from_bins(
         Where values go of which training saw none.
     """
     branch = branch_of_bin[:-1].astype(np.int32)
-    missing = int(branch_of_bin[-1])
     n_branches = int(branch_of_bin[branch_of_bin != NO_BRANCH_MARK].max()) + 1
-    if missing == NO_BRANCH_MARK:
-        missing = largest_branch
+    saw_missing = bool(branch_of_bin[-1] != NO_BRANCH_MARK)
+    missing_branch = int(branch_of_bin[-1]) if saw_missing else largest_branch
     upper = None
     if bins.is_categorical:
         branch[branch == NO_BRANCH_MARK] = largest_branch
@@ -62,4 +64,4 @@ def shape_from_bins(
         last = np.flatnonzero(np.diff(branch[held]))
         upper = np.append(bins.threshold_between(held[last], held[last + 1]), np.inf)
         branch = branch[held[np.append(last, len(held) - 1)]]
-    return ShapeFunction(feature, n_branches, upper, branch, missing)
+    return ShapeFunction(feature, n_branches, upper, branch, missing_branch, saw_missing)

@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
-from scipy.sparse import issparse  # type: ignore[import-untyped]
+from scipy.sparse import issparse
 
 Level: TypeAlias = str | bool | int | float
 Array: TypeAlias = npt.NDArray[Any]
@@ -110,6 +110,11 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
             features.append(FeatureInfo(name))
             columns.append(_as_numbers(values, name, advice))
     return Table(source.n_rows, tuple(features), columns)
+
+
+def check_table(X: Any) -> None:
+    """Refuse what is not a table with rows and columns, without reading it."""
+    _open(X, min_rows=1)
 
 
 def encode_table(

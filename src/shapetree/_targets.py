@@ -131,17 +131,23 @@ class ClassGoal(Goal):
 
 
 class RegressionGoal(Goal):
-    """Learn numbers; y is centred, and scaled to unit variance over all outputs."""
+    """Learn numbers; y is centred, and scaled to about unit variance over all outputs.
+
+    Centre and scale are powers of two and their multiples, so that whole numbers stay whole and
+    their sums exact, in whatever order they are summed.
+    """
 
     segment_penalty = 12.0
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
         self._y = y
-        self._centre = np.average(y, axis=0, weights=weights)
-        variance = np.average((y - self._centre) ** 2, axis=0, weights=weights)
-        self._scale = float(np.sqrt(variance.mean())) or 1.0
-        self._standardised = (y - self._centre) / self._scale
+        largest = _power_of_two(float(np.abs(y).max()))
+        mean = np.average(y / largest, axis=0, weights=weights)
+        variance = np.average((y / largest - mean) ** 2, axis=0, weights=weights).mean()
+        self._scale = _power_of_two(float(np.sqrt(variance))) * largest
+        self._centre = np.rint(mean * largest / self._scale)
+        self._standardised = y / self._scale - self._centre
 
     def penalty_unit(self, node: NodeStatistics) -> float:
         """A row that lies as far off as the node's rows do on the mean."""
@@ -157,7 +163,8 @@ class MeanGoal(RegressionGoal):
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(y, weights)
         n_outputs = y.shape[1]
-        self.impurity_scale = self._scale**2
+        limits = np.finfo(np.float64)
+        self.impurity_scale = float(np.clip(self._scale * self._scale, limits.tiny, limits.max))
         self.criterion = Criterion("squared_error", [1] * n_outputs)
         self.targets = Targets(None, self._standardised, weights, self.criterion.n_stats)
 
@@ -167,7 +174,7 @@ class MeanGoal(RegressionGoal):
         mean = stats[1:] / weight
         deviation = self._standardised[rows] - mean
         variance = np.average(deviation**2, axis=0, weights=self._weights_of(rows)).mean()
-        return (self._centre + self._scale * mean)[:, None], float(variance)
+        return (self._scale * (self._centre + mean))[:, None], float(variance)
 
 
 class MedianGoal(RegressionGoal):
@@ -176,12 +183,11 @@ class MedianGoal(RegressionGoal):
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(y, weights)
         self.impurity_scale = self._scale
-        levels, labels = [], np.empty(y.shape, dtype=np.int32)
-        for output, values in enumerate(self._standardised.T):
-            level, labels[:, output] = _levels_of(values, weights)
-            labels[:, output] += sum(map(len, levels))
-            levels.append(level)
-        self.criterion = Criterion("absolute_error", list(map(len, levels)), np.concatenate(levels))
+        grouped = [_levels_of(values, weights) for values in self._standardised.T]
+        levels = [level for level, _ in grouped]
+        sizes = [len(level) for level in levels]
+        labels = np.stack([group for _, group in grouped], axis=1) + np.cumsum([0, *sizes[:-1]])
+        self.criterion = Criterion("absolute_error", sizes, np.concatenate(levels))
         self.targets = Targets(labels, None, weights, self.criterion.n_stats)
 
     def _summarise(
@@ -192,6 +198,11 @@ class MedianGoal(RegressionGoal):
         deviation = np.abs(self._y[rows] - median)
         spread = np.average(deviation, axis=0, weights=weights).mean() / self._scale
         return median[:, None], float(spread)
+
+
+def _power_of_two(number: float) -> float:
+    """The power of two nearest to a number that is not negative; 1 for 0."""
+    return 2.0 ** min(round(np.log2(number)), 1023) if number > 0 else 1.0
 
 
 def _effective_classes(labels: np.ndarray, weights: np.ndarray | None) -> float:

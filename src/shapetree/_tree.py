@@ -14,6 +14,7 @@ _DTYPES = {
     "n_branches": np.int32,
     "feature": np.int32,
     "missing_branch": np.int32,
+    "saw_missing": np.bool_,
     "piece_start": np.int64,
     "piece_upper": np.float64,
     "piece_branch": np.int32,
@@ -42,6 +43,9 @@ class TreeArrays:
         Feature of the node's shape function; -1 for leaves.
     missing_branch : int array of shape (node_count,)
         Branch of missing values and unknown categories; -1 for leaves.
+    saw_missing : bool array of shape (node_count,)
+        Whether training rows that the node splits lacked its feature; if none did, missing values
+        go to the largest branch.
     piece_start : int array of shape (node_count + 1,)
         A node's shape function has the pieces piece_start[node] .. piece_start[node + 1] - 1.
     piece_upper : array of shape (n_pieces,)
@@ -61,6 +65,7 @@ class TreeArrays:
     n_branches: np.ndarray
     feature: np.ndarray
     missing_branch: np.ndarray
+    saw_missing: np.ndarray
     piece_start: np.ndarray
     piece_upper: np.ndarray
     piece_branch: np.ndarray
@@ -72,7 +77,7 @@ class TreeArrays:
 
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
-            array = np.array(getattr(self, name), dtype=dtype, order="C")
+            array: np.ndarray = np.array(getattr(self, name), dtype=dtype, order="C")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
         self._check()
@@ -132,7 +137,6 @@ class TreeArrays:
         # Breadth first, the children of one node after another fill the nodes 1 .. n - 1.
         filled = np.concatenate([[1], 1 + np.cumsum(branches)])
         owner = np.repeat(np.flatnonzero(internal), np.maximum(branches, 0))
-        piece_owner = np.repeat(np.arange(n), np.maximum(n_pieces, 0)) if len(n_pieces) == n else []
         checks = {
             "there is at least one node": n > 0,
             "arrays of nodes have one entry for each node": all(
@@ -154,11 +158,16 @@ class TreeArrays:
         for rule, holds in checks.items():
             if not holds:
                 raise ValueError(f"not a valid tree: {rule}")
+        piece_owner = np.repeat(np.arange(n), n_pieces)
         depth = np.where(self.parent < 0, 0, self.depth[self.parent] + 1)
         later_checks = {
-            "a node that splits has pieces, a leaf has none": np.array_equal(n_pieces > 0, internal),
+            "a node that splits has pieces, a leaf has none": np.array_equal(
+                n_pieces > 0, internal
+            ),
             "branches of pieces and of missing values exist": bool(
-                np.all((self.piece_branch >= 0) & (self.piece_branch < self.n_branches[piece_owner]))
+                np.all(
+                    (self.piece_branch >= 0) & (self.piece_branch < self.n_branches[piece_owner])
+                )
                 and np.all(self.missing_branch[internal] >= 0)
                 and np.all(self.missing_branch[internal] < branches)
             ),

@@ -6,6 +6,8 @@
 from libc.stdint cimport int32_t
 from libc.stdlib cimport free, malloc
 
+from shapetree._core.interrupt cimport signal_raised
+
 ctypedef unsigned char branch_t
 
 ctypedef struct Block:
@@ -16,6 +18,8 @@ ctypedef struct Arena:
     Block* block        # the newest block; older ones stay valid until arena_free
     size_t used         # bytes of the newest block in use
     bint failed         # whether the system refused memory
+    bint* stop          # shared by all threads: whether to wind up; NULL if nobody can ask for it
+    bint asks           # whether this thread asks for it
 
 ctypedef struct Mark:
     Block* block
@@ -24,12 +28,24 @@ ctypedef struct Mark:
 cdef enum:
     ALIGNMENT = 64
     FIRST_BLOCK = 1 << 18
+    LONG_WORK = 50_000  # cells, more of which are worth asking for Ctrl-C
 
 
 cdef inline void arena_init(Arena* arena) noexcept nogil:
     arena.block = NULL
     arena.used = 0
     arena.failed = False
+    arena.stop = NULL
+    arena.asks = False
+
+
+cdef inline bint must_stop(Arena* arena, Py_ssize_t n_cells) noexcept nogil:
+    """Whether a thread that has so many cells to go through should rather wind up."""
+    if arena.stop == NULL or n_cells < LONG_WORK:
+        return False
+    if arena.asks and not arena.stop[0] and signal_raised():
+        arena.stop[0] = True
+    return arena.stop[0]
 
 
 cdef inline void* arena_take(Arena* arena, size_t n_bytes) noexcept nogil:

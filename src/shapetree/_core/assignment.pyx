@@ -406,7 +406,7 @@ cdef double split_branch_by_order(
 cdef void split_best_branch(
     const CriterionInfo* c, Pieces pieces, int k, Arena* arena, branch_t* branch
 ) noexcept nogil:
-    """From an assignment to k - 1 branches, make one to k: the best cut of any branch by any order."""
+    """Make k branches from k - 1: the best cut of any branch by any order."""
     cdef:
         Mark mark = arena_mark(arena)
         int n = pieces.n_pieces
@@ -462,7 +462,7 @@ cdef void assign_by_descent(
     const CriterionInfo* c, Pieces pieces, int k, Arena* arena,
     const branch_t* fewer, branch_t* branch,
 ) noexcept nogil:
-    """Descend from the paper's start and from the best split of `fewer` branches; keep the better."""
+    """The better of two descents: from the paper's start, and from a split of `fewer` branches."""
     cdef:
         Mark mark = arena_mark(arena)
         int i, n = pieces.n_pieces
@@ -515,9 +515,9 @@ cdef void assign_pieces(
         fewer = branch
 
 
-def assign(Criterion criterion, stats, n_rows=None, *, int max_branches=2, str kind="auto",
+def assign(Criterion criterion not None, stats, n_rows=None, *, int max_branches=2, str kind="auto",
            int min_rows=1, int root_cut=0, seed=1):
-    """Branch of each piece, as a dict from k = 2..max_branches to arrays; k without one left out."""
+    """Branch of each piece, a dict from k = 2..max_branches to arrays; k without one left out."""
     cdef:
         const double[:, ::1] s = np.ascontiguousarray(stats, dtype=np.float64)
         const int32_t[::1] rows

@@ -47,7 +47,7 @@ cdef inline floating value_of(uint64_t key, floating like) noexcept nogil:
 
 
 def sort_values(
-    const floating[:] values,       # IN: any stride, NaN for missing
+    const floating[:] values not None,       # IN: any stride, NaN for missing
     bint with_order,                # IN: whether the rows' order is wanted, too
 ):
     """Sort the values that are not NaN; returns them and, if wanted, their rows (else None).
@@ -102,7 +102,7 @@ def sort_values(
 
 
 def group_values(
-    const floating[::1] values,     # IN: sorted, no NaN
+    const floating[::1] values not None,     # IN: sorted, no NaN
     const double[::1] weights,      # IN: in the order of the values, or None for 1 each
     Py_ssize_t max_bins,            # IN
 ):
@@ -117,6 +117,8 @@ def group_values(
         double total = 0.0, left, in_bin = 0.0, weight, share
         bint by_weight = weights is not None
         double[::1] low, high
+    if by_weight and weights.shape[0] != n:
+        raise ValueError("weights must be as long as values")
     if n == 0 or max_bins < 1:
         return np.empty(0), np.empty(0)
     with nogil:
@@ -130,8 +132,8 @@ def group_values(
     i = 0
     with nogil:
         while i < n:
-            stop = i
-            weight = 0.0
+            stop = i + 1
+            weight = weights[i] if by_weight else 1.0
             while stop < n and values[stop] == values[i]:
                 weight += weights[stop] if by_weight else 1.0
                 stop += 1
@@ -152,9 +154,9 @@ def group_values(
 
 
 def bin_values(
-    const floating[:] values,       # IN: any stride, NaN for missing
-    const double[::1] upper,        # IN: (n_bins - 1,) greatest value of each bin but the last
-    bin_t[::1] bins,                # OUT: first bin whose upper bound is not below the value
+    const floating[:] values not None,       # IN: any stride, NaN for missing
+    const double[::1] upper not None,        # IN: (n_bins - 1,) ends of the bins but the last
+    bin_t[::1] bins not None,                # OUT: first bin whose end is not below the value
 ):
     """Bin of each value; NaN goes to bin `n_bins`."""
     cdef:

@@ -46,13 +46,6 @@ cdef class Criterion:
     def n_stats(self):
         return self.info.n_stats
 
-    @property
-    def has_exact_assignment(self):
-        """Whether the best assignment is contiguous in the order of the pieces' means."""
-        if self.info.n_outputs > 1 or self.info.kind == ABSOLUTE:
-            return False
-        return self.info.kind == SQUARED or self.info.n_stats <= 2
-
     def impurity(self, stats):
         """Impurity mass of one statistics vector."""
         cdef const double[::1] s = self._vector(stats)

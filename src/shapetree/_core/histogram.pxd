@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t
 
+cdef int check_rows(const int32_t[::1] rows, Py_ssize_t n_rows) except -1
+
 cdef class Targets:
     cdef const int32_t[:, ::1] labels      # statistic that each row counts for, per output
     cdef const double[:, ::1] values       # or y, per output

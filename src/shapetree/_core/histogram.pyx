@@ -80,12 +80,14 @@ cdef class Targets:
             for i in prange(n, num_threads=n_threads, schedule="static"):
                 self.node_weights[i] = self.weights[rows[i]]
 
-    def totals(self, const int32_t[::1] rows):
+    def totals(self, const int32_t[::1] rows not None):
         """Sum of the channels over some rows, in their order."""
         cdef:
             Py_ssize_t i
             double[::1] cell
         check_rows(rows, self.n_rows)
+        if rows.shape[0] > self.n_rows:
+            raise ValueError("more rows than there are")
         out = np.zeros(self.n_channels)
         cell = out
         if rows.shape[0]:
@@ -159,11 +161,11 @@ cdef void add_column(
 
 
 def build_histogram(
-    Columns bins,                    # IN: columns of bins
-    Targets targets,                 # IN
-    const int32_t[::1] rows,         # IN: the node's rows
-    const int64_t[::1] offsets,      # IN: (n_features + 1,) where each feature's bins start
-    double[:, ::1] histogram,        # OUT: (offsets[-1], n_channels)
+    Columns bins not None,                    # IN: columns of bins
+    Targets targets not None,                 # IN
+    const int32_t[::1] rows not None,         # IN: the node's rows
+    const int64_t[::1] offsets not None,      # IN: (n_features + 1,) where features' bins start
+    double[:, ::1] histogram not None,        # OUT: (offsets[-1], n_channels)
     int first, int last,             # IN: features first..last-1 are filled, the others left alone
     int n_threads,
 ):
@@ -175,9 +177,11 @@ def build_histogram(
     cdef:
         int f
         Py_ssize_t n = rows.shape[0]
-    if not 0 <= first <= last <= bins.n_columns or offsets.shape[0] != bins.n_columns + 1:
-        raise ValueError("features out of range")
-    if histogram.shape[0] != offsets[bins.n_columns] or histogram.shape[1] != targets.n_channels:
+    bins.check_bins(offsets, first, last)
+    check_rows(rows, min(bins.n_rows, targets.n_rows))
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
+    if n > targets.n_rows or histogram.shape[0] != offsets[bins.n_columns] or histogram.shape[1] != targets.n_channels:
         raise ValueError("the histogram's shape does not fit the bins and targets")
     if first == last or n == 0:
         histogram[offsets[first]:offsets[last]] = 0.0

@@ -17,7 +17,7 @@ cdef int inner_cart(
 ) noexcept nogil
 
 cdef int optimal_intervals(
-    const CriterionInfo* c, Bins bins, int max_leaves, int min_rows,
+    const CriterionInfo* c, Bins bins, int max_leaves, int min_rows, double least_gain,
     Arena* arena, int32_t* piece_stop,
 ) noexcept nogil
 

@@ -6,7 +6,8 @@ from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t
 
 from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, take_doubles, take_ints,
+    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, must_stop,
+    take_doubles, take_ints,
 )
 from shapetree._core.criterion cimport (
     ABSOLUTE, ENTROPY, SQUARED, Criterion, CriterionInfo, impurity, weight_of,
@@ -79,7 +80,8 @@ cdef double* prefix_sums(const CriterionInfo* c, Bins bins, Arena* arena) noexce
 
 
 cdef void absolute_error_of_cuts(
-    const CriterionInfo* c, Bins bins, int start, int stop, double* left, double* right, double* loss
+    const CriterionInfo* c, Bins bins, int start, int stop, double* left, double* right,
+    double* loss,
 ) noexcept nogil:
     cdef int b, j, n_stats = c.n_stats
     sum_bins(c, bins.stats, start, stop, right)
@@ -194,7 +196,7 @@ cdef int inner_cart(
     leaves[0].cut = best_cut(&scan, 0, bins.n_bins)
     root_cut[0] = leaves[0].cut.position
     heap_push(heap, &heap_size, leaves, 0)
-    while heap_size > 0 and n_leaves < room:
+    while heap_size > 0 and n_leaves < room and not must_stop(arena, bins.n_bins):
         parent = heap_pop(heap, &heap_size, leaves)
         if leaves[parent].cut.gain <= least_gain:
             break
@@ -255,26 +257,32 @@ cdef int candidate_borders(
 
 
 cdef int optimal_intervals(
-    const CriterionInfo* c, Bins bins, int max_leaves, int min_rows,
+    const CriterionInfo* c, Bins bins, int max_leaves, int min_rows, double least_gain,
     Arena* arena, int32_t* piece_stop,
 ) noexcept nogil:
-    """The partition into at most `max_leaves` intervals of least impurity; how many it uses."""
+    """The partition into intervals with the least impurity plus `least_gain` for each interval.
+
+    There are at most `max_leaves`; returns how many.
+    """
     cdef:
         Mark mark = arena_mark(arena)
         int n_stats = c.n_stats
         int32_t* border = take_ints(arena, bins.n_bins)
         int n_blocks = candidate_borders(c, bins, min_rows, arena, border)
-        int most = max_leaves if max_leaves < n_blocks else n_blocks
-        # least[l, j]: impurity of the best partition of blocks 0..j-1 into l + 1 intervals
-        double* least = take_doubles(arena, <size_t> most * (n_blocks + 1))
-        int32_t* before = take_ints(arena, <size_t> most * (n_blocks + 1))
+        int stride = n_blocks + 1
+        # least[layer, j]: objective of the best partition of blocks 0..j-1 into layer + 1
+        # intervals; where their number is free, one layer holds the best of any number.
+        bint free = max_leaves >= n_blocks
+        int n_layers = 1 if free else max_leaves
+        double* least = take_doubles(arena, <size_t> n_layers * stride)
+        int32_t* before = take_ints(arena, <size_t> n_layers * stride)
         double* interval = take_doubles(arena, n_stats)
-        int i, j, l, b, s, rows, n_pieces = 1
-        double cost
+        int i, j, layer, b, s, rows, chosen = 0, n_pieces = 0
+        double cost, objective
     if arena.failed:
         return 0
-    for l in range(most * (n_blocks + 1)):
-        least[l] = INFINITY
+    for i in range(n_layers * stride):
+        least[i] = INFINITY
     for j in range(1, n_blocks + 1):
         for s in range(n_stats):
             interval[s] = 0.0
@@ -288,29 +296,40 @@ cdef int optimal_intervals(
                     interval[s] += bins.stats[b * n_stats + s]
             if rows < min_rows:
                 continue
-            cost = impurity(c, interval)
+            # Rounding must not buy an interval.
+            cost = impurity(c, interval) + least_gain + 1e-12 * rows
             if i == 0:
-                least[j] = cost
-                before[j] = 0
-            for l in range(1, most):
-                if least[(l - 1) * (n_blocks + 1) + i] + cost < least[l * (n_blocks + 1) + j]:
-                    least[l * (n_blocks + 1) + j] = least[(l - 1) * (n_blocks + 1) + i] + cost
-                    before[l * (n_blocks + 1) + j] = i
-    for l in range(1, most):
-        # Rounding must not buy an interval.
-        if (least[l * (n_blocks + 1) + n_blocks]
-                < least[(n_pieces - 1) * (n_blocks + 1) + n_blocks] - 1e-12 * (rows + 1)):
-            n_pieces = l + 1
+                if cost < least[j]:
+                    least[j] = cost
+                    before[j] = 0
+                continue
+            for layer in range(0 if free else 1, n_layers):
+                objective = least[(layer if free else layer - 1) * stride + i] + cost
+                if objective < least[layer * stride + j]:
+                    least[layer * stride + j] = objective
+                    before[layer * stride + j] = i
+    for layer in range(1, n_layers):
+        if least[layer * stride + n_blocks] < least[chosen * stride + n_blocks]:
+            chosen = layer
+    # Walk back from the end, then turn the pieces round.
     j = n_blocks
-    for l in range(n_pieces - 1, -1, -1):
-        piece_stop[l] = border[j - 1]
-        j = before[l * (n_blocks + 1) + j] if l > 0 else 0
+    layer = chosen
+    while j > 0:
+        piece_stop[n_pieces] = border[j - 1]
+        n_pieces += 1
+        j = before[layer * stride + j] if least[layer * stride + j] < INFINITY else 0
+        layer = layer if free else layer - 1
+    for i in range(n_pieces // 2):
+        b = piece_stop[i]
+        piece_stop[i] = piece_stop[n_pieces - 1 - i]
+        piece_stop[n_pieces - 1 - i] = b
     arena_release(arena, mark)
     return n_pieces
 
 
-def cut_into_pieces(Criterion criterion, stats, n_rows, *, str method="cart", int max_leaves=32,
-                    int min_rows=1, int max_depth=2**30, double least_gain=0.0):
+def cut_into_pieces(Criterion criterion not None, stats, n_rows, *, str method="cart",
+                    int max_leaves=32, int min_rows=1, int max_depth=2**30,
+                    double least_gain=0.0):
     """Ends of the pieces into which an inner tree cuts a feature's bins, ascending."""
     cdef:
         const double[:, ::1] s = np.ascontiguousarray(stats, dtype=np.float64)
@@ -333,7 +352,7 @@ def cut_into_pieces(Criterion criterion, stats, n_rows, *, str method="cart", in
         arena_init(&arena)
         if optimal:
             n_pieces = optimal_intervals(
-                &criterion.info, bins, max_leaves, min_rows, &arena, &stops[0]
+                &criterion.info, bins, max_leaves, min_rows, least_gain, &arena, &stops[0]
             )
         else:
             n_pieces = inner_cart(

@@ -8,11 +8,11 @@ from shapetree._core.columns cimport UINT32, Columns, code_at
 
 
 def partition_rows(
-    Columns bins,                         # IN: columns of bins
+    Columns bins not None,                         # IN: columns of bins
     int feature,                          # IN
-    const uint8_t[::1] branch_of_bin,     # IN: branch of each of the feature's bins
-    int32_t[::1] rows,                    # INOUT: the node's rows, brought into order of branch
-    int32_t[::1] scratch,                 # at least as long
+    const uint8_t[::1] branch_of_bin not None,     # IN: branch of each of the feature's bins
+    int32_t[::1] rows not None,                    # INOUT: the node's rows, put in order of branch
+    int32_t[::1] scratch not None,                 # at least as long
     int n_branches,                       # IN
 ):
     """Sort the rows by branch, keeping their order within each; returns rows per branch.

@@ -11,8 +11,8 @@ from libc.math cimport INFINITY
 from libc.string cimport memcpy
 
 from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, branch_t, take_branches,
-    take_doubles, take_ints,
+    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, branch_t, must_stop,
+    take_branches, take_doubles,
 )
 from shapetree._core.assignment cimport partition_loss
 from shapetree._core.criterion cimport Criterion, CriterionInfo, dot, supergradient, weight_of
@@ -134,6 +134,8 @@ cdef double polish(
     for b in range(k):
         tolerance += 1e-12 * weight_of(c, sums + b * c.n_stats)
     for _ in range(MAX_ROUNDS):
+        if must_stop(arena, n):
+            break
         for b in range(k):
             supergradient(c, sums + b * c.n_stats, cost_of + b * c.n_stats)
         if cells.categorical:
@@ -157,7 +159,7 @@ cdef double polish(
     return objective
 
 
-def polish_branches(Criterion criterion, stats, branch, *, int n_branches, double penalty,
+def polish_branches(Criterion criterion not None, stats, branch, *, int n_branches, double penalty,
                     bint categorical=False, bint has_missing=False):
     """Polished branches of the cells (the last one being the missing cell) and their objective."""
     cdef:

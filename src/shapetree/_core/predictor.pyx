@@ -4,9 +4,9 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.math cimport isnan
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t
 
-from shapetree._core.columns cimport FLOAT32, FLOAT64, INT32, NOT_GIVEN, Column, Columns
+from shapetree._core.columns cimport FLOAT64, INT32, NOT_GIVEN, Column, Columns
 
 
 cdef inline int piece_of_number(const double* upper, int n_pieces, double value) noexcept nogil:
@@ -27,13 +27,13 @@ cdef inline int piece_of_number(const double* upper, int n_pieces, double value)
 
 
 def find_leaves(
-    Columns columns,                       # IN: the table; only columns in use need be given
-    const int32_t[::1] feature,            # IN: (n_nodes,) -1 for leaves
-    const int32_t[::1] first_child,        # IN: (n_nodes,)
-    const int32_t[::1] missing_branch,     # IN: (n_nodes,)
-    const int64_t[::1] piece_start,        # IN: (n_nodes + 1,)
-    const double[::1] piece_upper,         # IN: (n_pieces,)
-    const int32_t[::1] piece_branch,       # IN: (n_pieces,)
+    Columns columns not None,                       # IN: the table, or the columns that are used
+    const int32_t[::1] feature not None,            # IN: (n_nodes,) -1 for leaves
+    const int32_t[::1] first_child not None,        # IN: (n_nodes,)
+    const int32_t[::1] missing_branch not None,     # IN: (n_nodes,)
+    const int64_t[::1] piece_start not None,        # IN: (n_nodes + 1,)
+    const double[::1] piece_upper not None,         # IN: (n_pieces,)
+    const int32_t[::1] piece_branch not None,       # IN: (n_pieces,)
     int n_threads,
 ):
     """Leaf of each row.
@@ -42,12 +42,14 @@ def find_leaves(
     parents, branches lead to children, and categorical nodes have a piece for every category.
     """
     cdef:
-        Py_ssize_t row, n_nodes = feature.shape[0]
+        Py_ssize_t row
         int node, piece, n_pieces
         int32_t[::1] leaf
         double number
         const Column* column
         const char* at
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
     used = np.unique(feature)
     for node in used[used >= 0]:
         if node >= columns.n_columns or columns.column[node].kind < INT32 or (

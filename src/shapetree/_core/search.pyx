@@ -10,12 +10,13 @@ from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
     Arena, Mark, arena_free, arena_mark, arena_release, arena_take, branch_t,
-    take_branches, take_doubles, take_ints,
+    must_stop, take_branches, take_doubles, take_ints,
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
-from shapetree._core.columns cimport UINT32, Column, Columns, code_at
+from shapetree._core.columns cimport Column, Columns, code_at
 from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity, weight_of
-from shapetree._core.histogram cimport Targets
+from shapetree._core.histogram cimport Targets, check_rows
+from shapetree._core.interrupt cimport take_error
 from shapetree._core.inner_tree cimport Bins, inner_cart, optimal_intervals, sum_bins
 from shapetree._core.polish cimport Cells, extra_parts, polish
 
@@ -37,10 +38,12 @@ ctypedef struct Options:
     int inner_max_depth
     int assignment            # an AssignmentKind
     int min_rows              # in a branch
+    double min_weight         # of a branch
     int max_branches
-    double segment_penalty    # per extra part, in units of impurity mass
-    double category_penalty
-    double branch_penalty     # per branch beyond two, in units of mean impurity
+    # All in units of impurity mass:
+    double segment_penalty    # per segment beyond two
+    double category_penalty   # per listed category beyond the first
+    double branch_penalty     # per branch beyond two
     uint64_t seed
 
 ctypedef struct Best:
@@ -106,15 +109,18 @@ cdef void consider(
 ) noexcept nogil:
     """Keep a shape function if it is eligible and better than the best so far."""
     cdef:
-        int n = cells.n_cells + cells.has_missing
+        int b, n = cells.n_cells + cells.has_missing
         int n_branches = number_branches(branch, n)
         double loss, objective
         double penalty = options.category_penalty if cells.categorical else options.segment_penalty
     if n_branches < 2 or not has_room(branch, n_rows, n, n_branches, options.min_rows):
         return
     loss = partition_loss(c, cells.stats, branch, n, n_branches, sums)
+    for b in range(n_branches):
+        if weight_of(c, sums + b * c.n_stats) < options.min_weight:
+            return
     objective = (loss + penalty * extra_parts(cells, branch)
-                 + options.branch_penalty * node_weight * (n_branches - 2))
+                 + options.branch_penalty * (n_branches - 2))
     # Rounding must not decide, and the first, simplest candidate wins ties.
     if objective < best.objective - 1e-10 * node_weight:
         best.objective = objective
@@ -124,8 +130,8 @@ cdef void consider(
 
 
 cdef void start_from_one_cut(
-    const CriterionInfo* c, Cells cells, const int32_t* n_rows, int min_rows, Arena* arena,
-    branch_t* branch,
+    const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
+    Arena* arena, branch_t* branch,
 ) noexcept nogil:
     """CART's own split: the best threshold, or category against the rest.
 
@@ -162,13 +168,16 @@ cdef void start_from_one_cut(
             one[j] += cells.stats[i * n_stats + j]
         for missing_in_one in range(1 + cells.has_missing):
             rows_here = rows_one + (n_rows[n] if missing_in_one else 0)
-            if rows_here < min_rows or rows - rows_here < min_rows or rows_here == rows:
+            if (rows_here < options.min_rows or rows - rows_here < options.min_rows
+                    or rows_here == rows):
                 continue
             for j in range(n_stats):
                 if missing_in_one:
                     one[j] += missing[j]
                 other[j] = total[j] - one[j]
             loss = impurity(c, one) + impurity(c, other)
+            if weight_of(c, one) < options.min_weight or weight_of(c, other) < options.min_weight:
+                loss = INFINITY
             if missing_in_one:
                 for j in range(n_stats):
                     one[j] -= missing[j]
@@ -197,6 +206,7 @@ cdef int cut_cells(
         Mark mark = arena_mark(arena)
         int n = cells.n_cells, n_pieces = 0, i, rare = -1, piece = 0
         int32_t* piece_stop
+        double least_gain = LEAST_SHARE * options.segment_penalty
         Bins bins
     root_cut_cell[0] = -1
     if cells.categorical:
@@ -218,13 +228,13 @@ cdef int cut_cells(
         bins.n_rows = n_rows
         if options.optimal_inner_tree:
             n_pieces = optimal_intervals(
-                c, bins, options.inner_max_leaves, options.inner_min_rows, arena, piece_stop
+                c, bins, options.inner_max_leaves, options.inner_min_rows, least_gain, arena,
+                piece_stop,
             )
         else:
             n_pieces = inner_cart(
                 c, bins, options.inner_max_leaves, options.inner_min_rows,
-                options.inner_max_depth, LEAST_SHARE * options.segment_penalty, arena,
-                piece_stop, root_cut_cell,
+                options.inner_max_depth, least_gain, arena, piece_stop, root_cut_cell,
             )
         if arena.failed:
             return 0
@@ -246,7 +256,8 @@ cdef double search_cells(
     """Find the best shape function of the cells; returns the impurity before it."""
     cdef:
         Mark mark = arena_mark(arena)
-        int n_all = cells.n_cells + cells.has_missing, n_stats = c.n_stats, most = options.max_branches
+        int n_all = cells.n_cells + cells.has_missing, n_stats = c.n_stats
+        int most = options.max_branches
         int32_t* piece_of_cell = take_ints(arena, n_all)
         branch_t* start = take_branches(arena, n_all)
         branch_t* branch = take_branches(arena, n_all)
@@ -273,13 +284,13 @@ cdef double search_cells(
     if arena.failed:
         return whole
     if (root_cut > 0 and not cells.has_missing
-            and (options.min_rows == options.inner_min_rows or options.min_rows <= 1)
-            and options.inner_min_rows <= 1):
+            and options.min_rows <= 1 and options.inner_min_rows <= 1
+            and options.min_weight <= 0.0):
         # The inner tree's root is the very threshold looked for.
         for i in range(n_all):
             start[i] = i >= root_cut
     else:
-        start_from_one_cut(c, cells, n_rows, options.min_rows, arena, start)
+        start_from_one_cut(c, cells, n_rows, options, arena, start)
     memcpy(branch, start, n_all)
     consider(c, cells, n_rows, options, node_weight, branch, sums, best)
 
@@ -298,7 +309,7 @@ cdef double search_cells(
     assign_pieces(c, pieces, most, options.assignment, options.min_rows, options.seed, arena,
                   assigned, found)
     for k in range(2, most + 1):
-        if not found[k - 2]:
+        if not found[k - 2] or must_stop(arena, n_all):
             continue
         for i in range(n_all):
             branch[i] = assigned[(k - 2) * pieces.n_pieces + piece_of_cell[i]]
@@ -337,7 +348,9 @@ cdef int compact_histogram(
     return n
 
 
-cdef void sort_pairs(uint64_t* items, uint64_t* scratch, Py_ssize_t n, uint32_t largest) noexcept nogil:
+cdef void sort_pairs(
+    uint64_t* items, uint64_t* scratch, Py_ssize_t n, uint32_t largest
+) noexcept nogil:
     """Radix sort by the upper 32 bits, whose greatest value is `largest`; the order is stable."""
     cdef:
         Py_ssize_t count[257]
@@ -410,7 +423,8 @@ cdef class NodeSearch:
     n_bins : array of int
         Bins of each feature, without its missing bin, which comes last.
     categorical : array of bool
-    inner_tree, inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows :
+    inner_tree, inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows,
+    min_weight :
         Options that hold for every node.
 
     Attributes
@@ -437,9 +451,10 @@ cdef class NodeSearch:
     cdef int32_t[::1] _n_branches
     cdef uint8_t[::1] _branch_of_bin
 
-    def __init__(self, Criterion criterion, Columns bins, n_bins, categorical, *,
+    def __init__(self, Criterion criterion not None, Columns bins not None, n_bins, categorical, *,
                  str inner_tree="cart", int inner_max_leaves=32, int inner_min_rows=1,
-                 int inner_max_depth=2**30, str assignment="auto", int min_rows=1):
+                 int inner_max_depth=2**30, str assignment="auto", int min_rows=1,
+                 double min_weight=0.0):
         n_bins = np.asarray(n_bins, dtype=np.int64)
         n = bins.n_columns
         if n_bins.shape != (n,) or np.shape(categorical) != (n,):
@@ -459,6 +474,7 @@ cdef class NodeSearch:
         self.options.inner_max_depth = inner_max_depth
         self.options.assignment = ASSIGNMENTS[assignment]
         self.options.min_rows = min_rows
+        self.options.min_weight = min_weight
         # A tree of this depth has no more leaves than this.
         if inner_max_depth < 30:
             self.options.inner_max_leaves = min(inner_max_leaves, 1 << inner_max_depth)
@@ -470,8 +486,8 @@ cdef class NodeSearch:
     def search(
         self,
         const double[:, ::1] histogram,      # IN: the node's, or None to read the rows themselves
-        Targets targets,                     # IN
-        const int32_t[::1] rows,             # IN: the node's rows
+        Targets targets not None,            # IN
+        const int32_t[::1] rows not None,    # IN: the node's rows
         int first, int last,                 # IN: features first..last-1 are searched
         *,
         int max_branches, double segment_penalty, double category_penalty, double branch_penalty,
@@ -481,14 +497,17 @@ cdef class NodeSearch:
         cdef:
             Options options = self.options
             int f
-            bint failed = False
+            bint failed = False, stop = False
             Arena* arenas
             Py_ssize_t n = rows.shape[0], n_channels = targets.n_channels
             const double* cells = NULL
         if not 2 <= max_branches <= MAX_BRANCHES:
             raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
-        if not 0 <= first <= last <= self.bins.n_columns or n == 0:
-            raise ValueError("features out of range, or no rows")
+        self.bins.check_bins(self.offsets, first, last)
+        check_rows(rows, min(self.bins.n_rows, targets.n_rows))
+        if not 1 <= n <= targets.n_rows or n_threads < 1:
+            raise ValueError("there must be rows, and at least one thread")
+        n_threads = min(n_threads, max(last - first, 1))
         if targets.n_stats != self.criterion.info.n_stats:
             raise ValueError("targets and criterion differ in their statistics")
         if histogram is not None:
@@ -503,6 +522,9 @@ cdef class NodeSearch:
         arenas = <Arena*> calloc(n_threads, sizeof(Arena))    # one a thread, empty
         if arenas == NULL:
             raise MemoryError("no memory to search for a split")
+        for f in range(n_threads):
+            arenas[f].stop = &stop
+            arenas[f].asks = f == 0
         with nogil:
             if cells == NULL:
                 targets.gather(&rows[0], n, n_threads)
@@ -514,6 +536,8 @@ cdef class NodeSearch:
                 failed = failed or arenas[f].failed
                 arena_free(&arenas[f])
             free(arenas)
+        if stop:
+            raise take_error()
         if failed:
             raise MemoryError("no memory to search for a split")
 
@@ -541,7 +565,7 @@ cdef class NodeSearch:
         self._gains[f] = -INFINITY
         self._penalised_gains[f] = -INFINITY
         self._n_branches[f] = 0
-        if arena.failed:
+        if arena.failed or must_stop(arena, n):
             return
         # Each feature has a seed of its own, whichever thread takes it.
         options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)

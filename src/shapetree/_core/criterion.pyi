@@ -1,0 +1,16 @@
+from collections.abc import Sequence
+from typing import Any
+
+from numpy.typing import ArrayLike, NDArray
+
+KINDS: dict[str, int]
+
+class Criterion:
+    def __init__(
+        self, name: str, block_sizes: Sequence[int], levels: ArrayLike | None = None
+    ) -> None: ...
+    @property
+    def n_stats(self) -> int: ...
+    def impurity(self, stats: ArrayLike) -> float: ...
+    def weight(self, stats: ArrayLike) -> float: ...
+    def supergradient(self, stats: ArrayLike) -> NDArray[Any]: ...

@@ -1,0 +1,34 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+from shapetree._core.columns import Columns
+
+class Targets:
+    def __init__(
+        self,
+        labels: NDArray[Any] | None,
+        values: NDArray[Any] | None,
+        weights: NDArray[Any] | None,
+        n_stats: int,
+    ) -> None: ...
+    @property
+    def n_rows(self) -> int: ...
+    @property
+    def n_outputs(self) -> int: ...
+    @property
+    def n_stats(self) -> int: ...
+    @property
+    def n_channels(self) -> int: ...
+    def totals(self, rows: NDArray[Any]) -> NDArray[Any]: ...
+
+def build_histogram(
+    bins: Columns,
+    targets: Targets,
+    rows: NDArray[Any],
+    offsets: NDArray[Any],
+    histogram: NDArray[Any],
+    first: int,
+    last: int,
+    n_threads: int,
+) -> None: ...

@@ -1,0 +1,107 @@
+"""A tree as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from shapetree._view import NodeView, Segment, TreeView, view_of
+
+MAX_CATEGORIES = 8
+
+
+def export_text(estimator: Any, *, max_depth: int | None = None, digits: int = 6) -> str:
+    """Write a fitted tree as text.
+
+    Every line is a node: the values of its parent's feature that lead to it, then what it predicts
+    or the feature it splits on, and its number of training rows. Missing values are mentioned where
+    training rows had them; elsewhere they go to the branch with the most rows.
+
+    Parameters
+    ----------
+    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+        A fitted estimator.
+    max_depth : int, optional
+        Deepest level to show; the default shows all.
+    digits : int, default=6
+        Significant digits of numbers.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier, export_text
+    >>> iris = load_iris(as_frame=True)
+    >>> species = iris.target_names[iris.target]
+    >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
+    >>> print(export_text(tree))
+    petal width (cm)  [150 rows]
+    ├─ ≤ 0.8: setosa 100 %  [50 rows]
+    ├─ (0.8, 1.75]: versicolor 91 %  [54 rows]
+    └─ > 1.75: virginica 98 %  [46 rows]
+    """
+    if max_depth is not None and max_depth < 0:
+        raise ValueError(f"max_depth must not be negative, got {max_depth}")
+    if digits < 1:
+        raise ValueError(f"digits must be at least 1, got {digits}")
+    view = view_of(estimator)
+    return "\n".join(_lines(view, view.nodes[0], "", max_depth, digits))
+
+
+def _lines(
+    view: TreeView, node: NodeView, condition: str, max_depth: int | None, digits: int
+) -> Iterator[str]:
+    """A node's own line, then those of its subtree, indented."""
+    folded = max_depth is not None and node.depth >= max_depth and not node.is_leaf
+    content = _prediction(view, node, digits) if node.is_leaf or folded else node.feature
+    more = " …" if folded else ""
+    rows = "row" if node.n_rows == 1 else "rows"
+    yield f"{condition}{content}  [{node.n_rows:,} {rows}]{more}"
+    if folded:
+        return
+    for branch, child in enumerate(node.children):
+        last = branch == len(node.children) - 1
+        stem, indent = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        its_condition = f"{_condition(node, branch, digits)}: "
+        lines = _lines(view, view.nodes[child], its_condition, max_depth, digits)
+        yield stem + next(lines)
+        yield from (indent + line for line in lines)
+
+
+def _condition(node: NodeView, branch: int, digits: int) -> str:
+    """Values that go to a branch, in words."""
+    parts = [
+        _interval(segment, digits) if segment.categories is None else _categories(segment)
+        for segment in node.segments
+        if segment.branch == branch
+    ]
+    if node.saw_missing and node.missing_branch == branch:
+        parts.append("missing")
+    return " or ".join(part for part in parts if part)
+
+
+def _interval(segment: Segment, digits: int) -> str:
+    low, high = f"{segment.low:.{digits}g}", f"{segment.high:.{digits}g}"
+    if low == "-inf":
+        return f"≤ {high}" if high != "inf" else "any number"
+    return f"> {low}" if high == "inf" else f"({low}, {high}]"
+
+
+def _categories(segment: Segment) -> str:
+    assert segment.categories is not None
+    shown = ", ".join(str(category) for category in segment.categories[:MAX_CATEGORIES])
+    more = len(segment.categories) - MAX_CATEGORIES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _prediction(view: TreeView, node: NodeView, digits: int) -> str:
+    """What a node predicts: each output's class and its share, or number."""
+    if view.classes is None:
+        return ", ".join(f"{number:.{digits}g}" for number in node.prediction)
+    return ", ".join(
+        f"{label} {100 * shares.max():.0f} %"
+        for label, shares in zip(node.prediction, node.value, strict=True)
+    )

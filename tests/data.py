@@ -1,0 +1,94 @@
+"""Data that several tests make, and how they compare trees."""
+
+from dataclasses import fields
+
+import numpy as np
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+
+# Nothing holds back growth or adds to the objective; every midpoint is a possible threshold.
+UNRESTRAINED = {
+    "max_bins": None,
+    "max_depth": None,
+    "min_samples_split": 2,
+    "min_samples_leaf": 1,
+    "min_impurity_decrease": 0.0,
+    "inner_max_leaf_nodes": None,
+    "inner_min_samples_leaf": 1,
+    "segment_penalty": 0.0,
+    "split_penalty": 0.0,
+    "branch_penalty": 0.0,
+    "n_threads": 1,
+}
+
+REGRESSION = ("squared_error", "absolute_error")
+
+
+def tree_for(criterion, **params):
+    """The estimator that knows the criterion."""
+    kind = ShapeTreeRegressor if criterion in REGRESSION else ShapeTreeClassifier
+    return kind(criterion=criterion, **params)
+
+
+def bars(omega, n_rows, n_values=None):
+    """The ω-bars: on [0, 1], class 1 wherever cos(2πωx) is not positive."""
+    n_values = n_values or n_rows
+    x = (np.arange(n_rows) % n_values + 0.5) / n_values
+    return x[:, None], (np.cos(2 * np.pi * omega * x) <= 0).astype(int)
+
+
+def plus_sign(n_side=41, half_width=0.3):
+    """A plus on the square [-1, 1]²: class 1 in its vertical and in its horizontal bar."""
+    side = np.linspace(-1, 1, n_side)
+    X = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    return X, (np.abs(X) < half_width).any(axis=1).astype(int)
+
+
+def noisy_classes(rng, n_rows=300, n_features=4, n_classes=3, n_values=None):
+    """Features of distinct values, or of `n_values` each, and classes that depend on two."""
+    X = np.stack([rng.permutation(n_rows) for _ in range(n_features)], axis=1).astype(np.float32)
+    if n_values is not None:
+        X = np.floor(X * (n_values / n_rows))
+    waves = np.sin(X[:, 0] * (7.0 / X[:, 0].max())) + X[:, -1] / max(1.0, X[:, -1].max())
+    score = waves + rng.normal(scale=0.4, size=n_rows)
+    bounds = np.quantile(score, np.arange(1, n_classes) / n_classes)
+    return X, np.searchsorted(bounds, score)
+
+
+def noisy_numbers(rng, n_rows=300, n_features=4, n_outputs=1, n_values=None):
+    """The same features, and numbers that depend on two of them."""
+    X, _ = noisy_classes(rng, n_rows, n_features, n_values=n_values)
+    y = np.sin(X / X.max() * 7)[:, [0] * n_outputs] + rng.normal(size=(n_rows, n_outputs))
+    return X, y[:, 0] if n_outputs == 1 else y
+
+
+def data_for(criterion, rng, **shape):
+    """Noisy data that the criterion can be used on."""
+    return (noisy_numbers if criterion in REGRESSION else noisy_classes)(rng, **shape)
+
+
+def distinct_weights(rng, n_rows):
+    """Weights under which no two different splits gain the same; their sums are exact."""
+    return rng.integers(2**19, 2**20, n_rows) / 2**20
+
+
+def arrays_of(tree):
+    """All arrays of a `tree_`, by name."""
+    return {field.name: getattr(tree, field.name) for field in fields(tree)}
+
+
+def assert_same_tree(one, other):
+    """Two fitted estimators have bitwise the same tree."""
+    for name, array in arrays_of(one.tree_).items():
+        np.testing.assert_array_equal(array, getattr(other.tree_, name), err_msg=name, strict=True)
+
+
+def assert_same_groups(one, other):
+    """Two labellings of the same rows put the same rows together."""
+    pairs = np.unique(np.stack([one, other]), axis=1).shape[1]
+    assert pairs == len(np.unique(one)) == len(np.unique(other))
+
+
+def rows_of_nodes(model, X):
+    """Which training rows each node holds, as a boolean array of shape (node_count, n_rows)."""
+    return model.decision_path(X).toarray().astype(bool).T

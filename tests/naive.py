@@ -1,0 +1,307 @@
+"""Naive twins of the kernels, and random problems for both: slow, plain, obviously correct."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from shapetree._core.criterion import Criterion
+from shapetree._core.histogram import Targets
+from shapetree._tree import TreeArrays
+
+CRITERIA = ("gini", "entropy", "squared_error", "absolute_error")
+
+
+# Criteria
+
+
+def split_blocks(stats, block_sizes):
+    return np.split(np.asarray(stats, dtype=float), np.cumsum(block_sizes)[:-1])
+
+
+def entropy_mass(counts):
+    total = counts.sum()
+    seen = counts[counts > 0]
+    return float(-(seen * np.log2(seen / total)).sum()) if total > 0 else 0.0
+
+
+def gini_mass(counts):
+    total = counts.sum()
+    return float(total * (1 - ((counts / total) ** 2).sum())) if total > 0 else 0.0
+
+
+def absolute_mass(counts, levels):
+    """Least total distance to any level: a median is always among them."""
+    return float(min(counts @ np.abs(levels - level) for level in levels))
+
+
+def weighted_median(values, weights):
+    """Midpoint of the lower and the upper weighted median of ascending values."""
+    held = weights > 0
+    values, below = values[held], np.cumsum(weights[held])
+    half = below[-1] / 2
+    lower = values[np.argmax(below >= half)]
+    upper = values[np.argmax(below > half)]
+    return (lower + upper) / 2
+
+
+def impurity(name, block_sizes, levels, stats):
+    """Impurity mass of one statistics vector, averaged over outputs."""
+    if name == "squared_error":
+        return float(-(stats[1:] ** 2).sum() / stats[0] / len(block_sizes)) if stats[0] > 0 else 0.0
+    blocks = split_blocks(stats, block_sizes)
+    if name == "absolute_error":
+        masses = map(absolute_mass, blocks, split_blocks(levels, block_sizes))
+    else:
+        masses = map(gini_mass if name == "gini" else entropy_mass, blocks)
+    return sum(masses) / len(block_sizes)
+
+
+# Rows in pieces
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows with targets and weights, each in one of `n_pieces` pieces, and a criterion."""
+
+    name: str
+    block_sizes: tuple[int, ...]
+    levels: np.ndarray | None
+    labels: np.ndarray | None  # (n, n_outputs) statistic that a row counts for
+    values: np.ndarray | None  # or y, (n, n_outputs)
+    weights: np.ndarray | None
+    piece: np.ndarray
+    n_pieces: int
+
+    @cached_property
+    def criterion(self):
+        return Criterion(self.name, self.block_sizes, self.levels)
+
+    @cached_property
+    def targets(self):
+        return Targets(self.labels, self.values, self.weights, self.criterion.n_stats)
+
+    @cached_property
+    def row_weights(self):
+        return np.ones(len(self.piece)) if self.weights is None else self.weights
+
+    def channels_of(self, rows):
+        """Sums over rows, one by one: statistics and, with weights, the number of rows."""
+        total = np.zeros(self.criterion.n_stats + (self.weights is not None))
+        for row in rows:
+            if self.labels is not None:
+                for label in self.labels[row]:
+                    total[label] += self.row_weights[row]
+            else:
+                total[0] += self.row_weights[row]
+                for output, value in enumerate(self.values[row]):
+                    total[1 + output] += self.row_weights[row] * value
+            if self.weights is not None:
+                total[-1] += 1
+        return total
+
+    def stats_of(self, rows):
+        return self.channels_of(rows)[: self.criterion.n_stats]
+
+    @cached_property
+    def stats(self):
+        """Statistics of each piece."""
+        return np.array(
+            [self.stats_of(np.flatnonzero(self.piece == p)) for p in range(self.n_pieces)]
+        )
+
+    @cached_property
+    def n_rows(self):
+        """Rows of each piece."""
+        return np.bincount(self.piece, minlength=self.n_pieces).astype(np.int32)
+
+    @cached_property
+    def total_weight(self):
+        return self.row_weights.sum()
+
+    @cached_property
+    def tolerance(self):
+        """What rounding may cost."""
+        scale = 1.0 if self.values is None else 1 + np.abs(self.values).max() ** 2
+        return 1e-9 * self.total_weight * scale
+
+    def impurity(self, stats):
+        return impurity(self.name, self.block_sizes, self.levels, stats)
+
+    def loss(self, branch):
+        """Impurity of the branches to which the pieces are sent."""
+        branch = np.asarray(branch)
+        return sum(self.impurity(self.stats[branch == b].sum(axis=0)) for b in np.unique(branch))
+
+    def branch_rows(self, branch):
+        """Rows in each branch."""
+        return np.bincount(branch, weights=self.n_rows)
+
+
+@st.composite
+def samples(
+    draw,
+    names=CRITERIA,
+    least_pieces=1,
+    max_pieces=7,
+    least_classes=1,
+    max_classes=4,
+    max_outputs=2,
+    max_rows=24,
+    weighted=None,
+):
+    """Small samples, every piece with at least one row."""
+    name = draw(st.sampled_from(names))
+    n_outputs = draw(st.integers(1, max_outputs))
+    n_pieces = draw(st.integers(least_pieces, max_pieces))
+    n = draw(st.integers(n_pieces, max(max_rows, n_pieces)))
+    rest = draw(arrays(np.int64, n - n_pieces, elements=st.integers(0, n_pieces - 1)))
+    weights = None
+    if draw(st.booleans()) if weighted is None else weighted:
+        weights = draw(arrays(np.float64, n, elements=st.sampled_from([0.25, 0.5, 1.0, 1.3, 7.0])))
+    levels = labels = values = None
+    block_sizes = (1,) * n_outputs
+    if name == "squared_error":
+        values = draw(arrays(np.float64, (n, n_outputs), elements=st.integers(-4, 4)))
+    else:
+        block_sizes = tuple(draw(st.integers(least_classes, max_classes)) for _ in range(n_outputs))
+        starts = np.cumsum((0, *block_sizes))[:-1]
+        labels = np.stack(
+            [
+                start + draw(arrays(np.int32, n, elements=st.integers(0, size - 1)))
+                for start, size in zip(starts, block_sizes, strict=True)
+            ],
+            axis=1,
+        ).astype(np.int32)
+        if name == "absolute_error":
+            levels = np.concatenate([np.arange(size) ** 1.5 - 1 for size in block_sizes])
+    piece = np.concatenate([np.arange(n_pieces), rest])
+    return Sample(name, block_sizes, levels, labels, values, weights, piece, n_pieces)
+
+
+# Enumeration
+
+
+def set_partitions(n, k):
+    """Every way to send n pieces to at most k branches, up to the branches' names."""
+    ways = [()]
+    for _ in range(n):
+        ways = [(*way, b) for way in ways for b in range(min(max(way, default=-1) + 2, k))]
+    return ways
+
+
+class AllAssignments:
+    """Losses of all assignments of a sample's pieces."""
+
+    def __init__(self, sample, max_branches):
+        self.sample = sample
+        self.ways = set_partitions(sample.n_pieces, max_branches)
+        members = np.array(self.ways)
+        bits = 1 << np.arange(sample.n_pieces)
+        cost = np.zeros(2**sample.n_pieces)
+        for subset in range(1, len(cost)):
+            held = (subset & bits) > 0
+            cost[subset] = sample.impurity(sample.stats[held].sum(axis=0))
+        branches = range(max_branches)
+        self.losses = sum(cost[(members == b) @ bits] for b in branches)
+        self.n_branches = members.max(axis=1) + 1
+
+    def least(self, k):
+        """Least loss of an assignment to at most k branches."""
+        return self.losses[self.n_branches <= k].min()
+
+
+def interval_partitions(n, most):
+    """Ends of the intervals, for every way to cut n bins into at most `most` intervals."""
+    for n_cuts in range(min(most, n)):
+        for cuts in combinations(range(1, n), n_cuts):
+            yield [*cuts, n]
+
+
+def intervals_as_branches(stops):
+    """Number of the interval of each bin."""
+    return np.repeat(np.arange(len(stops)), np.diff([0, *stops]))
+
+
+def n_segments(branch):
+    return 1 + np.count_nonzero(np.diff(np.asarray(branch, dtype=int)))
+
+
+def extra_parts(branch, categorical=False):
+    """Segments beyond two, or listed categories beyond the first; the missing cell left out."""
+    if categorical:
+        return max(len(branch) - np.bincount(branch).max() - 1, 0)
+    return max(n_segments(branch) - 2, 0)
+
+
+# Trees
+
+
+@st.composite
+def trees(draw, categories=(None, None, 3), max_nodes=30, n_values=2):
+    """Valid trees over features that are ordered (None) or have that many categories."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    wanted = draw(st.integers(1, max_nodes))
+    parent, depth, first_child, feature, missing, n_branches = [-1], [0], [], [], [], []
+    starts, uppers, branches = [0], [], []
+    for node in range(max_nodes + 4):
+        if node == len(parent):
+            break
+        if len(parent) >= wanted or (node > 0 and node + 1 < len(parent) and rng.random() < 0.3):
+            first_child.append(-1)
+            feature.append(-1)
+            missing.append(-1)
+            n_branches.append(0)
+            starts.append(starts[-1])
+            continue
+        j, k = int(rng.integers(len(categories))), int(rng.integers(2, 5))
+        n_pieces = categories[j] or int(rng.integers(1, 13))
+        first_child.append(len(parent))
+        feature.append(j)
+        missing.append(int(rng.integers(k)))
+        n_branches.append(k)
+        starts.append(starts[-1] + n_pieces)
+        cuts = np.append(np.sort(rng.permutation(12)[: n_pieces - 1] / 2 - 3), np.inf)
+        uppers.extend([np.nan] * n_pieces if categories[j] else cuts)
+        branches.extend(rng.integers(k, size=n_pieces))
+        parent.extend([node] * k)
+        depth.extend([depth[node] + 1] * k)
+    n = len(parent)
+    return TreeArrays(
+        parent=parent,
+        depth=depth,
+        first_child=first_child,
+        n_branches=n_branches,
+        feature=feature,
+        missing_branch=missing,
+        saw_missing=rng.random(n) < 0.5,
+        piece_start=starts,
+        piece_upper=uppers,
+        piece_branch=branches,
+        n_node_samples=np.ones(n),
+        weighted_n_node_samples=np.ones(n),
+        impurity=np.zeros(n),
+        gain=np.zeros(n),
+        value=rng.random((n, 1, n_values)),
+    )
+
+
+def path_of_row(tree, row):
+    """Nodes that a row passes; None or NaN for a missing value, an int for a category."""
+    path = [0]
+    while tree.feature[path[-1]] >= 0:
+        node = path[-1]
+        value, pieces = row[tree.feature[node]], tree.pieces(node)
+        uppers, branches = tree.piece_upper[pieces], tree.piece_branch[pieces]
+        if isinstance(value, int):
+            known = 0 <= value < len(branches)
+            branch = branches[value] if known else tree.missing_branch[node]
+        elif np.isnan(value):
+            branch = tree.missing_branch[node]
+        else:
+            branch = next(b for upper, b in zip(uppers, branches, strict=True) if value <= upper)
+        path.append(int(tree.first_child[node] + branch))
+    return path

@@ -1,0 +1,523 @@
+"""Whatever arrays the compiled kernels are given, they return or refuse; they never crash.
+
+`make sanitize` runs this file with address and undefined-behaviour sanitizers.
+"""
+
+import warnings
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+from naive import samples, trees
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._core.assignment import assign
+from shapetree._core.binning import bin_values, group_values, sort_values
+from shapetree._core.columns import Columns
+from shapetree._core.criterion import Criterion
+from shapetree._core.histogram import Targets, build_histogram
+from shapetree._core.inner_tree import cut_into_pieces
+from shapetree._core.partition import partition_rows
+from shapetree._core.polish import cheapest_path, polish_branches
+from shapetree._core.predictor import find_leaves
+from shapetree._core.search import NodeSearch
+from shapetree._predictor import leaves_of, paths_to
+from shapetree._table import FeatureInfo, Table
+from shapetree._tree import TreeArrays
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+REFUSALS = (ValueError, TypeError, IndexError, OverflowError, MemoryError, BufferError)
+DTYPES = ["u1", "u2", "u4", "i4", "i8", "f4", "f8", ">f8", ">u2", "?", "c16", "O"]
+FLOATS = [np.nan, np.inf, -np.inf, -1.0, 0.0, 5e-324, 1e-300, 0.5, 3.0, 2.0**31, 1e300]
+INTEGERS = [-(2**63), -(2**31), -1, 0, 1, 2, 3, 9, 254, 255, 256, 2**31 - 1, 2**31, 2**63 - 1]
+THREADS = [-(2**31), -1, 0, 1, 2, 2**40]
+
+fuzz = settings(max_examples=150, suppress_health_check=list(HealthCheck))
+
+
+def survives(call, *args, **kwargs):
+    """Call a kernel; give what it returns, or None where it refuses."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return call(*args, **kwargs)
+        except REFUSALS:
+            return None
+
+
+# Arguments that are almost valid
+
+
+def cast(values, dtype):
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return np.asarray(values).astype(dtype)
+
+
+def poke(array, position, value):
+    """Replace one element."""
+    if array.size and array.dtype.kind != "O":
+        array = array.copy()
+        array.flat[position % array.size] = cast(value, array.dtype)
+    return array
+
+
+def unaligned(array):
+    """Give the same numbers, one byte off where their type should start."""
+    return np.frombuffer(b"\0" + array.tobytes(), array.dtype, offset=1).reshape(array.shape)
+
+
+def read_only(array):
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+def strided(array):
+    return np.repeat(array, 2, axis=0)[::2] if array.ndim else array
+
+
+anything = st.one_of(
+    st.none(),
+    st.sampled_from(DTYPES).flatmap(
+        lambda dtype: array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4).map(
+            lambda shape: np.zeros(shape, dtype)
+        )
+    ),
+    arrays(np.float64, st.integers(0, 6), elements=st.sampled_from(FLOATS)),
+    arrays(np.int64, st.integers(0, 6), elements=st.sampled_from(INTEGERS)),
+)
+
+
+def spoilt_arrays(array):
+    """Strategy for arrays a step away from a valid one."""
+    position = st.integers(0, 10**6)
+    extremes = st.sampled_from(FLOATS if array.dtype.kind == "f" else INTEGERS)
+    pokes = st.builds(poke, st.just(array), position, extremes)
+    reshaped = [lambda a: a[:-1], lambda a: a[:0], lambda a: np.concatenate([a, a, a])]
+    shapes = [
+        strided,
+        read_only,
+        lambda a: a[::-1],
+        lambda a: a[None],
+        np.asfortranarray,
+    ]
+    changes = st.sampled_from(reshaped + shapes if array.ndim else [read_only])
+    return st.one_of(
+        pokes,
+        pokes,
+        changes.map(lambda change: change(array)),
+        st.sampled_from(DTYPES).map(lambda dtype: cast(array, dtype)),
+        anything,
+    )
+
+
+def spoilt(name, value):
+    """Strategy for arguments a step away from a valid one."""
+    if isinstance(value, np.ndarray):
+        return spoilt_arrays(value)
+    if name == "n_threads":
+        return st.sampled_from(THREADS)
+    if isinstance(value, bool):
+        return st.booleans()
+    if isinstance(value, int):
+        return st.sampled_from(INTEGERS)
+    if isinstance(value, float):
+        return st.sampled_from(FLOATS)
+    if isinstance(value, list):
+        return st.tuples(st.integers(0, len(value) - 1), anything).map(
+            lambda change: [*value[: change[0]], change[1], *value[change[0] + 1 :]]
+        )
+    if isinstance(value, Criterion):
+        return st.sampled_from([None, Criterion("gini", [3]), Criterion("squared_error", [1, 1])])
+    if isinstance(value, Targets):
+        few, wide = np.zeros((1, 1), dtype=np.int32), np.zeros((50, 3))
+        return st.sampled_from([None, Targets(few, None, None, 2), Targets(None, wide, None, 4)])
+    if isinstance(value, Columns):
+        columns = [np.full(3, 200, dtype=np.uint8), None, np.zeros(3), np.zeros(6)[::2]]
+        others = [Columns(columns, 3), Columns([], 3), Columns([None] * 3, 30)]
+        return st.sampled_from([None, *others])
+    return st.none()
+
+
+def nearly(draw, **arguments):
+    """Spoil up to three of some valid arguments."""
+    for _ in range(draw(st.integers(0, 3))):
+        name = draw(st.sampled_from(sorted(arguments)))
+        arguments[name] = draw(spoilt(name, arguments[name]))
+    return arguments
+
+
+# Kernels over statistics
+
+
+@fuzz
+@given(st.data())
+def test_criterion(data):
+    arguments = nearly(
+        data.draw,
+        name=data.draw(st.sampled_from(["gini", "entropy", "squared_error", "absolute_error"])),
+        block_sizes=np.array([2, 1]),
+        levels=np.array([0.0, 1.0, 2.0]),
+    )
+    criterion = survives(Criterion, **arguments)
+    if criterion is not None and criterion.n_stats < 1000:
+        stats = data.draw(spoilt_arrays(np.ones(criterion.n_stats)))
+        for method in (criterion.impurity, criterion.weight, criterion.supergradient):
+            survives(method, stats)
+
+
+@fuzz
+@given(st.data(), samples(max_pieces=5))
+def test_inner_tree(data, sample):
+    arguments = nearly(
+        data.draw,
+        criterion=sample.criterion,
+        stats=sample.stats,
+        n_rows=sample.n_rows,
+        max_leaves=4,
+        min_rows=1,
+        max_depth=9,
+        least_gain=0.0,
+    )
+    method = data.draw(st.sampled_from(["cart", "optimal"]))
+    stops = survives(cut_into_pieces, **arguments, method=method)
+    if stops is not None:
+        assert stops[-1] == len(arguments["stats"])
+        assert np.all(np.diff(stops) > 0)
+
+
+@fuzz
+@given(st.data(), samples(max_pieces=5))
+def test_assignment(data, sample):
+    arguments = nearly(
+        data.draw,
+        criterion=sample.criterion,
+        stats=sample.stats,
+        n_rows=sample.n_rows,
+        max_branches=3,
+        min_rows=1,
+        root_cut=0,
+        seed=1,
+    )
+    kind = data.draw(st.sampled_from(["auto", "coordinate_descent", "kmeans", "random"]))
+    for k, branch in (survives(assign, **arguments, kind=kind) or {}).items():
+        assert branch.max() < k
+
+
+@fuzz
+@given(st.data(), samples(max_pieces=5))
+def test_polish(data, sample):
+    arguments = nearly(
+        data.draw,
+        criterion=sample.criterion,
+        stats=sample.stats,
+        branch=np.arange(sample.n_pieces, dtype=np.uint8) % 3,
+        n_branches=3,
+        penalty=1.0,
+        categorical=False,
+        has_missing=False,
+    )
+    result = survives(polish_branches, **arguments)
+    if result is not None:
+        assert result[0].max() < arguments["n_branches"]
+
+
+@fuzz
+@given(st.data())
+def test_cheapest_path(data):
+    costs = np.arange(12.0).reshape(4, 3)
+    arguments = nearly(data.draw, costs=costs, penalty=1.0)
+    path = survives(cheapest_path, **arguments)
+    if path is not None:
+        assert path.max() < np.shape(arguments["costs"])[1]
+
+
+# Kernels over rows
+
+
+@fuzz
+@given(st.data(), st.sampled_from([np.float32, np.float64]))
+def test_group_values(data, dtype):
+    values = np.sort(np.arange(9) % 5).astype(dtype)
+    weights = data.draw(st.sampled_from([np.ones(9), None]))
+    arguments = nearly(data.draw, values=values, weights=weights, max_bins=3)
+    result = survives(group_values, **arguments)
+    if result is not None and arguments["max_bins"] > 0:
+        assert len(result[0]) == len(result[1]) <= arguments["max_bins"]
+
+
+@fuzz
+@given(st.data(), st.sampled_from([np.float32, np.float64]))
+def test_sort_values(data, dtype):
+    values = (np.arange(20) % 7 - 3.0).astype(dtype)
+    survives(sort_values, **nearly(data.draw, values=values, with_order=True))
+
+
+@pytest.mark.parametrize("values", [[np.nan], [1.0, np.nan], [0.0, 1.0, 2.0, 3.0, np.nan]])
+@pytest.mark.parametrize("max_bins", [1, 3, 9])
+def test_group_values_with_missing_values(values, max_bins):
+    survives(group_values, np.array(values), None, max_bins)
+
+
+@fuzz
+@given(st.data(), st.sampled_from([np.float32, np.float64]), st.sampled_from(["u1", "u2", "u4"]))
+def test_bin_values(data, dtype, bin_type):
+    values = np.linspace(-2, 9, 7).astype(dtype)
+    arguments = nearly(
+        data.draw, values=values, upper=np.arange(4.0), bins=np.zeros(7, dtype=bin_type)
+    )
+    survives(bin_values, **arguments)
+
+
+@fuzz
+@given(st.data())
+def test_columns(data):
+    columns = [np.zeros(5, dtype=dtype) for dtype in ("u1", "u2", "u4", "i4", "f4", "f8")]
+    made = survives(Columns, **nearly(data.draw, arrays=columns, n_rows=5))
+    if made is not None:
+        rows = np.arange(3, dtype=np.int32)
+        for feature in range(-1, 7):
+            branch_of_bin = np.zeros(1, dtype=np.uint8)
+            survives(partition_rows, made, feature, branch_of_bin, rows, rows.copy(), 1)
+
+
+@fuzz
+@given(st.data(), samples())
+def test_targets(data, sample):
+    arguments = nearly(
+        data.draw,
+        labels=sample.labels,
+        values=sample.values,
+        weights=sample.weights,
+        n_stats=sample.criterion.n_stats,
+    )
+    targets = survives(Targets, **arguments)
+    if targets is not None and targets.n_stats < 1000:
+        rows = data.draw(spoilt_arrays(np.arange(len(sample.piece), dtype=np.int32)))
+        survives(targets.totals, rows)
+
+
+@fuzz
+@given(st.data())
+def test_partition(data):
+    codes = np.arange(9, dtype=data.draw(st.sampled_from(["u1", "u2", "u4"]))) % 4
+    rows = np.arange(9, dtype=np.int32)
+    arguments = nearly(
+        data.draw,
+        bins=Columns([codes], 9),
+        feature=0,
+        branch_of_bin=np.array([0, 1, 2, 0], dtype=np.uint8),
+        rows=rows,
+        scratch=rows.copy(),
+        n_branches=3,
+    )
+    if arguments["n_branches"] < 10**6:
+        survives(partition_rows, **arguments)
+
+
+def node_of(sample):
+    """Columns of bins for a sample: valid arguments of the kernels over rows."""
+    n = len(sample.piece)
+    codes = [sample.piece.astype(np.uint8), (np.arange(n) % 4).astype(np.uint16)]
+    return codes, np.array([sample.n_pieces, 3])
+
+
+@fuzz
+@given(st.data(), samples())
+def test_histogram(data, sample):
+    codes, n_bins = node_of(sample)
+    offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
+    arguments = nearly(
+        data.draw,
+        bins=survives(Columns, **nearly(data.draw, arrays=codes, n_rows=len(codes[0]))),
+        targets=sample.targets,
+        rows=np.arange(len(codes[0]), dtype=np.int32),
+        offsets=offsets,
+        histogram=np.empty((offsets[-1], sample.targets.n_channels)),
+        first=0,
+        last=2,
+        n_threads=1,
+    )
+    survives(build_histogram, **arguments)
+
+
+@fuzz
+@given(st.data(), samples())
+def test_search(data, sample):
+    codes, n_bins = node_of(sample)
+    columns = survives(Columns, **nearly(data.draw, arrays=codes, n_rows=len(codes[0])))
+    made = nearly(
+        data.draw,
+        criterion=sample.criterion,
+        bins=columns,
+        n_bins=n_bins,
+        categorical=np.array([False, True]),
+        inner_max_leaves=3,
+        inner_min_rows=1,
+        inner_max_depth=9,
+        min_rows=1,
+    )
+    if (survives(np.max, made["n_bins"], initial=0) or 0) > 10**6:
+        return
+    search = survives(NodeSearch, **made)
+    if search is None:
+        return
+    rows = np.arange(len(codes[0]), dtype=np.int32)
+    offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
+    histogram = np.ones((offsets[-1], sample.targets.n_channels))
+    arguments = nearly(
+        data.draw,
+        histogram=data.draw(st.sampled_from([None, histogram])),
+        targets=sample.targets,
+        rows=rows,
+        first=0,
+        last=2,
+        max_branches=3,
+        segment_penalty=1.0,
+        category_penalty=0.5,
+        branch_penalty=0.0,
+        seed=1,
+        n_threads=1,
+    )
+    survives(search.search, **arguments)
+
+
+# Trees
+
+
+FEATURES = (FeatureInfo("a"), FeatureInfo("b"), FeatureInfo("c", ("p", "q", "r")))
+
+
+def table_columns(n=6):
+    values = np.array([np.nan, -np.inf, np.inf, 0.0, 1.5, -2.0])
+    return [values, values[::-1].astype(np.float32), np.arange(-1, n - 1, dtype=np.int32)]
+
+
+@fuzz
+@given(st.data(), trees(max_nodes=8))
+def test_trees_that_pass_their_check_can_be_walked(data, tree):
+    arrays_of_tree = {field.name: getattr(tree, field.name) for field in fields(TreeArrays)}
+    spoilt_tree = survives(TreeArrays, **nearly(data.draw, **arrays_of_tree))
+    if spoilt_tree is None:
+        return
+    columns = nearly(data.draw, columns=table_columns())["columns"]
+    leaves = survives(leaves_of, spoilt_tree, Table(6, FEATURES, columns), 2)
+    if leaves is not None:
+        survives(paths_to, spoilt_tree, leaves)
+
+
+@fuzz
+@given(st.data(), trees(max_nodes=8))
+def test_find_leaves(data, tree):
+    names = ("feature", "first_child", "missing_branch", "piece_start", "piece_upper")
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        n_threads=1,
+        piece_branch=tree.piece_branch,
+        **{name: getattr(tree, name) for name in names},
+    )
+    survives(find_leaves, **arguments)
+
+
+# Estimators
+
+
+@st.composite
+def tables(draw, n):
+    """Columns of all sorts: constant, missing, infinite, huge, tied, categories."""
+    sorts = {
+        "constant": st.sampled_from(FLOATS).map(lambda value: np.full(n, value)),
+        "tied": arrays(np.float64, n, elements=st.integers(0, 3)),
+        "extreme": arrays(np.float64, n, elements=st.sampled_from(FLOATS)),
+        "any": arrays(np.float64, n, elements=st.floats()),
+        "distinct": st.just(np.arange(n) * 0.1),
+    }
+    chosen = draw(st.lists(st.sampled_from(sorted(sorts)), min_size=1, max_size=4))
+    return np.stack([draw(sorts[sort]) for sort in chosen], axis=1)
+
+
+@st.composite
+def parameters(draw, criteria, n_features):
+    """Any parameters that the estimators accept."""
+    choices = {
+        "criterion": st.sampled_from(criteria),
+        "max_depth": st.sampled_from([None, 1, 3]),
+        "max_branches": st.sampled_from([2, 3, 5, 254]),
+        "min_samples_split": st.sampled_from([2, 5, 0.3, 10**6]),
+        "min_samples_leaf": st.sampled_from([1, 3, 0.2, 10**9]),
+        "min_impurity_decrease": st.sampled_from([0.0, 0.1]),
+        "max_leaf_nodes": st.sampled_from([None, 2, 4]),
+        "inner_tree": st.sampled_from(["cart", "optimal"]),
+        "inner_max_leaf_nodes": st.sampled_from([None, 2, 32]),
+        "inner_min_samples_leaf": st.sampled_from([1, 2, 0.1, 2 * 10**9]),
+        "inner_max_depth": st.sampled_from([None, 1, 3]),
+        "segment_penalty": st.sampled_from(["auto", 0.0, 1.0, 1e300]),
+        "split_penalty": st.sampled_from([0.0, 1.0]),
+        "branch_penalty": st.sampled_from([0.0, 0.01]),
+        "assignment": st.sampled_from(["auto", "coordinate_descent", "kmeans", "random"]),
+        "max_bins": st.sampled_from([None, 2, 5, 255]),
+        "categorical_features": st.sampled_from([None, [0], list(range(n_features))]),
+        "n_threads": st.sampled_from([1, 2]),
+        "random_state": st.just(0),
+    }
+    chosen = draw(st.lists(st.sampled_from(sorted(choices)), unique=True, max_size=8))
+    return {name: draw(choices[name]) for name in {*chosen, "random_state"}}
+
+
+def fit_and_predict(data, model, criteria, y):
+    """Fit on any table; predict on it, on others, and check the shape of what comes back."""
+    n = len(y)
+    X = data.draw(tables(n))
+    weights = data.draw(
+        st.one_of(
+            st.none(),
+            arrays(np.float64, n, elements=st.sampled_from([0.0, 1.0, 0.5, 1e-300, 1e12])),
+        )
+    )
+    layouts = st.sampled_from([np.ascontiguousarray, np.asfortranarray, strided, unaligned])
+    X, y = data.draw(layouts)(X), data.draw(layouts)(y)
+    estimator = model(**data.draw(parameters(criteria, X.shape[1])))
+    if survives(estimator.fit, X, y, weights) is None:
+        return None, None
+    X_new = poke(X, data.draw(st.integers(0, 99)), data.draw(st.sampled_from(FLOATS)))
+    X_new = data.draw(layouts)(X_new)
+    predicted = estimator.predict(X_new)
+    assert predicted.shape == y.shape
+    assert estimator.apply(X_new).shape == (n,)
+    assert estimator.decision_path(X_new).shape == (n, estimator.tree_.node_count)
+    assert estimator.tree_.n_node_samples[estimator.tree_.is_leaf].min() >= 1
+    return estimator, X_new
+
+
+def target_shapes(n):
+    return st.sampled_from([(n,), (n, 1), (n, 2)])
+
+
+@fuzz
+@given(st.data(), st.integers(1, 25))
+def test_classifier(data, n):
+    shape = data.draw(target_shapes(n).filter(lambda shape: shape != (n, 1)))
+    y = data.draw(arrays(np.int64, shape, elements=st.integers(0, 4)))
+    estimator, X = fit_and_predict(data, ShapeTreeClassifier, ["gini", "entropy", "log_loss"], y)
+    if estimator is not None:
+        shares = estimator.predict_proba(X)
+        for share in shares if y.ndim == 2 else [shares]:
+            np.testing.assert_allclose(share.sum(axis=1), 1.0)
+
+
+@fuzz
+@given(st.data(), st.integers(1, 25))
+def test_regressor(data, n):
+    shape = data.draw(target_shapes(n).filter(lambda shape: shape != (n, 1)))
+    y = data.draw(arrays(np.float64, shape, elements=st.sampled_from([0.0, 1.0, -1e6, 1e9, 0.1])))
+    criteria = ["squared_error", "absolute_error"]
+    estimator, X = fit_and_predict(data, ShapeTreeRegressor, criteria, y)
+    if estimator is not None:
+        predicted = estimator.predict(X)
+        assert np.all((predicted >= y.min(axis=0) - 1) & (predicted <= y.max(axis=0) + 1))

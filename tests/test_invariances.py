@@ -1,0 +1,319 @@
+"""What must not matter to a tree does not."""
+
+import numpy as np
+import pytest
+from data import (
+    UNRESTRAINED,
+    assert_same_groups,
+    assert_same_tree,
+    data_for,
+    distinct_weights,
+    noisy_classes,
+    noisy_numbers,
+    rows_of_nodes,
+    tree_for,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+
+CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
+RESOLUTIONS = [None, 16, 255]
+# The number of rows asked for is the same whatever these weigh.
+ONE_ROW = {"min_samples_leaf": 1, "inner_min_samples_leaf": 1, "min_samples_split": 2}
+
+seeds = st.integers(0, 2**32 - 1)
+every_way = st.fixed_dictionaries(
+    {
+        "max_bins": st.sampled_from(RESOLUTIONS),
+        "max_branches": st.integers(2, 4),
+        "segment_penalty": st.sampled_from(["auto", 0.0, 1.0]),
+        "inner_tree": st.sampled_from(["cart", "optimal"]),
+        "inner_max_leaf_nodes": st.sampled_from([2, 6]),
+        "n_threads": st.just(1),
+    }
+)
+some = settings(deadline=None, max_examples=40)
+
+
+def assert_same_partition(one, X, other, other_X):
+    """Two trees put the same training rows together, level by level, and say the same of them."""
+    assert one.tree_.node_count == other.tree_.node_count
+    nodes = {rows.tobytes() for rows in rows_of_nodes(one, X)}
+    assert nodes == {rows.tobytes() for rows in rows_of_nodes(other, other_X)}
+    assert_allclose(one.predict(X), other.predict(other_X), rtol=1e-9, atol=1e-12)
+
+
+# Features
+
+
+@some
+@given(st.sampled_from(CRITERIA), every_way, seeds)
+def test_increasing_transforms_keep_the_partition(criterion, params, seed):
+    rng = np.random.default_rng(seed)
+    X, y = data_for(criterion, rng, n_rows=300, n_values=100)
+    new_values = np.sort(np.cumsum(rng.exponential(size=(4, 100)) + 1e-3, axis=1)) ** 3 - 50.0
+    new_X = np.stack([new_values[j][X[:, j].astype(int)] for j in range(4)], axis=1)
+    one = tree_for(criterion, **params, max_depth=3).fit(X, y)
+    other = tree_for(criterion, **params, max_depth=3).fit(new_X, y)
+    assert_array_equal(one.apply(X), other.apply(new_X))
+
+
+@some
+@given(st.sampled_from(["gini", "entropy", "squared_error"]), every_way, seeds)
+def test_turning_features_around_keeps_the_partition(criterion, params, seed):
+    # Of two classes or numbers, whose assignments are exact; others may be found in another order.
+    rng = np.random.default_rng(seed)
+    two_classes = {} if criterion == "squared_error" else {"n_classes": 2}
+    X, y = data_for(criterion, rng, n_rows=150, n_values=50, **two_classes)
+    weights = distinct_weights(rng, len(X))
+    params |= ONE_ROW | {"max_bins": None, "max_depth": 2}
+    one = tree_for(criterion, **params).fit(X, y, sample_weight=weights)
+    other = tree_for(criterion, **params).fit(-X, y, sample_weight=weights)
+    assert_same_partition(one, X, other, -X)
+
+
+@some
+@given(st.sampled_from(CRITERIA), every_way, seeds)
+def test_the_order_of_columns_does_not_matter(criterion, params, seed):
+    rng = np.random.default_rng(seed)
+    X, y = data_for(criterion, rng, n_rows=200, n_features=5)
+    weights, order = distinct_weights(rng, len(X)), rng.permutation(5)
+    one = tree_for(criterion, **params, random_state=0).fit(X, y, sample_weight=weights)
+    other = tree_for(criterion, **params, random_state=0)
+    other.fit(X[:, order], y, sample_weight=weights)
+    assert_same_partition(one, X, other, X[:, order])
+
+
+def test_importances_follow_their_columns():
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=1000)
+    one = ShapeTreeClassifier(min_samples_leaf=20).fit(X, y)
+    other = ShapeTreeClassifier(min_samples_leaf=20).fit(X[:, ::-1], y)
+    assert_allclose(one.feature_importances_[::-1], other.feature_importances_, rtol=1e-9)
+
+
+@pytest.mark.parametrize("max_bins", RESOLUTIONS)
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_a_constant_column_changes_nothing(criterion, max_bins):
+    X, y = data_for(criterion, np.random.default_rng(0))
+    one = tree_for(criterion, max_bins=max_bins, random_state=0).fit(X, y)
+    other = tree_for(criterion, max_bins=max_bins, random_state=0)
+    other.fit(np.column_stack([X, np.zeros(len(X))]), y)
+    assert_same_tree(one, other)
+
+
+# Rows and weights
+
+
+@some
+@given(st.sampled_from(CRITERIA), every_way, seeds)
+def test_the_order_of_rows_does_not_matter(criterion, params, seed):
+    rng = np.random.default_rng(seed)
+    X, y = data_for(criterion, rng, n_rows=300, n_values=60)
+    weights, order = distinct_weights(rng, len(X)), rng.permutation(len(X))
+    one = tree_for(criterion, **params).fit(X, y, sample_weight=weights)
+    other = tree_for(criterion, **params)
+    other.fit(X[order], y[order], sample_weight=weights[order])
+    assert_same_partition(one, X, other, X)
+
+
+@some
+@given(st.sampled_from(CRITERIA), every_way, seeds)
+def test_a_weight_of_n_is_a_row_given_n_times(criterion, params, seed):
+    rng = np.random.default_rng(seed)
+    X, y = data_for(criterion, rng, n_rows=600)
+    y = np.round(4 * y).astype(int)
+    times = rng.integers(0, 4, len(X))
+    repeated = np.repeat(np.arange(len(X)), times)
+    params |= ONE_ROW | {"max_depth": 3}
+    one = tree_for(criterion, **params).fit(X, y, sample_weight=times)
+    other = tree_for(criterion, **params).fit(X[repeated], y[repeated])
+    assert_same_partition(one, X, other, X)
+    assert_allclose(one.tree_.weighted_n_node_samples, other.tree_.weighted_n_node_samples)
+    assert_array_equal(one.tree_.piece_upper, other.tree_.piece_upper)
+
+
+@some
+@given(st.sampled_from(CRITERIA), every_way, seeds)
+def test_a_row_without_weight_is_no_row(criterion, params, seed):
+    rng = np.random.default_rng(seed)
+    X, y = data_for(criterion, rng, n_rows=400)
+    weights = distinct_weights(rng, len(X)) * rng.integers(0, 2, len(X))
+    params |= {"min_samples_leaf": 3, "min_samples_split": 0.05}
+    kept = weights > 0
+    one = tree_for(criterion, **params).fit(X, y, sample_weight=weights)
+    other = tree_for(criterion, **params).fit(X[kept], y[kept], sample_weight=weights[kept])
+    assert_same_tree(one, other)
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_equal_weights_are_no_weights(criterion):
+    X, y = data_for(criterion, np.random.default_rng(0))
+    one, other = tree_for(criterion), tree_for(criterion)
+    assert_same_tree(one.fit(X, y), other.fit(X, y, sample_weight=np.ones(len(X))))
+
+
+def test_weights_count_as_evidence():
+    X, y = noisy_classes(np.random.default_rng(0))
+    light, heavy = (
+        ShapeTreeClassifier(segment_penalty=6.0, split_penalty=6.0)
+        .fit(X, y, sample_weight=np.full(len(X), weight))
+        .tree_
+        for weight in (0.1, 10.0)
+    )
+    assert heavy.n_leaves > light.n_leaves
+    assert len(heavy.piece_upper) > len(light.piece_upper)
+
+
+# Targets
+
+
+@some
+@given(st.sampled_from(["gini", "entropy"]), every_way, st.integers(2, 7), seeds)
+def test_the_names_of_classes_do_not_matter(criterion, params, n_classes, seed):
+    rng = np.random.default_rng(seed)
+    X, y = noisy_classes(rng, n_rows=250, n_classes=n_classes)
+    weights = distinct_weights(rng, len(X))
+    names = np.array(["wolf", "ant", "bee", "cow", "dog", "eel", "fox"])[:n_classes]
+    names = rng.permutation(names)
+    one = tree_for(criterion, **params, random_state=0).fit(X, y, sample_weight=weights)
+    other = tree_for(criterion, **params, random_state=0).fit(X, names[y], sample_weight=weights)
+    assert_same_groups(one.apply(X), other.apply(X))
+    order = np.searchsorted(other.classes_, names)
+    assert_allclose(one.predict_proba(X), other.predict_proba(X)[:, order], atol=1e-9)
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
+@pytest.mark.parametrize(("factor", "shift"), [(1024.0, 0.0), (2.0**-30, 0.0), (1.0, 1000.0)])
+def test_scale_and_origin_of_numbers_do_not_matter(criterion, factor, shift):
+    X, y = noisy_numbers(np.random.default_rng(0))
+    one = tree_for(criterion, n_threads=1).fit(X, y)
+    other = tree_for(criterion, n_threads=1).fit(X, factor * y + shift)
+    assert_array_equal(one.apply(X), other.apply(X))
+    assert_allclose(factor * one.predict(X) + shift, other.predict(X), rtol=1e-9, atol=1e-12)
+
+
+def test_the_order_of_outputs_does_not_matter():
+    X, y = noisy_numbers(np.random.default_rng(0), n_outputs=3)
+    one, other = ShapeTreeRegressor().fit(X, y), ShapeTreeRegressor().fit(X, y[:, ::-1])
+    assert_same_groups(one.apply(X), other.apply(X))
+    assert_allclose(one.predict(X), other.predict(X)[:, ::-1])
+
+
+# How the work is done
+
+
+@pytest.mark.parametrize("max_bins", [None, 255])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_tree_is_bitwise_the_same_for_any_number_of_threads(criterion, max_bins):
+    X, y = data_for(criterion, np.random.default_rng(0), n_rows=12_000, n_features=6)
+    X[::7, 1] = np.nan
+    params = {"max_bins": max_bins, "max_depth": 3, "random_state": 0}
+    first, *others = (
+        tree_for(criterion, **params, n_threads=n_threads).fit(X, y) for n_threads in (1, 2, 5)
+    )
+    for other in others:
+        assert_same_tree(first, other)
+        assert_array_equal(first.apply(X), other.apply(X))
+
+
+@pytest.mark.parametrize("assignment", ["auto", "coordinate_descent", "kmeans", "random"])
+def test_the_same_random_state_gives_the_same_tree(assignment):
+    X, y = noisy_classes(np.random.default_rng(0), n_classes=6)
+    model = ShapeTreeClassifier(assignment=assignment, random_state=3)
+    other = ShapeTreeClassifier(assignment=assignment, random_state=np.random.RandomState(3))
+    np.random.seed(0)  # noqa: NPY002
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    assert_same_tree(model.fit(X, y), other.fit(X, y))
+    assert_array_equal(np.random.get_state()[1], before)  # noqa: NPY002
+
+
+def test_no_parameter_but_random_assignment_needs_a_random_state():
+    X, y = noisy_classes(np.random.default_rng(0), n_classes=6)
+    one, other = ShapeTreeClassifier(random_state=1), ShapeTreeClassifier(random_state=2)
+    assert_same_groups(one.fit(X, y).apply(X), other.fit(X, y).apply(X))
+
+
+# The table's kind
+
+
+def kinds_of_table(X):
+    """The same values, held in different ways."""
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    pyarrow = pytest.importorskip("pyarrow")
+    names = [f"column {j}" for j in range(X.shape[1])]
+    wide = np.zeros((2 * X.shape[0], 3 * X.shape[1]), dtype=X.dtype)
+    wide[::2, ::3] = X
+    return {
+        "float64": X.astype(np.float64),
+        "Fortran order": np.asfortranarray(X),
+        "strided": wide[::2, ::3],
+        "big endian": X.astype(">f4"),
+        "list": X.tolist(),
+        "object": X.astype(object),
+        "pandas": pandas.DataFrame(X, columns=names),
+        "pandas with missing values": pandas.DataFrame(X, columns=names).convert_dtypes(),
+        "polars": polars.DataFrame(dict(zip(names, X.T, strict=True))),
+        "pyarrow": pyarrow.table(dict(zip(names, X.T, strict=True))),
+    }
+
+
+@pytest.mark.parametrize("max_bins", [None, 255])
+@pytest.mark.parametrize("missing", [False, True])
+def test_the_kind_of_table_does_not_matter(max_bins, missing):
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=600, n_features=3)
+    X = X / np.float32(7)
+    X[::5] = np.nan if missing else X[::5]
+    model = ShapeTreeClassifier(max_bins=max_bins).fit(X, y)
+    for kind, table in kinds_of_table(X).items():
+        other = ShapeTreeClassifier(max_bins=max_bins).fit(table, y)
+        assert_same_tree(model, other)
+        assert_array_equal(model.apply(X), other.apply(table), err_msg=kind)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint16, np.float16, bool])
+def test_the_kind_of_number_does_not_matter(dtype):
+    X, y = noisy_classes(np.random.default_rng(0), n_values=2 if dtype is bool else 50)
+    one, other = ShapeTreeClassifier().fit(X, y), ShapeTreeClassifier().fit(X.astype(dtype), y)
+    assert_same_tree(one, other)
+    assert_array_equal(one.predict(X), other.predict(X.astype(dtype)))
+
+
+@pytest.mark.parametrize("kind", ["list", "pandas", "polars", "column", "int8", "float32"])
+def test_the_kind_of_targets_does_not_matter(kind):
+    X, y = noisy_classes(np.random.default_rng(0))
+    if kind in ("pandas", "polars"):
+        held = pytest.importorskip(kind).Series(y)
+    else:
+        held = {"list": y.tolist(), "column": y[:, None]}.get(kind)
+        held = y.astype(kind) if held is None else held
+    assert_same_tree(ShapeTreeClassifier().fit(X, y), ShapeTreeClassifier().fit(X, held))
+    assert_same_tree(ShapeTreeRegressor().fit(X, y), ShapeTreeRegressor().fit(X, held))
+
+
+# Bins
+
+
+@pytest.mark.parametrize("weigh", [False, True])
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_bins_change_nothing_where_every_value_has_its_own(criterion, weigh):
+    rng = np.random.default_rng(0)
+    X, y = data_for(criterion, rng, n_rows=500, n_values=200)
+    X[:25, 0] = np.nan
+    weights = distinct_weights(rng, len(X)) if weigh else None
+    exact, binned = (
+        tree_for(criterion, max_bins=max_bins).fit(X, y, sample_weight=weights)
+        for max_bins in (None, 200)
+    )
+    assert_array_equal(exact.apply(X), binned.apply(X))
+    assert_array_equal(exact.tree_.piece_upper, binned.tree_.piece_upper)
+    assert_allclose(exact.tree_.value, binned.tree_.value, rtol=1e-9, atol=1e-12)
+
+
+def test_few_bins_give_few_thresholds():
+    X, y = noisy_numbers(np.random.default_rng(0), n_features=1)
+    model = ShapeTreeRegressor(**UNRESTRAINED | {"max_bins": 4}).fit(X, y)
+    bounds = model.tree_.piece_upper
+    assert len(set(bounds[np.isfinite(bounds)])) == 3

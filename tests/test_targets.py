@@ -1,0 +1,179 @@
+"""What a node says of its rows is what NumPy says of them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive import entropy_mass, gini_mass, weighted_median
+from numpy.testing import assert_allclose, assert_array_equal
+
+from shapetree._targets import MAX_EXACT_LEVELS, MAX_LEVELS, ClassGoal, MeanGoal, MedianGoal
+
+seeds = st.integers(0, 2**32 - 1)
+n_outputs = st.integers(1, 3)
+
+
+def class_goal(labels, n_classes, weights=None, criterion="gini"):
+    return ClassGoal(labels, n_classes, weights, criterion, max_branches=2)
+
+
+def random_rows(rng, n):
+    return rng.permutation(n)[: rng.integers(1, n + 1)].astype(np.int32)
+
+
+def random_weights(rng, n, weighted):
+    return rng.choice([0.5, 1.0, 2.0, 3.25], n) if weighted else None
+
+
+def ones_if_none(weights, n):
+    return np.ones(n) if weights is None else weights
+
+
+# Classes
+
+
+@given(seeds, n_outputs, st.booleans(), st.sampled_from(["gini", "entropy"]))
+def test_class_node_predicts_shares_and_their_impurity(seed, n_outputs, weighted, criterion):
+    rng = np.random.default_rng(seed)
+    n_classes = rng.integers(1, 5, n_outputs).tolist()
+    labels = np.stack([rng.integers(0, k, 20) for k in n_classes], axis=1).astype(np.int32)
+    weights, rows = random_weights(rng, 20, weighted), random_rows(rng, 20)
+    node = class_goal(labels, n_classes, weights, criterion).describe(rows)
+    w = ones_if_none(weights, 20)[rows]
+    counts = [np.bincount(labels[rows, o], w, minlength=max(n_classes)) for o in range(n_outputs)]
+    mass = gini_mass if criterion == "gini" else entropy_mass
+    assert node.n_rows == len(rows)
+    assert_allclose(node.weight, w.sum())
+    assert_allclose(node.value, np.array(counts) / w.sum())
+    assert_allclose(node.impurity, np.mean([mass(c) for c in counts]) / w.sum(), atol=1e-9)
+
+
+def test_class_node_of_one_class_is_pure():
+    goal = class_goal(np.ones((3, 1), dtype=np.int32), [2])
+    assert goal.describe(np.arange(3, dtype=np.int32)).impurity == 0.0
+
+
+# Means
+
+
+@given(seeds, n_outputs, st.booleans())
+def test_mean_node_predicts_means_and_their_variance(seed, n_outputs, weighted):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(50, 3, (20, n_outputs))
+    weights, rows = random_weights(rng, 20, weighted), random_rows(rng, 20)
+    goal = MeanGoal(y, weights)
+    node = goal.describe(rows)
+    w = ones_if_none(weights, 20)[rows]
+    mean = np.average(y[rows], axis=0, weights=w)
+    variance = np.average((y[rows] - mean) ** 2, axis=0, weights=w).mean()
+    assert_allclose(node.value, mean[:, None])
+    assert_allclose(node.impurity * goal.impurity_scale, variance, atol=1e-9)
+    assert_allclose(node.weight, w.sum())
+
+
+@given(seeds, n_outputs, st.booleans())
+def test_statistics_of_means_lose_only_what_no_split_can_change(seed, n_outputs, weighted):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(0, 2, (20, n_outputs))
+    weights = random_weights(rng, 20, weighted)
+    goal = MeanGoal(y, weights)
+    w = ones_if_none(weights, 20)
+
+    def gain(parts, mass):
+        return mass(np.arange(20, dtype=np.int32)) - sum(map(mass, parts))
+
+    def by_statistics(rows):
+        stats = goal.targets.totals(rows)[: goal.criterion.n_stats]
+        return goal.criterion.impurity(stats) * goal.impurity_scale
+
+    def by_definition(rows):
+        mean = np.average(y[rows], axis=0, weights=w[rows])
+        return (w[rows] @ (y[rows] - mean) ** 2).mean()
+
+    parts = np.split(rng.permutation(20).astype(np.int32), [5, 11])
+    assert_allclose(gain(parts, by_statistics), gain(parts, by_definition), atol=1e-8)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e9, -1e12])
+def test_mean_node_is_exact_far_from_zero(offset):
+    y = offset + np.arange(8.0)[:, None]
+    goal = MeanGoal(y, None)
+    node = goal.describe(np.arange(8, dtype=np.int32))
+    assert_allclose(node.value[0, 0] - offset, 3.5, rtol=1e-3)
+    assert_allclose(node.impurity * goal.impurity_scale, np.var(np.arange(8)), rtol=1e-3)
+
+
+@pytest.mark.parametrize("goal", [MeanGoal, MedianGoal])
+def test_constant_targets_are_pure(goal):
+    node = goal(np.full((4, 1), 7.25), None).describe(np.arange(4, dtype=np.int32))
+    assert node.impurity == 0.0
+    assert node.value.item() == 7.25
+
+
+# Medians
+
+
+@given(seeds, n_outputs, st.booleans())
+def test_median_node_predicts_medians_and_their_mean_distance(seed, n_outputs, weighted):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(-5, 6, (20, n_outputs)) / 2
+    weights, rows = random_weights(rng, 20, weighted), random_rows(rng, 20)
+    goal = MedianGoal(y, weights)
+    node = goal.describe(rows)
+    w = ones_if_none(weights, 20)[rows]
+    for output, value in enumerate(node.value[:, 0]):
+        order = np.argsort(y[rows, output], kind="stable")
+        if weighted:
+            assert_allclose(value, weighted_median(y[rows[order], output], w[order]))
+        else:
+            assert value == np.median(y[rows, output])
+    distance = np.average(np.abs(y[rows] - node.value[:, 0]), axis=0, weights=w).mean()
+    assert_allclose(node.impurity * goal.impurity_scale, distance, atol=1e-9)
+
+
+@given(seeds, st.booleans())
+def test_impurity_by_levels_is_exact_where_values_are_few(seed, weighted):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(-5, 6, (20, 2)) / 2
+    weights, rows = random_weights(rng, 20, weighted), random_rows(rng, 20)
+    goal = MedianGoal(y, weights)
+    stats = goal.targets.totals(rows)[: goal.criterion.n_stats]
+    node = goal.describe(rows)
+    assert_allclose(goal.criterion.impurity(stats) / node.weight, node.impurity, atol=1e-9)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=9))
+def test_weighted_median_is_that_of_repeated_rows(repeats):
+    y = np.arange(len(repeats), dtype=float)[::-1, None] ** 1.5
+    weighted = MedianGoal(y, np.array(repeats, dtype=float))
+    repeated = MedianGoal(np.repeat(y, repeats, axis=0), None)
+    one = weighted.describe(np.arange(len(repeats), dtype=np.int32))
+    other = repeated.describe(np.arange(sum(repeats), dtype=np.int32))
+    assert_allclose(one.value, other.value)
+    assert_allclose(one.impurity, other.impurity, atol=1e-9)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_many_values_share_levels_in_their_order(weighted):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=(2 * MAX_EXACT_LEVELS, 1))
+    goal = MedianGoal(y, random_weights(rng, len(y), weighted))
+    assert goal.criterion.n_stats <= MAX_LEVELS
+    rows = np.argsort(y[:, 0]).astype(np.int32)
+    level = [np.argmax(goal.targets.totals(rows[i : i + 1])[:MAX_LEVELS]) for i in range(len(y))]
+    assert_array_equal(np.unique(level), np.arange(goal.criterion.n_stats))
+    assert np.all(np.diff(level) >= 0)
+
+
+def test_the_median_itself_stays_exact_with_many_values():
+    y = np.random.default_rng(1).normal(size=(3 * MAX_EXACT_LEVELS, 1))
+    rows = np.arange(0, len(y), 2, dtype=np.int32)
+    assert MedianGoal(y, None).describe(rows).value.item() == np.median(y[rows])
+
+
+@given(seeds)
+def test_penalties_of_regression_are_in_units_of_the_nodes_own_impurity(seed):
+    y = np.random.default_rng(seed).normal(size=(9, 1))
+    for goal in (MeanGoal(y, None), MedianGoal(y, None)):
+        node = goal.describe(np.arange(5, dtype=np.int32))
+        assert goal.penalty_unit(node) == node.impurity

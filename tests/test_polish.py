@@ -41,7 +41,7 @@ def objective_of(sample, branch, options):
 
 
 def path_cost(costs, branch, penalty):
-    return costs[np.arange(len(costs)), branch].sum() + penalty * (n_segments(branch) - 1)
+    return costs[np.arange(len(costs)), branch].sum() + penalty * max(n_segments(branch) - 2, 0)
 
 
 @given(starts())
@@ -113,7 +113,7 @@ def test_cheapest_path_is_the_cheapest_of_all(costs, penalty):
 
 
 def test_cheapest_path_prefers_to_stay_on_ties():
-    assert_array_equal(cheapest_path([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]], 0.5), [0, 0, 0])
+    assert_array_equal(cheapest_path([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]], 1.0), [0, 0, 0])
 
 
 @pytest.mark.parametrize("costs", [np.empty((0, 2)), np.empty((2, 0)), np.zeros((2, 255))])

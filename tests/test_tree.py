@@ -127,6 +127,14 @@ def test_arrays_that_are_no_tree_are_refused_with_the_rule(tree_fields, name, ar
         TreeArrays(**tree_fields | {name: array})
 
 
+def test_a_node_among_its_own_children_is_refused():
+    itself = {"parent": [-1, 1, 1], "first_child": [-1, 1, -1], "n_branches": [0, 2, 0]}
+    split = {"feature": [-1, 0, -1], "piece_start": [0, 0, 1, 1], "piece_upper": [np.inf]}
+    others = dict.fromkeys(NAMES, np.zeros(3)) | {"value": np.zeros((3, 1, 1)), "piece_branch": [0]}
+    with pytest.raises(ValueError, match="children come after their parents"):
+        TreeArrays(**others | itself | split)
+
+
 def test_a_tree_without_nodes_is_refused():
     nothing = dict.fromkeys(NAMES, np.empty(0)) | {"piece_start": [0], "value": np.empty((0, 1, 1))}
     with pytest.raises(ValueError, match="not a valid tree: there is at least one node"):

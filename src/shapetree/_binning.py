@@ -100,7 +100,6 @@ def bin_table(
         Most bins of an ordered feature; None gives every distinct value its own.
     n_threads : int
     """
-    limit = table.n_rows if max_bins is None else max_bins
     n_features = len(table.features)
     if table.n_rows < 10_000:
         n_threads = 1
@@ -118,7 +117,7 @@ def bin_table(
             if stop.is_set():
                 break
             if feature.categories is None:
-                binned.append(_bin_numbers(column, weights, limit))
+                binned.append(_bin_numbers(column, weights, max_bins))
             else:
                 binned.append(_bin_categories(column, len(feature.categories)))
         return binned
@@ -168,13 +167,25 @@ def _bin_categories(codes: np.ndarray, n_categories: int) -> tuple[FeatureBins, 
 
 
 def _bin_numbers(
-    column: np.ndarray, weights: np.ndarray | None, max_bins: int
+    column: np.ndarray, weights: np.ndarray | None, max_bins: int | None
 ) -> tuple[FeatureBins, np.ndarray]:
+    if max_bins is None:
+        return _bin_every_number(column)
     ordered, rows = sort_values(column, weights is not None)
     low, high = group_values(ordered, None if weights is None else weights[rows], max_bins)
     feature = FeatureBins(len(low), low, high)
     bins = np.zeros(len(column), dtype=feature.dtype)
-    if feature.n_bins == 0:
-        return feature, bins  # nothing but the missing bin
-    bin_values(column, halfway(high[:-1], low[1:]), bins)
+    if feature.n_bins > 0:  # otherwise all is in the missing bin
+        bin_values(column, halfway(high[:-1], low[1:]), bins)
+    return feature, bins
+
+
+def _bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
+    """Give every distinct number a bin of its own: its rank."""
+    ordered, rows = sort_values(column, True)
+    is_new = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    distinct = ordered[is_new].astype(np.float64)
+    feature = FeatureBins(len(distinct), distinct, distinct)
+    bins = np.full(len(column), len(distinct), dtype=feature.dtype)
+    bins[rows] = np.cumsum(is_new) - 1
     return feature, bins

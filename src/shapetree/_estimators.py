@@ -176,7 +176,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
     def _read_targets(self, y: Any) -> np.ndarray:
         """Check y and bring it to shape (n_rows, n_outputs)."""
-        if np.ndim(y) == 0:
+        if np.isscalar(y):
             raise ValueError(f"y must hold a target for each row, got {y!r}")
         dtype = None if is_classifier(self) else np.float64
         y = check_array(

@@ -129,50 +129,76 @@ class TreeArrays:
         return gains / total if total > 0 else gains
 
     def _check(self) -> None:
-        """Refuse arrays that are not a tree."""
-        n, internal = self.node_count, ~self.is_leaf
-        per_node = [name for name in _DTYPES if not name.startswith("piece_")]
-        n_pieces = np.diff(self.piece_start)
-        branches, first = self.n_branches[internal], self.first_child[internal]
+        """Refuse arrays that are not a tree; each rule may rely on those before it."""
+        n = self.node_count
+        for name in _DTYPES:
+            wanted = 3 if name == "value" else 1
+            _require(getattr(self, name).ndim == wanted, f"{name} has {wanted} dimension(s)")
+            if not name.startswith("piece_"):
+                rule = "arrays of nodes have one entry for each node"
+                _require(len(getattr(self, name)) == n, rule)
+        _require(n > 0, "there is at least one node")
+        self._check_nodes(~self.is_leaf)
+        self._check_pieces(~self.is_leaf)
+
+    def _check_nodes(self, internal: np.ndarray) -> None:
+        branches = self.n_branches[internal]
+        _require(
+            bool(np.all((branches >= 2) & (branches <= 254)))
+            and not self.n_branches[~internal].any(),
+            "a node that splits has between 2 and 254 branches, a leaf has none",
+        )
         # Breadth first, the children of one node after another fill the nodes 1 .. n - 1.
         filled = np.concatenate([[1], 1 + np.cumsum(branches)])
-        owner = np.repeat(np.flatnonzero(internal), np.maximum(branches, 0))
-        checks = {
-            "there is at least one node": n > 0,
-            "arrays of nodes have one entry for each node": all(
-                len(getattr(self, name)) == n for name in per_node
+        _require(
+            filled[-1] == self.node_count
+            and np.array_equal(self.first_child[internal], filled[:-1])
+            and np.array_equal(self.parent[1:], np.repeat(np.flatnonzero(internal), branches))
+            and self.parent[0] == -1,
+            "children come breadth first",
+        )
+        _require(
+            bool(np.all(self.parent[1:] < np.arange(1, self.node_count))),
+            "children come after their parents",
+        )
+        depth = np.append(0, self.depth[self.parent[1:]] + 1)
+        _require(np.array_equal(depth, self.depth), "depth grows by one from parent to child")
+        _require(
+            bool(
+                np.all(self.missing_branch[internal] >= 0)
+                and np.all(self.missing_branch[internal] < branches)
             ),
-            "values have shape (node_count, n_outputs, n_values)": self.value.ndim == 3,
-            "a node that splits has between 2 and 254 branches": bool(
-                np.all((branches >= 2) & (branches <= 254))
-            )
-            and not self.n_branches[~internal].any(),
-            "children come breadth first": filled[-1] == n
-            and np.array_equal(first, filled[:-1])
-            and np.array_equal(self.parent, np.append(-1, owner)),
-            "pieces start where those before end": len(self.piece_start) == n + 1
+            "branches of missing values exist",
+        )
+
+    def _check_pieces(self, internal: np.ndarray) -> None:
+        n_pieces = np.diff(self.piece_start)
+        _require(
+            len(self.piece_start) == self.node_count + 1
             and self.piece_start[0] == 0
             and bool(np.all(n_pieces >= 0))
             and self.piece_start[-1] == len(self.piece_upper) == len(self.piece_branch),
-        }
-        for rule, holds in checks.items():
-            if not holds:
-                raise ValueError(f"not a valid tree: {rule}")
-        piece_owner = np.repeat(np.arange(n), n_pieces)
-        depth = np.where(self.parent < 0, 0, self.depth[self.parent] + 1)
-        later_checks = {
-            "a node that splits has pieces, a leaf has none": np.array_equal(
-                n_pieces > 0, internal
-            ),
-            "branches of pieces and of missing values exist": bool(
-                np.all(
-                    (self.piece_branch >= 0) & (self.piece_branch < self.n_branches[piece_owner])
-                )
-                and np.all(self.missing_branch[internal] >= 0)
-                and np.all(self.missing_branch[internal] < branches)
-            ),
-            "depth grows by one from parent to child": np.array_equal(depth, self.depth),
-        }
-        for rule, holds in later_checks.items():
-            if not holds:
-                raise ValueError(f"not a valid tree: {rule}")
+            "pieces start where those before end",
+        )
+        _require(
+            np.array_equal(n_pieces > 0, internal), "a node that splits has pieces, a leaf has none"
+        )
+        owner = np.repeat(np.arange(self.node_count), n_pieces)
+        _require(
+            bool(np.all((self.piece_branch >= 0) & (self.piece_branch < self.n_branches[owner]))),
+            "branches of pieces exist",
+        )
+        last = np.append(owner[1:] != owner[:-1], True)[: len(owner)]
+        categorical = np.isnan(self.piece_upper)
+        ordered = np.where(last, self.piece_upper == np.inf, False)
+        ordered[~last] = self.piece_upper[:-1][~last[:-1]] < self.piece_upper[1:][~last[:-1]]
+        all_categorical = np.bincount(owner[~categorical], minlength=self.node_count)[owner] == 0
+        _require(
+            bool(np.all(np.where(categorical, all_categorical, ordered))),
+            "upper bounds of pieces ascend to infinity, or all are NaN",
+        )
+
+
+def _require(holds: bool, rule: str) -> None:
+    if not holds:
+        raise ValueError(f"not a valid tree: {rule}")

@@ -181,7 +181,8 @@ def build_histogram(
     check_rows(rows, min(bins.n_rows, targets.n_rows))
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
-    if n > targets.n_rows or histogram.shape[0] != offsets[bins.n_columns] or histogram.shape[1] != targets.n_channels:
+    if n > targets.n_rows or histogram.shape[0] != offsets[bins.n_columns] or (
+            histogram.shape[1] != targets.n_channels):
         raise ValueError("the histogram's shape does not fit the bins and targets")
     if first == last or n == 0:
         histogram[offsets[first]:offsets[last]] = 0.0

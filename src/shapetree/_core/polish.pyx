@@ -8,10 +8,11 @@ have to be listed, the largest group being "all others". The missing cell is fre
 import numpy as np
 
 from libc.math cimport INFINITY
+from libc.stdint cimport uint16_t
 from libc.string cimport memcpy
 
 from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, branch_t, must_stop,
+    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, arena_take, branch_t, must_stop,
     take_branches, take_doubles,
 )
 from shapetree._core.assignment cimport partition_loss
@@ -53,36 +54,57 @@ cdef int extra_parts(Cells cells, const branch_t* branch) noexcept nogil:
 
 cdef void reassign_segments(
     const CriterionInfo* c, Cells cells, int k, double penalty, const double* cost_of,
-    double* best, branch_t* came_from, branch_t* branch,
+    double* best, uint16_t* came_from, branch_t* branch,
 ) noexcept nogil:
-    """Viterbi: the cheapest path through the cells, `penalty` for every switch of branch."""
+    """Viterbi: the cheapest path through the cells, `penalty` for every switch but the first.
+
+    A path is in state b as long as it has stayed in branch b, and in state k + b when it is in
+    branch b after a switch. `best` has room for 2 k numbers, `came_from` for 2 k n_cells.
+    """
     cdef:
-        int i, b, cheapest = 0, n = cells.n_cells
-        double least, cost
+        int i, b, state, first, second, cheapest, n = cells.n_cells
+        double cost, least
+        double price[256]
     for b in range(k):
         best[b] = 0.0
+        best[k + b] = INFINITY
     for i in range(n):
-        cheapest = 0
+        # The two cheapest paths that have not switched, and the cheapest one that has.
+        first = 0
+        second = -1
+        cheapest = k
         for b in range(1, k):
-            if best[b] < best[cheapest]:
-                cheapest = b
+            if best[b] < best[first]:
+                second = first
+                first = b
+            elif second < 0 or best[b] < best[second]:
+                second = b
+            if best[k + b] < best[cheapest]:
+                cheapest = k + b
         least = best[cheapest] + penalty
         for b in range(k):
             cost = dot(cells.stats + i * c.n_stats, cost_of + b * c.n_stats, c.n_stats)
             # Staying wins ties, for fewer segments.
-            if i > 0 and least < best[b]:
-                best[b] = least + cost
-                came_from[i * k + b] = cheapest
-            else:
-                best[b] += cost
-                came_from[i * k + b] = b
-    cheapest = 0
-    for b in range(1, k):
-        if best[b] < best[cheapest]:
-            cheapest = b
+            came_from[i * 2 * k + k + b] = k + b
+            if least < best[k + b]:
+                best[k + b] = least
+                came_from[i * 2 * k + k + b] = cheapest
+            state = first if b != first else second
+            if i > 0 and state >= 0 and best[state] < best[k + b]:
+                came_from[i * 2 * k + k + b] = state
+                best[k + b] = best[state]
+            best[k + b] += cost
+            price[b] = cost
+        for b in range(k):
+            best[b] += price[b]
+            came_from[i * 2 * k + b] = b
+    state = 0
+    for b in range(1, 2 * k):
+        if best[b] < best[state]:
+            state = b
     for i in range(n - 1, -1, -1):
-        branch[i] = cheapest
-        cheapest = came_from[i * k + cheapest]
+        branch[i] = state % k
+        state = came_from[i * 2 * k + state]
 
 
 cdef inline int cheapest_branch(
@@ -123,8 +145,8 @@ cdef double polish(
         int n = cells.n_cells, k = n_branches, n_all = cells.n_cells + cells.has_missing
         double* sums = take_doubles(arena, k * c.n_stats)
         double* cost_of = take_doubles(arena, k * c.n_stats)
-        double* best = take_doubles(arena, k)
-        branch_t* came_from = take_branches(arena, <size_t> n * k)
+        double* best = take_doubles(arena, 2 * k)
+        uint16_t* came_from = <uint16_t*> arena_take(arena, <size_t> n * k * 2 * sizeof(uint16_t))
         branch_t* trial = take_branches(arena, n_all)
         double objective, trial_objective, tolerance = 0.0
         int b, i, size, default
@@ -188,7 +210,10 @@ def polish_branches(Criterion criterion not None, stats, branch, *, int n_branch
 
 
 def cheapest_path(costs, double penalty):
-    """Viterbi over a table of costs (n_cells, n_branches): branches of the cheapest path."""
+    """Branches of the cheapest path through a table of costs (n_cells, n_branches).
+
+    Every switch of branch but the first costs `penalty`.
+    """
     # A path's cost is the polish's own, with one statistic per cell and branch.
     cdef:
         const double[:, ::1] table = np.ascontiguousarray(costs, dtype=np.float64)
@@ -196,8 +221,8 @@ def cheapest_path(costs, double penalty):
         CriterionInfo c
         Cells cells
         double[:, ::1] prices = np.eye(k)
-        double[::1] best = np.empty(k)
-        branch_t[:, ::1] came_from = np.empty((n, k), dtype=np.uint8)
+        double[::1] best = np.empty(2 * k)
+        uint16_t[:, ::1] came_from = np.empty((n, 2 * k), dtype=np.uint16)
         branch_t[::1] branch
     if n == 0 or not 1 <= k <= 254:
         raise ValueError("costs must be (n_cells, n_branches), not empty")

@@ -30,7 +30,7 @@ Action = Callable[[], Any]
 Clock = Callable[[], float]
 
 SIGNS = {le: "≤", ge: "≥"}
-LAYOUT = "{:<42} {:>9} {:>9}  {:<14} {:>6}  {:<7} {}"
+LAYOUT = "{:<44} {:>9} {:>9}  {:<13} {:>6}  {:<7} {}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Skipped:
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.what:<42} skipped: {self.reason}"
+        return f"{self.what:<44} skipped: {self.reason}"
 
     def as_dict(self) -> dict[str, Any]:
         """The line for a JSON file."""
@@ -247,7 +247,7 @@ def peak_memory(effort: Effort) -> Iterator[Line]:
         command = [sys.executable, "-m", "asv_bench.memory", str(n_rows), str(n_threads)]
         output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
         peak, data = map(int, output.split())
-        what = f"peak memory, {n_rows:,} rows, {n_threads} thread(s)"
+        what = f"peak memory, {n_rows:,} rows, n_threads={n_threads}"
         yield Ratio(what, megabytes(peak), megabytes(data), "float64 input", peak / data, 1.5)
 
 

@@ -1,0 +1,93 @@
+"""Shape trees beside CART: two toy problems and a real one, in seconds."""
+
+from time import perf_counter
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import cross_validate
+from sklearn.tree import DecisionTreeClassifier
+from toys import make_bars, make_plus_sign
+
+from shapetree import ShapeTreeClassifier, export_text
+
+ROW = "  {:<26} {:>9} {:>8} {:>7} {:>10}"
+
+
+def heading(text: str) -> None:
+    print(f"\n{text}\n{'─' * len(text)}")
+
+
+def report(rows: list[tuple[str, float, float, float, float]]) -> None:
+    print(ROW.format("", "accuracy", "splits", "leaves", "fit"))
+    for name, accuracy, splits, leaves, seconds in rows:
+        print(ROW.format(name, f"{accuracy:.1%}", f"{splits:.3g}", f"{leaves:.3g}",
+                         f"{1000 * seconds:.1f} ms"))  # fmt: skip
+
+
+def n_splits(tree: BaseEstimator) -> int:
+    return tree.tree_.node_count - tree.get_n_leaves()
+
+
+def on_training(name: str, tree: BaseEstimator, X: np.ndarray, y: np.ndarray) -> tuple:
+    start = perf_counter()
+    tree.fit(X, y)
+    seconds = perf_counter() - start
+    return name, tree.score(X, y), n_splits(tree), tree.get_n_leaves(), seconds
+
+
+def on_new_rows(name: str, tree: BaseEstimator, X: np.ndarray, y: np.ndarray) -> tuple:
+    result = cross_validate(tree, X, y, cv=10, return_estimator=True)
+    trees = result["estimator"]
+    return (
+        name,
+        result["test_score"].mean(),
+        np.mean([n_splits(tree) for tree in trees]),
+        np.mean([tree.get_n_leaves() for tree in trees]),
+        result["fit_time"].mean(),
+    )
+
+
+def plus_sign() -> None:
+    heading("A plus sign: two crossing bars in the unit square, 2,000 rows")
+    X, y = make_plus_sign()
+    tree = ShapeTreeClassifier(max_branches=2, max_bins=None)
+    report([
+        on_training("CART, any depth", DecisionTreeClassifier(random_state=0), X, y),
+        on_training("shape tree", tree, X, y),
+    ])  # fmt: skip
+    print("\n" + export_text(tree, digits=3))
+
+
+def bars() -> None:
+    heading("Fifty bars along one axis, 5,000 rows")
+    X, y = make_bars(50, 5_000)
+    tree = ShapeTreeClassifier(max_bins=None)
+    report([
+        on_training("CART, any depth", DecisionTreeClassifier(random_state=0), X, y),
+        on_training("shape tree", tree, X, y),
+    ])  # fmt: skip
+
+
+def breast_cancer() -> None:
+    heading("Breast cancer (Wisconsin): 569 rows, 30 features, 10-fold cross-validation")
+    data = load_breast_cancer(as_frame=True)
+    X, y = data.data, data.target_names[data.target]
+    report(
+        [
+            on_new_rows(f"{name}, depth {depth}", make(max_depth=depth, random_state=0), X, y)
+            for depth in (2, 3)
+            for name, make in (
+                ("CART", DecisionTreeClassifier),
+                ("shape tree", ShapeTreeClassifier),
+            )
+        ]
+    )
+    print("\nThe shape tree of depth 2 on all rows:\n")
+    print(export_text(ShapeTreeClassifier(max_depth=2).fit(X, y), digits=4))
+
+
+if __name__ == "__main__":
+    plus_sign()
+    bars()
+    breast_cancer()

@@ -19,6 +19,7 @@ from libc.stdint cimport int32_t
 
 cdef extern from "vector.h":
     double x_log2_x(double x) noexcept nogil
+    double sum_x_log2_x(const double* s, int n, double* total) noexcept nogil
 
 cdef enum CriterionKind:
     GINI = 0
@@ -51,13 +52,13 @@ cdef inline double weight_of(const CriterionInfo* c, const double* s) noexcept n
 
 
 cdef inline double entropy_mass(const double* s, int n) noexcept nogil:
-    cdef:
-        int j
-        double total = 0.0, mass = 0.0
-    for j in range(n):
-        total += s[j]
-        mass -= x_log2_x(s[j])
-    mass += x_log2_x(total)
+    cdef double total, mass
+    if n == 2:
+        total = s[0] + s[1]
+        mass = x_log2_x(s[0]) + x_log2_x(s[1])
+    else:
+        mass = sum_x_log2_x(s, n, &total)
+    mass = x_log2_x(total) - mass
     return mass if mass > 0.0 else 0.0
 
 

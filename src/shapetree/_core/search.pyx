@@ -3,7 +3,7 @@
 import numpy as np
 
 from cython.parallel cimport prange, threadid
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, M_LOG2E
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
@@ -14,7 +14,7 @@ from shapetree._core.arena cimport (
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.columns cimport Column, Columns, code_at
-from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity, weight_of
+from shapetree._core.criterion cimport ENTROPY, Criterion, CriterionInfo, impurity, weight_of
 from shapetree._core.histogram cimport Targets, check_rows
 from shapetree._core.interrupt cimport take_error
 from shapetree._core.inner_tree cimport Bins, inner_cart, optimal_intervals, sum_bins
@@ -193,6 +193,24 @@ cdef void start_from_one_cut(
     arena_release(arena, mark)
 
 
+cdef double noise_bits(const CriterionInfo* c, Cells cells, Arena* arena) noexcept nogil:
+    """Bits that a cut gains on average where there is nothing to gain.
+
+    By Wilks' theorem, half a nat for each class beyond the first that is present.
+    """
+    cdef:
+        Mark mark = arena_mark(arena)
+        double* total = take_doubles(arena, c.n_stats)
+        int j, n_classes = 0
+    if arena.failed:
+        return 0.0
+    sum_bins(c, cells.stats, 0, cells.n_cells, total)
+    for j in range(c.n_stats):
+        n_classes += total[j] > 0.0
+    arena_release(arena, mark)
+    return 0.5 * M_LOG2E * (n_classes - c.n_outputs) / c.n_outputs
+
+
 cdef int cut_cells(
     const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
     Arena* arena, int32_t* piece_of_cell, int* root_cut_cell,
@@ -208,6 +226,8 @@ cdef int cut_cells(
         int32_t* piece_stop
         double least_gain = LEAST_SHARE * options.segment_penalty
         Bins bins
+    if c.kind == ENTROPY and options.segment_penalty > 0.0:
+        least_gain += noise_bits(c, cells, arena)
     root_cut_cell[0] = -1
     if cells.categorical:
         for i in range(n):

@@ -45,6 +45,19 @@ static inline double x_log2_x(double x) {
     return x * (power + 2.8853900817779268 * s * series);
 }
 
+/* Sum of s[j] * log2(s[j]); `total` receives the sum of s[j]. */
+FOR_EVERY_MACHINE
+static double sum_x_log2_x(const double *s, int n, double *total) {
+    double weight = 0.0, sum = 0.0;
+#pragma omp simd reduction(+ : weight, sum)
+    for (int j = 0; j < n; j++) {
+        weight += s[j];
+        sum += x_log2_x(s[j]);
+    }
+    *total = weight;
+    return sum;
+}
+
 /* loss[b] = impurity of both sides of a cut behind bin start + b, but for a constant, averaged
    over outputs. `prefix` holds rows of `stride` prefix sums: weights first, then the statistics. */
 

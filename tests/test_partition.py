@@ -10,25 +10,26 @@ from shapetree._core.columns import Columns
 from shapetree._core.partition import partition_rows
 
 DTYPES = st.sampled_from([np.uint8, np.uint16, np.uint32])
+THREADS = st.sampled_from([1, 2, 3])
 
 
-def partition(codes, branch_of_bin, rows, n_branches, scratch=None):
+def partition(codes, branch_of_bin, rows, n_branches, scratch=None, n_threads=1):
     """Rows in order of branch, and how many each branch has."""
     rows = np.array(rows, dtype=np.int32)
     scratch = np.empty_like(rows) if scratch is None else scratch
     branch_of_bin = np.asarray(branch_of_bin, dtype=np.uint8)
     columns = Columns([codes], len(codes))
-    counts = partition_rows(columns, 0, branch_of_bin, rows, scratch, n_branches)
+    counts = partition_rows(columns, 0, branch_of_bin, rows, scratch, n_branches, n_threads)
     return rows, counts
 
 
-@given(st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(1, 6), DTYPES)
-def test_partition_equals_a_stable_sort_by_branch(seed, n_rows, n_branches, dtype):
+@given(st.integers(0, 2**32 - 1), st.integers(0, 40), st.integers(1, 6), DTYPES, THREADS)
+def test_partition_equals_a_stable_sort_by_branch(seed, n_rows, n_branches, dtype, n_threads):
     rng = np.random.default_rng(seed)
     branch_of_bin = rng.integers(0, n_branches, 9)
     codes = rng.integers(0, 9, 50).astype(dtype)
     rows = rng.permutation(50)[:n_rows].astype(np.int32)
-    ordered, counts = partition(codes, branch_of_bin, rows, n_branches)
+    ordered, counts = partition(codes, branch_of_bin, rows, n_branches, n_threads=n_threads)
     branch = branch_of_bin[codes[rows]]
     assert_array_equal(ordered, rows[np.argsort(branch, kind="stable")])
     assert_array_equal(counts, np.bincount(branch, minlength=n_branches))
@@ -53,7 +54,7 @@ def test_refused_rows_stay_as_they_were():
     rows = np.array([2, 1, 0, 9], dtype=np.int32)
     columns = Columns([np.array([0, 1, 0], dtype=np.uint8)], 3)
     with pytest.raises(IndexError):
-        partition_rows(columns, 0, np.array([0, 1], np.uint8), rows, np.empty_like(rows), 2)
+        partition_rows(columns, 0, np.array([0, 1], np.uint8), rows, np.empty_like(rows), 2, 1)
     assert_array_equal(rows, [2, 1, 0, 9])
 
 
@@ -61,7 +62,7 @@ def test_refused_rows_stay_as_they_were():
 def test_only_columns_of_bins_are_partitioned(column):
     rows = np.arange(3, dtype=np.int32)
     with pytest.raises(ValueError, match="not a column of bins"):
-        partition_rows(Columns([column], 3), 0, np.zeros(1, np.uint8), rows, rows.copy(), 2)
+        partition_rows(Columns([column], 3), 0, np.zeros(1, np.uint8), rows, rows.copy(), 2, 1)
 
 
 @pytest.mark.parametrize("feature", [-1, 1])
@@ -69,7 +70,7 @@ def test_features_out_of_range_are_refused(feature):
     rows = np.arange(3, dtype=np.int32)
     columns = Columns([np.zeros(3, dtype=np.uint8)], 3)
     with pytest.raises(ValueError, match="not a column of bins"):
-        partition_rows(columns, feature, np.zeros(1, np.uint8), rows, rows.copy(), 2)
+        partition_rows(columns, feature, np.zeros(1, np.uint8), rows, rows.copy(), 2, 1)
 
 
 def test_short_scratch_is_refused():

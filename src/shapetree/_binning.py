@@ -136,7 +136,7 @@ def _contiguous(columns: list[np.ndarray | None]) -> list[np.ndarray]:
     Columns of a row-major array share cache lines; so each line is read once for all of them.
     """
     given = [column for column in columns if column is not None]
-    if all(column.flags.c_contiguous for column in given):
+    if len(given) == 1 or all(column.flags.c_contiguous for column in given):
         return given
     copies = [np.empty(len(column), dtype=column.dtype) for column in given]
     for start in range(0, len(given[0]), ROWS_PER_BLOCK):

@@ -58,12 +58,15 @@ class Candidate:
         Impurity mass that it takes away.
     branch_of_bin : array of shape (n_bins + 1,)
         The missing bin comes last.
+    channels : list
+        Each branch's sums of channels where a histogram was at hand, else None.
     """
 
     feature: int
     n_branches: int
     gain: float
     branch_of_bin: np.ndarray
+    channels: list[np.ndarray | None]
 
 
 class CandidateSearch:
@@ -148,11 +151,12 @@ class CandidateSearch:
         least = max(split_penalty, 1e-10 * node.weight)
         if not gains[feature] >= least:
             return None
-        return Candidate(
-            feature=feature,
-            n_branches=int(self._search.n_branches[feature]),
-            gain=float(self._search.gains[feature]),
-            branch_of_bin=self._search.branch_of_bin[
-                self._offsets[feature] : self._offsets[feature + 1]
-            ].copy(),
-        )
+        bins = slice(self._offsets[feature], self._offsets[feature + 1])
+        branch_of_bin = self._search.branch_of_bin[bins].copy()
+        n_branches = int(self._search.n_branches[feature])
+        channels = [
+            None if histogram is None else histogram[bins][branch_of_bin == branch].sum(axis=0)
+            for branch in range(n_branches)
+        ]
+        gain = float(self._search.gains[feature])
+        return Candidate(feature, n_branches, gain, branch_of_bin, channels)

@@ -25,18 +25,20 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from shapetree._binning import bin_table
+from shapetree._binning import BinnedTable, bin_table
 from shapetree._candidates import CandidateSearch, InnerTreeOptions, Penalties
 from shapetree._core.threads import max_threads
 from shapetree._grower import Grower, Limits
 from shapetree._histograms import LocalHistograms
 from shapetree._predictor import leaves_of, paths_to
 from shapetree._progress import Progress
-from shapetree._table import FeatureInfo, Table, check_table, encode_table, read_table
+from shapetree._table import FeatureInfo, Table, encode_table, open_table, read_table
 from shapetree._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree._tree import TreeArrays
 
 UNLIMITED = 2**30
+# Threads beyond the cores that one may ask for.
+MAX_THREADS = 64
 # Rows whose impurity a split must take away by default.
 SPLIT_PENALTY = 6.0
 
@@ -207,24 +209,38 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         if weights is not None:
             table, targets, weights = _without_weightless(table, targets, weights)
         self._features: tuple[FeatureInfo, ...] = table.features
-        self.tree_ = self._grow(table, self._make_goal(targets, weights), weights)
+        self.tree_ = self._grow(table, targets, weights)
         return self
 
-    def _grow(self, table: Table, goal: Goal, weights: np.ndarray | None) -> TreeArrays:
+    def _grow(self, table: Table, y: np.ndarray, weights: np.ndarray | None) -> TreeArrays:
         n_threads = effective_threads(self.n_threads)
-        limits = Limits(
+        with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
+            # Bins come first: making them takes more memory than anything else.
+            binned = bin_table(table, weights, self.max_bins, n_threads)
+            goal = self._make_goal(y, weights)
+            search = self._make_search(binned, goal, n_threads)
+            histograms = (
+                None if self.max_bins is None else LocalHistograms(binned, goal.targets, n_threads)
+            )
+            limits = self._limits(table.n_rows, goal)
+            return Grower(binned, goal, search, histograms, limits, n_threads, progress).grow()
+
+    def _limits(self, n_rows: int, goal: Goal) -> Limits:
+        return Limits(
             max_depth=UNLIMITED if self.max_depth is None else self.max_depth,
             max_branches=self.max_branches,
             max_leaf_nodes=UNLIMITED if self.max_leaf_nodes is None else self.max_leaf_nodes,
-            min_samples_split=max(2, _as_rows(self.min_samples_split, table.n_rows)),
-            min_samples_leaf=_as_rows(self.min_samples_leaf, table.n_rows),
+            min_samples_split=max(2, _as_rows(self.min_samples_split, n_rows)),
+            min_samples_leaf=_as_rows(self.min_samples_leaf, n_rows),
             min_impurity_decrease=self.min_impurity_decrease / goal.impurity_scale,
         )
+
+    def _make_search(self, table: BinnedTable, goal: Goal, n_threads: int) -> CandidateSearch:
         inner = InnerTreeOptions(
             kind=self.inner_tree,
-            max_leaves=self.inner_max_leaf_nodes or UNLIMITED,
+            max_leaves=min(self.inner_max_leaf_nodes or UNLIMITED, UNLIMITED),
             min_rows=_as_rows(self.inner_min_samples_leaf, table.n_rows),
-            max_depth=self.inner_max_depth or UNLIMITED,
+            max_depth=min(self.inner_max_depth or UNLIMITED, UNLIMITED),
             assignment=self.assignment,
         )
         # CART's own splits, thresholds to two branches, have nothing extra to earn.
@@ -234,33 +250,26 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             split=_given(self.split_penalty, 0.0 if is_cart else SPLIT_PENALTY),
             branch=self.branch_penalty,
         )
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
-            binned = bin_table(table, weights, self.max_bins, n_threads)
-            total_weight = table.n_rows if weights is None else weights.sum()
-            search = CandidateSearch(
-                binned,
-                goal,
-                inner,
-                penalties,
-                limits.min_samples_leaf,
-                self.min_weight_fraction_leaf * total_weight,
-                seed,
-                n_threads,
-            )
-            histograms = (
-                None if self.max_bins is None else LocalHistograms(binned, goal.targets, n_threads)
-            )
-            return Grower(binned, goal, search, histograms, limits, progress).grow()
+        total_weight = table.n_rows if goal.weights is None else goal.weights.sum()
+        return CandidateSearch(
+            table,
+            goal,
+            inner,
+            penalties,
+            min_samples_leaf=_as_rows(self.min_samples_leaf, table.n_rows),
+            min_weight_leaf=self.min_weight_fraction_leaf * total_weight,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            n_threads=n_threads,
+        )
 
     # --- using the fitted tree ---
 
     def _read_for_prediction(self, X: Any) -> Table:
         check_is_fitted(self)
-        check_table(X)
+        opened = open_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
         used = np.unique(self.tree_.feature)
-        return encode_table(X, self._features, needed=used[used >= 0].tolist())
+        return encode_table(opened, self._features, needed=used[used >= 0].tolist())
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf that each row ends in.
@@ -493,7 +502,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         self.class_weight = class_weight
 
     def _note_targets(self, y: np.ndarray) -> np.ndarray:
-        check_classification_targets(y[:, 0] if self.n_outputs_ == 1 else y)
+        if y.dtype.kind not in "biu":
+            check_classification_targets(y[:, 0] if self.n_outputs_ == 1 else y)
         encoded = [_encode_classes(column) for column in y.T]
         classes = [distinct for distinct, _ in encoded]
         self.classes_ = classes[0] if self.n_outputs_ == 1 else classes
@@ -536,11 +546,11 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     def predict(self, X: Any) -> np.ndarray:
         """Most probable class of each row; of equals, the first in `classes_`."""
         leaves = self.apply(X)
-        best = self.tree_.value.argmax(axis=2)[leaves]
+        best = self.tree_.value.argmax(axis=2)
         if self.n_outputs_ == 1:
-            return self.classes_[best[:, 0]]
+            return self.classes_[best[:, 0]].take(leaves)
         columns = [classes[best[:, output]] for output, classes in enumerate(self.classes_)]
-        return np.stack(columns, axis=1)
+        return np.stack(columns, axis=1)[leaves]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -727,9 +737,9 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
 
 def effective_threads(n_threads: int | None) -> int:
     """Number of threads to use; None stands for all cores that this process may use."""
-    if n_threads is not None:
-        return n_threads
-    return min(max_threads(), _n_cores())
+    if n_threads is None:
+        return min(max_threads(), _n_cores())
+    return min(n_threads, max(MAX_THREADS, _n_cores()))
 
 
 @cache
@@ -744,7 +754,7 @@ def _given(penalty: float | str, automatic: float) -> float:
 
 def _as_rows(limit: float, n_rows: int) -> int:
     """Turn a number of rows, or a fraction of all, into a number of rows."""
-    return int(limit) if limit >= 1 else int(np.ceil(limit * n_rows))
+    return min(int(limit), n_rows + 1) if limit >= 1 else int(np.ceil(limit * n_rows))
 
 
 def _without_weightless(

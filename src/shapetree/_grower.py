@@ -10,7 +10,7 @@ import numpy as np
 from shapetree._binning import BinnedTable
 from shapetree._candidates import Candidate, CandidateSearch
 from shapetree._core.partition import partition_rows
-from shapetree._histograms import HistogramSource, histograms_of_children
+from shapetree._histograms import HistogramSource, histograms_of_children, threads_for
 from shapetree._progress import Progress
 from shapetree._shape import ShapeFunction, shape_from_bins
 from shapetree._targets import Goal, NodeStatistics
@@ -86,6 +86,7 @@ class Grower:
     histograms : HistogramSource or None
         None in exact mode, where nodes sort their rows instead.
     limits : Limits
+    n_threads : int
     progress : Progress
     """
 
@@ -96,6 +97,7 @@ class Grower:
         search: CandidateSearch,
         histograms: HistogramSource | None,
         limits: Limits,
+        n_threads: int,
         progress: Progress,
     ) -> None:
         self._table = table
@@ -103,6 +105,7 @@ class Grower:
         self._search = search
         self._histograms = histograms
         self._limits = limits
+        self._n_threads = n_threads
         self._progress = progress
         self._rows = np.arange(table.n_rows, dtype=np.int32)
         self._scratch = np.empty_like(self._rows)
@@ -135,8 +138,10 @@ class Grower:
             n_leaves += len(node.children) - 1
         return _flatten(root, self._goal.impurity_scale)
 
-    def _make_node(self, start: int, stop: int, depth: int) -> Node:
-        return Node(start, stop, depth, self._goal.describe(self._rows[start:stop]))
+    def _make_node(
+        self, start: int, stop: int, depth: int, channels: np.ndarray | None = None
+    ) -> Node:
+        return Node(start, stop, depth, self._goal.describe(self._rows[start:stop], channels))
 
     def _may_split(self, node: Node) -> bool:
         limits, statistics = self._limits, node.statistics
@@ -186,11 +191,12 @@ class Grower:
             self._rows[node.start : node.stop],
             self._scratch,
             candidate.n_branches,
+            threads_for(node.statistics.n_rows, self._n_threads),
         )
         stops = node.start + np.cumsum(counts)
         node.children = [
-            self._make_node(int(stop - count), int(stop), node.depth + 1)
-            for stop, count in zip(stops, counts, strict=True)
+            self._make_node(int(stop - count), int(stop), node.depth + 1, channels)
+            for stop, count, channels in zip(stops, counts, candidate.channels, strict=True)
         ]
         largest = int(np.argmax([child.statistics.weight for child in node.children]))
         node.shape = shape_from_bins(

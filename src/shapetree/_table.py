@@ -112,9 +112,9 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
     return Table(source.n_rows, tuple(features), columns)
 
 
-def check_table(X: Any) -> None:
-    """Refuse what is not a table with rows and columns, without reading it."""
-    _open(X, min_rows=1)
+def open_table(X: Any) -> Any:
+    """Refuse what is not a table with rows and columns; the result is for `encode_table`."""
+    return _open(X, min_rows=1)
 
 
 def encode_table(
@@ -173,6 +173,8 @@ class _Source:
 
 def _open(X: Any, min_rows: int) -> _Source:
     """Find the columns of `X`, without reading them."""
+    if isinstance(X, _Source):
+        return X
     if issparse(X):
         raise TypeError(
             "Sparse data was passed, but dense data is required. "

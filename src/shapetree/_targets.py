@@ -68,9 +68,15 @@ class Goal(ABC):
     def __init__(self, weights: np.ndarray | None) -> None:
         self.weights = weights
 
-    def describe(self, rows: np.ndarray) -> NodeStatistics:
-        """Statistics of a node with these rows."""
-        channels = self.targets.totals(rows)
+    @property
+    def counts_rows(self) -> bool:
+        """Whether statistics are numbers of rows, which no order of summing can change."""
+        return self.weights is None and isinstance(self, ClassGoal)
+
+    def describe(self, rows: np.ndarray, channels: np.ndarray | None = None) -> NodeStatistics:
+        """Statistics of a node with these rows, from their sums of channels if these are known."""
+        if channels is None or not self.counts_rows:
+            channels = self.targets.totals(rows)
         stats = channels[: self.targets.n_stats]
         weight = self.criterion.weight(stats)
         value, impurity = self._summarise(stats, weight, rows)

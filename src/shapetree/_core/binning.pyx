@@ -93,7 +93,8 @@ def sort_values(
                 position[start] += 1
         keys, other_keys = other_keys, keys
         rows, other_rows = other_rows, rows
-    ordered = np.empty(n, dtype=np.float32 if floating is float else np.float64)
+    # The sorted values take the place of the other keys.
+    ordered = np.asarray(other_keys).view(np.float32 if floating is float else np.float64)[:n]
     out = ordered
     with nogil:
         for i in range(n):

@@ -11,4 +11,5 @@ def partition_rows(
     rows: NDArray[Any],
     scratch: NDArray[Any],
     n_branches: int,
+    n_threads: int,
 ) -> NDArray[Any]: ...

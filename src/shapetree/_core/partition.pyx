@@ -2,57 +2,99 @@
 
 import numpy as np
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint8_t
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t
+from libc.string cimport memcpy
 
-from shapetree._core.columns cimport UINT32, Columns, code_at
+from shapetree._core.columns cimport UINT32, Column, Columns, code_at
+
+
+cdef bint count_branches(
+    const Column* column, const uint8_t* branch_of_bin, Py_ssize_t n_bins, const int32_t* rows,
+    Py_ssize_t n, Py_ssize_t n_rows, int n_branches, int64_t* count,
+) noexcept nogil:
+    """Count the rows of each branch; whether every row, bin and branch exists."""
+    cdef:
+        Py_ssize_t i
+        uint32_t code
+    for i in range(n):
+        if not 0 <= rows[i] < n_rows:
+            return False
+        code = code_at(column, rows[i])
+        if code >= n_bins or branch_of_bin[code] >= n_branches:
+            return False
+        count[branch_of_bin[code]] += 1
+    return True
+
+
+cdef void send_to_branches(
+    const Column* column, const uint8_t* branch_of_bin, const int32_t* rows, Py_ssize_t n,
+    int64_t* position, int32_t* target,
+) noexcept nogil:
+    cdef:
+        Py_ssize_t i
+        int branch
+    for i in range(n):
+        branch = branch_of_bin[code_at(column, rows[i])]
+        target[position[branch]] = rows[i]
+        position[branch] += 1
 
 
 def partition_rows(
     Columns bins not None,                         # IN: columns of bins
-    int feature,                          # IN
+    int feature,                                   # IN
     const uint8_t[::1] branch_of_bin not None,     # IN: branch of each of the feature's bins
     int32_t[::1] rows not None,                    # INOUT: the node's rows, put in order of branch
     int32_t[::1] scratch not None,                 # at least as long
-    int n_branches,                       # IN
+    int n_branches,                                # IN
+    int n_threads,                                 # IN
 ):
     """Sort the rows by branch, keeping their order within each; returns rows per branch.
 
         rows before:  a b a c b a      rows after:  a a a | b b | c
+
+    1. Each thread counts the branches in its part of the rows.
+    2. So every part knows where its rows of each branch will start.
+    3. Each thread sends its rows there.
     """
     cdef:
-        Py_ssize_t i, n = rows.shape[0]
-        Py_ssize_t n_bins = branch_of_bin.shape[0]
-        int64_t[::1] position
-        uint32_t code
-        int32_t row
-        int branch
-        bint inside = True
+        Py_ssize_t n = rows.shape[0], part_size, first, n_here
+        int64_t[:, ::1] position      # (parts, branches)
+        int part
+        uint8_t[::1] exists
+        const Column* column
     if not 0 <= feature < bins.n_columns or bins.column[feature].kind > UINT32:
         raise ValueError(f"{feature} is not a column of bins")
     if scratch.shape[0] < n:
         raise ValueError("scratch is shorter than rows")
-    counts = np.zeros(n_branches, dtype=np.int64)
-    position = np.zeros(n_branches + 1, dtype=np.int64)
-    with nogil:
-        for i in range(n):
-            row = rows[i]
-            if not 0 <= row < bins.n_rows:
-                inside = False
-                break
-            code = code_at(&bins.column[feature], row)
-            if code >= n_bins or branch_of_bin[code] >= n_branches:
-                inside = False
-                break
-            position[branch_of_bin[code] + 1] += 1
-    if not inside:
+    if n_threads < 1 or not 1 <= n_branches <= 255:
+        raise ValueError("n_threads must be at least 1, n_branches between 1 and 255")
+    counts = np.zeros((n_threads, n_branches), dtype=np.int64)
+    if n == 0 or branch_of_bin.shape[0] == 0:
+        if n > 0:
+            raise IndexError("a row, a bin or a branch is out of range")
+        return counts.sum(axis=0)
+    column = &bins.column[feature]
+    part_size = (n + n_threads - 1) // n_threads
+    position = counts
+    found = np.ones(n_threads, dtype=np.uint8)
+    exists = found
+    for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
+        first = min(part * part_size, n)
+        n_here = min(part_size, n - first)
+        exists[part] = n_here == 0 or count_branches(
+            column, &branch_of_bin[0], branch_of_bin.shape[0], &rows[first], n_here, bins.n_rows,
+            n_branches, &position[part, 0])
+    if not found.all():
         raise IndexError("a row, a bin or a branch is out of range")
-    counts[:] = position[1:]
-    with nogil:
-        for branch in range(n_branches):
-            position[branch + 1] += position[branch]
-        for i in range(n):
-            branch = branch_of_bin[code_at(&bins.column[feature], rows[i])]
-            scratch[position[branch]] = rows[i]
-            position[branch] += 1
-        rows[:] = scratch[:n]
-    return counts
+    totals = counts.sum(axis=0)
+    starts = np.concatenate([[0], np.cumsum(counts.T)[:-1]]).reshape(n_branches, n_threads).T
+    position = np.ascontiguousarray(starts)
+    for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
+        first = min(part * part_size, n)
+        n_here = min(part_size, n - first)
+        if n_here > 0:
+            send_to_branches(
+                column, &branch_of_bin[0], &rows[first], n_here, &position[part, 0], &scratch[0])
+    memcpy(&rows[0], &scratch[0], n * sizeof(int32_t))
+    return totals

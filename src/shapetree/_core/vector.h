@@ -91,7 +91,9 @@ static void variance_of_cuts(const double *prefix, int64_t stride, int n_stats, 
         for (int b = 0; b < n; b++) {
             const double left = sums[b + 1] - base, right = total - left;
             const double below = weights[b + 1] - weights[0];
-            loss[b] -= left * left / below + right * right / (weight - below);
+            const double above = weight - below;    /* rounding may leave nothing of it */
+            loss[b] -= (below > 0.0 ? left * left / below : 0.0)
+                       + (above > 0.0 ? right * right / above : 0.0);
         }
     }
     for (int b = 0; b < n; b++)

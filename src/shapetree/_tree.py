@@ -132,12 +132,13 @@ class TreeArrays:
         """Refuse arrays that are not a tree; each rule may rely on those before it."""
         n = self.node_count
         for name in _DTYPES:
-            wanted = 3 if name == "value" else 1
-            _require(getattr(self, name).ndim == wanted, f"{name} has {wanted} dimension(s)")
+            if name != "value":
+                _require(getattr(self, name).ndim == 1, f"{name} has one dimension")
             if not name.startswith("piece_"):
                 rule = "arrays of nodes have one entry for each node"
                 _require(len(getattr(self, name)) == n, rule)
         _require(n > 0, "there is at least one node")
+        _require(self.value.ndim == 3, "values have shape (node_count, n_outputs, n_values)")
         self._check_nodes(~self.is_leaf)
         self._check_pieces(~self.is_leaf)
 
@@ -168,7 +169,7 @@ class TreeArrays:
                 np.all(self.missing_branch[internal] >= 0)
                 and np.all(self.missing_branch[internal] < branches)
             ),
-            "branches of missing values exist",
+            "branches of pieces and of missing values exist",
         )
 
     def _check_pieces(self, internal: np.ndarray) -> None:
@@ -186,7 +187,7 @@ class TreeArrays:
         owner = np.repeat(np.arange(self.node_count), n_pieces)
         _require(
             bool(np.all((self.piece_branch >= 0) & (self.piece_branch < self.n_branches[owner]))),
-            "branches of pieces exist",
+            "branches of pieces and of missing values exist",
         )
         last = np.append(owner[1:] != owner[:-1], True)[: len(owner)]
         categorical = np.isnan(self.piece_upper)

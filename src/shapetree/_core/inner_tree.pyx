@@ -283,6 +283,9 @@ cdef int optimal_intervals(
         return 0
     for i in range(n_layers * stride):
         least[i] = INFINITY
+    # Rounding must not buy an interval.
+    sum_bins(c, bins.stats, 0, bins.n_bins, interval)
+    least_gain += 1e-12 * weight_of(c, interval)
     for j in range(1, n_blocks + 1):
         for s in range(n_stats):
             interval[s] = 0.0
@@ -296,8 +299,7 @@ cdef int optimal_intervals(
                     interval[s] += bins.stats[b * n_stats + s]
             if rows < min_rows:
                 continue
-            # Rounding must not buy an interval.
-            cost = impurity(c, interval) + least_gain + 1e-12 * rows
+            cost = impurity(c, interval) + least_gain
             if i == 0:
                 if cost < least[j]:
                     least[j] = cost

@@ -262,7 +262,9 @@ def test_values_go_where_their_bins_went(node, max_branches):
         branch_of_bin = search.branch_of_bin[offsets[j] : offsets[j + 1]]
         values = np.arange(n_bins[j]) ** 2.0
         bins = FeatureBins(n_bins[j], *([] if categorical[j] else [values, values + 0.5]))
-        shape = shape_from_bins(j, bins, branch_of_bin, largest_branch=1)
+        shape = shape_from_bins(
+            j, bins, branch_of_bin, int(branch_of_bin[branch_of_bin < 255].max()) + 1, 1
+        )
         assert shape.n_branches == search.n_branches[j]
         for code in codes[j][rows]:
             if code == n_bins[j]:
@@ -276,7 +278,9 @@ def test_values_go_where_their_bins_went(node, max_branches):
 
 def test_unseen_values_go_to_the_largest_branch():
     branch_of_bin = np.array([0, NO_BRANCH_MARK, 1, NO_BRANCH_MARK], dtype=np.uint8)
-    shape = shape_from_bins(0, FeatureBins(3), branch_of_bin, largest_branch=1)
+    shape = shape_from_bins(
+        0, FeatureBins(3), branch_of_bin, int(branch_of_bin[branch_of_bin < 255].max()) + 1, 1
+    )
     assert_array_equal(shape.branch_of_piece, [0, 1, 1])
     assert shape.missing_branch == 1
     assert not shape.saw_missing

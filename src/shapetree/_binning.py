@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from shapetree._core.binning import bin_values, group_values, sort_values
+from shapetree._core.binning import SortWorkspace, bin_values, group_values, sort_values
 from shapetree._core.columns import Columns
 from shapetree._table import Table
 
@@ -19,6 +19,7 @@ Result = TypeVar("Result")
 # Columns that are copied together at most: as many numbers as a cache line holds.
 MAX_TOGETHER = 8
 ROWS_PER_BLOCK = 2048
+GREATEST = np.finfo(np.float64).max
 
 
 def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -27,10 +28,7 @@ def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     The arithmetic mean wherever floating point allows it; infinite values count as the greatest
     finite ones.
     """
-    limits = np.finfo(np.float64)
-    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
-    finite_low, finite_high = np.clip(low, limits.min, None), np.clip(high, None, limits.max)
-    middle = 0.5 * finite_low + 0.5 * finite_high
+    middle = 0.5 * np.maximum(low, -GREATEST) + 0.5 * np.minimum(high, GREATEST)
     return np.where((middle >= low) & (middle < high), middle, low)
 
 
@@ -107,19 +105,23 @@ def bin_table(
     n_together = min(MAX_TOGETHER, max(1, n_features // (10 * n_threads)))
 
     stop = Event()
+    needs_order = weights is not None or max_bins is None
+    spare_workspaces = [SortWorkspace(table.n_rows, needs_order) for _ in range(n_threads)]
 
     def bin_some(first: int) -> list[tuple[FeatureBins, np.ndarray]]:
         chosen = slice(first, first + n_together)
         binned = []
+        workspace = spare_workspaces.pop()
         for feature, column in zip(
             table.features[chosen], _contiguous(table.columns[chosen]), strict=True
         ):
             if stop.is_set():
                 break
             if feature.categories is None:
-                binned.append(_bin_numbers(column, weights, max_bins))
+                binned.append(_bin_numbers(column, weights, max_bins, workspace))
             else:
                 binned.append(_bin_categories(column, len(feature.categories)))
+        spare_workspaces.append(workspace)
         return binned
 
     groups = _in_threads(bin_some, range(0, n_features, n_together), n_threads, stop)
@@ -167,11 +169,14 @@ def _bin_categories(codes: np.ndarray, n_categories: int) -> tuple[FeatureBins, 
 
 
 def _bin_numbers(
-    column: np.ndarray, weights: np.ndarray | None, max_bins: int | None
+    column: np.ndarray,
+    weights: np.ndarray | None,
+    max_bins: int | None,
+    workspace: SortWorkspace,
 ) -> tuple[FeatureBins, np.ndarray]:
     if max_bins is None:
-        return _bin_every_number(column)
-    ordered, rows = sort_values(column, weights is not None)
+        return _bin_every_number(column, workspace)
+    ordered, rows = sort_values(column, weights is not None, workspace)
     low, high = group_values(ordered, None if weights is None else weights[rows], max_bins)
     feature = FeatureBins(len(low), low, high)
     bins = np.zeros(len(column), dtype=feature.dtype)
@@ -180,9 +185,11 @@ def _bin_numbers(
     return feature, bins
 
 
-def _bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
+def _bin_every_number(
+    column: np.ndarray, workspace: SortWorkspace
+) -> tuple[FeatureBins, np.ndarray]:
     """Give every distinct number a bin of its own: its rank."""
-    ordered, rows = sort_values(column, True)
+    ordered, rows = sort_values(column, True, workspace)
     is_new = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
     distinct = ordered[is_new].astype(np.float64)
     feature = FeatureBins(len(distinct), distinct, distinct)

@@ -508,7 +508,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         classes = [distinct for distinct, _ in encoded]
         self.classes_ = classes[0] if self.n_outputs_ == 1 else classes
         self.n_classes_ = len(classes[0]) if self.n_outputs_ == 1 else [len(c) for c in classes]
-        return np.stack([labels for _, labels in encoded], axis=1)
+        return np.column_stack([labels for _, labels in encoded])
 
     def _row_weights(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
         weights = super()._row_weights(X, y, sample_weight)
@@ -770,11 +770,12 @@ def _without_weightless(
 
 def _encode_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Distinct classes, sorted, and the number of each row's class."""
-    if y.dtype.kind in "iu" and int(y.max()) - int(y.min()) < 1000:
-        # A small range of integers: count instead of sorting.
-        low = int(y.min())
-        shifted = y.astype(np.int64) - low
-        present = np.bincount(shifted) > 0
+    low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" else (0, 2**63)
+    if high - low < 1000 and high < 2**62:
+        # A small range of integers: mark the classes instead of sorting.
+        shifted = np.subtract(y, low, dtype=np.int64)
+        present = np.zeros(int(shifted.max()) + 1, dtype=bool)
+        present[shifted] = True
         number = np.cumsum(present, dtype=np.int32) - 1
         return (np.flatnonzero(present) + low).astype(y.dtype), number[shifted]
     classes, labels = np.unique(y, return_inverse=True)

@@ -203,6 +203,7 @@ class Grower:
             candidate.feature,
             self._table.features[candidate.feature],
             candidate.branch_of_bin,
+            candidate.n_branches,
             largest,
         )
         self._progress.split(node.statistics.n_rows, node.depth)

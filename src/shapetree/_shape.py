@@ -38,7 +38,11 @@ class ShapeFunction:
 
 
 def shape_from_bins(
-    feature: int, bins: FeatureBins, branch_of_bin: np.ndarray, largest_branch: int
+    feature: int,
+    bins: FeatureBins,
+    branch_of_bin: np.ndarray,
+    n_branches: int,
+    largest_branch: int,
 ) -> ShapeFunction:
     """Shape function in the feature's own values, from one over bins.
 
@@ -48,11 +52,11 @@ def shape_from_bins(
     bins : FeatureBins
     branch_of_bin : array of shape (bins.n_bins + 1,)
         Ends with the missing bin; NO_BRANCH_MARK for bins that hold no row.
+    n_branches : int
     largest_branch : int
         Where values go of which training saw none.
     """
     branch = branch_of_bin[:-1].astype(np.int32)
-    n_branches = int(branch_of_bin[branch_of_bin != NO_BRANCH_MARK].max()) + 1
     saw_missing = bool(branch_of_bin[-1] != NO_BRANCH_MARK)
     missing_branch = int(branch_of_bin[-1]) if saw_missing else largest_branch
     upper = None
@@ -60,8 +64,10 @@ def shape_from_bins(
         branch[branch == NO_BRANCH_MARK] = largest_branch
     else:
         # A piece ends where the next bin with rows goes elsewhere, halfway between the two.
-        held = np.flatnonzero(branch != NO_BRANCH_MARK)
-        last = np.flatnonzero(np.diff(branch[held]))
-        upper = np.append(bins.threshold_between(held[last], held[last + 1]), np.inf)
-        branch = branch[held[np.append(last, len(held) - 1)]]
+        held = (branch != NO_BRANCH_MARK).nonzero()[0]
+        branch = branch[held]
+        last = (branch[1:] != branch[:-1]).nonzero()[0]
+        thresholds = bins.threshold_between(held[last], held[last + 1])
+        upper = np.concatenate([thresholds, [np.inf]])
+        branch = np.concatenate([branch[last], branch[-1:]])
     return ShapeFunction(feature, n_branches, upper, branch, missing_branch, saw_missing)

@@ -123,6 +123,7 @@ class ClassGoal(Goal):
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
         self.criterion = Criterion(criterion, n_classes)
         self._starts = np.cumsum([0, *n_classes])
+        self._value_shape = len(n_classes), max(n_classes)
         self.targets = Targets(
             labels + self._starts[:-1].astype(np.int32), None, weights, self.criterion.n_stats
         )
@@ -130,7 +131,7 @@ class ClassGoal(Goal):
     def _summarise(
         self, stats: np.ndarray, weight: float, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
-        value = np.zeros((len(self._starts) - 1, np.diff(self._starts).max()))
+        value = np.zeros(self._value_shape)
         for output, (start, stop) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
             value[output, : stop - start] = stats[start:stop] / weight
         return value, self.criterion.impurity(stats) / weight

@@ -4,7 +4,7 @@ import numpy as np
 
 from cython cimport floating
 from libc.stdint cimport int64_t, uint16_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 ctypedef fused bin_t:
     uint8_t
@@ -12,94 +12,167 @@ ctypedef fused bin_t:
     uint32_t
 
 
+ctypedef fused key_t:
+    uint32_t
+    uint64_t
+
 cdef enum:
     DIGIT_BITS = 11
     N_DIGITS = 1 << DIGIT_BITS
 
 
-cdef inline uint64_t key_of(floating value) noexcept nogil:
+cdef inline uint32_t key_of_float(float value) noexcept nogil:
     """An integer whose order is that of the numbers."""
-    cdef:
-        uint32_t bits32
-        uint64_t bits64
-    if floating is float:
-        memcpy(&bits32, &value, 4)
-        return <uint64_t> (~bits32 if bits32 >> 31 else bits32 | <uint32_t> 0x80000000)
-    else:
-        memcpy(&bits64, &value, 8)
-        return ~bits64 if bits64 >> 63 else bits64 | <uint64_t> 0x8000000000000000
+    cdef uint32_t bits
+    memcpy(&bits, &value, 4)
+    return ~bits if bits >> 31 else bits | <uint32_t> 0x80000000
 
 
-cdef inline floating value_of(uint64_t key, floating like) noexcept nogil:
+cdef inline uint64_t key_of_double(double value) noexcept nogil:
+    cdef uint64_t bits
+    memcpy(&bits, &value, 8)
+    return ~bits if bits >> 63 else bits | <uint64_t> 0x8000000000000000
+
+
+cdef inline float float_of_key(uint32_t key) noexcept nogil:
     """The number behind a key."""
-    cdef:
-        uint32_t bits32
-        uint64_t bits64
-        floating value = like
-    if floating is float:
-        bits32 = <uint32_t> key
-        bits32 = bits32 & <uint32_t> 0x7FFFFFFF if bits32 >> 31 else ~bits32
-        memcpy(&value, &bits32, 4)
-    else:
-        bits64 = key & <uint64_t> 0x7FFFFFFFFFFFFFFF if key >> 63 else ~key
-        memcpy(&value, &bits64, 8)
+    cdef float value
+    key = key & <uint32_t> 0x7FFFFFFF if key >> 31 else ~key
+    memcpy(&value, &key, 4)
     return value
 
 
+cdef inline double double_of_key(uint64_t key) noexcept nogil:
+    cdef double value
+    key = key & <uint64_t> 0x7FFFFFFFFFFFFFFF if key >> 63 else ~key
+    memcpy(&value, &key, 8)
+    return value
+
+
+cdef class SortWorkspace:
+    """Memory for `sort_values`, to be used again for one column after another."""
+    cdef readonly object keys
+    cdef readonly object other_keys
+    cdef readonly object rows
+    cdef readonly object other_rows
+
+    def __init__(self, Py_ssize_t n_rows, bint with_order):
+        self.keys = np.empty(n_rows, dtype=np.uint64)
+        self.other_keys = np.empty(n_rows, dtype=np.uint64)
+        self.rows = np.empty(n_rows if with_order else 0, dtype=np.uint32)
+        self.other_rows = np.empty_like(self.rows)
+
+
+cdef bint sort_keys(
+    key_t* keys, key_t* other_keys, uint32_t* rows, uint32_t* other_rows, Py_ssize_t n,
+    int n_passes, int64_t* count,
+) noexcept nogil:
+    """Radix sort of keys and, unless NULL, rows; whether the result is in the other arrays.
+
+    Passes in which all keys share a digit are left out, so whole numbers take few.
+    """
+    cdef:
+        Py_ssize_t i
+        int digit, d
+        key_t key
+        key_t* swap_keys
+        uint32_t* swap_rows
+        int64_t* position
+        bint swapped = False
+    memset(count, 0, n_passes * (N_DIGITS + 1) * sizeof(int64_t))
+    for i in range(n):
+        key = keys[i]
+        for digit in range(n_passes):
+            d = (key >> (digit * DIGIT_BITS)) & (N_DIGITS - 1)
+            count[digit * (N_DIGITS + 1) + d + 1] += 1
+    for digit in range(n_passes):
+        position = count + digit * (N_DIGITS + 1)
+        if n == 0 or position[((keys[0] >> (digit * DIGIT_BITS)) & (N_DIGITS - 1)) + 1] == n:
+            continue
+        for i in range(N_DIGITS):
+            position[i + 1] += position[i]
+        for i in range(n):
+            key = keys[i]
+            d = (key >> (digit * DIGIT_BITS)) & (N_DIGITS - 1)
+            other_keys[position[d]] = key
+            if rows != NULL:
+                other_rows[position[d]] = rows[i]
+            position[d] += 1
+        swap_keys = keys
+        keys = other_keys
+        other_keys = swap_keys
+        swap_rows = rows
+        rows = other_rows
+        other_rows = swap_rows
+        swapped = not swapped
+    return swapped
+
+
 def sort_values(
-    const floating[:] values not None,       # IN: any stride, NaN for missing
-    bint with_order,                # IN: whether the rows' order is wanted, too
+    const floating[:] values not None,         # IN: any stride, NaN for missing
+    bint with_order,                           # IN: whether the rows' order is wanted, too
+    SortWorkspace workspace=None,              # holds the result until it is used again
 ):
     """Sort the values that are not NaN; returns them and, if wanted, their rows (else None).
 
-    A radix sort: its time grows linearly with the rows, and passes in which all keys share a
-    digit are left out, so whole numbers take few.
+    The time grows linearly with the rows, and no number but the result depends on their order.
     """
     cdef:
-        Py_ssize_t i, n = 0, n_rows = values.shape[0], start
-        int digit, n_passes = 6 if floating is double else 3
-        uint64_t key
-        uint64_t[::1] keys = np.empty(n_rows, dtype=np.uint64)
-        uint64_t[::1] other_keys = np.empty(n_rows, dtype=np.uint64)
-        uint32_t[::1] rows = np.empty(n_rows if with_order else 0, dtype=np.uint32)
-        uint32_t[::1] other_rows = np.empty_like(rows)
-        int64_t[:, ::1] count = np.zeros((n_passes, N_DIGITS + 1), dtype=np.int64)
-        int64_t[::1] position
+        Py_ssize_t i, n = 0, n_rows = values.shape[0]
+        uint64_t[::1] wide, wide_other
+        uint32_t[::1] narrow, narrow_other, rows, other_rows
+        uint32_t* row_pointer = NULL
+        uint32_t* other_row_pointer = NULL
+        int64_t[::1] count = np.empty(6 * (N_DIGITS + 1), dtype=np.int64)
+        bint swapped
         floating[::1] out
+    if workspace is None:
+        workspace = SortWorkspace(n_rows, with_order)
+    if len(workspace.keys) < n_rows or with_order and len(workspace.rows) < n_rows:
+        raise ValueError("the workspace is too small")
+    if n_rows == 0:
+        return np.asarray(values).copy(), workspace.rows if with_order else None
+    if with_order:
+        rows = workspace.rows
+        other_rows = workspace.other_rows
+        row_pointer = &rows[0]
+        other_row_pointer = &other_rows[0]
+    wide = workspace.keys
+    wide_other = workspace.other_keys
+    narrow = workspace.keys.view(np.uint32)
+    narrow_other = workspace.other_keys.view(np.uint32)
     with nogil:
         for i in range(n_rows):
             if values[i] != values[i]:
                 continue
-            key = key_of(values[i])
-            keys[n] = key
+            if floating is float:
+                narrow[n] = key_of_float(values[i])
+            else:
+                wide[n] = key_of_double(values[i])
             if with_order:
                 rows[n] = <uint32_t> i
             n += 1
-            for digit in range(n_passes):
-                count[digit, ((key >> (digit * DIGIT_BITS)) & (N_DIGITS - 1)) + 1] += 1
-    for digit in range(n_passes):
-        position = count[digit]
-        if n == 0 or position[((keys[0] >> (digit * DIGIT_BITS)) & (N_DIGITS - 1)) + 1] == n:
-            continue
+        if floating is float:
+            swapped = sort_keys(
+                &narrow[0], &narrow_other[0], row_pointer, other_row_pointer, n, 3, &count[0])
+        else:
+            swapped = sort_keys(
+                &wide[0], &wide_other[0], row_pointer, other_row_pointer, n, 6, &count[0])
+    # The sorted values take the place of their keys.
+    held = workspace.other_keys if swapped else workspace.keys
+    ordered = held.view(np.float32 if floating is float else np.float64)[:n]
+    if n > 0:
+        wide = held
+        narrow = held.view(np.uint32)
+        out = ordered
         with nogil:
-            for i in range(N_DIGITS):
-                position[i + 1] += position[i]
             for i in range(n):
-                key = keys[i]
-                start = (key >> (digit * DIGIT_BITS)) & (N_DIGITS - 1)
-                other_keys[position[start]] = key
-                if with_order:
-                    other_rows[position[start]] = rows[i]
-                position[start] += 1
-        keys, other_keys = other_keys, keys
-        rows, other_rows = other_rows, rows
-    # The sorted values take the place of the other keys.
-    ordered = np.asarray(other_keys).view(np.float32 if floating is float else np.float64)[:n]
-    out = ordered
-    with nogil:
-        for i in range(n):
-            out[i] = value_of(keys[i], <floating> 0.0)
-    return ordered, np.asarray(rows)[:n] if with_order else None
+                if floating is float:
+                    out[i] = float_of_key(narrow[i])
+                else:
+                    out[i] = double_of_key(wide[i])
+    order = workspace.other_rows if swapped else workspace.rows
+    return ordered, order[:n] if with_order else None
 
 
 def group_values(

@@ -13,7 +13,7 @@ SANITIZE := -C setup-args=-Dbuildtype=debugoptimized \
 .PHONY: demo test lint bench sanitize wheel-check clean
 .DELETE_ON_ERROR:
 
-demo: $(VENV)/package
+demo: $(VENV)/package $(VENV)/demo.extra
 	$(PYTHON) examples/demo.py
 
 test: $(VENV)/package $(VENV)/test.extra

@@ -11,33 +11,35 @@ from shapetree._core.columns cimport UINT32, Column, Columns, code_at
 
 cdef bint count_branches(
     const Column* column, const uint8_t* branch_of_bin, Py_ssize_t n_bins, const int32_t* rows,
-    Py_ssize_t n, Py_ssize_t n_rows, int n_branches, int64_t* count,
+    Py_ssize_t n, Py_ssize_t n_rows, int n_branches, uint8_t* branch_of_row, int64_t* count,
 ) noexcept nogil:
-    """Count the rows of each branch; whether every row, bin and branch exists."""
+    """Note each row's branch and count them; whether every row, bin and branch exists."""
     cdef:
         Py_ssize_t i
         uint32_t code
+        uint8_t branch
     for i in range(n):
         if not 0 <= rows[i] < n_rows:
             return False
         code = code_at(column, rows[i])
-        if code >= n_bins or branch_of_bin[code] >= n_branches:
+        if code >= n_bins:
             return False
-        count[branch_of_bin[code]] += 1
+        branch = branch_of_bin[code]
+        if branch >= n_branches:
+            return False
+        branch_of_row[i] = branch
+        count[branch] += 1
     return True
 
 
 cdef void send_to_branches(
-    const Column* column, const uint8_t* branch_of_bin, const int32_t* rows, Py_ssize_t n,
-    int64_t* position, int32_t* target,
+    const uint8_t* branch_of_row, const int32_t* rows, Py_ssize_t n, int64_t* position,
+    int32_t* target,
 ) noexcept nogil:
-    cdef:
-        Py_ssize_t i
-        int branch
+    cdef Py_ssize_t i
     for i in range(n):
-        branch = branch_of_bin[code_at(column, rows[i])]
-        target[position[branch]] = rows[i]
-        position[branch] += 1
+        target[position[branch_of_row[i]]] = rows[i]
+        position[branch_of_row[i]] += 1
 
 
 def partition_rows(
@@ -62,6 +64,7 @@ def partition_rows(
         int64_t[:, ::1] position      # (parts, branches)
         int part
         uint8_t[::1] exists
+        uint8_t[::1] branch_of_row = np.empty(rows.shape[0], dtype=np.uint8)
         const Column* column
     if not 0 <= feature < bins.n_columns or bins.column[feature].kind > UINT32:
         raise ValueError(f"{feature} is not a column of bins")
@@ -84,7 +87,7 @@ def partition_rows(
         n_here = min(part_size, n - first)
         exists[part] = n_here == 0 or count_branches(
             column, &branch_of_bin[0], branch_of_bin.shape[0], &rows[first], n_here, bins.n_rows,
-            n_branches, &position[part, 0])
+            n_branches, &branch_of_row[first], &position[part, 0])
     if not found.all():
         raise IndexError("a row, a bin or a branch is out of range")
     totals = counts.sum(axis=0)
@@ -95,6 +98,6 @@ def partition_rows(
         n_here = min(part_size, n - first)
         if n_here > 0:
             send_to_branches(
-                column, &branch_of_bin[0], &rows[first], n_here, &position[part, 0], &scratch[0])
+                &branch_of_row[first], &rows[first], n_here, &position[part, 0], &scratch[0])
     memcpy(&rows[0], &scratch[0], n * sizeof(int32_t))
     return totals

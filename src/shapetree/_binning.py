@@ -79,6 +79,11 @@ class BinnedTable:
         return np.array([feature.n_bins for feature in self.features], dtype=np.int64)
 
     @property
+    def offsets(self) -> np.ndarray:
+        """Where each feature's bins start in a histogram, the missing bin last, and the end."""
+        return np.concatenate([[0], np.cumsum(self.n_bins + 1)])
+
+    @property
     def categorical(self) -> np.ndarray:
         """Which features' bins are categories."""
         return np.array([feature.is_categorical for feature in self.features], dtype=bool)

@@ -87,7 +87,7 @@ class CandidateSearch:
         self._penalties = penalties
         self._seed = seed
         self._n_threads = n_threads
-        self._offsets = np.concatenate([[0], np.cumsum(table.n_bins + 1)])
+        self._offsets = table.offsets
         self._search = NodeSearch(
             goal.criterion,
             table.columns,

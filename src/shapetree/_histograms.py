@@ -43,7 +43,7 @@ class LocalHistograms:
     def __init__(self, table: BinnedTable, targets: Targets, n_threads: int) -> None:
         self._columns = table.columns
         self._targets = targets
-        self._offsets = np.concatenate([[0], np.cumsum(table.n_bins + 1)]).astype(np.int64)
+        self._offsets = table.offsets
         self._n_threads = n_threads
 
     def build(self, rows: np.ndarray) -> np.ndarray:

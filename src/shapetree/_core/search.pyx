@@ -461,7 +461,6 @@ cdef class NodeSearch:
     cdef Options options
     cdef const int64_t[::1] offsets
     cdef const uint8_t[::1] categorical
-    cdef int widest
     cdef readonly object gains
     cdef readonly object penalised_gains
     cdef readonly object n_branches
@@ -487,7 +486,6 @@ cdef class NodeSearch:
         self.bins = bins
         self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)]).astype(np.int64)
         self.categorical = np.ascontiguousarray(categorical, dtype=np.uint8)
-        self.widest = int(n_bins.max(initial=0)) + 1
         self.options.optimal_inner_tree = {"cart": False, "optimal": True}[inner_tree]
         self.options.inner_max_leaves = inner_max_leaves
         self.options.inner_min_rows = inner_min_rows

@@ -106,15 +106,19 @@ def bin_table(
     n_features = len(table.features)
     if table.n_rows < 10_000:
         n_threads = 1
-    # Copies of neighbouring columns may take a tenth of the memory of the table.
-    n_together = min(MAX_TOGETHER, max(1, n_features // (10 * n_threads)))
-
+    # Copies of neighbouring columns may take a tenth of a float64 table's memory, and twice that
+    # of a float32 table, which itself takes half.
+    widest = max(column.itemsize for column in table.columns if column is not None)
+    n_together = min(MAX_TOGETHER, max(1, 64 * n_features // (10 * n_threads * widest**2)))
+    # As many groups of columns for one thread as for another.
+    n_groups = n_threads * -(-n_features // (n_threads * n_together))
+    bounds = [n_features * group // n_groups for group in range(n_groups + 1)]
     stop = Event()
     needs_order = weights is not None or max_bins is None
     spare_workspaces = [SortWorkspace(table.n_rows, needs_order) for _ in range(n_threads)]
 
-    def bin_some(first: int) -> list[tuple[FeatureBins, np.ndarray]]:
-        chosen = slice(first, first + n_together)
+    def bin_some(group: int) -> list[tuple[FeatureBins, np.ndarray]]:
+        chosen = slice(bounds[group], bounds[group + 1])
         binned = []
         workspace = spare_workspaces.pop()
         for feature, column in zip(
@@ -129,7 +133,7 @@ def bin_table(
         spare_workspaces.append(workspace)
         return binned
 
-    groups = _in_threads(bin_some, range(0, n_features, n_together), n_threads, stop)
+    groups = _in_threads(bin_some, range(n_groups), n_threads, stop)
     binned = [pair for group in groups for pair in group]
     return BinnedTable(
         features=tuple(feature for feature, _ in binned),
@@ -143,7 +147,7 @@ def _contiguous(columns: list[np.ndarray | None]) -> list[np.ndarray]:
     Columns of a row-major array share cache lines; so each line is read once for all of them.
     """
     given = [column for column in columns if column is not None]
-    if len(given) == 1 or all(column.flags.c_contiguous for column in given):
+    if len(given) < 2 or all(column.flags.c_contiguous for column in given):
         return given
     copies = [np.empty(len(column), dtype=column.dtype) for column in given]
     for start in range(0, len(given[0]), ROWS_PER_BLOCK):

@@ -18,6 +18,8 @@ from shapetree._tree import TreeArrays
 
 # Mean impurity below which rounding is all that is left.
 PURE = 1e-14
+# Moving a row to its branch takes as long as so many visits by features.
+VISITS_PER_MOVE = 4
 # Memory that waiting nodes' histograms may take; beyond it they are summed again when needed.
 MAX_WAITING_BYTES = 2**28
 
@@ -191,7 +193,7 @@ class Grower:
             self._rows[node.start : node.stop],
             self._scratch,
             candidate.n_branches,
-            threads_for(node.statistics.n_rows, self._n_threads),
+            threads_for(VISITS_PER_MOVE * node.statistics.n_rows, self._n_threads),
         )
         stops = node.start + np.cumsum(counts)
         node.children = [

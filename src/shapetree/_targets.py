@@ -131,6 +131,8 @@ class ClassGoal(Goal):
     def _summarise(
         self, stats: np.ndarray, weight: float, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
+        if self._value_shape[0] == 1:
+            return stats[None] / weight, self.criterion.impurity(stats) / weight
         value = np.zeros(self._value_shape)
         for output, (start, stop) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
             value[output, : stop - start] = stats[start:stop] / weight

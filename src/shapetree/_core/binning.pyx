@@ -188,7 +188,7 @@ def group_values(
     """
     cdef:
         Py_ssize_t n = values.shape[0], i = 0, stop, n_distinct = 0, n_bins = 0
-        double total = 0.0, left, in_bin = 0.0, weight, share
+        double total = 0.0, left, in_bin = 0.0, weight, share = 0.0
         bint by_weight = weights is not None
         double[::1] low, high
     if by_weight and weights.shape[0] != n:
@@ -211,13 +211,13 @@ def group_values(
             while stop < n and values[stop] == values[i]:
                 weight += weights[stop] if by_weight else 1.0
                 stop += 1
-            # What is left, shared among the bins that are left, the open one among them: a value
-            # joins the open bin unless it would overfill it by more than it now lacks.
-            share = (left + in_bin) / (max_bins - n_bins + 1) if n_bins > 0 else 0.0
+            # A value joins the open bin unless it would overfill it by more than it now lacks.
             if n_distinct <= max_bins or n_bins == 0 or (
                 n_bins < max_bins and in_bin + 0.5 * weight > share
             ):
                 low[n_bins] = values[i]
+                # What is left is shared among the bins that are left, this one among them.
+                share = left / (max_bins - n_bins)
                 n_bins += 1
                 in_bin = 0.0
             high[n_bins - 1] = values[i]

@@ -122,8 +122,6 @@ class Grower:
         frontier = Frontier(best_first=self._limits.max_leaf_nodes < self._table.n_rows)
         n_leaves = 1
         if self._may_split(root) and n_leaves < self._limits.max_leaf_nodes:
-            if self._histograms is not None:
-                root.histogram = self._histograms.build(self._rows)
             self._find_candidate(root, self._limits.max_branches, frontier)
         while frontier:
             node = frontier.pop()
@@ -154,7 +152,7 @@ class Grower:
         )
 
     def _find_candidate(self, node: Node, max_branches: int, frontier: Frontier) -> None:
-        """Search a node, whose histogram is ready, and queue it if there is something to gain."""
+        """Search a node and queue it if there is something to gain."""
         histogram = node.histogram
         if histogram is None and self._histograms is not None:
             histogram = self._histograms.build(self._rows[node.start : node.stop])

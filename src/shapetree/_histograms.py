@@ -91,5 +91,5 @@ def histograms_of_children(
         else:
             histogram = source.build(rows)
             parent -= histogram
-            histograms.append(histogram)
+            histograms.append(histogram if wanted[i] else None)
     return histograms

@@ -14,6 +14,7 @@ from shapetree._core.binning import SortWorkspace, bin_values, group_values, sor
 from shapetree._core.columns import Columns
 from shapetree._table import Table
 
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 # Columns that are copied together at most: as many numbers as a cache line holds.
@@ -103,22 +104,14 @@ def bin_table(
         Most bins of an ordered feature; None gives every distinct value its own.
     n_threads : int
     """
-    n_features = len(table.features)
     if table.n_rows < 10_000:
         n_threads = 1
-    # Copies of neighbouring columns may take a tenth of a float64 table's memory, and twice that
-    # of a float32 table, which itself takes half.
-    widest = max(column.itemsize for column in table.columns if column is not None)
-    n_together = min(MAX_TOGETHER, max(1, 64 * n_features // (10 * n_threads * widest**2)))
-    # As many groups of columns for one thread as for another.
-    n_groups = n_threads * -(-n_features // (n_threads * n_together))
-    bounds = [n_features * group // n_groups for group in range(n_groups + 1)]
+    groups = _column_groups(table, n_threads)
     stop = Event()
     needs_order = weights is not None or max_bins is None
     spare_workspaces = [SortWorkspace(table.n_rows, needs_order) for _ in range(n_threads)]
 
-    def bin_some(group: int) -> list[tuple[FeatureBins, np.ndarray]]:
-        chosen = slice(bounds[group], bounds[group + 1])
+    def bin_some(chosen: slice) -> list[tuple[FeatureBins, np.ndarray]]:
         binned = []
         workspace = spare_workspaces.pop()
         for feature, column in zip(
@@ -133,12 +126,25 @@ def bin_table(
         spare_workspaces.append(workspace)
         return binned
 
-    groups = _in_threads(bin_some, range(n_groups), n_threads, stop)
-    binned = [pair for group in groups for pair in group]
+    binned = [pair for some in _in_threads(bin_some, groups, n_threads, stop) for pair in some]
     return BinnedTable(
         features=tuple(feature for feature, _ in binned),
         columns=Columns([bins for _, bins in binned], table.n_rows),
     )
+
+
+def _column_groups(table: Table, n_threads: int) -> list[slice]:
+    """Neighbouring columns to bin together, as many groups for one thread as for another.
+
+    Their copies may take a tenth of a float64 table's memory, and twice that of a float32 table,
+    which itself takes half.
+    """
+    n_features = len(table.features)
+    widest = max(column.itemsize for column in table.columns if column is not None)
+    n_together = min(MAX_TOGETHER, max(1, 64 * n_features // (10 * n_threads * widest**2)))
+    n_groups = n_threads * -(-n_features // (n_threads * n_together))
+    bounds = [n_features * group // n_groups for group in range(n_groups + 1)]
+    return list(map(slice, bounds[:-1], bounds[1:]))
 
 
 def _contiguous(columns: list[np.ndarray | None]) -> list[np.ndarray]:
@@ -158,7 +164,7 @@ def _contiguous(columns: list[np.ndarray | None]) -> list[np.ndarray]:
 
 
 def _in_threads(
-    task: Callable[[int], Result], items: Sequence[int], n_threads: int, stop: Event
+    task: Callable[[Item], Result], items: Sequence[Item], n_threads: int, stop: Event
 ) -> list[Result]:
     """Run a task that releases the GIL on every item; Ctrl-C drops those not yet begun."""
     if n_threads == 1:

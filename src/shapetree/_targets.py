@@ -71,7 +71,7 @@ class Goal(ABC):
     @property
     def counts_rows(self) -> bool:
         """Whether statistics are numbers of rows, which no order of summing can change."""
-        return self.weights is None and isinstance(self, ClassGoal)
+        return False
 
     def describe(self, rows: np.ndarray, channels: np.ndarray | None = None) -> NodeStatistics:
         """Statistics of a node with these rows, from their sums of channels if these are known."""
@@ -127,6 +127,11 @@ class ClassGoal(Goal):
         self.targets = Targets(
             labels + self._starts[:-1].astype(np.int32), None, weights, self.criterion.n_stats
         )
+
+    @property
+    def counts_rows(self) -> bool:
+        """Whether statistics are numbers of rows, which no order of summing can change."""
+        return self.weights is None
 
     def _summarise(
         self, stats: np.ndarray, weight: float, rows: np.ndarray

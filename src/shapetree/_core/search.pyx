@@ -226,8 +226,6 @@ cdef int cut_cells(
         int32_t* piece_stop
         double least_gain = LEAST_SHARE * options.segment_penalty
         Bins bins
-    if c.kind == ENTROPY and options.segment_penalty > 0.0:
-        least_gain += noise_bits(c, cells, arena)
     root_cut_cell[0] = -1
     if cells.categorical:
         for i in range(n):
@@ -246,6 +244,8 @@ cdef int cut_cells(
         bins.n_bins = n
         bins.stats = cells.stats
         bins.n_rows = n_rows
+        if c.kind == ENTROPY and options.segment_penalty > 0.0:
+            least_gain += noise_bits(c, cells, arena)
         if options.optimal_inner_tree:
             n_pieces = optimal_intervals(
                 c, bins, options.inner_max_leaves, options.inner_min_rows, least_gain, arena,

@@ -38,7 +38,7 @@ def draw_strip(ax: Axes, node: NodeView, colour_of_branch: list[str], x: float, 
                 x + high * WIDTH, y - 0.34, f"{segment.high:.2f}", ha="center", va="top", size=9
             )
     rows = f"{node.n_rows:,} rows"
-    ax.text(x, y + 0.3, f"{node.feature}", ha="left", va="bottom", weight="bold")
+    ax.text(x, y + 0.3, f"{node.features[0]}", ha="left", va="bottom", weight="bold")
     ax.text(x + WIDTH, y + 0.3, rows, ha="right", va="bottom", color="0.4", size=9)
 
 

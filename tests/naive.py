@@ -240,68 +240,166 @@ def extra_parts(branch, categorical=False):
 # Trees
 
 
+SLOPES = [-2.0, -1.0, -1 / 3, 0.0, 0.1, 1.0, 1.0, 3.0, 1e-300, 1e300]
+THRESHOLDS = [-np.finfo(float).max, np.finfo(float).max, 1e300, *np.arange(-3, 3.1, 0.25)]
+
+
+def random_split(rng, feature, n_categories):
+    """Upper bounds of a random shape function of one feature."""
+    n_pieces = n_categories or int(rng.integers(1, 13))
+    bounds = np.append(np.sort(rng.permutation(12)[: n_pieces - 1] / 2 - 3), np.inf)
+    upper = [np.nan] * n_pieces if n_categories else bounds.tolist()
+    return {"feature": feature, "second": -1, "upper": upper, "cuts": [], "positions": ([], [])}
+
+
+def random_cuts(rng, n_cuts):
+    """Rows (a, b, threshold, low, high); each cut but the first has one way to it, as regions."""
+    cuts = [
+        [float(rng.integers(2)), rng.choice(SLOPES), rng.choice(THRESHOLDS), None, None]
+        for _ in range(n_cuts)
+    ]
+    free = []
+    for cut in range(n_cuts):
+        if cut > 0:
+            above, side = free.pop(int(rng.integers(len(free))))
+            cuts[above][3 + side] = cut
+        free += [(cut, 0), (cut, 1)]
+    for region, way in enumerate(rng.permutation(len(free))):
+        above, side = free[way]
+        cuts[above][3 + side] = -1 - region
+    return cuts
+
+
+def random_positions(rng, n_categories):
+    """Places of the categories, NaN for some; none for an ordered feature."""
+    places = rng.permutation(n_categories or 0) - 1.0
+    return np.where(rng.random(len(places)) < 0.2, np.nan, places).tolist()
+
+
+def random_pair_split(rng, pair, categories):
+    """Cuts and positions of a random shape function of two features."""
+    cuts = random_cuts(rng, int(rng.integers(1, 8)))
+    return {
+        "feature": pair[0],
+        "second": pair[1],
+        "upper": [np.nan] * (len(cuts) + 1),
+        "cuts": cuts,
+        "positions": tuple(random_positions(rng, categories[feature]) for feature in pair),
+    }
+
+
+def starts_of(parts):
+    """Where each part starts when they stand one after another, and the end."""
+    return [sum(map(len, parts[:i])) for i in range(len(parts) + 1)]
+
+
 @st.composite
-def trees(draw, categories=(None, None, 3), max_nodes=30, n_values=2):
+def trees(draw, categories=(None, None, 3, 4), max_nodes=30, n_values=2, pair_share=0.5):
     """Valid trees over features that are ordered (None) or have that many categories."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     wanted = draw(st.integers(1, max_nodes))
-    parent, depth, first_child, feature, missing, n_branches = [-1], [0], [], [], [], []
-    starts, uppers, branches = [0], [], []
+    leaf = {"feature": -1, "second": -1, "upper": [], "cuts": [], "positions": ([], [])}
+    parent, depth, first_child, missing, n_branches = [-1], [0], [], [], []
+    splits, branches = [], []
     for node in range(max_nodes + 4):
         if node == len(parent):
             break
         if len(parent) >= wanted or (node > 0 and node + 1 < len(parent) and rng.random() < 0.3):
             first_child.append(-1)
-            feature.append(-1)
             missing.append(-1)
             n_branches.append(0)
-            starts.append(starts[-1])
+            splits.append(leaf)
             continue
-        j, k = int(rng.integers(len(categories))), int(rng.integers(2, 5))
-        n_pieces = categories[j] or int(rng.integers(1, 13))
+        k = int(rng.integers(2, 5))
+        if len(categories) > 1 and rng.random() < pair_share:
+            pair = sorted(rng.permutation(len(categories))[:2].tolist())
+            splits.append(random_pair_split(rng, pair, categories))
+        else:
+            feature = int(rng.integers(len(categories)))
+            splits.append(random_split(rng, feature, categories[feature]))
         first_child.append(len(parent))
-        feature.append(j)
         missing.append(int(rng.integers(k)))
         n_branches.append(k)
-        starts.append(starts[-1] + n_pieces)
-        cuts = np.append(np.sort(rng.permutation(12)[: n_pieces - 1] / 2 - 3), np.inf)
-        uppers.extend([np.nan] * n_pieces if categories[j] else cuts)
-        branches.extend(rng.integers(k, size=n_pieces))
+        branches.extend(rng.integers(k, size=len(splits[-1]["upper"])))
         parent.extend([node] * k)
         depth.extend([depth[node] + 1] * k)
     n = len(parent)
+    cuts = [cut for split in splits for cut in split["cuts"]]
+    cut_a, cut_b, threshold, low, high = zip(*cuts, strict=True) if cuts else [()] * 5
+    positions = [places for split in splits for places in split["positions"]]
     return TreeArrays(
         parent=parent,
         depth=depth,
         first_child=first_child,
         n_branches=n_branches,
-        feature=feature,
+        feature=[split["feature"] for split in splits],
+        second_feature=[split["second"] for split in splits],
         missing_branch=missing,
-        saw_missing=rng.random(n) < 0.5,
-        piece_start=starts,
-        piece_upper=uppers,
+        saw_missing=(rng.random(n) < 0.5) & (np.array(n_branches) > 0),
+        piece_start=starts_of([split["upper"] for split in splits]),
+        piece_upper=[upper for split in splits for upper in split["upper"]],
         piece_branch=branches,
+        cut_start=starts_of([split["cuts"] for split in splits]),
+        cut_a=cut_a,
+        cut_b=cut_b,
+        cut_threshold=threshold,
+        cut_low=low,
+        cut_high=high,
+        position_start=starts_of(positions),
+        position=[place for places in positions for place in places],
         n_node_samples=np.ones(n),
         weighted_n_node_samples=np.ones(n),
         impurity=np.zeros(n),
-        gain=np.zeros(n),
+        gain=np.array(n_branches) * rng.random(n),
         value=rng.random((n, 1, n_values)),
     )
 
 
+def side_of_pair(tree, node, side, value):
+    """What a pair's cuts read of a value: a number, or its category's position; NaN for none."""
+    start, stop = tree.position_start[2 * node + side : 2 * node + side + 2]
+    if isinstance(value, int):
+        places = tree.position[start:stop].tolist()
+        return places[value] if 0 <= value < len(places) else np.nan
+    return float(np.clip(value, -np.finfo(float).max, np.finfo(float).max))
+
+
+def branch_of_pair(tree, node, first, second):
+    """Branch of two values under a node's cuts."""
+    u, v = side_of_pair(tree, node, 0, first), side_of_pair(tree, node, 1, second)
+    if np.isnan(u) or np.isnan(v):
+        return tree.missing_branch[node]
+    start, target = tree.cut_start[node], 0
+    while target >= 0:
+        a, b, threshold = (
+            float(numbers[start + target])
+            for numbers in (tree.cut_a, tree.cut_b, tree.cut_threshold)
+        )
+        targets = tree.cut_high if a * u + b * v > threshold else tree.cut_low
+        target = targets[start + target]
+    return tree.piece_branch[tree.piece_start[node] - 1 - target]
+
+
+def branch_of_value(tree, node, value):
+    """Branch of a value under a node's pieces."""
+    pieces = slice(tree.piece_start[node], tree.piece_start[node + 1])
+    uppers, branches = tree.piece_upper[pieces], tree.piece_branch[pieces]
+    if isinstance(value, int):
+        return branches[value] if 0 <= value < len(branches) else tree.missing_branch[node]
+    if np.isnan(value):
+        return tree.missing_branch[node]
+    return next(b for upper, b in zip(uppers, branches, strict=True) if value <= upper)
+
+
 def path_of_row(tree, row):
-    """Nodes that a row passes; None or NaN for a missing value, an int for a category."""
+    """Nodes that a row passes; NaN for a missing value, an int for a category."""
     path = [0]
     while tree.feature[path[-1]] >= 0:
         node = path[-1]
-        value, pieces = row[tree.feature[node]], tree.pieces(node)
-        uppers, branches = tree.piece_upper[pieces], tree.piece_branch[pieces]
-        if isinstance(value, int):
-            known = 0 <= value < len(branches)
-            branch = branches[value] if known else tree.missing_branch[node]
-        elif np.isnan(value):
-            branch = tree.missing_branch[node]
+        value, second = row[tree.feature[node]], tree.second_feature[node]
+        if second >= 0:
+            branch = branch_of_pair(tree, node, value, row[second])
         else:
-            branch = next(b for upper, b in zip(uppers, branches, strict=True) if value <= upper)
+            branch = branch_of_value(tree, node, value)
         path.append(int(tree.first_child[node] + branch))
     return path

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from shapetree._binning import BinnedTable
-from shapetree._core.search import NodeSearch
+from shapetree._core.partition import branches_by_bin
+from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
 from shapetree._histograms import feature_chunks, threads_for
 from shapetree._targets import Goal, NodeStatistics
 
@@ -39,11 +40,15 @@ class Penalties:
         hold on average.
     branch : float
         For every branch beyond two, in mean impurity of the node's rows.
+    pair : float or None
+        For being a pair, in mean impurity of the node's rows; None for a segment's price, and for
+        having to hold up on new rows, too.
     """
 
     segment: float
     split: float
     branch: float
+    pair: float | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,8 @@ class Candidate:
     n_branches : int
     gain : float
         Impurity mass that it takes away.
+    penalised_gain : float
+        The same, less all penalties but the split's.
     branch_of_bin : array of shape (n_bins + 1,)
         The missing bin comes last.
     channels : list
@@ -65,6 +72,7 @@ class Candidate:
     feature: int
     n_branches: int
     gain: float
+    penalised_gain: float
     branch_of_bin: np.ndarray
     channels: list[np.ndarray | None]
 
@@ -87,6 +95,7 @@ class CandidateSearch:
         self._penalties = penalties
         self._seed = seed
         self._n_threads = n_threads
+        self._table = table
         self._offsets = table.offsets
         self._search = NodeSearch(
             goal.criterion,
@@ -110,7 +119,7 @@ class CandidateSearch:
         max_branches: int,
         node_number: int,
     ) -> Candidate | None:
-        """Find the candidate with the greatest gain after penalties.
+        """Find the candidate with the greatest gain after all penalties but the split's.
 
         Parameters
         ----------
@@ -126,30 +135,18 @@ class CandidateSearch:
         Returns
         -------
         Candidate or None
-            None if no candidate earns the split penalty.
+            None if no candidate gains anything.
         """
-        segment_penalty = self._penalties.segment * self._goal.penalty_unit(node)
-        split_penalty = self._penalties.split * node.impurity
         n_features = len(self._offsets) - 1
+        n_threads = threads_for(len(rows) * n_features, self._n_threads)
         for first, last in feature_chunks(n_features, len(rows)):
-            self._search.search(
-                histogram,
-                self._goal.targets,
-                rows,
-                first,
-                last,
-                max_branches=max_branches,
-                segment_penalty=segment_penalty,
-                category_penalty=segment_penalty * CATEGORY_SHARE,
-                branch_penalty=self._penalties.branch * node.weight,
-                seed=self._seed + node_number,
-                n_threads=threads_for(len(rows) * n_features, self._n_threads),
+            self._search_features(
+                node, rows, histogram, first, last, max_branches, node_number, n_threads
             )
         gains = self._search.penalised_gains
         # Rounding must not choose between features: of equals, the first wins.
         feature = int(np.argmax(gains >= gains.max() - 1e-10 * node.weight))
-        least = max(split_penalty, 1e-10 * node.weight)
-        if not gains[feature] >= least:
+        if not gains[feature] >= 1e-10 * node.weight:
             return None
         bins = slice(self._offsets[feature], self._offsets[feature + 1])
         branch_of_bin = self._search.branch_of_bin[bins].copy()
@@ -158,5 +155,101 @@ class CandidateSearch:
             None if histogram is None else histogram[bins][branch_of_bin == branch].sum(axis=0)
             for branch in range(n_branches)
         ]
-        gain = float(self._search.gains[feature])
-        return Candidate(feature, n_branches, gain, branch_of_bin, channels)
+        return Candidate(
+            feature,
+            n_branches,
+            float(self._search.gains[feature]),
+            float(gains[feature]),
+            branch_of_bin,
+            channels,
+        )
+
+    def _search_features(
+        self,
+        node: NodeStatistics,
+        rows: np.ndarray,
+        histogram: np.ndarray | None,
+        first: int,
+        last: int,
+        max_branches: int,
+        node_number: int,
+        n_threads: int,
+    ) -> None:
+        """Search the features first..last-1."""
+        segment_penalty = self._penalties.segment * self._goal.penalty_unit(node)
+        self._search.search(
+            histogram,
+            self._goal.targets,
+            rows,
+            first,
+            last,
+            max_branches=max_branches,
+            segment_penalty=segment_penalty,
+            category_penalty=segment_penalty * CATEGORY_SHARE,
+            branch_penalty=self._penalties.branch * node.weight,
+            seed=self._seed + node_number,
+            n_threads=n_threads,
+        )
+
+    def gain_on_new_rows(
+        self,
+        candidate: Candidate,
+        node: NodeStatistics,
+        rows: np.ndarray,
+        max_branches: int,
+        node_number: int,
+    ) -> float:
+        """What a candidate's feature gains on either half of the rows when fitted on the other."""
+        feature = candidate.feature
+        bins = slice(self._offsets[feature], self._offsets[feature + 1])
+        gain = 0.0
+        for fitted, new in halves(rows):
+            self._search_features(
+                node, fitted, None, feature, feature + 1, max_branches, node_number, 1
+            )
+            if self._search.n_branches[feature] >= 2:
+                branch_of_bin = _fill_gaps(
+                    self._search.branch_of_bin[bins], self._table.features[feature].is_categorical
+                )
+                branches = branches_by_bin(self._table.columns, feature, branch_of_bin, new, 1)
+                gain += self._goal.gain_of(new, branches)
+        return gain
+
+    @property
+    def results(self) -> NodeSearch:
+        """Every feature's own best shape function, of the last search."""
+        return self._search
+
+    def least_gain(self, node: NodeStatistics) -> float:
+        """What a split of a node must gain after penalties."""
+        return self._penalties.split * node.impurity
+
+    def branches(self, candidate: Candidate, rows: np.ndarray, n_threads: int) -> np.ndarray:
+        """Branch of each row under a candidate."""
+        return branches_by_bin(
+            self._table.columns, candidate.feature, candidate.branch_of_bin, rows, n_threads
+        )
+
+
+def halves(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Every other row, and the rest; then the other way round."""
+    even, odd = np.ascontiguousarray(rows[::2]), np.ascontiguousarray(rows[1::2])
+    return [(even, odd), (odd, even)]
+
+
+def _fill_gaps(branch_of_bin: np.ndarray, is_categorical: bool) -> np.ndarray:
+    """Give bins without rows a branch: that of the nearest bin, or of most categories."""
+    held = np.flatnonzero(branch_of_bin[:-1] != NO_BRANCH_MARK)
+    filled = branch_of_bin.copy()
+    if is_categorical:
+        filled[filled == NO_BRANCH_MARK] = np.bincount(branch_of_bin[held]).argmax()
+        return filled
+    bins = np.arange(len(branch_of_bin) - 1)
+    above = np.clip(np.searchsorted(held, bins), 1, max(len(held) - 1, 1))
+    below = above - 1
+    above = np.minimum(above, len(held) - 1)
+    nearest = np.where(bins - held[below] <= held[above] - bins, held[below], held[above])
+    filled[:-1] = branch_of_bin[nearest]
+    if filled[-1] == NO_BRANCH_MARK:
+        filled[-1] = filled[held[0]]
+    return filled

@@ -20,7 +20,7 @@ from sklearn.base import (
     is_classifier,
 )
 from sklearn.utils import check_array, check_consistent_length, check_random_state
-from sklearn.utils._param_validation import Interval, Options, StrOptions
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -30,6 +30,7 @@ from shapetree._candidates import CandidateSearch, InnerTreeOptions, Penalties
 from shapetree._core.threads import max_threads
 from shapetree._grower import Grower, Limits
 from shapetree._histograms import LocalHistograms
+from shapetree._pairs import PairOptions, PairSearch, pair_options
 from shapetree._predictor import leaves_of, paths_to
 from shapetree._progress import Progress
 from shapetree._table import FeatureInfo, Table, encode_table, open_table, read_table
@@ -41,6 +42,8 @@ UNLIMITED = 2**30
 MAX_THREADS = 64
 # Rows whose impurity a split must take away by default.
 SPLIT_PENALTY = 6.0
+# Bins that pairs are screened with where single features have one for each value.
+COARSE_BINS = 255
 
 
 @contextmanager
@@ -63,7 +66,14 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "max_branches": [Interval(Integral, 2, 254, closed="both")],
-        "pairs": [Options(Integral, {0})],
+        "pairs": [
+            Interval(Integral, 0, None, closed="left"),
+            StrOptions({"auto", "all"}),
+            "array-like",
+        ],
+        "pair_screen": [StrOptions({"grid", "delta"})],
+        "pair_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "n_orientations": [Interval(Integral, 2, None, closed="left")],
         "min_samples_split": [
             Interval(Integral, 2, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
@@ -101,7 +111,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         max_depth: int | None,
         max_branches: int,
         criterion: str,
-        pairs: int,
+        pairs: Any,
+        pair_screen: str,
+        pair_penalty: float | str,
+        n_orientations: int,
         min_samples_split: float,
         min_samples_leaf: float,
         min_weight_fraction_leaf: float,
@@ -126,6 +139,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.max_branches = max_branches
         self.criterion = criterion
         self.pairs = pairs
+        self.pair_screen = pair_screen
+        self.pair_penalty = pair_penalty
+        self.n_orientations = n_orientations
         self.min_samples_split = min_samples_split
         self.min_samples_leaf = min_samples_leaf
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
@@ -213,17 +229,28 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _grow(self, table: Table, y: np.ndarray, weights: np.ndarray | None) -> TreeArrays:
+        options = pair_options(
+            self.pairs, self.pair_screen, self.n_orientations, self.max_bins is None, table.features
+        )
         n_threads = effective_threads(self.n_threads)
         with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
             # Bins come first: making them takes more memory than anything else.
             binned = bin_table(table, weights, self.max_bins, n_threads)
             goal = self._make_goal(y, weights)
-            search = self._make_search(binned, goal, n_threads)
             histograms = (
                 None if self.max_bins is None else LocalHistograms(binned, goal.targets, n_threads)
             )
-            limits = self._limits(table.n_rows, goal)
-            return Grower(binned, goal, search, histograms, limits, n_threads, progress).grow()
+            common = self._search_arguments(binned, goal, n_threads)
+            return Grower(
+                binned,
+                goal,
+                CandidateSearch(binned, **common),
+                self._make_pair_search(table, binned, histograms, options, common),
+                histograms,
+                self._limits(table.n_rows, goal),
+                n_threads,
+                progress,
+            ).grow()
 
     def _limits(self, n_rows: int, goal: Goal) -> Limits:
         return Limits(
@@ -235,7 +262,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             min_impurity_decrease=self.min_impurity_decrease / goal.impurity_scale,
         )
 
-    def _make_search(self, table: BinnedTable, goal: Goal, n_threads: int) -> CandidateSearch:
+    def _search_arguments(self, table: BinnedTable, goal: Goal, n_threads: int) -> dict[str, Any]:
+        """What the searches of single features and of pairs have in common."""
         inner = InnerTreeOptions(
             kind=self.inner_tree,
             max_leaves=min(self.inner_max_leaf_nodes or UNLIMITED, UNLIMITED),
@@ -249,18 +277,36 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             segment=_given(self.segment_penalty, goal.segment_penalty),
             split=_given(self.split_penalty, 0.0 if is_cart else SPLIT_PENALTY),
             branch=self.branch_penalty,
+            pair=(0.0 if is_cart else None)
+            if self.pair_penalty == "auto"
+            else float(self.pair_penalty),
         )
         total_weight = table.n_rows if goal.weights is None else goal.weights.sum()
-        return CandidateSearch(
-            table,
-            goal,
-            inner,
-            penalties,
-            min_samples_leaf=_as_rows(self.min_samples_leaf, table.n_rows),
-            min_weight_leaf=self.min_weight_fraction_leaf * total_weight,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            n_threads=n_threads,
-        )
+        return {
+            "goal": goal,
+            "inner": inner,
+            "penalties": penalties,
+            "min_samples_leaf": _as_rows(self.min_samples_leaf, table.n_rows),
+            "min_weight_leaf": self.min_weight_fraction_leaf * total_weight,
+            "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
+            "n_threads": n_threads,
+        }
+
+    def _make_pair_search(
+        self,
+        table: Table,
+        binned: BinnedTable,
+        histograms: LocalHistograms | None,
+        options: PairOptions,
+        common: dict[str, Any],
+    ) -> PairSearch | None:
+        if len(options.pairs) == 0:
+            return None
+        coarse = binned
+        if histograms is None:
+            coarse = bin_table(table, common["goal"].weights, COARSE_BINS, common["n_threads"])
+            histograms = LocalHistograms(coarse, common["goal"].targets, common["n_threads"])
+        return PairSearch(table, binned, coarse, histograms, options=options, **common)
 
     # --- using the fitted tree ---
 
@@ -268,8 +314,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         opened = open_table(X)
         validate_data(self, X, reset=False, skip_check_array=True)
-        used = np.unique(self.tree_.feature)
-        return encode_table(opened, self._features, needed=used[used >= 0].tolist())
+        return encode_table(opened, self._features, needed=self.tree_.used_features)
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf that each row ends in.
@@ -345,9 +390,25 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
         Impurity of a node. "auto" takes Gini where classes are few for the branches (a perplexity
         below twice `max_branches`) and entropy otherwise. "log_loss" is another name of "entropy".
-    pairs : 0, default=0
-        Number of pairs of features to try at each node. Only 0, shape functions of a single
-        feature, is available in this version.
+    pairs : 0, int, "auto", "all" or list, default=0
+        Which pairs of features a node may split on, beside single features: a shape function of a
+        pair parts the plane of both into regions, by oblique cuts where both are numbers.
+        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its
+        rows; of more than 20,000 pairs (200 features) only the 20,000 are screened that the paper's
+        filter puts first, judged by at most 5,000 of the node's rows. An int fits so many of the
+        best-screened pairs, "all" fits every pair. A list holds pairs, or larger groups, of
+        features that may interact, by name or by index; these are then screened as by "auto".
+    pair_screen : {"grid", "delta"}, default="grid"
+        How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
+        the paper's filter, which crosses the branches of both features' own shape functions.
+    pair_penalty : float or "auto", default="auto"
+        What a pair must earn to be preferred to a single feature, as mean impurity of the node.
+        "auto" is the price of a segment; in nodes of up to 5,000 rows the pair must besides gain a
+        tenth more than the single feature on rows that neither was fitted on. It is 0 for plain
+        thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
+    n_orientations : int, default=8
+        Directions of a pair's cuts, evenly spaced in the plane of the standardised pair, both axes
+        included. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
         Fewest rows of a node that may be split; a fraction is of all rows.
     min_samples_leaf : int or float, default=1
@@ -364,10 +425,12 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition into so many intervals but takes longer.
     inner_max_leaf_nodes : int or None, default=None
-        Most pieces, and so most segments of a shape function; None for no limit but the penalty.
-        With 2, and two branches, the tree is CART's.
+        Most pieces, and so most segments of a shape function; None for no limit but the penalty
+        (and 32 regions of a pair). With 2, and two branches, the tree is CART's, and with
+        `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
-        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece.
+        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions
+        of a pair also hold `min_samples_leaf` rows.
     inner_max_depth : int or None, default=None
         Greatest depth of the inner tree.
     segment_penalty : float or "auto", default="auto"
@@ -452,7 +515,10 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         max_depth: int | None = 4,
         max_branches: int = 3,
         criterion: str = "auto",
-        pairs: int = 0,
+        pairs: Any = 0,
+        pair_screen: str = "grid",
+        pair_penalty: float | str = "auto",
+        n_orientations: int = 8,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
         min_weight_fraction_leaf: float = 0.0,
@@ -479,6 +545,9 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             max_branches=max_branches,
             criterion=criterion,
             pairs=pairs,
+            pair_screen=pair_screen,
+            pair_penalty=pair_penalty,
+            n_orientations=n_orientations,
             min_samples_split=min_samples_split,
             min_samples_leaf=min_samples_leaf,
             min_weight_fraction_leaf=min_weight_fraction_leaf,
@@ -573,9 +642,25 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     criterion : {"squared_error", "absolute_error"}, default="squared_error"
         Impurity of a node. Absolute error is counted on the values of y where these are at most
         512, and on 64 quantile groups of them otherwise; leaves predict exact medians.
-    pairs : 0, default=0
-        Number of pairs of features to try at each node. Only 0, shape functions of a single
-        feature, is available in this version.
+    pairs : 0, int, "auto", "all" or list, default=0
+        Which pairs of features a node may split on, beside single features: a shape function of a
+        pair parts the plane of both into regions, by oblique cuts where both are numbers.
+        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its
+        rows; of more than 20,000 pairs (200 features) only the 20,000 are screened that the paper's
+        filter puts first, judged by at most 5,000 of the node's rows. An int fits so many of the
+        best-screened pairs, "all" fits every pair. A list holds pairs, or larger groups, of
+        features that may interact, by name or by index; these are then screened as by "auto".
+    pair_screen : {"grid", "delta"}, default="grid"
+        How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
+        the paper's filter, which crosses the branches of both features' own shape functions.
+    pair_penalty : float or "auto", default="auto"
+        What a pair must earn to be preferred to a single feature, as mean impurity of the node.
+        "auto" is the price of a segment; in nodes of up to 5,000 rows the pair must besides gain a
+        tenth more than the single feature on rows that neither was fitted on. It is 0 for plain
+        thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
+    n_orientations : int, default=8
+        Directions of a pair's cuts, evenly spaced in the plane of the standardised pair, both axes
+        included. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
         Fewest rows of a node that may be split; a fraction is of all rows.
     min_samples_leaf : int or float, default=1
@@ -592,10 +677,12 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition into so many intervals but takes longer.
     inner_max_leaf_nodes : int or None, default=None
-        Most pieces, and so most segments of a shape function; None for no limit but the penalty.
-        With 2, and two branches, the tree is CART's.
+        Most pieces, and so most segments of a shape function; None for no limit but the penalty
+        (and 32 regions of a pair). With 2, and two branches, the tree is CART's, and with
+        `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
-        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece.
+        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions
+        of a pair also hold `min_samples_leaf` rows.
     inner_max_depth : int or None, default=None
         Greatest depth of the inner tree.
     segment_penalty : float or "auto", default="auto"
@@ -674,7 +761,10 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         max_depth: int | None = 4,
         max_branches: int = 3,
         criterion: str = "squared_error",
-        pairs: int = 0,
+        pairs: Any = 0,
+        pair_screen: str = "grid",
+        pair_penalty: float | str = "auto",
+        n_orientations: int = 8,
         min_samples_split: float = 2,
         min_samples_leaf: float = 1,
         min_weight_fraction_leaf: float = 0.0,
@@ -700,6 +790,9 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             max_branches=max_branches,
             criterion=criterion,
             pairs=pairs,
+            pair_screen=pair_screen,
+            pair_penalty=pair_penalty,
+            n_orientations=n_orientations,
             min_samples_split=min_samples_split,
             min_samples_leaf=min_samples_leaf,
             min_weight_fraction_leaf=min_weight_fraction_leaf,

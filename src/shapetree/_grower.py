@@ -11,11 +11,16 @@ from shapetree._binning import BinnedTable
 from shapetree._candidates import Candidate, CandidateSearch
 from shapetree._core.partition import partition_rows
 from shapetree._histograms import HistogramSource, histograms_of_children, threads_for
+from shapetree._pairs import PairCandidate, PairSearch
 from shapetree._progress import Progress
-from shapetree._shape import ShapeFunction, shape_from_bins
+from shapetree._shape import PairShape, ShapeFunction, flatten_shapes, shape_from_bins
 from shapetree._targets import Goal, NodeStatistics
 from shapetree._tree import TreeArrays
 
+# How many times as much a pair must gain on new rows as a single feature does, in nodes of so many
+# rows at most; in larger ones, what it gains by chance does not count beside its penalties.
+PAIR_LEAD = 1.1
+MAX_ROWS_TO_HOLD_UP = 5_000
 # Mean impurity below which rounding is all that is left.
 PURE = 1e-14
 # Moving a row to its branch takes as long as so many visits by features.
@@ -44,9 +49,9 @@ class Node:
     stop: int
     depth: int
     statistics: NodeStatistics
-    candidate: Candidate | None = None
+    candidate: Candidate | PairCandidate | None = None
     histogram: np.ndarray | None = None
-    shape: ShapeFunction | None = None
+    shape: ShapeFunction | PairShape | None = None
     children: list[Node] = field(default_factory=list)
 
 
@@ -85,6 +90,8 @@ class Grower:
     table : BinnedTable
     goal : Goal
     search : CandidateSearch
+    pair_search : PairSearch or None
+        None for shape functions of one feature only.
     histograms : HistogramSource or None
         None in exact mode, where nodes sort their rows instead.
     limits : Limits
@@ -97,6 +104,7 @@ class Grower:
         table: BinnedTable,
         goal: Goal,
         search: CandidateSearch,
+        pair_search: PairSearch | None,
         histograms: HistogramSource | None,
         limits: Limits,
         n_threads: int,
@@ -105,6 +113,7 @@ class Grower:
         self._table = table
         self._goal = goal
         self._search = search
+        self._pair_search = pair_search
         self._histograms = histograms
         self._limits = limits
         self._n_threads = n_threads
@@ -156,14 +165,7 @@ class Grower:
         histogram = node.histogram
         if histogram is None and self._histograms is not None:
             histogram = self._histograms.build(self._rows[node.start : node.stop])
-        self._n_searched += 1
-        node.candidate = self._search.best(
-            node.statistics,
-            self._rows[node.start : node.stop],
-            histogram,
-            max_branches,
-            self._n_searched,
-        )
+        node.candidate = self._best_candidate(node, histogram, max_branches)
         node.histogram = None
         least = self._limits.min_impurity_decrease * self._total_weight
         if node.candidate is None or node.candidate.gain < least:
@@ -180,18 +182,53 @@ class Grower:
             self._waiting_bytes += histogram.nbytes
         frontier.push(node)
 
+    def _best_candidate(
+        self, node: Node, histogram: np.ndarray | None, max_branches: int
+    ) -> Candidate | PairCandidate | None:
+        """The best of all features and pairs, if it earns the split."""
+        self._n_searched += 1
+        statistics, rows = node.statistics, self._rows[node.start : node.stop]
+        single = self._search.best(statistics, rows, histogram, max_branches, self._n_searched)
+        best: Candidate | PairCandidate | None = single
+        if self._pair_search is not None:
+            pair = self._pair_search.best(
+                statistics, rows, histogram, self._search.results, max_branches, self._n_searched
+            )
+            if pair is not None and self._is_better(pair, single, node, max_branches):
+                best = pair
+        if best is None or best.penalised_gain < self._search.least_gain(statistics):
+            return None
+        return best
+
+    def _is_better(
+        self, pair: PairCandidate, single: Candidate | None, node: Node, max_branches: int
+    ) -> bool:
+        """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
+        if single is None:
+            return True
+        # Rounding must not choose: of equals, the single feature wins.
+        if pair.penalised_gain <= single.penalised_gain + 1e-10 * node.statistics.weight:
+            return False
+        assert self._pair_search is not None
+        rows = self._rows[node.start : node.stop]
+        if not self._pair_search.must_hold_up or len(rows) > MAX_ROWS_TO_HOLD_UP:
+            return True
+        arguments = node.statistics, rows, max_branches, self._n_searched
+        gain = self._pair_search.gain_on_new_rows(pair, *arguments)
+        return gain > PAIR_LEAD * self._search.gain_on_new_rows(single, *arguments)
+
     def _split(self, node: Node, frontier: Frontier) -> None:
         """Send a node's rows to its children and search those."""
         candidate = node.candidate
         assert candidate is not None
+        rows = self._rows[node.start : node.stop]
+        n_threads = threads_for(VISITS_PER_MOVE * len(rows), self._n_threads)
         counts = partition_rows(
-            self._table.columns,
-            candidate.feature,
-            candidate.branch_of_bin,
-            self._rows[node.start : node.stop],
+            self._branches(candidate, rows, n_threads),
+            rows,
             self._scratch,
             candidate.n_branches,
-            threads_for(VISITS_PER_MOVE * node.statistics.n_rows, self._n_threads),
+            n_threads,
         )
         stops = node.start + np.cumsum(counts)
         node.children = [
@@ -199,16 +236,33 @@ class Grower:
             for stop, count, channels in zip(stops, counts, candidate.channels, strict=True)
         ]
         largest = int(np.argmax([child.statistics.weight for child in node.children]))
-        node.shape = shape_from_bins(
+        node.shape = self._shape(candidate, largest)
+        self._progress.split(node.statistics.n_rows, node.depth)
+        self._search_children(node, frontier)
+        node.histogram = None
+
+    def _branches(
+        self, candidate: Candidate | PairCandidate, rows: np.ndarray, n_threads: int
+    ) -> np.ndarray:
+        """Branch of each row under a candidate."""
+        if isinstance(candidate, Candidate):
+            return self._search.branches(candidate, rows, n_threads)
+        assert self._pair_search is not None
+        return self._pair_search.branches(candidate.shape, rows, n_threads)
+
+    def _shape(
+        self, candidate: Candidate | PairCandidate, largest_branch: int
+    ) -> ShapeFunction | PairShape:
+        """A candidate's shape function in the features' own values."""
+        if isinstance(candidate, PairCandidate):
+            return candidate.shape.with_largest_branch(largest_branch)
+        return shape_from_bins(
             candidate.feature,
             self._table.features[candidate.feature],
             candidate.branch_of_bin,
             candidate.n_branches,
-            largest,
+            largest_branch,
         )
-        self._progress.split(node.statistics.n_rows, node.depth)
-        self._search_children(node, frontier)
-        node.histogram = None
 
     def _search_children(self, node: Node, frontier: Frontier) -> None:
         wanted = [self._may_split(child) for child in node.children]
@@ -231,23 +285,12 @@ def _flatten(root: Node, impurity_scale: float) -> TreeArrays:
         first_child.append(len(nodes) if node.children else -1)
         nodes.extend(node.children)
         parent.extend([number] * len(node.children))
-    shapes = [node.shape for node in nodes]
-    pieces = [shape.branch_of_piece if shape else np.empty(0) for shape in shapes]
-    uppers = [
-        np.full(len(branches), np.nan) if shape is None or shape.upper is None else shape.upper
-        for shape, branches in zip(shapes, pieces, strict=True)
-    ]
     return TreeArrays(
         parent=np.array(parent),
         depth=np.array([node.depth for node in nodes]),
         first_child=np.array(first_child),
         n_branches=np.array([len(node.children) for node in nodes]),
-        feature=np.array([shape.feature if shape else -1 for shape in shapes]),
-        missing_branch=np.array([shape.missing_branch if shape else -1 for shape in shapes]),
-        saw_missing=np.array([shape is not None and shape.saw_missing for shape in shapes]),
-        piece_start=np.concatenate([[0], np.cumsum([len(branches) for branches in pieces])]),
-        piece_upper=np.concatenate(uppers),
-        piece_branch=np.concatenate(pieces),
+        **flatten_shapes([node.shape for node in nodes]),
         n_node_samples=np.array([node.statistics.n_rows for node in nodes]),
         weighted_n_node_samples=np.array([node.statistics.weight for node in nodes]),
         impurity=impurity_scale * np.array([node.statistics.impurity for node in nodes]),

@@ -14,16 +14,8 @@ from shapetree._tree import TreeArrays
 
 def leaves_of(tree: TreeArrays, table: Table, n_threads: int) -> np.ndarray:
     """Leaf of each row."""
-    return find_leaves(
-        Columns(table.columns, table.n_rows),
-        tree.feature,
-        tree.first_child,
-        tree.missing_branch,
-        tree.piece_start,
-        tree.piece_upper,
-        tree.piece_branch,
-        threads_for(table.n_rows, n_threads),
-    )
+    columns = Columns(table.columns, table.n_rows)
+    return find_leaves(columns, tree, threads_for(table.n_rows, n_threads))
 
 
 def paths_to(tree: TreeArrays, leaves: np.ndarray) -> csr_matrix:

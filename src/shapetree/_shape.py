@@ -1,8 +1,8 @@
-"""ShapeFunction: which branch a feature's values are sent to."""
+"""Shape functions: which branch the values of a feature, or of a pair of features, are sent to."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -71,3 +71,132 @@ def shape_from_bins(
         upper = np.concatenate([thresholds, [np.inf]])
         branch = np.concatenate([branch[last], branch[-1:]])
     return ShapeFunction(feature, n_branches, upper, branch, missing_branch, saw_missing)
+
+
+@dataclass(frozen=True)
+class PairShape:
+    """A piecewise-constant map from a pair of features to branches 0 .. n_branches - 1.
+
+    Its pieces are the regions that an inner tree cuts the plane into. Cut 0 comes first; a cut
+    sends a point up if `cut_a * u + cut_b * v > cut_threshold`, where u and v are the first and the
+    second feature's values, or the positions of their categories. Infinite values count as the
+    greatest finite ones.
+
+    Attributes
+    ----------
+    first, second : int
+        The pair of features.
+    n_branches : int
+    cut_a, cut_b, cut_threshold : arrays of shape (n_cuts,)
+        `cut_a` is 0 or 1.
+    cut_low, cut_high : int arrays of shape (n_cuts,)
+        Where points go that are not, or are, above the cut: to a later cut c, or to piece p,
+        written as -1 - p.
+    branch_of_piece : int array of shape (n_cuts + 1,)
+    positions : tuple of two arrays
+        For a categorical feature, its categories' places in the node's own order, NaN for those
+        that count as missing; empty for an ordered feature.
+    missing_branch : int
+        Branch of rows that lack either feature.
+    saw_missing : bool
+        Whether that branch was chosen from rows, rather than for being the largest.
+    """
+
+    first: int
+    second: int
+    n_branches: int
+    cut_a: np.ndarray
+    cut_b: np.ndarray
+    cut_threshold: np.ndarray
+    cut_low: np.ndarray
+    cut_high: np.ndarray
+    branch_of_piece: np.ndarray
+    positions: tuple[np.ndarray, np.ndarray]
+    missing_branch: int
+    saw_missing: bool
+
+    def with_largest_branch(self, largest_branch: int) -> PairShape:
+        """Send missing values to the largest branch, unless rows have decided where to."""
+        return self if self.saw_missing else replace(self, missing_branch=largest_branch)
+
+
+def number_cuts(low: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Number the cuts and regions of a binary tree, each from low to high.
+
+    Parameters
+    ----------
+    low : int array of shape (n_nodes,)
+        The child below a node's cut, the one above follows it; -1 for regions.
+
+    Returns
+    -------
+    cuts, regions : int arrays
+        Nodes that are cuts, and nodes that are regions, in their new order.
+    cut_low, cut_high : int arrays of shape (n_cuts,)
+        As in `PairShape`.
+    """
+    code = np.empty(len(low), dtype=np.int32)
+    cuts: list[int] = []
+    regions: list[int] = []
+    waiting = [0]
+    while waiting:
+        node = waiting.pop()
+        if low[node] < 0:
+            code[node] = -1 - len(regions)
+            regions.append(node)
+        else:
+            code[node] = len(cuts)
+            cuts.append(node)
+            waiting += [int(low[node]) + 1, int(low[node])]
+    below = low[cuts]
+    return np.array(cuts), np.array(regions), code[below], code[below + 1]
+
+
+def flatten_shapes(shapes: list[ShapeFunction | PairShape | None]) -> dict[str, np.ndarray]:
+    """Lay out the nodes' shape functions, None for leaves, as `TreeArrays` keeps them."""
+    pairs = [shape if isinstance(shape, PairShape) else None for shape in shapes]
+    pieces = [shape.branch_of_piece if shape else _NOTHING for shape in shapes]
+    uppers = [
+        shape.upper
+        if isinstance(shape, ShapeFunction) and shape.upper is not None
+        else np.full(len(branches), np.nan)
+        for shape, branches in zip(shapes, pieces, strict=True)
+    ]
+    positions = [
+        place for pair in pairs for place in (pair.positions if pair else (_NOTHING, _NOTHING))
+    ]
+
+    def of_cuts(name: str) -> np.ndarray:
+        return np.concatenate([getattr(pair, name) if pair else _NOTHING for pair in pairs])
+
+    return {
+        "feature": np.array([_first_feature(shape) for shape in shapes]),
+        "second_feature": np.array([pair.second if pair else -1 for pair in pairs]),
+        "missing_branch": np.array([shape.missing_branch if shape else -1 for shape in shapes]),
+        "saw_missing": np.array([shape is not None and shape.saw_missing for shape in shapes]),
+        "piece_start": _starts(pieces),
+        "piece_upper": np.concatenate(uppers),
+        "piece_branch": np.concatenate(pieces),
+        "cut_start": _starts([pair.cut_a if pair else _NOTHING for pair in pairs]),
+        "cut_a": of_cuts("cut_a"),
+        "cut_b": of_cuts("cut_b"),
+        "cut_threshold": of_cuts("cut_threshold"),
+        "cut_low": of_cuts("cut_low"),
+        "cut_high": of_cuts("cut_high"),
+        "position_start": _starts(positions),
+        "position": np.concatenate(positions),
+    }
+
+
+_NOTHING = np.empty(0)
+
+
+def _first_feature(shape: ShapeFunction | PairShape | None) -> int:
+    if shape is None:
+        return -1
+    return shape.first if isinstance(shape, PairShape) else shape.feature
+
+
+def _starts(parts: list[np.ndarray]) -> np.ndarray:
+    """Where each part starts when they stand one after another, and the end."""
+    return np.concatenate([[0], np.cumsum([len(part) for part in parts])])

@@ -58,12 +58,16 @@ class Goal(ABC):
         Factor that brings the criterion's mean impurity to the units of y.
     segment_penalty : float
         What a segment beyond two must earn unless the user says otherwise, in penalty units.
+    region_penalty : float
+        What a region of a pair beyond two must earn for each bit (log2 of the rows that are cut),
+        as a share of the segment's.
     """
 
     criterion: Criterion
     targets: Targets
     impurity_scale: float = 1.0
     segment_penalty: float
+    region_penalty: float = 0.1
 
     def __init__(self, weights: np.ndarray | None) -> None:
         self.weights = weights
@@ -85,6 +89,20 @@ class Goal(ABC):
     def penalty_unit(self, node: NodeStatistics) -> float:
         """Impurity mass that a penalty of 1 stands for in a node."""
         return 1.0
+
+    def noise(self, node: NodeStatistics) -> float:
+        """Impurity mass that a cut of a node takes away on average where nothing is to gain."""
+        return node.impurity
+
+    def gain_of(self, rows: np.ndarray, branches: np.ndarray) -> float:
+        """Impurity mass that sending rows to branches takes away."""
+        n_stats = self.targets.n_stats
+        parts = [
+            self.targets.totals(rows[branches == branch])[:n_stats]
+            for branch in np.unique(branches)
+        ]
+        impurity = self.criterion.impurity
+        return float(impurity(np.sum(parts, axis=0)) - sum(impurity(part) for part in parts))
 
     @abstractmethod
     def _summarise(
@@ -121,6 +139,8 @@ class ClassGoal(Goal):
             few = _effective_classes(labels, weights) < FEW_CLASSES_PER_BRANCH * max_branches
             criterion = "gini" if few else "entropy"
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
+        self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
+        self._is_gini = criterion == "gini"
         self.criterion = Criterion(criterion, n_classes)
         self._starts = np.cumsum([0, *n_classes])
         self._value_shape = len(n_classes), max(n_classes)
@@ -132,6 +152,17 @@ class ClassGoal(Goal):
     def counts_rows(self) -> bool:
         """Whether statistics are numbers of rows, which no order of summing can change."""
         return self.weights is None
+
+    def noise(self, node: NodeStatistics) -> float:
+        """Impurity mass that a cut of a node takes away on average where nothing is to gain.
+
+        For Gini, the mean impurity; for entropy, half a nat for each class beyond the first (by
+        Wilks' theorem).
+        """
+        if self._is_gini:
+            return node.impurity
+        n_present = np.count_nonzero(node.value) / len(node.value)
+        return 0.5 * float(np.log2(np.e)) * (n_present - 1)
 
     def _summarise(
         self, stats: np.ndarray, weight: float, rows: np.ndarray

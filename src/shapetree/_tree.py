@@ -13,11 +13,20 @@ _DTYPES = {
     "first_child": np.int32,
     "n_branches": np.int32,
     "feature": np.int32,
+    "second_feature": np.int32,
     "missing_branch": np.int32,
     "saw_missing": np.bool_,
     "piece_start": np.int64,
     "piece_upper": np.float64,
     "piece_branch": np.int32,
+    "cut_start": np.int64,
+    "cut_a": np.float64,
+    "cut_b": np.float64,
+    "cut_threshold": np.float64,
+    "cut_low": np.int32,
+    "cut_high": np.int32,
+    "position_start": np.int64,
+    "position": np.float64,
     "n_node_samples": np.int64,
     "weighted_n_node_samples": np.float64,
     "impurity": np.float64,
@@ -39,19 +48,36 @@ class TreeArrays:
         The root's parent is -1.
     first_child, n_branches : int arrays of shape (node_count,)
         Branch b of a node leads to node first_child + b. A leaf has first_child -1 and no branch.
-    feature : int array of shape (node_count,)
-        Feature of the node's shape function; -1 for leaves.
+    feature, second_feature : int arrays of shape (node_count,)
+        Feature of the node's shape function; -1 for leaves. The second is -1 for shape functions of
+        one feature, and greater than the first for those of a pair.
     missing_branch : int array of shape (node_count,)
         Branch of missing values and unknown categories; -1 for leaves.
     saw_missing : bool array of shape (node_count,)
-        Whether training rows that the node splits lacked its feature; if none did, missing values
-        go to the largest branch.
+        Whether training rows that the node splits lacked its feature, or either of its pair; if
+        none did, missing values go to the largest branch.
     piece_start : int array of shape (node_count + 1,)
         A node's shape function has the pieces piece_start[node] .. piece_start[node + 1] - 1.
     piece_upper : array of shape (n_pieces,)
         Greatest value in a piece of an ordered feature, ascending within the node, the last one
-        infinite. NaN for categorical features, whose piece p is their category p.
+        infinite. NaN for categorical features, whose piece p is their category p, and for pairs,
+        whose pieces are regions of the plane.
     piece_branch : int array of shape (n_pieces,)
+    cut_start : int array of shape (node_count + 1,)
+        A pair's regions are made by the cuts cut_start[node] .. cut_start[node + 1] - 1, of which
+        there is one less than of regions. The first comes first.
+    cut_a, cut_b, cut_threshold : arrays of shape (n_cuts,)
+        A point (u, v) is above a cut if cut_a * u + cut_b * v > cut_threshold. u and v are the
+        values of the first and the second feature, or the positions of their categories; infinite
+        values count as the greatest finite ones. cut_a is 0 or 1.
+    cut_low, cut_high : int arrays of shape (n_cuts,)
+        Where points go that are not, or are, above the cut: to the node's cut c, a later one, or to
+        its piece p, written as -1 - p.
+    position_start : int array of shape (2 * node_count + 1,)
+    position : array of shape (n_positions,)
+        Positions of the categories of a pair's first feature start at position_start[2 * node],
+        those of its second at position_start[2 * node + 1]; none for numbers. NaN for categories
+        that count as missing in the node.
     n_node_samples, weighted_n_node_samples, impurity : arrays of shape (node_count,)
     gain : array of shape (node_count,)
         Weighted impurity that the node's split takes away; 0 for leaves.
@@ -64,11 +90,20 @@ class TreeArrays:
     first_child: np.ndarray
     n_branches: np.ndarray
     feature: np.ndarray
+    second_feature: np.ndarray
     missing_branch: np.ndarray
     saw_missing: np.ndarray
     piece_start: np.ndarray
     piece_upper: np.ndarray
     piece_branch: np.ndarray
+    cut_start: np.ndarray
+    cut_a: np.ndarray
+    cut_b: np.ndarray
+    cut_threshold: np.ndarray
+    cut_low: np.ndarray
+    cut_high: np.ndarray
+    position_start: np.ndarray
+    position: np.ndarray
     n_node_samples: np.ndarray
     weighted_n_node_samples: np.ndarray
     impurity: np.ndarray
@@ -114,6 +149,15 @@ class TreeArrays:
         """A node's part of the arrays of pieces."""
         return slice(int(self.piece_start[node]), int(self.piece_start[node + 1]))
 
+    def cuts(self, node: int) -> slice:
+        """A node's part of the arrays of cuts."""
+        return slice(int(self.cut_start[node]), int(self.cut_start[node + 1]))
+
+    def positions(self, node: int, side: int) -> slice:
+        """Part of the positions that a pair's first (0) or second (1) feature has."""
+        slot = 2 * node + side
+        return slice(int(self.position_start[slot]), int(self.position_start[slot + 1]))
+
     def path_to(self, node: int) -> list[int]:
         """Nodes from the root to a node, both included."""
         path = [node]
@@ -121,10 +165,23 @@ class TreeArrays:
             path.append(int(self.parent[path[-1]]))
         return path[::-1]
 
+    def features_of(self, node: int) -> list[int]:
+        """Features of a node's shape function: none, one or two."""
+        features = int(self.feature[node]), int(self.second_feature[node])
+        return [feature for feature in features if feature >= 0]
+
+    @property
+    def used_features(self) -> list[int]:
+        """Features that the tree reads, ascending."""
+        used = np.union1d(self.feature, self.second_feature)
+        return used[used >= 0].tolist()
+
     def feature_importances(self, n_features: int) -> np.ndarray:
-        """Each feature's share of all gains."""
-        internal = ~self.is_leaf
-        gains = np.bincount(self.feature[internal], self.gain[internal], minlength=n_features)
+        """Each feature's share of all gains; the two of a pair have half of its gain each."""
+        gains = np.zeros(n_features)
+        for node in np.flatnonzero(~self.is_leaf).tolist():
+            features = self.features_of(node)
+            gains[features] += self.gain[node] / len(features)
         total = gains.sum()
         return gains / total if total > 0 else gains
 
@@ -134,13 +191,14 @@ class TreeArrays:
         for name in _DTYPES:
             if name != "value":
                 _require(getattr(self, name).ndim == 1, f"{name} has one dimension")
-            if not name.startswith("piece_"):
+            if not name.startswith(("piece_", "cut_", "position")):
                 rule = "arrays of nodes have one entry for each node"
                 _require(len(getattr(self, name)) == n, rule)
         _require(n > 0, "there is at least one node")
         _require(self.value.ndim == 3, "values have shape (node_count, n_outputs, n_values)")
         self._check_nodes(~self.is_leaf)
         self._check_pieces(~self.is_leaf)
+        self._check_cuts()
 
     def _check_nodes(self, internal: np.ndarray) -> None:
         branches = self.n_branches[internal]
@@ -177,7 +235,7 @@ class TreeArrays:
         _require(
             len(self.piece_start) == self.node_count + 1
             and self.piece_start[0] == 0
-            and bool(np.all(n_pieces >= 0))
+            and _ascends(self.piece_start)
             and self.piece_start[-1] == len(self.piece_upper) == len(self.piece_branch),
             "pieces start where those before end",
         )
@@ -198,6 +256,72 @@ class TreeArrays:
             bool(np.all(np.where(categorical, all_categorical, ordered))),
             "upper bounds of pieces ascend to infinity, or all are NaN",
         )
+
+    def _check_cuts(self) -> None:
+        is_pair = self.second_feature >= 0
+        _require(
+            bool(np.all(self.second_feature[is_pair] > self.feature[is_pair]))
+            and not np.any(is_pair & self.is_leaf),
+            "a pair's second feature comes after its first",
+        )
+        n_cuts, n_pieces = np.diff(self.cut_start), np.diff(self.piece_start)
+        _require(
+            len(self.cut_start) == self.node_count + 1
+            and self.cut_start[0] == 0
+            and _ascends(self.cut_start)
+            and self.cut_start[-1] == len(self.cut_a)
+            and len({len(getattr(self, name)) for name in _CUT_ARRAYS}) == 1
+            and np.array_equal(n_cuts, np.where(is_pair, n_pieces - 1, 0))
+            and bool(np.all(n_cuts[is_pair] > 0)),
+            "a pair has cuts, one less than regions, and nothing else has",
+        )
+        _require(
+            bool(
+                np.all((self.cut_a == 0) | (self.cut_a == 1))
+                and np.all(np.isfinite(self.cut_b) & np.isfinite(self.cut_threshold))
+            ),
+            "cuts have finite numbers, the first of them 0 or 1",
+        )
+        _require(
+            bool(np.isnan(self.piece_upper[np.repeat(is_pair, n_pieces)]).all()),
+            "regions have no upper bound",
+        )
+        self._check_targets_of_cuts(n_cuts)
+        n_positions = np.diff(self.position_start)
+        _require(
+            len(self.position_start) == 2 * self.node_count + 1
+            and self.position_start[0] == 0
+            and _ascends(self.position_start)
+            and self.position_start[-1] == len(self.position)
+            and not n_positions[np.repeat(~is_pair, 2)].any(),
+            "positions start where those before end, and only pairs have them",
+        )
+
+    def _check_targets_of_cuts(self, n_cuts: np.ndarray) -> None:
+        """Every cut but a pair's first, and every region, is reached from exactly one cut."""
+        cuts = np.repeat(n_cuts, n_cuts)
+        number = np.arange(len(cuts)) - np.repeat(self.cut_start[:-1], n_cuts)
+        low, high = self.cut_low.astype(np.int64), self.cut_high.astype(np.int64)
+        rule = "cuts lead to later cuts and to regions, to each once"
+        for target in (low, high):
+            _require(
+                bool(np.all(np.where(target < 0, target >= -1 - cuts, target < cuts)))
+                and bool(np.all((target < 0) | (target > number))),
+                rule,
+            )
+        # Cut c has the slot c of its node, region p the slot n_cuts + p; the first cut's is free.
+        start = np.repeat(2 * self.cut_start[:-1] + np.arange(self.node_count), n_cuts)
+        reached = [np.where(target < 0, cuts - 1 - target, target) for target in (low, high)]
+        slots = np.concatenate([start + slot for slot in reached])
+        _require(len(np.unique(slots)) == len(slots), rule)
+
+
+_CUT_ARRAYS = [name for name in _DTYPES if name.startswith("cut_") and name != "cut_start"]
+
+
+def _ascends(starts: np.ndarray) -> bool:
+    """Whether no part ends before it starts; differences might overflow."""
+    return bool(np.all(starts[1:] >= starts[:-1]))
 
 
 def _require(holds: bool, rule: str) -> None:

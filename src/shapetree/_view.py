@@ -37,6 +37,35 @@ class Segment:
 
 
 @dataclass(frozen=True)
+class Bound:
+    """A bound of a region in a pair's plane.
+
+    Attributes
+    ----------
+    weights : tuple of two floats
+        The bounded quantity is the sum of the first and the second feature's values, so weighted;
+        (1, 0) and (0, 1) are the features themselves.
+    low, high : float
+        It lies above `low` and is at most `high`; infinite where there is no such bound.
+    categories : tuple or None
+        If the quantity is a categorical feature, the categories inside the bounds.
+    """
+
+    weights: tuple[float, float]
+    low: float = -np.inf
+    high: float = np.inf
+    categories: tuple[Level, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Region:
+    """A part of a pair's plane that goes to one branch: what all its bounds enclose."""
+
+    branch: int
+    bounds: tuple[Bound, ...]
+
+
+@dataclass(frozen=True)
 class NodeView:
     """One node.
 
@@ -54,15 +83,17 @@ class NodeView:
         Shares of the classes, or a mean or median.
     prediction : tuple
         Predicted class or number of each output.
-    feature : str or None
-        Name of the feature it splits on; None for a leaf.
+    features : tuple of str
+        Names of the features it splits on: none for a leaf, one, or a pair.
     segments : tuple of Segment
-        Its shape function; along the axis of an ordered feature, one for each branch of a
-        categorical one.
+        Its shape function of one feature; along the axis of an ordered feature, one for each branch
+        of a categorical one.
+    regions : tuple of Region
+        Its shape function of a pair.
     missing_branch : int or None
         Branch of missing values and unknown categories.
     saw_missing : bool
-        Whether training rows here lacked the feature; otherwise missing values just go to the
+        Whether training rows here lacked a feature; otherwise missing values just go to the
         largest branch.
     children : tuple of int
         Numbers of the nodes its branches lead to.
@@ -75,8 +106,9 @@ class NodeView:
     impurity: float
     value: np.ndarray
     prediction: tuple[Any, ...]
-    feature: str | None
+    features: tuple[str, ...]
     segments: tuple[Segment, ...]
+    regions: tuple[Region, ...]
     missing_branch: int | None
     saw_missing: bool
     children: tuple[int, ...]
@@ -129,8 +161,7 @@ def _view_node(
         prediction = tuple(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
-    splits = tree.feature[node] >= 0
-    feature = features[tree.feature[node]] if splits else None
+    used = [features[feature] for feature in tree.features_of(node)]
     return NodeView(
         number=node,
         depth=int(tree.depth[node]),
@@ -139,11 +170,12 @@ def _view_node(
         impurity=float(tree.impurity[node]),
         value=value,
         prediction=prediction,
-        feature=feature.name if feature else None,
-        segments=_segments(tree, node, feature) if feature else (),
-        missing_branch=int(tree.missing_branch[node]) if splits else None,
+        features=tuple(feature.name for feature in used),
+        segments=_segments(tree, node, used[0]) if len(used) == 1 else (),
+        regions=_regions(tree, node, used) if len(used) == 2 else (),
+        missing_branch=int(tree.missing_branch[node]) if used else None,
         saw_missing=bool(tree.saw_missing[node]),
-        children=tuple(tree.children(node)) if splits else (),
+        children=tuple(tree.children(node)) if used else (),
     )
 
 
@@ -165,3 +197,50 @@ def _segments(tree: TreeArrays, node: int, feature: FeatureInfo) -> tuple[Segmen
     highs = tree.piece_upper[pieces].tolist()
     lows = [-np.inf, *highs[:-1]]
     return tuple(map(Segment, branches, lows, highs))
+
+
+def _regions(tree: TreeArrays, node: int, features: list[FeatureInfo]) -> tuple[Region, ...]:
+    """A pair's regions, from the low side of its cuts to the high side."""
+    cuts, pieces = tree.cuts(node), tree.pieces(node)
+    weights = list(zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True))
+    thresholds = tree.cut_threshold[cuts].tolist()
+    below, above = tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist()
+    branches = tree.piece_branch[pieces].tolist()
+    found: dict[int, Region] = {}
+
+    def walk(target: int, limits: dict[tuple[float, float], tuple[float, float]]) -> None:
+        if target < 0:
+            bounds = [
+                _bound(tree, node, features, which, low, high)
+                for which, (low, high) in limits.items()
+            ]
+            found[-1 - target] = Region(branches[-1 - target], tuple(bounds))
+            return
+        which, threshold = weights[target], thresholds[target]
+        low, high = limits.get(which, (-np.inf, np.inf))
+        walk(below[target], {**limits, which: (low, min(high, threshold))})
+        walk(above[target], {**limits, which: (max(low, threshold), high)})
+
+    walk(0, {})
+    return tuple(found[piece] for piece in range(len(branches)))
+
+
+def _bound(
+    tree: TreeArrays,
+    node: int,
+    features: list[FeatureInfo],
+    weights: tuple[float, float],
+    low: float,
+    high: float,
+) -> Bound:
+    for side, axis in enumerate([(1.0, 0.0), (0.0, 1.0)]):
+        categories = features[side].categories
+        if weights == axis and categories is not None:
+            places = tree.position[tree.positions(node, side)].tolist()
+            inside = tuple(
+                category
+                for category, place in zip(categories, places, strict=True)
+                if low < place <= high
+            )
+            return Bound(weights, low, high, inside)
+    return Bound(weights, low, high)

@@ -1,5 +1,7 @@
 # A table's columns as raw pointers, for loops without the GIL.
 
+from libc.float cimport DBL_MAX
+from libc.math cimport NAN
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
 
 cdef enum ColumnKind:
@@ -33,3 +35,33 @@ cdef inline uint32_t code_at(const Column* column, Py_ssize_t row) noexcept nogi
     if column.kind == UINT16:
         return (<const uint16_t*> column.data)[row]
     return (<const uint32_t*> column.data)[row]
+
+
+cdef inline double number_at(const Column* column, Py_ssize_t row) noexcept nogil:
+    """A number in a column of numbers; NaN if missing, infinite ones as the greatest finite."""
+    cdef:
+        const char* at = column.data + row * column.stride
+        double value = (<const double*> at)[0] if column.kind == FLOAT64 else (
+            <const float*> at)[0]
+    if value > DBL_MAX:
+        return DBL_MAX
+    return -DBL_MAX if value < -DBL_MAX else value
+
+
+cdef inline double side_at(
+    const Column* column, Py_ssize_t row, const double* position, int n_positions
+) noexcept nogil:
+    """What a pair's cuts read of one of its features: the number, or the category's position.
+
+    NaN stands for missing values and for categories that have no position.
+    """
+    cdef int32_t code
+    if column.kind != INT32:
+        return number_at(column, row)
+    code = (<const int32_t*> (column.data + row * column.stride))[0]
+    return position[code] if 0 <= code < n_positions else NAN
+
+
+cdef inline double projection(double a, double u, double b, double v) noexcept nogil:
+    """Where a point lies along an orientation; `a` is 0 or 1, so finite u and v give no NaN."""
+    return a * u + b * v

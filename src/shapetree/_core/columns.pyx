@@ -44,6 +44,10 @@ cdef class Columns:
     def __dealloc__(self):
         free(self.column)
 
+    def array(self, int i):
+        """One of the arrays."""
+        return self._arrays[i]
+
     cdef int check_bins(self, const int64_t[::1] offsets, int first, int last) except -1:
         """Refuse columns with bins for which a histogram has no room."""
         cdef int f
@@ -52,6 +56,7 @@ cdef class Columns:
         for f in range(first, last):
             if self.column[f].kind > UINT32:
                 raise ValueError(f"column {f} does not hold bins")
-            if offsets[f] < 0 or offsets[f + 1] - offsets[f] <= self.column[f].largest:
+            if not 0 <= offsets[f] <= offsets[f + 1] or (
+                    offsets[f + 1] - offsets[f] <= self.column[f].largest):
                 raise ValueError(f"column {f} has more bins than it was said to have")
         return 0

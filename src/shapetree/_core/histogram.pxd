@@ -4,6 +4,32 @@ from libc.stdint cimport int32_t
 
 cdef int check_rows(const int32_t[::1] rows, Py_ssize_t n_rows) except -1
 
+ctypedef struct NodeTargets:
+    # The targets of one node's rows, in the order of the rows.
+    const int32_t* labels    # n_rows x n_outputs, or NULL
+    const double* values     # or these, multiplied by weights
+    const double* weights    # or NULL
+    int n_outputs
+    int n_stats
+    int n_channels
+
+
+cdef inline void add_row(const NodeTargets* targets, Py_ssize_t i, double* cell) noexcept nogil:
+    """Add the node's i-th row to a cell of n_channels sums."""
+    cdef:
+        int o, n_outputs = targets.n_outputs
+        double weight = targets.weights[i] if targets.weights != NULL else 1.0
+    if targets.labels != NULL:
+        for o in range(n_outputs):
+            cell[targets.labels[i * n_outputs + o]] += weight
+    else:
+        cell[0] += weight
+        for o in range(n_outputs):
+            cell[1 + o] += targets.values[i * n_outputs + o]
+    if targets.weights != NULL:
+        cell[targets.n_stats] += 1.0
+
+
 cdef class Targets:
     cdef const int32_t[:, ::1] labels      # statistic that each row counts for, per output
     cdef const double[:, ::1] values       # or y, per output
@@ -19,18 +45,4 @@ cdef class Targets:
     cdef double[:, ::1] node_values
     cdef double[::1] node_weights
 
-    cdef void gather(self, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil
-    cdef inline void add_row(self, Py_ssize_t i, double* cell) noexcept nogil:
-        """Add the node's i-th row to a cell of n_channels sums."""
-        cdef:
-            int o
-            double weight = self.node_weights[i] if self.has_weights else 1.0
-        if self.has_labels:
-            for o in range(self.n_outputs):
-                cell[self.node_labels[i, o]] += weight
-        else:
-            cell[0] += weight
-            for o in range(self.n_outputs):
-                cell[1 + o] += self.node_values[i, o]
-        if self.has_weights:
-            cell[self.n_stats] += 1.0
+    cdef NodeTargets gather(self, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil

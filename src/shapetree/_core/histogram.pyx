@@ -62,11 +62,14 @@ cdef class Targets:
                 raise ValueError("weights must be (n_rows,)")
             self.node_weights = np.empty(self.n_rows)
 
-    cdef void gather(self, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil:
+    cdef NodeTargets gather(
+        self, const int32_t* rows, Py_ssize_t n, int n_threads
+    ) noexcept nogil:
         """Bring the targets of a node's rows together, values multiplied by weights."""
         cdef:
             Py_ssize_t i
             int o
+            NodeTargets node
         if self.has_labels:
             for i in prange(n, num_threads=n_threads, schedule="static"):
                 for o in range(self.n_outputs):
@@ -79,12 +82,20 @@ cdef class Targets:
         if self.has_weights:
             for i in prange(n, num_threads=n_threads, schedule="static"):
                 self.node_weights[i] = self.weights[rows[i]]
+        node.labels = &self.node_labels[0, 0] if self.has_labels else NULL
+        node.values = NULL if self.has_labels else &self.node_values[0, 0]
+        node.weights = &self.node_weights[0] if self.has_weights else NULL
+        node.n_outputs = self.n_outputs
+        node.n_stats = self.n_stats
+        node.n_channels = self.n_channels
+        return node
 
     def totals(self, const int32_t[::1] rows not None):
         """Sum of the channels over some rows, in their order."""
         cdef:
             Py_ssize_t i
             double[::1] cell
+            NodeTargets node
         check_rows(rows, self.n_rows)
         if rows.shape[0] > self.n_rows:
             raise ValueError("more rows than there are")
@@ -92,9 +103,9 @@ cdef class Targets:
         cell = out
         if rows.shape[0]:
             with nogil:
-                self.gather(&rows[0], rows.shape[0], 1)
+                node = self.gather(&rows[0], rows.shape[0], 1)
                 for i in range(rows.shape[0]):
-                    self.add_row(i, &cell[0])
+                    add_row(&node, i, &cell[0])
         return out
 
 
@@ -134,23 +145,24 @@ cdef void sum_values(
 
 
 cdef void add_rows(
-    const bin_t* bins, const int32_t* rows, Targets targets, Py_ssize_t n, double* cells
+    const bin_t* bins, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n, double* cells
 ) noexcept nogil:
     cdef:
         Py_ssize_t i
         int n_channels = targets.n_channels
-    if targets.n_outputs == 1 and not targets.has_weights:
-        if targets.has_labels:
-            count_labels(bins, rows, &targets.node_labels[0, 0], n, n_channels, cells)
+    if targets.n_outputs == 1 and targets.weights == NULL:
+        if targets.labels != NULL:
+            count_labels(bins, rows, targets.labels, n, n_channels, cells)
         else:
-            sum_values(bins, rows, &targets.node_values[0, 0], n, cells)
+            sum_values(bins, rows, targets.values, n, cells)
         return
     for i in range(n):
-        targets.add_row(i, cells + <Py_ssize_t> bins[rows[i]] * n_channels)
+        add_row(targets, i, cells + <Py_ssize_t> bins[rows[i]] * n_channels)
 
 
 cdef void add_column(
-    const Column* column, const int32_t* rows, Targets targets, Py_ssize_t n, double* cells
+    const Column* column, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n,
+    double* cells,
 ) noexcept nogil:
     if column.kind == UINT8:
         add_rows(<const uint8_t*> column.data, rows, targets, n, cells)
@@ -177,6 +189,7 @@ def build_histogram(
     cdef:
         int f
         Py_ssize_t n = rows.shape[0]
+        NodeTargets node
     bins.check_bins(offsets, first, last)
     check_rows(rows, min(bins.n_rows, targets.n_rows))
     if n_threads < 1:
@@ -188,8 +201,8 @@ def build_histogram(
         histogram[offsets[first]:offsets[last]] = 0.0
         return
     with nogil:
-        targets.gather(&rows[0], n, n_threads)
+        node = targets.gather(&rows[0], n, n_threads)
         for f in prange(first, last, num_threads=n_threads, schedule="dynamic"):
             memset(&histogram[offsets[f], 0], 0,
                    (offsets[f + 1] - offsets[f]) * targets.n_channels * sizeof(double))
-            add_column(&bins.column[f], &rows[0], targets, n, &histogram[offsets[f], 0])
+            add_column(&bins.column[f], &rows[0], &node, n, &histogram[offsets[f], 0])

@@ -11,6 +11,26 @@ ctypedef struct Bins:
     const double* stats      # n_bins x n_stats
     const int32_t* n_rows    # rows in each bin
 
+ctypedef struct Cut:
+    int position        # first bin of the right side; -1 where no cut is possible
+    double gain
+
+ctypedef struct Scan:
+    # What every search for a cut of one feature needs.
+    const CriterionInfo* c
+    Bins bins
+    int min_rows
+    const double* prefix
+    double* loss
+    double* left
+    double* right
+
+cdef void prepare_scan(
+    const CriterionInfo* c, Bins bins, int min_rows, Arena* arena, Scan* scan
+) noexcept nogil
+
+cdef Cut best_cut(Scan* scan, int start, int stop) noexcept nogil
+
 cdef int inner_cart(
     const CriterionInfo* c, Bins bins, int max_leaves, int min_rows, int max_depth,
     double least_gain, Arena* arena, int32_t* piece_stop, int* root_cut,

@@ -26,20 +26,6 @@ cdef enum:
     # brought down to as many by an inner CART.
     MAX_OPTIMAL_BINS = 512
 
-ctypedef struct Cut:
-    int position        # first bin of the right side; -1 where no cut is possible
-    double gain
-
-ctypedef struct Scan:
-    # What every search for a cut of one feature needs.
-    const CriterionInfo* c
-    Bins bins
-    int min_rows
-    const double* prefix
-    double* loss
-    double* left
-    double* right
-
 ctypedef struct Leaf:
     int start
     int stop
@@ -79,6 +65,19 @@ cdef double* prefix_sums(const CriterionInfo* c, Bins bins, Arena* arena) noexce
     return prefix
 
 
+cdef void prepare_scan(
+    const CriterionInfo* c, Bins bins, int min_rows, Arena* arena, Scan* scan
+) noexcept nogil:
+    """Take what a search for cuts needs; check `arena.failed` afterwards."""
+    scan.c = c
+    scan.bins = bins
+    scan.min_rows = min_rows
+    scan.prefix = prefix_sums(c, bins, arena)
+    scan.loss = take_doubles(arena, bins.n_bins)
+    scan.left = take_doubles(arena, c.n_stats)
+    scan.right = take_doubles(arena, c.n_stats)
+
+
 cdef void absolute_error_of_cuts(
     const CriterionInfo* c, Bins bins, int start, int stop, double* left, double* right,
     double* loss,
@@ -112,7 +111,7 @@ cdef Cut best_cut(Scan* scan, int start, int stop) noexcept nogil:
     best.gain = 0.0
     for b in range(start, stop):
         rows += bins.n_rows[b]
-    if rows < 2 * scan.min_rows or stop - start < 2:
+    if rows < 2 * <int64_t> scan.min_rows or stop - start < 2:
         return best
     if c.kind == ENTROPY:
         entropy_of_cuts(scan.prefix, stride, c.n_stats, c.n_outputs, start, stop, loss)
@@ -183,13 +182,7 @@ cdef int inner_cart(
         int32_t* heap = take_ints(arena, room)
         Leaf* leaves = <Leaf*> take_doubles(arena, room * sizeof(Leaf) // sizeof(double) + 1)
         int32_t* stop_of_start = take_ints(arena, bins.n_bins)
-    scan.c = c
-    scan.bins = bins
-    scan.min_rows = min_rows
-    scan.prefix = prefix_sums(c, bins, arena)
-    scan.loss = take_doubles(arena, bins.n_bins)
-    scan.left = take_doubles(arena, c.n_stats)
-    scan.right = take_doubles(arena, c.n_stats)
+    prepare_scan(c, bins, min_rows, arena, &scan)
     root_cut[0] = -1
     if arena.failed:
         return 0

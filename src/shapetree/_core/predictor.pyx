@@ -1,8 +1,8 @@
 """Predictor: send rows through a fitted tree.
 
-The tree is first laid out for the walk: nodes of a cache line each, whose few cuts are compared
-without a branch. A shape function of more pieces becomes a small tree of such nodes. Then several
-rows walk side by side, so that they wait for memory together.
+The tree is first laid out for the walk: steps of a cache line each, whose few cuts are compared
+without a branch. A shape function of more pieces, or of a pair, becomes a small tree of such steps.
+Then several rows walk side by side, so that they wait for memory together.
 """
 
 import numpy as np
@@ -13,12 +13,15 @@ from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
-from shapetree._core.columns cimport FLOAT32, FLOAT64, INT32, Column, Columns
+from shapetree._core.columns cimport (
+    FLOAT32, FLOAT64, INT32, Column, Columns, projection, side_at,
+)
 
 cdef enum:
     N_CUTS = 4              # of a step; most shape functions have no more
     MISSING = N_CUTS + 1    # the child for missing values
     N_LANES = 8             # rows that walk side by side
+    PAIR_CUT = -2
 
 cdef double ZERO = 0.0
 
@@ -26,42 +29,64 @@ ctypedef struct Step:
     double cut[N_CUTS]             # ascending, padded with infinity
     int32_t child[N_CUTS + 2]      # by the number of cuts below the value; a leaf's is itself
     int32_t column
-    int32_t n_categories           # of a categorical node, whose children are elsewhere; else -1
+    # Of a categorical node, whose children are elsewhere; else -1, or PAIR_CUT: then a PairCut
+    # stands in the place of `cut` and `child`.
+    int32_t n_categories
 
-ctypedef struct Walk:
-    Step* steps                    # one a node, with the nodes' numbers, then extra ones
-    Py_ssize_t n_steps
-    Column* columns                # and one more for leaves, all of whose values are 0
+ctypedef struct PairCut:
+    # One cut of a pair's plane, in the place of a step's cuts and children.
+    double a
+    double b
+    double threshold
+    int32_t node                   # whose positions count, for categorical features
+    int32_t second_column
+    int32_t low
+    int32_t high
+    int32_t missing
+
+ctypedef struct Tree:
+    # The arrays of a `TreeArrays`.
+    int n_nodes
+    Py_ssize_t n_pieces
+    Py_ssize_t n_cuts
+    Py_ssize_t n_positions
+    const int32_t* feature
+    const int32_t* second_feature
+    const int32_t* first_child
+    const int32_t* missing_branch
     const int64_t* piece_start
     const double* piece_upper
     const int32_t* piece_branch
-    const int32_t* first_child
+    const int64_t* cut_start
+    const double* cut_a
+    const double* cut_b
+    const double* cut_threshold
+    const int32_t* cut_low
+    const int32_t* cut_high
+    const int64_t* position_start
+    const double* position
+
+ctypedef struct Walk:
+    const Tree* tree
+    Step* steps                    # one a node, with the nodes' numbers, then extra ones
+    Py_ssize_t n_steps
+    Column* columns                # and one more for leaves, all of whose values are 0
 
 
-cdef void lay_out(Walk* walk, int node, Py_ssize_t at, int first, int n_cuts) noexcept nogil:
-    """Make a step, and further ones where it needs them, of a node's cuts from `first` on."""
+cdef inline int next_step_of_pair(
+    const Walk* walk, const Step* step, Py_ssize_t row
+) noexcept nogil:
     cdef:
-        Step* step = &walk.steps[at]
-        const double* upper = walk.piece_upper + walk.piece_start[node]
-        const int32_t* branch = walk.piece_branch + walk.piece_start[node]
-        int n_here = n_cuts if n_cuts < N_CUTS else N_CUTS, n_below, i
-    step.column = walk.steps[node].column
-    step.n_categories = -1
-    for i in range(N_CUTS):
-        step.cut[i] = INFINITY
-    for i in range(n_here + 1):
-        # The cuts that are not here are shared out among the children.
-        n_below = (n_cuts - n_here + i) // (n_here + 1)
-        if n_below == 0:
-            step.child[i] = walk.first_child[node] + branch[first]
-        else:
-            step.child[i] = walk.n_steps
-            walk.n_steps += 1
-            lay_out(walk, node, step.child[i], first, n_below)
-        first += n_below
-        if i < n_here:
-            step.cut[i] = upper[first]
-            first += 1
+        const PairCut* cut = <const PairCut*> step
+        const int64_t* start = walk.tree.position_start + 2 * cut.node
+        const double* position = walk.tree.position
+        double u = side_at(&walk.columns[step.column], row, position + start[0],
+                           <int> (start[1] - start[0]))
+        double v = side_at(&walk.columns[cut.second_column], row, position + start[1],
+                           <int> (start[2] - start[1]))
+    if u != u or v != v:
+        return cut.missing
+    return cut.high if projection(cut.a, u, cut.b, v) > cut.threshold else cut.low
 
 
 cdef inline int next_step(const Walk* walk, int at, Py_ssize_t row) noexcept nogil:
@@ -71,11 +96,13 @@ cdef inline int next_step(const Walk* walk, int at, Py_ssize_t row) noexcept nog
         const char* data = column.data + row * column.stride
         double value
         int code
+    if step.n_categories == PAIR_CUT:
+        return next_step_of_pair(walk, step, row)
     if step.n_categories >= 0:
         code = (<const int32_t*> data)[0]
         if not 0 <= code < step.n_categories:
             return step.child[MISSING]
-        return walk.first_child[at] + walk.piece_branch[walk.piece_start[at] + code]
+        return walk.tree.first_child[at] + walk.tree.piece_branch[walk.tree.piece_start[at] + code]
     value = (<const double*> data)[0] if column.kind == FLOAT64 else (<const float*> data)[0]
     # A missing value is above no cut.
     return step.child[
@@ -108,17 +135,75 @@ cdef void walk_rows(const Walk* walk, Py_ssize_t first, int n, int32_t* leaf) no
         leaf[first + lane] = at[lane]
 
 
-cdef void lay_out_nodes(
-    Walk* walk, const int32_t* feature, const int32_t* missing_branch, int n_nodes, int n_columns
+cdef int step_of_target(const Tree* tree, Walk* walk, int node, int target) noexcept nogil:
+    """Where a pair's cut leads: to the child that a region's branch stands for, or a later cut."""
+    if target < 0:
+        return tree.first_child[node] + tree.piece_branch[tree.piece_start[node] - 1 - target]
+    # A pair's first cut has its node's step, the others have the new ones in their order.
+    return node if target == 0 else <int> walk.n_steps + target - 1
+
+
+cdef void lay_out_pair(const Tree* tree, Walk* walk, int node) noexcept nogil:
+    """Make a step of each of a pair's cuts."""
+    cdef:
+        int64_t first = tree.cut_start[node]
+        int i, n_cuts = <int> (tree.cut_start[node + 1] - first)
+        Step* step
+        PairCut* cut
+    for i in range(n_cuts):
+        step = &walk.steps[step_of_target(tree, walk, node, i)]
+        step.column = tree.feature[node]
+        step.n_categories = PAIR_CUT
+        cut = <PairCut*> step
+        cut.a = tree.cut_a[first + i]
+        cut.b = tree.cut_b[first + i]
+        cut.threshold = tree.cut_threshold[first + i]
+        cut.node = node
+        cut.second_column = tree.second_feature[node]
+        cut.low = step_of_target(tree, walk, node, tree.cut_low[first + i])
+        cut.high = step_of_target(tree, walk, node, tree.cut_high[first + i])
+        cut.missing = tree.first_child[node] + tree.missing_branch[node]
+    walk.n_steps += n_cuts - 1
+
+
+cdef void lay_out(
+    const Tree* tree, Walk* walk, int node, Py_ssize_t at, int first, int n_cuts
 ) noexcept nogil:
+    """Make a step, and further ones where it needs them, of a node's cuts from `first` on."""
+    cdef:
+        Step* step = &walk.steps[at]
+        const double* upper = tree.piece_upper + tree.piece_start[node]
+        const int32_t* branch = tree.piece_branch + tree.piece_start[node]
+        int n_here = n_cuts if n_cuts < N_CUTS else N_CUTS, n_below, i
+    step.column = walk.steps[node].column
+    step.n_categories = -1
+    for i in range(N_CUTS):
+        step.cut[i] = INFINITY
+    for i in range(n_here + 1):
+        # The cuts that are not here are shared out among the children.
+        n_below = (n_cuts - n_here + i) // (n_here + 1)
+        if n_below == 0:
+            step.child[i] = tree.first_child[node] + branch[first]
+        else:
+            step.child[i] = walk.n_steps
+            walk.n_steps += 1
+            lay_out(tree, walk, node, step.child[i], first, n_below)
+        first += n_below
+        if i < n_here:
+            step.cut[i] = upper[first]
+            first += 1
+
+
+cdef void lay_out_nodes(Walk* walk, int n_columns) noexcept nogil:
     """Make a step of every node, and further ones behind them."""
     cdef:
+        const Tree* tree = walk.tree
         Step* step
         int node, i, n_pieces
-    walk.n_steps = n_nodes
-    for node in range(n_nodes):
+    walk.n_steps = tree.n_nodes
+    for node in range(tree.n_nodes):
         step = &walk.steps[node]
-        if feature[node] < 0:
+        if tree.feature[node] < 0:
             step.column = n_columns
             step.n_categories = -1
             for i in range(N_CUTS):
@@ -126,92 +211,158 @@ cdef void lay_out_nodes(
             for i in range(N_CUTS + 2):
                 step.child[i] = node
             continue
-        step.column = feature[node]
-        n_pieces = <int> (walk.piece_start[node + 1] - walk.piece_start[node])
-        if walk.columns[feature[node]].kind == INT32:
+        if tree.second_feature[node] >= 0:
+            lay_out_pair(tree, walk, node)
+            continue
+        step.column = tree.feature[node]
+        n_pieces = <int> (tree.piece_start[node + 1] - tree.piece_start[node])
+        if walk.columns[tree.feature[node]].kind == INT32:
             step.n_categories = n_pieces
         else:
-            lay_out(walk, node, node, 0, n_pieces - 1)
-        step.child[MISSING] = walk.first_child[node] + missing_branch[node]
+            lay_out(tree, walk, node, node, 0, n_pieces - 1)
+        step.child[MISSING] = tree.first_child[node] + tree.missing_branch[node]
 
 
-cdef bint is_tree(
-    const Walk* walk, const int32_t* feature, const int32_t* missing_branch, int n_nodes,
-    Py_ssize_t n_pieces,
-) noexcept nogil:
-    """Whether pieces and children exist, and children come after their parents."""
+cdef bint is_pair(const Tree* tree, int node) noexcept nogil:
+    """Whether a pair's cuts lead on to later cuts and to its regions, and its positions exist."""
     cdef:
-        int node
-        int64_t piece, child
-    for node in range(n_nodes):
-        if feature[node] < 0:
-            continue
-        if not 0 <= walk.piece_start[node] < walk.piece_start[node + 1] <= n_pieces:
+        int64_t first = tree.cut_start[node], stop = tree.cut_start[node + 1]
+        int64_t n_pieces = tree.piece_start[node + 1] - tree.piece_start[node]
+        int64_t i
+        int side, target
+    if not 0 <= first < stop <= tree.n_cuts or stop - first >= n_pieces:
+        return False
+    for side in range(2):
+        if not 0 <= tree.position_start[2 * node + side] <= (
+                tree.position_start[2 * node + side + 1]) <= tree.n_positions:
             return False
-        for piece in range(walk.piece_start[node] - 1, walk.piece_start[node + 1]):
-            child = <int64_t> walk.first_child[node] + (
-                missing_branch[node] if piece < walk.piece_start[node]
-                else walk.piece_branch[piece])
-            if not node < child < n_nodes:
+        for i in range(stop - first):
+            target = tree.cut_low[first + i] if side == 0 else tree.cut_high[first + i]
+            if not (i < target < stop - first or -n_pieces <= target < 0):
                 return False
     return True
 
 
+cdef bint is_tree(const Tree* tree) noexcept nogil:
+    """Whether pieces, cuts and children exist, and children come after their parents."""
+    cdef:
+        int node
+        int64_t piece, child, n_cuts = 0
+    for node in range(tree.n_nodes):
+        if tree.feature[node] < 0:
+            continue
+        if not 0 <= tree.piece_start[node] < tree.piece_start[node + 1] <= tree.n_pieces:
+            return False
+        for piece in range(tree.piece_start[node] - 1, tree.piece_start[node + 1]):
+            child = <int64_t> tree.first_child[node] + (
+                tree.missing_branch[node] if piece < tree.piece_start[node]
+                else tree.piece_branch[piece])
+            if not node < child < tree.n_nodes:
+                return False
+        if tree.second_feature[node] >= 0:
+            if not is_pair(tree, node):
+                return False
+            n_cuts += tree.cut_start[node + 1] - tree.cut_start[node]
+    # As many cuts as there is room for, though those of several nodes might be the same.
+    return n_cuts <= tree.n_cuts
+
+
+cdef Py_ssize_t steps_needed(const Tree* tree) noexcept nogil:
+    """Most steps that a tree can take: univariate pieces overlap in no valid tree."""
+    cdef:
+        int node
+        Py_ssize_t n = tree.n_nodes
+    for node in range(tree.n_nodes):
+        if tree.feature[node] >= 0:
+            n += tree.piece_start[node + 1] - tree.piece_start[node]
+    return n
+
+
+cdef class TreePointers:
+    """Pointers into the arrays of a tree, which it keeps alive."""
+    cdef Tree tree
+    cdef list _arrays
+
+    def __cinit__(self, arrays):
+        self._arrays = []
+        self.tree.n_nodes = len(arrays.feature)
+        n_nodes, n_pieces = len(arrays.feature), len(arrays.piece_upper)
+        n_cuts, n_positions = len(arrays.cut_a), len(arrays.position)
+        self.tree.n_pieces, self.tree.n_cuts = n_pieces, n_cuts
+        self.tree.n_positions = n_positions
+        if n_nodes == 0:
+            raise ValueError("a tree has at least one node")
+        self.tree.feature = <const int32_t*> self.keep(arrays.feature, np.int32, n_nodes)
+        self.tree.second_feature = <const int32_t*> self.keep(
+            arrays.second_feature, np.int32, n_nodes)
+        self.tree.first_child = <const int32_t*> self.keep(arrays.first_child, np.int32, n_nodes)
+        self.tree.missing_branch = <const int32_t*> self.keep(
+            arrays.missing_branch, np.int32, n_nodes)
+        self.tree.piece_start = <const int64_t*> self.keep(
+            arrays.piece_start, np.int64, n_nodes + 1)
+        self.tree.piece_upper = <const double*> self.keep(arrays.piece_upper, np.float64, n_pieces)
+        self.tree.piece_branch = <const int32_t*> self.keep(
+            arrays.piece_branch, np.int32, n_pieces)
+        self.tree.cut_start = <const int64_t*> self.keep(arrays.cut_start, np.int64, n_nodes + 1)
+        self.tree.cut_a = <const double*> self.keep(arrays.cut_a, np.float64, n_cuts)
+        self.tree.cut_b = <const double*> self.keep(arrays.cut_b, np.float64, n_cuts)
+        self.tree.cut_threshold = <const double*> self.keep(
+            arrays.cut_threshold, np.float64, n_cuts)
+        self.tree.cut_low = <const int32_t*> self.keep(arrays.cut_low, np.int32, n_cuts)
+        self.tree.cut_high = <const int32_t*> self.keep(arrays.cut_high, np.int32, n_cuts)
+        self.tree.position_start = <const int64_t*> self.keep(
+            arrays.position_start, np.int64, 2 * n_nodes + 1)
+        self.tree.position = <const double*> self.keep(arrays.position, np.float64, n_positions)
+        if not is_tree(&self.tree):
+            raise ValueError("the tree's arrays are not those of a tree")
+
+    cdef size_t keep(self, array, dtype, Py_ssize_t length) except 0:
+        array = np.ascontiguousarray(array, dtype=dtype)
+        if array.shape != (length,):
+            raise ValueError("the tree's arrays differ in their numbers of nodes, pieces or cuts")
+        if length == 0:
+            array = np.zeros(1, dtype=dtype)
+        self._arrays.append(array)
+        return <size_t> array.ctypes.data
+
+
 def find_leaves(
-    Columns columns not None,                       # IN: the table, or the columns that are used
-    const int32_t[::1] feature not None,            # IN: (n_nodes,) -1 for leaves
-    const int32_t[::1] first_child not None,        # IN: (n_nodes,)
-    const int32_t[::1] missing_branch not None,     # IN: (n_nodes,)
-    const int64_t[::1] piece_start not None,        # IN: (n_nodes + 1,)
-    const double[::1] piece_upper not None,         # IN: (n_pieces,)
-    const int32_t[::1] piece_branch not None,       # IN: (n_pieces,)
+    Columns columns not None,      # IN: the table, or the columns that are used
+    arrays,                        # IN: a `TreeArrays`
     int n_threads,
 ):
-    """Leaf of each row.
-
-    Children come after their parents, branches lead to children, and categorical nodes have a piece
-    for every category, as in `TreeArrays`.
-    """
+    """Leaf of each row."""
     cdef:
+        TreePointers pointers = TreePointers(arrays)
+        const Tree* tree = &pointers.tree
         Py_ssize_t block, n_rows = columns.n_rows, n_left
-        int node, n_nodes = feature.shape[0]
+        int node, feature
         int32_t[::1] leaf
         Walk walk
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
-    if n_nodes == 0 or first_child.shape[0] != n_nodes or missing_branch.shape[0] != n_nodes or (
-            piece_start.shape[0] != n_nodes + 1) or piece_upper.shape[0] != piece_branch.shape[0]:
-        raise ValueError("the tree's arrays differ in their numbers of nodes or pieces")
-    for node in range(n_nodes):
-        if feature[node] >= columns.n_columns or feature[node] >= 0 and (
-                columns.column[feature[node]].kind not in (INT32, FLOAT32, FLOAT64)):
-            raise ValueError(f"the tree needs column {feature[node]}, which was not given")
+    for node in range(tree.n_nodes):
+        for feature in (tree.feature[node], tree.second_feature[node]):
+            if feature >= columns.n_columns or feature >= 0 and (
+                    columns.column[feature].kind not in (INT32, FLOAT32, FLOAT64)):
+                raise ValueError(f"the tree needs column {feature}, which was not given")
     leaves = np.zeros(n_rows, dtype=np.int32)
-    if piece_upper.shape[0] == 0 and (n_nodes > 1 or feature[0] >= 0):
-        raise ValueError("the tree's arrays are not those of a tree")
-    if piece_upper.shape[0] == 0 or n_rows == 0:
+    if tree.n_pieces == 0 or n_rows == 0:
         return leaves
     leaf = leaves
-    walk.steps = <Step*> malloc((n_nodes + piece_upper.shape[0]) * sizeof(Step))
+    walk.tree = tree
+    walk.steps = <Step*> malloc(steps_needed(tree) * sizeof(Step))
     walk.columns = <Column*> malloc((columns.n_columns + 1) * sizeof(Column))
     if walk.steps == NULL or walk.columns == NULL:
         free(walk.steps)
         free(walk.columns)
         raise MemoryError("no memory to predict")
-    walk.piece_start = &piece_start[0]
-    walk.piece_upper = &piece_upper[0]
-    walk.piece_branch = &piece_branch[0]
-    walk.first_child = &first_child[0]
-    if not is_tree(&walk, &feature[0], &missing_branch[0], n_nodes, piece_upper.shape[0]):
-        free(walk.steps)
-        free(walk.columns)
-        raise ValueError("the tree's arrays are not those of a tree")
     memcpy(walk.columns, columns.column, columns.n_columns * sizeof(Column))
     walk.columns[columns.n_columns].data = <const char*> &ZERO
     walk.columns[columns.n_columns].stride = 0
     walk.columns[columns.n_columns].kind = FLOAT64
     with nogil:
-        lay_out_nodes(&walk, &feature[0], &missing_branch[0], n_nodes, columns.n_columns)
+        lay_out_nodes(&walk, columns.n_columns)
         for block in prange((n_rows + N_LANES - 1) // N_LANES, num_threads=n_threads,
                             schedule="static"):
             n_left = n_rows - block * N_LANES

@@ -15,36 +15,21 @@ from shapetree._core.arena cimport (
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.columns cimport Column, Columns, code_at
 from shapetree._core.criterion cimport ENTROPY, Criterion, CriterionInfo, impurity, weight_of
-from shapetree._core.histogram cimport Targets, check_rows
+from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
 from shapetree._core.interrupt cimport take_error
 from shapetree._core.inner_tree cimport Bins, inner_cart, optimal_intervals, sum_bins
 from shapetree._core.polish cimport Cells, extra_parts, polish
+from shapetree._core.sorting cimport sort_items
 
 from shapetree._core.assignment import KINDS as ASSIGNMENTS
 
-cdef enum:
-    NO_BRANCH = 255           # of a bin that holds no row of the node
-    MAX_BRANCHES = 254
-
 NO_BRANCH_MARK = NO_BRANCH
 
-# An inner tree does not make a cut that earns less than this share of a segment's price.
-cdef double LEAST_SHARE = 0.5
+cdef enum:
+    MAX_BRANCHES = 254
 
-ctypedef struct Options:
-    bint optimal_inner_tree
-    int inner_max_leaves
-    int inner_min_rows
-    int inner_max_depth
-    int assignment            # an AssignmentKind
-    int min_rows              # in a branch
-    double min_weight         # of a branch
-    int max_branches
-    # All in units of impurity mass:
-    double segment_penalty    # per segment beyond two
-    double category_penalty   # per listed category beyond the first
-    double branch_penalty     # per branch beyond two
-    uint64_t seed
+# An inner tree does not make a cut that earns less than this share of a part's price.
+cdef double LEAST_SHARE = 0.5
 
 ctypedef struct Best:
     # The best shape function so far: impurity plus penalties, impurity alone, branches.
@@ -193,22 +178,25 @@ cdef void start_from_one_cut(
     arena_release(arena, mark)
 
 
-cdef double noise_bits(const CriterionInfo* c, Cells cells, Arena* arena) noexcept nogil:
-    """Bits that a cut gains on average where there is nothing to gain.
+cdef double noise_bits(const CriterionInfo* c, const double* stats) noexcept nogil:
+    """Bits that a cut of rows with these statistics gains on average where nothing is to gain.
 
     By Wilks' theorem, half a nat for each class beyond the first that is present.
     """
-    cdef:
-        Mark mark = arena_mark(arena)
-        double* total = take_doubles(arena, c.n_stats)
-        int j, n_classes = 0
-    if arena.failed:
-        return 0.0
-    sum_bins(c, cells.stats, 0, cells.n_cells, total)
+    cdef int j, n_classes = 0
     for j in range(c.n_stats):
-        n_classes += total[j] > 0.0
-    arena_release(arena, mark)
+        n_classes += stats[j] > 0.0
     return 0.5 * M_LOG2E * (n_classes - c.n_outputs) / c.n_outputs
+
+
+cdef double least_gain_of_cut(
+    const CriterionInfo* c, const double* stats, double penalty
+) noexcept nogil:
+    """What a cut of an inner tree must gain, if each of its parts costs `penalty`."""
+    cdef double least = LEAST_SHARE * penalty
+    if c.kind == ENTROPY and penalty > 0.0:
+        least += noise_bits(c, stats)
+    return least
 
 
 cdef int cut_cells(
@@ -224,7 +212,8 @@ cdef int cut_cells(
         Mark mark = arena_mark(arena)
         int n = cells.n_cells, n_pieces = 0, i, rare = -1, piece = 0
         int32_t* piece_stop
-        double least_gain = LEAST_SHARE * options.segment_penalty
+        double* total
+        double least_gain
         Bins bins
     root_cut_cell[0] = -1
     if cells.categorical:
@@ -239,13 +228,14 @@ cdef int cut_cells(
                 piece_of_cell[i] = rare
     else:
         piece_stop = take_ints(arena, n)
+        total = take_doubles(arena, c.n_stats)
         if arena.failed:
             return 0
         bins.n_bins = n
         bins.stats = cells.stats
         bins.n_rows = n_rows
-        if c.kind == ENTROPY and options.segment_penalty > 0.0:
-            least_gain += noise_bits(c, cells, arena)
+        sum_bins(c, cells.stats, 0, n, total)
+        least_gain = least_gain_of_cut(c, total, options.segment_penalty)
         if options.optimal_inner_tree:
             n_pieces = optimal_intervals(
                 c, bins, options.inner_max_leaves, options.inner_min_rows, least_gain, arena,
@@ -368,37 +358,8 @@ cdef int compact_histogram(
     return n
 
 
-cdef void sort_pairs(
-    uint64_t* items, uint64_t* scratch, Py_ssize_t n, uint32_t largest
-) noexcept nogil:
-    """Radix sort by the upper 32 bits, whose greatest value is `largest`; the order is stable."""
-    cdef:
-        Py_ssize_t count[257]
-        Py_ssize_t i
-        int shift = 32, digit
-        uint64_t* source = items
-        uint64_t* target = scratch
-        uint64_t* swap
-    while shift == 32 or (shift < 64 and largest >> (shift - 32)):
-        memset(count, 0, sizeof(count))
-        for i in range(n):
-            count[((source[i] >> shift) & 255) + 1] += 1
-        for digit in range(256):
-            count[digit + 1] += count[digit]
-        for i in range(n):
-            digit = (source[i] >> shift) & 255
-            target[count[digit]] = source[i]
-            count[digit] += 1
-        swap = source
-        source = target
-        target = swap
-        shift += 8
-    if source != items:
-        memcpy(items, source, n * sizeof(uint64_t))
-
-
 cdef int compact_rows(
-    const CriterionInfo* c, const Column* column, Targets targets, const int32_t* rows,
+    const CriterionInfo* c, const Column* column, const NodeTargets* targets, const int32_t* rows,
     Py_ssize_t n, int n_bins, Arena* arena, double* stats, int32_t* n_rows, int32_t* bin_of_cell,
 ) noexcept nogil:
     """The same without a histogram: sort the rows by bin, then sum each bin's rows."""
@@ -414,14 +375,14 @@ cdef int compact_rows(
         return 0
     for i in range(n):
         items[i] = (<uint64_t> code_at(column, rows[i]) << 32) | <uint64_t> i
-    sort_pairs(items, scratch, n, n_bins)
+    sort_items(items, scratch, n, n_bins)
     i = 0
     while i < n:
         b = <int32_t> (items[i] >> 32)
         memset(cell, 0, targets.n_channels * sizeof(double))
         stop = i
         while stop < n and <int32_t> (items[stop] >> 32) == b:
-            targets.add_row(<uint32_t> items[stop], cell)
+            add_row(targets, <uint32_t> items[stop], cell)
             stop += 1
         memcpy(stats + <Py_ssize_t> n_cells * c.n_stats, cell, c.n_stats * sizeof(double))
         n_rows[n_cells] = <int32_t> (stop - i)
@@ -519,6 +480,7 @@ cdef class NodeSearch:
             Arena* arenas
             Py_ssize_t n = rows.shape[0], n_channels = targets.n_channels
             const double* cells = NULL
+            NodeTargets node
         if not 2 <= max_branches <= MAX_BRANCHES:
             raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
         self.bins.check_bins(self.offsets, first, last)
@@ -544,11 +506,12 @@ cdef class NodeSearch:
             arenas[f].stop = &stop
             arenas[f].asks = f == 0
         with nogil:
+            node.n_channels = targets.n_channels
             if cells == NULL:
-                targets.gather(&rows[0], n, n_threads)
+                node = targets.gather(&rows[0], n, n_threads)
             for f in prange(first, last, num_threads=n_threads, schedule="dynamic"):
                 self.search_feature(
-                    f, cells, targets, &rows[0], n, &options, seed, &arenas[threadid()]
+                    f, cells, &node, &rows[0], n, &options, seed, &arenas[threadid()]
                 )
             for f in range(n_threads):
                 failed = failed or arenas[f].failed
@@ -560,8 +523,8 @@ cdef class NodeSearch:
             raise MemoryError("no memory to search for a split")
 
     cdef void search_feature(
-        self, int f, const double* histogram, Targets targets, const int32_t* rows, Py_ssize_t n,
-        const Options* shared_options, uint64_t seed, Arena* arena,
+        self, int f, const double* histogram, const NodeTargets* targets, const int32_t* rows,
+        Py_ssize_t n, const Options* shared_options, uint64_t seed, Arena* arena,
     ) noexcept nogil:
         cdef:
             Mark mark = arena_mark(arena)

@@ -11,7 +11,9 @@
 /* Resolvers of cloned functions run before a sanitizer is ready, so sanitized builds do without. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) \
     && !defined(__SANITIZE_ADDRESS__)
-#define FOR_EVERY_MACHINE __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#define FOR_EVERY_MACHINE __attribute__((unused, target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
+#elif defined(__GNUC__)
+#define FOR_EVERY_MACHINE __attribute__((unused))
 #else
 #define FOR_EVERY_MACHINE
 #endif
@@ -98,6 +100,89 @@ static void variance_of_cuts(const double *prefix, int64_t stride, int n_stats, 
     }
     for (int b = 0; b < n; b++)
         loss[b] /= n_outputs;
+}
+
+/* The best cut between buckets along each of several orientations at once. `buckets` holds
+   (n_buckets, n_planes, n_lanes) sums, one lane an orientation: of weights, of n_values statistics
+   and, in plane `rows_plane`, of rows; `total` those of all buckets, by plane. `loss` and `position`
+   receive, by lane, the impurity of both sides, but for a constant, and the first bucket above the
+   cut, 0 where no cut leaves `min_rows` on both sides. `prefix` has room for n_planes x n_lanes. */
+FOR_EVERY_MACHINE
+static void best_cuts_of_orientations(
+        const double *buckets, const double *total, int n_buckets, int n_planes, int n_values,
+        int rows_plane, int n_lanes, int n_outputs, int entropy, double min_rows, double *prefix,
+        double *here, double *loss, double *position) {
+    for (int i = 0; i < n_planes * n_lanes; i++)
+        prefix[i] = 0.0;
+    for (int l = 0; l < n_lanes; l++) {
+        loss[l] = 1e308;
+        position[l] = 0.0;
+    }
+    for (int b = 0; b < n_buckets - 1; b++) {
+        const double *bucket = buckets + (int64_t) b * n_planes * n_lanes;
+        for (int i = 0; i < n_planes * n_lanes; i++)
+            prefix[i] += bucket[i];
+        for (int l = 0; l < n_lanes; l++)
+            here[l] = entropy ? x_log2_x(prefix[l]) + x_log2_x(total[0] - prefix[l]) : 0.0;
+        for (int j = 1; j <= n_values; j++) {
+            const double *low = prefix + j * n_lanes, all = total[j];
+            if (entropy) {
+                for (int l = 0; l < n_lanes; l++)
+                    here[l] -= (x_log2_x(low[l]) + x_log2_x(all - low[l])) / n_outputs;
+            } else {
+                for (int l = 0; l < n_lanes; l++) {
+                    const double below = prefix[l], above = total[0] - below;
+                    const double high = all - low[l];
+                    here[l] -= ((below > 0.0 ? low[l] * low[l] / below : 0.0)
+                                + (above > 0.0 ? high * high / above : 0.0)) / n_outputs;
+                }
+            }
+        }
+        const double *rows = prefix + rows_plane * n_lanes;
+        for (int l = 0; l < n_lanes; l++) {
+            const int better = (rows[l] >= min_rows) & (total[rows_plane] - rows[l] >= min_rows)
+                               & (here[l] < loss[l]);
+            loss[l] = better ? here[l] : loss[l];
+            position[l] = better ? b + 1.0 : position[l];
+        }
+    }
+}
+
+/* loss[t - 1][s - 1] = impurity of the four quadrants around the crossing (s, t) of an m x m grid,
+   but for a constant, averaged over outputs. `image` holds planes of (m + 1) x (m + 1) sums over
+   all cells below s and t: of weights first, then of the statistics. */
+FOR_EVERY_MACHINE
+static void loss_of_crossings(const double *image, int m, int n_stats, int n_outputs, int entropy,
+                              double *loss) {
+    const int side = m + 1, plane = side * side;
+    for (int t = 1; t < m; t++) {
+        double *here = loss + (t - 1) * (m - 1) - 1;
+        const double *weight = image + t * side, *all_weight = image + m * side;
+        for (int s = 1; s < m; s++)
+            here[s] = 0.0;
+        for (int row = 0; row <= n_stats; row++) {
+            const double *below = image + row * plane + t * side;
+            const double *all = image + row * plane + m * side;
+            const double factor = row == 0 ? 1.0 : -1.0 / n_outputs;
+            if (entropy) {
+                for (int s = 1; s < m; s++)
+                    here[s] += factor * (x_log2_x(below[s]) + x_log2_x(below[m] - below[s])
+                                         + x_log2_x(all[s] - below[s])
+                                         + x_log2_x((all[m] - all[s]) - (below[m] - below[s])));
+            } else if (row > 0) {
+                for (int s = 1; s < m; s++) {
+                    const double w1 = weight[s], w2 = weight[m] - w1, w3 = all_weight[s] - w1;
+                    const double w4 = (all_weight[m] - all_weight[s]) - w2;
+                    const double v1 = below[s], v2 = below[m] - v1, v3 = all[s] - v1;
+                    const double v4 = (all[m] - all[s]) - v2;
+                    here[s] += factor * ((w1 > 0.0 ? v1 * v1 / w1 : 0.0)
+                                         + (w2 > 0.0 ? v2 * v2 / w2 : 0.0)
+                                         + (w3 > 0.0 ? v3 * v3 / w3 : 0.0)
+                                         + (w4 > 0.0 ? v4 * v4 / w4 : 0.0));
+                }
+            }
+        }
+    }
 }
 
 #endif

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shapetree._view import NodeView, Segment, TreeView, view_of
+from shapetree._view import Bound, NodeView, Region, Segment, TreeView, view_of
 
 MAX_CATEGORIES = 8
+MAX_REGIONS = 4
 
 
 def export_text(estimator: Any, *, max_depth: int | None = None, digits: int = 6) -> str:
     """Write a fitted tree as text.
 
-    Every line is a node: the values of its parent's feature that lead to it, then what it predicts
-    or the feature it splits on, and its number of training rows. Missing values are mentioned where
-    training rows had them; elsewhere they go to the branch with the most rows.
+    Every line is a node: the values of its parent's feature, or the regions of its parent's pair
+    of features, that lead to it, then what it predicts or what it splits on, and its number of
+    training rows. Missing values are mentioned where training rows had them; elsewhere they go to
+    the branch with the most rows.
 
     Parameters
     ----------
@@ -56,7 +58,8 @@ def _lines(
 ) -> Iterator[str]:
     """A node's own line, then those of its subtree, indented."""
     folded = max_depth is not None and node.depth >= max_depth and not node.is_leaf
-    content = _prediction(view, node, digits) if node.is_leaf or folded else node.feature
+    is_end = node.is_leaf or folded
+    content = _prediction(view, node, digits) if is_end else " and ".join(node.features)
     more = " …" if folded else ""
     rows = "row" if node.n_rows == 1 else "rows"
     yield f"{condition}{content}  [{node.n_rows:,} {rows}]{more}"
@@ -78,6 +81,10 @@ def _condition(node: NodeView, branch: int, digits: int) -> str:
         for segment in node.segments
         if segment.branch == branch
     ]
+    regions = [region for region in node.regions if region.branch == branch]
+    parts += [_region(region, node.features, digits) for region in regions[:MAX_REGIONS]]
+    if len(regions) > MAX_REGIONS:
+        parts.append(f"{len(regions) - MAX_REGIONS} more regions")
     if node.saw_missing and node.missing_branch == branch:
         parts.append("missing")
     return " or ".join(part for part in parts if part)
@@ -90,11 +97,37 @@ def _interval(segment: Segment, digits: int) -> str:
     return f"> {low}" if high == "inf" else f"({low}, {high}]"
 
 
-def _categories(segment: Segment) -> str:
-    assert segment.categories is not None
-    shown = ", ".join(str(category) for category in segment.categories[:MAX_CATEGORIES])
-    more = len(segment.categories) - MAX_CATEGORIES
+def _categories(part: Segment | Bound) -> str:
+    assert part.categories is not None
+    shown = ", ".join(str(category) for category in part.categories[:MAX_CATEGORIES])
+    more = len(part.categories) - MAX_CATEGORIES
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _region(region: Region, features: tuple[str, ...], digits: int) -> str:
+    """A region's bounds, in braces if there are several."""
+    bounds = [_bound(bound, features, digits) for bound in region.bounds]
+    return bounds[0] if len(bounds) == 1 else "{" + " and ".join(bounds) + "}"
+
+
+def _bound(bound: Bound, features: tuple[str, ...], digits: int) -> str:
+    quantity = _weighted_sum(bound.weights, features, digits)
+    if bound.categories is not None:
+        return f"{quantity} in {_categories(bound)}"
+    low, high = f"{bound.low:.{digits}g}", f"{bound.high:.{digits}g}"
+    if low == "-inf":
+        return f"{quantity} ≤ {high}"
+    return f"{quantity} > {low}" if high == "inf" else f"{low} < {quantity} ≤ {high}"
+
+
+def _weighted_sum(weights: tuple[float, float], features: tuple[str, ...], digits: int) -> str:
+    (a, b), (first, second) = weights, features
+    if a == 0:
+        return second
+    if b == 0:
+        return first
+    sign = "+" if b > 0 else "-"
+    return f"{first} {sign} {abs(b):.{digits}g}·{second}"
 
 
 def _prediction(view: TreeView, node: NodeView, digits: int) -> str:

@@ -1,0 +1,797 @@
+"""Shape functions of pairs: an oblique inner tree grown on the rows of one node.
+
+A cut sends a row up if `a * u + b * v > threshold`, where u and v are the two features' values in
+the user's units, or the positions of their categories. Orientations are (a, b) = (1, 0) and (0, 1),
+the axes, and (1, b) for the oblique ones. Rows that lack either feature are a region of their own.
+"""
+
+import numpy as np
+
+from cython.parallel cimport prange, threadid
+from libc.float cimport DBL_MAX
+from libc.math cimport INFINITY, fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy, memset
+
+from shapetree._core.arena cimport (
+    Arena, Mark, arena_free, arena_mark, arena_release, must_stop, take_branches,
+    take_doubles, take_ints,
+)
+from shapetree._core.columns cimport (
+    FLOAT32, FLOAT64, INT32, Column, Columns, projection, side_at,
+)
+from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity
+from shapetree._core.grid cimport Start
+from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
+from shapetree._core.inner_tree cimport Bins, Cut, Scan, best_cut, prepare_scan
+from shapetree._core.interrupt cimport take_error
+from shapetree._core.pair_tree cimport (
+    INNER, MAX_REGIONS, PairNode, PairShape, PairTree, add_children, choose_branches, grow,
+    set_price, take_tree,
+)
+from shapetree._core.search cimport Options
+from shapetree._core.sorting cimport sort_by_value
+
+from shapetree._core.assignment import KINDS as ASSIGNMENTS
+
+cdef enum:
+    EXACT_ROWS = 512         # a region of so many rows is searched row by row
+    N_BLOCKS = 255           # a larger one by so many blocks first
+    MAX_SWEEPS = 4
+
+ctypedef struct Points:
+    # Rows of one node that have both features, as the points of an inner tree.
+    const CriterionInfo* c
+    const NodeTargets* targets
+    int n
+    const int32_t* place     # of each point among the node's rows
+    int32_t* label           # of each point, if it counts for one statistic only; else NULL
+    const double* u
+    const double* v
+    int n_orientations
+    int first_active         # orientations first_active..stop_active-1 may be cut along
+    int stop_active
+    const double* a
+    const double* b
+    int32_t** order          # points along each orientation, leaf by leaf of the tree
+    uint8_t* is_above
+    int32_t* scratch
+    int min_rows
+    bint exact
+    double region_penalty
+    Arena* arena
+
+
+cdef inline double along(const Points* points, int orientation, int point) noexcept nogil:
+    """Where a point lies; finite, so that a finite threshold parts it from any other place."""
+    cdef double value = projection(points.a[orientation], points.u[point], points.b[orientation],
+                                   points.v[point])
+    if value > DBL_MAX:
+        return DBL_MAX
+    return -DBL_MAX if value < -DBL_MAX else value
+
+
+cdef double between(double low, double high) noexcept nogil:
+    """A number t so that low <= t < high, the arithmetic mean wherever rounding allows it."""
+    cdef double middle = 0.5 * low + 0.5 * high
+    return middle if low <= middle < high else low
+
+
+cdef int fill_bins(
+    const Points* points, int orientation, int start, int stop, int block, int first,
+    double* stats, int32_t* n_rows, int32_t* bin_stop,
+) noexcept nogil:
+    """Sum the points from `start` on in bins of at least `block`, equal ones together.
+
+    The bins from `first` on are filled; returns how many bins there are then.
+    """
+    cdef:
+        const int32_t* order = points.order[orientation]
+        int n_stats = points.c.n_stats, n_channels = points.targets.n_channels
+        int i = start, n = first, begin
+        double here, last = 0.0
+        double* cell
+    while i < stop:
+        # Statistics lie densely: the channel that counts rows is overwritten by the next bin.
+        cell = stats + <Py_ssize_t> n * n_stats
+        memset(cell, 0, n_channels * sizeof(double))
+        begin = i
+        while i < stop:
+            if i - begin >= block - 1:
+                here = along(points, orientation, order[i])
+                if i - begin >= block and here != last:
+                    break
+                last = here
+            if points.label != NULL:
+                cell[points.label[order[i]]] += 1.0
+            else:
+                add_row(points.targets, points.place[order[i]], cell)
+            i += 1
+        n_rows[n] = i - begin
+        bin_stop[n] = i
+        n += 1
+    return n
+
+
+cdef Cut cut_bins(
+    const Points* points, int n_bins, const double* stats, const int32_t* n_rows
+) noexcept nogil:
+    cdef:
+        Mark mark = arena_mark(points.arena)
+        Bins bins
+        Scan scan
+        Cut cut
+    bins.n_bins = n_bins
+    bins.stats = stats
+    bins.n_rows = n_rows
+    cut.position = -1
+    prepare_scan(points.c, bins, points.min_rows, points.arena, &scan)
+    if not points.arena.failed:
+        cut = best_cut(&scan, 0, n_bins)
+        arena_release(points.arena, mark)
+    return cut
+
+
+cdef int refine_position(
+    Points* points, const PairNode* node, int orientation, int low, int high, double* gain
+) noexcept nogil:
+    """The best position of a cut among the points low..high-1, row by row."""
+    cdef:
+        Mark mark = arena_mark(points.arena)
+        int n_stats = points.c.n_stats, n, room = high - low + 3
+        double* stats = take_doubles(points.arena, <size_t> (room + 1) * n_stats)
+        int32_t* n_rows = take_ints(points.arena, room)
+        int32_t* bin_stop = take_ints(points.arena, room)
+        Cut cut
+    if points.arena.failed:
+        return -1
+    # All that lies before, the points themselves, all that lies behind.
+    n = 0
+    if low > node.start:
+        n = fill_bins(points, orientation, node.start, low, low - node.start, n, stats, n_rows,
+                      bin_stop)
+    n = fill_bins(points, orientation, low, high, 1, n, stats, n_rows, bin_stop)
+    if node.stop > high:
+        n = fill_bins(points, orientation, high, node.stop, node.stop - high, n, stats, n_rows,
+                      bin_stop)
+    cut = cut_bins(points, n, stats, n_rows)
+    if cut.position >= 0:
+        gain[0] = cut.gain
+    arena_release(points.arena, mark)
+    return bin_stop[cut.position - 1] if cut.position >= 0 else -1
+
+
+cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
+    """Sum a leaf's rows and find its best cut along any orientation."""
+    cdef:
+        Points* points = <Points*> context
+        PairNode* node = &tree.nodes[leaf]
+        Mark mark = arena_mark(points.arena)
+        int n_stats = points.c.n_stats, n = node.stop - node.start, h, i, n_bins, position
+        int block = 1 if points.exact or n <= EXACT_ROWS else (n + N_BLOCKS - 1) // N_BLOCKS
+        int room = n if block == 1 else n // block + 1, low = -1, high = -1
+        double* stats = take_doubles(points.arena, <size_t> (room + 2) * n_stats)
+        int32_t* n_rows = take_ints(points.arena, room + 1)
+        int32_t* bin_stop = take_ints(points.arena, room + 1)
+        double* total = tree.stats + leaf * n_stats
+        double gain = 0.0
+        Cut cut
+    node.n_rows = n
+    node.orientation = -1
+    node.gain = 0.0
+    if points.arena.failed:
+        return
+    memset(stats, 0, points.targets.n_channels * sizeof(double))
+    for i in range(node.start, node.stop):
+        add_row(points.targets, points.place[points.order[points.first_active][i]], stats)
+    memcpy(total, stats, n_stats * sizeof(double))
+    set_price(points.c, points.region_penalty, tree, leaf)
+    if n >= 2 * <int64_t> points.min_rows and not must_stop(points.arena, n):
+        for h in range(points.first_active, points.stop_active):
+            if points.order[h] == NULL:
+                continue
+            n_bins = fill_bins(points, h, node.start, node.stop, block, 0, stats, n_rows, bin_stop)
+            cut = cut_bins(points, n_bins, stats, n_rows)
+            # Of equals, the first wins, and the axes come first.
+            if cut.position >= 0 and cut.gain > node.gain * (1.0 + 1e-9):
+                node.gain = cut.gain
+                node.orientation = h
+                node.position = bin_stop[cut.position - 1]
+                low = bin_stop[cut.position - 2] if cut.position >= 2 else node.start
+                high = bin_stop[cut.position]
+        if node.orientation >= 0:
+            if block > 1:
+                position = refine_position(points, node, node.orientation, low, high, &gain)
+                if position >= 0 and gain > node.gain:
+                    node.gain = gain
+                    node.position = position
+            set_threshold(points, node)
+    arena_release(points.arena, mark)
+
+
+cdef void set_threshold(const Points* points, PairNode* node) noexcept nogil:
+    cdef const int32_t* order = points.order[node.orientation]
+    node.threshold = between(along(points, node.orientation, order[node.position - 1]),
+                             along(points, node.orientation, order[node.position]))
+
+
+cdef void part_points(void* context, PairTree* tree, int leaf) noexcept nogil:
+    """Bring the points below a leaf's cut before those above it, in every order."""
+    cdef:
+        Points* points = <Points*> context
+        const PairNode* node = &tree.nodes[leaf]
+        int32_t* order = points.order[node.orientation]
+        int h, i, n_low, n_high
+        int32_t point
+    for i in range(node.start, node.stop):
+        points.is_above[order[i]] = i >= node.position
+    for h in range(points.first_active, points.stop_active):
+        order = points.order[h]
+        if order == NULL or h == node.orientation:
+            continue
+        n_low = node.start
+        n_high = 0
+        for i in range(node.start, node.stop):
+            # Written to both sides; only one of them moves on.
+            point = order[i]
+            order[n_low] = point
+            points.scratch[n_high] = point
+            n_low += 1 - points.is_above[point]
+            n_high += points.is_above[point]
+        memcpy(order + n_low, points.scratch, n_high * sizeof(int32_t))
+
+
+cdef void plant(Points* points, PairTree* tree) noexcept nogil:
+    """Start a tree with all points in one leaf, not yet described."""
+    tree.n_nodes = 1
+    tree.nodes[0].low = -1
+    tree.nodes[0].depth = 0
+    tree.nodes[0].start = 0
+    tree.nodes[0].stop = points.n
+    tree.nodes[0].n_rows = points.n
+    tree.nodes[0].price = 0.0
+
+
+cdef bint cut_root_at(
+    Points* points, PairTree* tree, int orientation, int position
+) noexcept nogil:
+    """Cut a fresh tree at the first possible position from `position` on; whether there is one."""
+    cdef:
+        PairNode* root = &tree.nodes[0]
+        const int32_t* order = points.order[orientation]
+        int j, n_stats = points.c.n_stats
+    plant(points, tree)
+    while position < points.n and (
+            along(points, orientation, order[position - 1])
+            == along(points, orientation, order[position])):
+        position += 1
+    if position >= points.n:
+        return False
+    root.orientation = orientation
+    root.position = position
+    root.gain = 0.0
+    set_threshold(points, root)
+    part_points(points, tree, 0)
+    add_children(tree, 0)
+    find_cut(points, tree, 1)
+    find_cut(points, tree, 2)
+    for j in range(n_stats):
+        tree.stats[j] = tree.stats[n_stats + j] + tree.stats[2 * n_stats + j]
+    return tree.nodes[1].orientation >= 0 and tree.nodes[2].orientation >= 0
+
+
+cdef void move_row(
+    const Points* points, int point, double sign, const double* row, double* stats
+) noexcept nogil:
+    cdef int j
+    for j in range(points.c.n_stats):
+        stats[j] += sign * row[j]
+
+
+cdef int best_root_position(Points* points, const PairTree* tree, double* least) noexcept nogil:
+    """Where the root's cut is best if both its children keep theirs; `least` is the impurity."""
+    cdef:
+        Mark mark = arena_mark(points.arena)
+        const PairNode* root = &tree.nodes[0]
+        const PairNode* child
+        const int32_t* order = points.order[root.orientation]
+        int n_stats = points.c.n_stats, i, j, best = -1
+        double* quadrant = take_doubles(points.arena, 4 * n_stats)
+        double* row = take_doubles(points.arena, points.targets.n_channels)
+        double loss, here, last = 0.0
+        uint8_t* side = <uint8_t*> take_branches(points.arena, 2 * <size_t> points.n)
+    if points.arena.failed:
+        return -1
+    memset(quadrant, 0, 4 * n_stats * sizeof(double))
+    for i in range(points.n):
+        for j in range(2):
+            child = &tree.nodes[1 + j]
+            side[2 * i + j] = along(points, child.orientation, i) > child.threshold
+        memset(row, 0, points.targets.n_channels * sizeof(double))
+        add_row(points.targets, points.place[i], row)
+        move_row(points, i, 1.0, row, quadrant + (2 + side[2 * i + 1]) * n_stats)
+    least[0] = INFINITY
+    for i in range(points.n):
+        here = along(points, root.orientation, order[i])
+        if i > 0 and here != last:
+            loss = 0.0
+            for j in range(4):
+                loss += impurity(points.c, quadrant + j * n_stats)
+            if loss < least[0]:
+                least[0] = loss
+                best = i
+        last = here
+        memset(row, 0, points.targets.n_channels * sizeof(double))
+        add_row(points.targets, points.place[order[i]], row)
+        move_row(points, order[i], -1.0, row, quadrant + (2 + side[2 * order[i] + 1]) * n_stats)
+        move_row(points, order[i], 1.0, row, quadrant + side[2 * order[i]] * n_stats)
+    arena_release(points.arena, mark)
+    return best
+
+
+cdef void grow_from(
+    Points* points, PairTree* tree, Start start, int32_t** sorted_order, const Options* options
+) noexcept nogil:
+    """Grow a tree whose root is cut as a start says.
+
+    The root's position and its children's cuts are adapted to each other in turns.
+    """
+    cdef:
+        double share = start.share if 0.0 <= start.share <= 1.0 else 0.5
+        int position = max(1, min(points.n - 1, <int> (share * points.n + 0.5))), h, before
+        double loss, least = INFINITY
+    for _ in range(MAX_SWEEPS):
+        for h in range(points.first_active, points.stop_active):
+            if points.order[h] != NULL:
+                memcpy(points.order[h], sorted_order[h], points.n * sizeof(int32_t))
+        if not cut_root_at(points, tree, start.orientation, position) or points.arena.failed:
+            return
+        before = tree.nodes[0].position
+        position = best_root_position(points, tree, &loss)
+        if position < 0 or position == before or not loss < least:
+            break
+        least = loss
+    grow(tree, options.inner_max_leaves, options.inner_max_depth, points, find_cut, part_points)
+
+
+cdef class PairFitter:
+    """Fits shape functions of pairs for one node after another.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    columns : Columns
+        The training table: numbers, or codes of categories.
+    scales : array (n_features,)
+        Standard deviations of the ordered features.
+    slopes : array (n_orientations,)
+        Tangents of the oblique orientations of the standardised pair; the first two entries, for
+        the axes, are not used.
+    exact : bool
+        Whether large regions, too, are searched row by row.
+    inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows, min_weight :
+        Options that hold for every node.
+
+    Attributes
+    ----------
+    gains, penalised_gains : arrays (n_pairs,)
+        Of the last fit, in units of mass; -inf where a pair has no eligible shape function.
+    n_branches, missing_branch, n_nodes : arrays (n_pairs,)
+        The missing branch is -1 if no row lacks a feature.
+    a, b, threshold : arrays (n_pairs, room)
+        Cuts of the inner trees.
+    low, branch : arrays (n_pairs, room)
+        The child below a cut, the one above follows it; and the branch of a region. -1 if it has
+        none.
+    """
+
+    cdef Criterion criterion
+    cdef Columns columns
+    cdef Options options
+    cdef const double[::1] scales
+    cdef const double[::1] slopes
+    cdef bint exact
+    cdef int room
+    cdef readonly object gains
+    cdef readonly object penalised_gains
+    cdef readonly object n_branches
+    cdef readonly object missing_branch
+    cdef readonly object n_nodes
+    cdef readonly object a
+    cdef readonly object b
+    cdef readonly object threshold
+    cdef readonly object low
+    cdef readonly object branch
+    cdef double[::1] _gains
+    cdef double[::1] _penalised_gains
+    cdef int32_t[::1] _n_branches
+    cdef int32_t[::1] _missing_branch
+    cdef int32_t[::1] _n_nodes
+    cdef double[:, ::1] _a
+    cdef double[:, ::1] _b
+    cdef double[:, ::1] _threshold
+    cdef int32_t[:, ::1] _low
+    cdef int32_t[:, ::1] _branch
+
+    def __init__(self, Criterion criterion not None, Columns columns not None, scales, slopes, *,
+                 bint exact=False, int inner_max_leaves=32, int inner_min_rows=1,
+                 int inner_max_depth=2**30, str assignment="auto", int min_rows=1,
+                 double min_weight=0.0):
+        cdef int f
+        if min(inner_max_leaves, inner_min_rows, min_rows) < 1 or inner_max_depth < 0:
+            raise ValueError("limits of the inner tree and of branches must be positive")
+        for f in range(columns.n_columns):
+            if columns.column[f].kind not in (INT32, FLOAT32, FLOAT64):
+                raise ValueError(f"column {f} holds neither numbers nor categories")
+        self.criterion = criterion
+        self.columns = columns
+        self.scales = np.ascontiguousarray(scales, dtype=np.float64)
+        self.slopes = np.ascontiguousarray(slopes, dtype=np.float64)
+        if self.scales.shape[0] != columns.n_columns or self.slopes.shape[0] < 2:
+            raise ValueError("there must be a scale for each column and two orientations at least")
+        self.exact = exact
+        self.options.inner_max_leaves = inner_max_leaves
+        self.options.inner_min_rows = inner_min_rows
+        self.options.inner_max_depth = inner_max_depth
+        self.options.assignment = ASSIGNMENTS[assignment]
+        self.options.min_rows = min_rows
+        self.options.min_weight = min_weight
+        self.room = 2 * min(inner_max_leaves, MAX_REGIONS) - 1
+
+    def _make_room(self, int n_pairs):
+        self._gains = self.gains = np.full(n_pairs, -np.inf)
+        self._penalised_gains = self.penalised_gains = np.full(n_pairs, -np.inf)
+        self._n_branches = self.n_branches = np.zeros(n_pairs, dtype=np.int32)
+        self._missing_branch = self.missing_branch = np.full(n_pairs, -1, dtype=np.int32)
+        self._n_nodes = self.n_nodes = np.zeros(n_pairs, dtype=np.int32)
+        self._a = self.a = np.zeros((n_pairs, self.room))
+        self._b = self.b = np.zeros((n_pairs, self.room))
+        self._threshold = self.threshold = np.zeros((n_pairs, self.room))
+        self._low = self.low = np.full((n_pairs, self.room), -1, dtype=np.int32)
+        self._branch = self.branch = np.full((n_pairs, self.room), -1, dtype=np.int32)
+
+    def fit(
+        self,
+        const int32_t[:, ::1] pairs not None,       # IN: (n_pairs, 2)
+        const Start[::1] starts not None,           # IN: (n_pairs,) how their inner trees start
+        const int64_t[::1] offsets not None,        # IN: (n_features + 1,) of `positions`
+        const double[::1] positions not None,       # IN: categories' places; NaN for none
+        Targets targets not None,                   # IN
+        const int32_t[::1] rows not None,           # IN: the node's rows
+        *,
+        int max_branches, double region_penalty, double branch_penalty, uint64_t seed,
+        int n_threads,
+    ):
+        """Fit the pairs; results are in the attributes."""
+        cdef:
+            Options options = self.options
+            NodeTargets node
+            Arena* arenas
+            int p, n_pairs = pairs.shape[0]
+            Py_ssize_t n = rows.shape[0]
+            bint failed = False, stop = False
+        if pairs.shape[1] != 2 or starts.shape[0] != n_pairs:
+            raise ValueError("there must be one start for each pair")
+        if n_pairs and (np.min(pairs) < 0 or np.max(pairs) >= self.columns.n_columns):
+            raise ValueError("pairs must name columns")
+        for p in range(n_pairs):
+            if starts[p].orientation >= self.slopes.shape[0]:
+                raise ValueError("a start's orientation does not exist")
+        starts_of_features = np.asarray(offsets)
+        if offsets.shape[0] != self.columns.n_columns + 1 or offsets[0] < 0 or (
+                np.any(starts_of_features[1:] <= starts_of_features[:offsets.shape[0] - 1])) or (
+                positions.shape[0] < offsets[offsets.shape[0] - 1]):
+            raise ValueError("positions must have room for every feature's bins")
+        check_rows(rows, min(self.columns.n_rows, targets.n_rows))
+        if not 1 <= n <= targets.n_rows or n_threads < 1 or not 2 <= max_branches <= 254:
+            raise ValueError("rows, max_branches or n_threads out of range")
+        if targets.n_stats != self.criterion.info.n_stats:
+            raise ValueError("targets and criterion differ in their statistics")
+        self._make_room(n_pairs)
+        options.max_branches = max_branches
+        options.region_penalty = region_penalty
+        options.branch_penalty = branch_penalty
+        options.seed = seed
+        n_threads = min(n_threads, max(n_pairs, 1))
+        arenas = <Arena*> calloc(n_threads, sizeof(Arena))
+        if arenas == NULL:
+            raise MemoryError("no memory to fit pairs")
+        for p in range(n_threads):
+            arenas[p].stop = &stop
+            arenas[p].asks = p == 0
+        with nogil:
+            node = targets.gather(&rows[0], n, n_threads)
+            for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
+                self.fit_pair(
+                    p, pairs[p, 0], pairs[p, 1], starts[p], &offsets[0], &positions[0], &node,
+                    &rows[0], <int> n, &options, &arenas[threadid()])
+            for p in range(n_threads):
+                failed = failed or arenas[p].failed
+                arena_free(&arenas[p])
+            free(arenas)
+        if stop:
+            raise take_error()
+        if failed:
+            raise MemoryError("no memory to fit pairs")
+
+    cdef int gather_points(
+        self, int first, int second, const int64_t* offsets, const double* positions,
+        const int32_t* rows, int n, const NodeTargets* targets, double* missing,
+        int32_t* place, double* u, double* v,
+    ) noexcept nogil:
+        """Values of the rows that have both features; the others are summed up as missing."""
+        cdef:
+            int i, n_points = 0
+            const Column* one = &self.columns.column[first]
+            const Column* other = &self.columns.column[second]
+            double x, y
+        for i in range(n):
+            x = side_at(one, rows[i], positions + offsets[first],
+                        <int> (offsets[first + 1] - offsets[first]))
+            y = side_at(other, rows[i], positions + offsets[second],
+                        <int> (offsets[second + 1] - offsets[second]))
+            if x != x or y != y:
+                add_row(targets, i, missing)
+                continue
+            u[n_points] = x
+            v[n_points] = y
+            place[n_points] = i
+            n_points += 1
+        return n_points
+
+    cdef void fill_orientations(self, int first, int second, double* a, double* b) noexcept nogil:
+        """Orientations in the user's units; b is 0 for those that rounding makes useless."""
+        cdef:
+            int h
+            double ratio = self.scales[first] / self.scales[second]
+        a[0] = 1.0
+        b[0] = 0.0
+        a[1] = 0.0
+        b[1] = 1.0
+        for h in range(2, self.slopes.shape[0]):
+            a[h] = 1.0
+            b[h] = self.slopes[h] * ratio
+            if not 1e-300 < fabs(b[h]) < 1e300:
+                b[h] = 0.0
+
+    cdef void fit_pair(
+        self, int p, int first, int second, Start start, const int64_t* offsets,
+        const double* positions, const NodeTargets* targets,
+        const int32_t* rows, int n, const Options* options, Arena* arena,
+    ) noexcept nogil:
+        cdef:
+            Mark mark = arena_mark(arena)
+            const CriterionInfo* c = &self.criterion.info
+            bint oblique = (self.columns.column[first].kind != INT32
+                            and self.columns.column[second].kind != INT32)
+            int n_orientations = self.slopes.shape[0] if oblique else 2
+            bint is_usable, has_start
+            double* missing = take_doubles(arena, targets.n_channels)
+            int32_t* place = take_ints(arena, n)
+            double* u = take_doubles(arena, n)
+            double* v = take_doubles(arena, n)
+            double* a = take_doubles(arena, self.slopes.shape[0])
+            double* b = take_doubles(arena, self.slopes.shape[0])
+            int32_t** order = <int32_t**> take_doubles(arena, n_orientations)
+            int32_t** sorted_order = <int32_t**> take_doubles(arena, n_orientations)
+            Points points
+            PairTree tree, other_tree
+            PairTree* best_tree
+            PairShape best
+            double objective
+            int h
+        take_tree(c, options, arena, &tree)
+        take_tree(c, options, arena, &other_tree)
+        best.branch = take_branches(arena, tree.room)
+        best.objective = INFINITY
+        if arena.failed or must_stop(arena, n):
+            return
+        memset(missing, 0, targets.n_channels * sizeof(double))
+        self.fill_orientations(first, second, a, b)
+        has_start = (0 <= start.orientation < n_orientations
+                     and (start.orientation < 2 or b[start.orientation] != 0.0)
+                     and options.inner_max_leaves >= 4 and options.inner_max_depth >= 2)
+        points.n = self.gather_points(
+            first, second, offsets, positions, rows, n, targets, missing, place, u, v)
+        points.c = c
+        points.targets = targets
+        points.place = place
+        points.label = NULL
+        if targets.labels != NULL and targets.n_outputs == 1 and targets.weights == NULL:
+            points.label = take_ints(arena, n)
+            if not arena.failed:
+                for h in range(points.n):
+                    points.label[h] = targets.labels[place[h]]
+        points.u = u
+        points.v = v
+        points.n_orientations = n_orientations
+        points.first_active = 0
+        points.stop_active = n_orientations
+        points.a = a
+        points.b = b
+        points.order = order
+        points.is_above = <uint8_t*> take_branches(arena, n)
+        points.scratch = take_ints(arena, n)
+        points.min_rows = max(options.inner_min_rows, options.min_rows)
+        points.exact = self.exact
+        points.region_penalty = options.region_penalty
+        points.arena = arena
+        for h in range(n_orientations):
+            is_usable = h < 2 or b[h] != 0.0
+            order[h] = take_ints(arena, n) if is_usable else NULL
+            sorted_order[h] = take_ints(arena, n) if is_usable and has_start else NULL
+        if arena.failed or points.n < 2:
+            return
+        self.sort_points(&points, arena)
+        if arena.failed:
+            return
+        if has_start:
+            for h in range(n_orientations):
+                if order[h] != NULL:
+                    memcpy(sorted_order[h], order[h], points.n * sizeof(int32_t))
+        plant(&points, &tree)
+        find_cut(&points, &tree, 0)
+        grow(&tree, options.inner_max_leaves, options.inner_max_depth, &points, find_cut,
+             part_points)
+        if arena.failed:
+            return
+        choose_branches(c, &tree, missing, n - points.n, options, arena, &best)
+        best_tree = &tree
+        if has_start:
+            objective = best.objective
+            if start.framed:
+                points.first_active = start.orientation
+                points.stop_active = min(start.orientation + 2, n_orientations)
+            grow_from(&points, &other_tree, start, sorted_order, options)
+            if arena.failed:
+                return
+            choose_branches(c, &other_tree, missing, n - points.n, options, arena, &best)
+            if best.objective < objective:
+                best_tree = &other_tree
+        if best.objective < INFINITY and not arena.failed:
+            self.note(p, &points, best_tree, &best, missing, n)
+        arena_release(arena, mark)
+
+    cdef void sort_points(self, Points* points, Arena* arena) noexcept nogil:
+        """Order the points along every orientation."""
+        cdef:
+            Mark mark = arena_mark(arena)
+            double* value = take_doubles(arena, points.n)
+            uint64_t* items = <uint64_t*> take_doubles(arena, points.n)
+            uint64_t* scratch = <uint64_t*> take_doubles(arena, 2 * <size_t> points.n)
+            int h, i
+        if arena.failed:
+            return
+        for h in range(points.n_orientations):
+            if points.order[h] == NULL:
+                continue
+            for i in range(points.n):
+                value[i] = along(points, h, i)
+            sort_by_value(value, points.n, items, scratch, points.order[h])
+        arena_release(arena, mark)
+
+    cdef void note(
+        self, int p, const Points* points, const PairTree* tree, const PairShape* best,
+        double* missing, int n,
+    ) noexcept nogil:
+        """Write a pair's results to the attributes, without the nodes that were pruned."""
+        cdef:
+            const CriterionInfo* c = &self.criterion.info
+            int32_t number[2 * MAX_REGIONS]
+            const PairNode* node
+            int i, j, n_kept = 0
+            double whole
+        for i in range(tree.n_nodes):
+            node = &tree.nodes[i]
+            if i == 0:
+                number[0] = n_kept
+                n_kept += 1
+            if node.low >= 0 and best.branch[i] == INNER:
+                number[node.low] = n_kept
+                number[node.low + 1] = n_kept + 1
+                n_kept += 2
+        for i in range(tree.n_nodes):
+            node = &tree.nodes[i]
+            if best.branch[i] == INNER:
+                j = number[i]
+                self._a[p, j] = points.a[node.orientation]
+                self._b[p, j] = points.b[node.orientation]
+                self._threshold[p, j] = node.threshold
+                self._low[p, j] = number[node.low]
+            elif best.branch[i] < INNER - 1:
+                self._branch[p, number[i]] = best.branch[i]
+        for j in range(c.n_stats):
+            missing[j] += tree.stats[j]
+        whole = impurity(c, missing)
+        self._n_nodes[p] = n_kept
+        self._gains[p] = whole - best.loss
+        self._penalised_gains[p] = whole - best.objective
+        self._n_branches[p] = best.n_branches
+        self._missing_branch[p] = best.missing_branch
+
+
+ctypedef struct Cuts:
+    # A pair's shape function, as in `shapetree._shape.PairShape`.
+    const Column* first
+    const Column* second
+    const double* place_a
+    const double* place_b
+    int n_a
+    int n_b
+    const double* a
+    const double* b
+    const double* threshold
+    const int32_t* low
+    const int32_t* high
+    const int32_t* branch
+    int missing_branch
+
+
+cdef inline int branch_of(const Cuts* cuts, Py_ssize_t row) noexcept nogil:
+    cdef:
+        double u = side_at(cuts.first, row, cuts.place_a, cuts.n_a)
+        double v = side_at(cuts.second, row, cuts.place_b, cuts.n_b)
+        int at = 0
+    if u != u or v != v:
+        return cuts.missing_branch
+    while at >= 0:
+        at = (cuts.high[at] if projection(cuts.a[at], u, cuts.b[at], v) > cuts.threshold[at]
+              else cuts.low[at])
+    return cuts.branch[-1 - at]
+
+
+def branches_by_cuts(
+    Columns columns not None,                 # IN: the table
+    int first, int second,                    # IN: the pair
+    positions_a, positions_b,                 # IN: of the features' categories, or empty
+    const int32_t[::1] rows not None,         # IN: the node's rows
+    const double[::1] a not None,             # IN: (n_cuts,) as in `PairShape`
+    const double[::1] b not None,
+    const double[::1] threshold not None,
+    const int32_t[::1] low not None,
+    const int32_t[::1] high not None,
+    const int32_t[::1] branch not None,       # IN: (n_pieces,)
+    int missing_branch,                       # IN
+    int n_threads,
+):
+    """Branch of each row under a shape function of a pair."""
+    cdef:
+        const double[::1] place_a = np.ascontiguousarray(positions_a, dtype=np.float64)
+        const double[::1] place_b = np.ascontiguousarray(positions_b, dtype=np.float64)
+        int n_cuts = low.shape[0], n_pieces = branch.shape[0], f, i
+        Py_ssize_t k
+        uint8_t[::1] out
+        Cuts cuts
+    check_rows(rows, columns.n_rows)
+    for f in (first, second):
+        if not 0 <= f < columns.n_columns or (
+                columns.column[f].kind not in (INT32, FLOAT32, FLOAT64)):
+            raise ValueError(f"the table has no column {f} of numbers or categories")
+    if n_cuts == 0 or n_threads < 1 or not (
+            a.shape[0] == b.shape[0] == threshold.shape[0] == high.shape[0] == n_cuts):
+        raise ValueError("the cuts' arrays differ in length")
+    for i in range(n_cuts):
+        for f in (low[i], high[i]):
+            if not (i < f < n_cuts or -n_pieces <= f < 0):
+                raise ValueError("the cuts are not those of a tree")
+    result = np.empty(rows.shape[0], dtype=np.uint8)
+    if rows.shape[0] == 0:
+        return result
+    out = result
+    cuts.first = &columns.column[first]
+    cuts.second = &columns.column[second]
+    cuts.n_a = place_a.shape[0]
+    cuts.n_b = place_b.shape[0]
+    cuts.place_a = &place_a[0] if cuts.n_a else NULL
+    cuts.place_b = &place_b[0] if cuts.n_b else NULL
+    cuts.a = &a[0]
+    cuts.b = &b[0]
+    cuts.threshold = &threshold[0]
+    cuts.low = &low[0]
+    cuts.high = &high[0]
+    cuts.branch = &branch[0]
+    cuts.missing_branch = missing_branch
+    for k in prange(rows.shape[0], nogil=True, num_threads=n_threads, schedule="static"):
+        out[k] = branch_of(&cuts, rows[k])
+    return result

@@ -1,0 +1,35 @@
+# What searches for shape functions share, whether of one feature or of a pair.
+
+from libc.stdint cimport int32_t, uint64_t
+
+from shapetree._core.arena cimport branch_t
+from shapetree._core.criterion cimport CriterionInfo
+
+cdef enum:
+    NO_BRANCH = 255           # of a bin that holds no row of the node
+
+ctypedef struct Options:
+    bint optimal_inner_tree
+    int inner_max_leaves
+    int inner_min_rows
+    int inner_max_depth
+    int assignment            # an AssignmentKind
+    int min_rows              # in a branch
+    double min_weight         # of a branch
+    int max_branches
+    # All in units of impurity mass:
+    double segment_penalty    # per segment beyond two
+    double category_penalty   # per listed category beyond the first
+    double branch_penalty     # per branch beyond two
+    double region_penalty     # per region of a pair beyond two, times log2 of the rows cut
+    uint64_t seed
+
+cdef int number_branches(branch_t* branch, int n) noexcept nogil
+
+cdef bint has_room(
+    const branch_t* branch, const int32_t* n_rows, int n, int n_branches, int min_rows
+) noexcept nogil
+
+cdef double least_gain_of_cut(
+    const CriterionInfo* c, const double* stats, double penalty
+) noexcept nogil

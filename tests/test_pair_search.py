@@ -1,0 +1,558 @@
+"""The search for a node's pairs, against enumeration on small problems."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from naive import AllAssignments, Sample, samples, set_partitions
+from naive_pairs import (
+    PairProblem,
+    grow_naively,
+    loss_of_groups,
+    pair_problems,
+    prunings,
+    rough_groups_of,
+)
+from numpy.testing import assert_allclose, assert_array_equal
+
+from shapetree._binning import BinnedTable, FeatureBins
+from shapetree._core.columns import Columns
+from shapetree._core.screen import START, GridScreen, crossed_losses
+from shapetree._histograms import LocalHistograms
+from shapetree._pairs import pair_options, spread_angles
+from shapetree._table import FeatureInfo
+
+seeds = st.integers(0, 2**32 - 1)
+EXACT = {
+    "names": ["gini", "entropy", "squared_error"],
+    "least_classes": 2,
+    "max_classes": 2,
+    "max_outputs": 1,
+}
+# Nothing but one oblique cut.
+ONE_CUT = {"inner_max_leaves": 2, "max_branches": 2}
+
+
+# Grids
+
+
+def prepared_screen(sample, codes, n_bins, categorical, n_orientations=8, **options):
+    """A screen that knows the node, whose rows are all."""
+    n = len(codes[0])
+    columns = Columns(codes, n)
+    rows = np.arange(n, dtype=np.int32)
+    table = BinnedTable(tuple(map(FeatureBins, n_bins)), columns)
+    histogram = LocalHistograms(table, sample.targets, n_threads=1).build(rows)
+    angles = spread_angles(n_orientations)
+    values = np.concatenate([np.append(np.arange(b, dtype=float), 0.0) for b in n_bins])
+    screen = GridScreen(
+        sample.criterion, columns, n_bins, categorical, values, np.cos(angles), np.sin(angles),
+        **options,
+    )  # fmt: skip
+    screen.prepare(histogram, sample.targets, rows, 1)
+    return screen
+
+
+def weigh(screen, pairs, noise=0.0, n_threads=1):
+    gains = np.empty(len(pairs))
+    screen.weigh(np.array(pairs, dtype=np.int32), gains, noise, n_threads)
+    return gains
+
+
+def screen_pairs(screen, pairs, n_threads=1, **penalties):
+    """Gains of pairs, and how their inner trees start."""
+    results = np.empty(len(pairs)), np.empty(len(pairs), dtype=START)
+    information = np.full(len(pairs), np.inf)
+    options = {"max_branches": 2, "region_penalty": 0.0, "branch_penalty": 0.0, **penalties}
+    pairs = np.array(pairs, dtype=np.int32)
+    screen.screen(pairs, information, *results, seed=1, n_threads=n_threads, **options)
+    return results
+
+
+@st.composite
+def grids(draw, max_bins=9, max_rows=24, **options):
+    """A sample and the bins of three features, the second of few categories."""
+    sample = draw(samples(max_rows=max_rows, **options))
+    rng = np.random.default_rng(draw(seeds))
+    n_bins = rng.integers(1, max_bins, 3)
+    n_bins[1] = min(n_bins[1], 4)
+    codes = [rng.integers(0, b + 1, len(sample.piece)).astype(np.uint8) for b in n_bins]
+    return sample, codes, n_bins, [False, True, False]
+
+
+@given(grids(), st.sampled_from([0.0, 0.3]))
+def test_a_pair_weighs_what_parting_all_its_cells_gains_less_noise(grid, noise):
+    sample, codes, n_bins, _ = grid
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    gains = weigh(prepared_screen(*grid), pairs, noise)
+    whole = sample.impurity(sample.stats_of(range(len(codes[0]))))
+    rough = [rough_groups_of(code, b) for code, b in zip(codes, n_bins, strict=True)]
+    for gain, (i, j) in zip(gains, pairs, strict=True):
+        loss, n_cells = loss_of_groups(sample, rough[i], rough[j])
+        assert_allclose(gain, whole - loss - noise * (n_cells - 1), atol=sample.tolerance)
+
+
+@pytest.mark.parametrize(("n_rows", "n_cells"), [(511, 4), (512, 8), (2047, 8), (2048, 16)])
+def test_the_more_rows_the_finer_the_rough_grid(n_rows, n_cells):
+    labels = np.arange(n_rows)[:, None].astype(np.int32) % 2
+    sample = Sample("gini", (2,), None, labels, None, None, np.zeros(n_rows, int), 1)
+    codes = [(np.arange(n_rows) * 64 // n_rows).astype(np.uint8), np.zeros(n_rows, np.uint8)]
+    screen = prepared_screen(sample, codes, [64, 1], [False, False])
+    without, with_noise = (weigh(screen, [(0, 1)], noise)[0] for noise in (0.0, 1.0))
+    assert without - with_noise == pytest.approx(n_cells - 1)
+
+
+@given(grids(**EXACT))
+def test_categories_are_placed_by_their_statistics(grid):
+    sample, codes, n_bins, _ = grid
+    places = prepared_screen(*grid).positions[n_bins[0] + 1 :][: n_bins[1]]
+    held = np.isin(np.arange(n_bins[1]), codes[1])
+    assert_array_equal(np.isnan(places), ~held)
+    assert sorted(places[held]) == list(range(held.sum()))
+    order = np.flatnonzero(held)[np.argsort(places[held])]
+    stats = np.array([sample.stats_of(np.flatnonzero(codes[1] == b)) for b in order])
+    if len(order):
+        weight = stats[:, 0] if sample.name == "squared_error" else stats.sum(axis=1)
+        steps = np.diff(stats[:, 1] / weight)
+        assert np.all(steps >= -1e-9) or np.all(steps <= 1e-9)
+
+
+@given(grids(max_bins=4), st.integers(2, 4), st.integers(2, 12))
+def test_no_inner_tree_gains_more_than_parting_all_cells(grid, max_branches, n_orientations):
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    screen = prepared_screen(*grid, n_orientations=n_orientations)
+    gains, starts = screen_pairs(screen, pairs, max_branches=max_branches)
+    # With bins this few, cells of the rough grid are those of the fine one.
+    assert np.all(gains <= weigh(screen, pairs) + grid[0].tolerance)
+    assert np.all((starts["orientation"] >= -1) & (starts["orientation"] < n_orientations))
+    assert np.all((starts["share"] >= 0) & (starts["share"] < 1))
+
+
+@given(grids(max_bins=4, **EXACT))
+def test_a_grid_of_four_cells_is_assigned_as_well_as_can_be(grid):
+    sample, codes, n_bins, _ = grid
+    assume(np.all(n_bins[[0, 2]] >= 2))
+    two = [(codes[j] % 2).astype(np.uint8) for j in (0, 2)]
+    cell = 2 * two[0] + two[1]
+    assume(len(np.unique(cell)) == 4)
+    gain = screen_pairs(prepared_screen(sample, two, [2, 2], [False, False]), [(0, 1)])[0][0]
+    parted = Sample(
+        sample.name, sample.block_sizes, sample.levels, sample.labels, sample.values,
+        sample.weights, cell, 4,
+    )  # fmt: skip
+    every = AllAssignments(parted, 2)
+    gains = dict(zip(every.ways, every.losses[0] - every.losses, strict=True))
+    # What one feature does alone is left to it.
+    alone = max(gains.pop((0, 0, 1, 1)), gains.pop((0, 1, 0, 1)))
+    best = max(gains.values())
+    # An oblique cut may part the cells as a feature alone does.
+    assert gain <= max(best, alone) + sample.tolerance
+    if best > alone + sample.tolerance:
+        assert gain == pytest.approx(best, abs=sample.tolerance)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_checkerboard_is_seen_on_the_grid_and_where_to_start(weighted):
+    codes = [code.ravel().astype(np.uint8) for code in np.indices((20, 20))]
+    labels = ((codes[0] >= 12) ^ (codes[1] >= 7)).astype(np.int32)[:, None]
+    weights = np.full(400, 2.0) if weighted else None
+    sample = Sample("gini", (2,), None, labels, None, weights, np.zeros(400, int), 1)
+    screen = prepared_screen(sample, codes, [20, 20], [False, False])
+    gains, (start,) = screen_pairs(screen, [(0, 1)], region_penalty=0.2)
+    assert gains[0] >= 0.8 * sample.impurity(sample.stats_of(range(400)))
+    assert start["orientation"] in (0, 1)
+    assert start["share"] == pytest.approx(0.6 if start["orientation"] == 0 else 0.35, abs=0.1)
+
+
+@pytest.mark.parametrize("categorical", [False, True])
+@pytest.mark.parametrize("n_values", [(2, 2), (2, 3), (3, 5), (2, 30), (40, 2)])
+def test_a_checkerboard_of_few_values_is_seen_on_the_grid(n_values, categorical):
+    # The first value of each feature holds half of the rows: no cut gains anything alone.
+    sides = [np.append(np.zeros(n - 1, int), np.arange(1, n)) for n in n_values]
+    codes = [code.ravel().astype(np.uint8) for code in np.meshgrid(*sides, indexing="ij")]
+    labels = ((codes[0] > 0) ^ (codes[1] > 0)).astype(np.int32)[:, None]
+    n = len(labels)
+    sample = Sample("gini", (2,), None, labels, None, None, np.zeros(n, int), 1)
+    screen = prepared_screen(sample, codes, n_values, [categorical, False], n_orientations=2)
+    gain = screen_pairs(screen, [(0, 1)])[0][0]
+    assert gain == pytest.approx(sample.impurity(sample.stats_of(range(n))))
+
+
+@given(grids(), st.integers(2, 4))
+def test_screening_does_not_depend_on_the_number_of_threads(grid, max_branches):
+    screen = prepared_screen(*grid)
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    assert_array_equal(weigh(screen, pairs, 0.1), weigh(screen, pairs, 0.1, n_threads=2))
+    one, two = (
+        screen_pairs(screen, pairs, n_threads, max_branches=max_branches) for n_threads in (1, 2)
+    )
+    for ours, theirs in zip(one, two, strict=True):
+        assert_array_equal(ours, theirs)
+
+
+@given(samples(max_rows=30), st.integers(1, 4), seeds)
+def test_crossed_losses_are_those_of_crossing_row_by_row(sample, n_branches, seed):
+    rng = np.random.default_rng(seed)
+    rows = np.arange(len(sample.piece), dtype=np.int32)
+    branches = rng.integers(0, n_branches, (3, len(rows))).astype(np.uint8)
+    pairs = np.array([(0, 1), (0, 2), (1, 2)], dtype=np.int32)
+    losses = np.empty(3)
+    crossed_losses(sample.criterion, sample.targets, branches, n_branches, pairs, rows, losses, 1)
+    expected = [loss_of_groups(sample, branches[i], branches[j])[0] for i, j in pairs]
+    assert_allclose(losses, expected, atol=sample.tolerance)
+
+
+def test_branches_that_do_not_exist_cannot_be_crossed():
+    labels = np.zeros((4, 1), dtype=np.int32)
+    sample = Sample("gini", (2,), None, labels, None, None, np.zeros(4, int), 1)
+    branches = np.full((2, 4), 3, dtype=np.uint8)
+    with pytest.raises(ValueError, match="below n_branches"):
+        crossed_losses(
+            sample.criterion, sample.targets, branches, 3, np.array([[0, 1]], dtype=np.int32),
+            np.arange(4, dtype=np.int32), np.empty(1), 1,
+        )  # fmt: skip
+
+
+# One cut
+
+
+@given(pair_problems(missing=False, categorical=False), st.integers(1, 4))
+def test_one_cut_gains_what_brute_force_over_orientations_does(problem, min_rows):
+    gain = problem.fit(inner_min_rows=min_rows, **ONE_CUT).gains[0]
+    cuts = list(problem.cuts_of(problem.complete, min_rows))
+    axes = max([cut.gain for cut in cuts if cut.orientation < 2], default=0.0)
+    oblique = max([cut.gain for cut in cuts if cut.orientation >= 2], default=0.0)
+    tolerance = problem.sample.tolerance
+    if oblique > axes + tolerance:
+        assert gain == pytest.approx(oblique, abs=tolerance)
+    elif axes > oblique + tolerance or not cuts:
+        # A single feature does as well: the pair is out.
+        assert gain == -np.inf
+    else:
+        assert gain == -np.inf or gain == pytest.approx(oblique, abs=tolerance)
+
+
+@given(pair_problems(missing=True, categorical=False, **EXACT))
+def test_rows_that_lack_a_feature_join_the_better_side(problem):
+    gain = problem.fit(**ONE_CUT).gains[0]
+    cuts = list(problem.cuts_of(problem.complete))
+    best, tolerance = max([cut.gain for cut in cuts], default=0.0), problem.sample.tolerance
+    assume(best > tolerance)
+    allowed = []
+    for cut in cuts:
+        if cut.gain < best - tolerance:
+            continue
+        if cut.orientation < 2:
+            allowed.append(-np.inf)
+            continue
+        low, high = problem.complete[~cut.above], problem.complete[cut.above]
+        missing = problem.lacking
+        ways = [([*low, *missing], high), (low, [*high, *missing])]
+        losses = [sum(map(problem.impurity_of, way)) for way in ways]
+        allowed.append(problem.whole - min(losses))
+        if len(missing):
+            apart = problem.impurity_of(missing) + problem.impurity_of([*low, *high])
+            if apart <= min(losses) + tolerance:
+                # Missing against all others needs no cut.
+                allowed.append(-np.inf)
+    assert any(gain == g or gain == pytest.approx(g, abs=tolerance) for g in allowed)
+
+
+@given(pair_problems(missing=False, categorical=False), st.integers(2, 6))
+def test_a_cut_that_leaves_too_few_rows_is_passed_over_for_the_next_best(problem, min_rows):
+    gain = problem.fit(min_rows=min_rows, **ONE_CUT).gains[0]
+    cuts = list(problem.cuts_of(problem.complete, min_rows))
+    axes = max([cut.gain for cut in cuts if cut.orientation < 2], default=0.0)
+    oblique = max([cut.gain for cut in cuts if cut.orientation >= 2], default=0.0)
+    tolerance = problem.sample.tolerance
+    assume(oblique > axes + tolerance)
+    assert gain == pytest.approx(oblique, abs=tolerance)
+
+
+@given(pair_problems(categorical=True))
+def test_one_cut_of_categories_reads_one_feature_and_is_left_to_it(problem):
+    assert problem.fit(**ONE_CUT).gains[0] == -np.inf
+
+
+# Many cuts
+
+fit_options = st.fixed_dictionaries(
+    {
+        "inner_max_leaves": st.integers(2, 8),
+        "inner_min_rows": st.sampled_from([1, 2]),
+        "inner_max_depth": st.sampled_from([2, 3, 9]),
+        "max_branches": st.integers(2, 4),
+        "min_rows": st.sampled_from([1, 3]),
+        "min_weight": st.sampled_from([0.0, 1.5]),
+        "region_penalty": st.sampled_from([0.0, 0.02, 0.2]),
+        "branch_penalty": st.sampled_from([0.0, 0.1]),
+        "assignment": st.sampled_from(["auto", "coordinate_descent", "kmeans", "random"]),
+        "exact": st.booleans(),
+        "start": st.sampled_from([(-1, 0.0, 0), (0, 0.5, 1), (1, 0.2, 0)]),
+    }
+)
+
+
+@settings(max_examples=200)
+@given(pair_problems(), fit_options)
+def test_reported_gains_are_those_of_the_shape_function(problem, options):
+    fitter = problem.fit(**options)
+    if fitter.n_branches[0] == 0:
+        assert fitter.gains[0] == fitter.penalised_gains[0] == -np.inf
+        return
+    branch, tolerance = problem.branches(fitter), problem.sample.tolerance
+    k = int(fitter.n_branches[0])
+    rows = [np.flatnonzero(branch == b) for b in range(k)]
+    assert set(branch) == set(range(k))
+    assert min(map(len, rows)) >= options["min_rows"]
+    weights = [problem.sample.row_weights[some].sum() for some in rows]
+    assert min(weights) >= options["min_weight"] - 1e-9
+    gain = problem.whole - sum(map(problem.impurity_of, rows))
+    assert fitter.gains[0] == pytest.approx(gain, abs=tolerance)
+    reached, _ = problem.rows_of_cuts(fitter)
+    prices = [np.log2(1 + problem.sample.row_weights[some].sum()) for some in reached[1:]]
+    penalty = options["region_penalty"] * sum(prices) + options["branch_penalty"] * (k - 2)
+    assert fitter.penalised_gains[0] == pytest.approx(gain - penalty, abs=tolerance)
+
+
+@settings(max_examples=100)
+@given(pair_problems(), fit_options)
+def test_regions_hold_rows_and_read_both_features(problem, options):
+    fitter = problem.fit(**options)
+    assume(fitter.n_branches[0] > 0)
+    a, b, _, low, high, branch = problem.shape_of(fitter)
+    _, region = problem.rows_of_cuts(fitter)
+    count = np.bincount(region[problem.complete], minlength=len(branch))
+    assert count.min() >= options["inner_min_rows"] or options["start"][0] >= 0
+    assert count.min() >= 1
+    assert len(branch) <= options["inner_max_leaves"]
+    assert np.any(a != 0)
+    assert np.any(b != 0)
+    # No cut between two regions that go the same way.
+    for one, other in zip(low, high, strict=True):
+        assert one >= 0 or other >= 0 or branch[-1 - one] != branch[-1 - other]
+    expected = np.where(region >= 0, branch[region], fitter.missing_branch[0])
+    assert_array_equal(problem.branches(fitter), expected)
+    assert (fitter.missing_branch[0] >= 0) == (len(problem.lacking) > 0)
+
+
+@settings(max_examples=100)
+@given(
+    pair_problems(missing=False, distinct=True, categorical=False, names=["squared_error", "gini"],
+                  least_classes=2, max_classes=2, max_outputs=1, weighted=True),
+    st.integers(2, 3), st.integers(2, 5), st.sampled_from([0.0, 0.05, 0.2, 1.0]), seeds,
+)  # fmt: skip
+def test_pruning_is_between_no_pruning_and_the_best_of_all(problem, k, leaves, penalty, seed):
+    # Weights that no two sums share: no two cuts gain the same.
+    weights = np.random.default_rng(seed).uniform(0.5, 2.0, problem.n)
+    sample = problem.sample
+    problem.sample = Sample(
+        sample.name,
+        sample.block_sizes,
+        None,
+        sample.labels,
+        sample.values,
+        weights,
+        sample.piece,
+        2,
+    )
+    root = grow_naively(problem, penalty, leaves)
+    fitted = problem.fit(inner_max_leaves=leaves, max_branches=k, region_penalty=penalty)
+    full = max(len(regions) for regions, _, _ in prunings(root))
+    best, unpruned = 0.0, -np.inf
+    for regions, price, read in prunings(root):
+        for way in set_partitions(len(regions), k):
+            parts = [
+                np.concatenate([rows for rows, b in zip(regions, way, strict=True) if b == branch])
+                for branch in range(max(way) + 1)
+            ]
+            gain = problem.whole - sum(map(problem.impurity_of, parts)) - price
+            best = max(best, gain)
+            if len(regions) == full and len(parts) > 1 and read - {0} and read - {1}:
+                unpruned = max(unpruned, gain)
+    gain, tolerance = fitted.penalised_gains[0], problem.sample.tolerance
+    assert gain <= best + tolerance
+    # Where the best assignment makes siblings one, the cuts left may read a single feature.
+    assert gain >= unpruned - tolerance or gain == -np.inf
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dearer_regions_are_the_fewer_there_are(criterion, seed):
+    rng = np.random.default_rng(seed)
+    u, v = rng.normal(size=(2, 300))
+    target = (np.abs(u + v) < 0.8) + rng.normal(size=300) / 2
+    labels = (target > 0.5).astype(np.int32)[:, None] if criterion == "gini" else None
+    values = target[:, None] if criterion == "squared_error" else None
+    sizes = (2,) if criterion == "gini" else (1,)
+    sample = Sample(criterion, sizes, None, labels, values, None, np.zeros(300, int), 1)
+    problem = PairProblem(sample, [u, v], [np.empty(0)] * 2, (1.0, 1.0), 8)
+    fits = [problem.fit(region_penalty=price, inner_max_leaves=32) for price in (0, 0.1, 0.5, 1, 2)]
+    n_nodes = [int(fitter.n_nodes[0]) for fitter in fits]
+    assert n_nodes == sorted(n_nodes, reverse=True)
+    assert n_nodes[0] > 15
+    assert n_nodes[-2] == 5
+    gains = [fitter.penalised_gains[0] for fitter in fits]
+    assert gains == sorted(gains, reverse=True)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+def test_the_first_cut_costs_nothing(criterion):
+    u, v = np.random.default_rng(0).uniform(-1, 1, (2, 60))
+    labels = (u + v > 0).astype(np.int32)[:, None]
+    sample = Sample(criterion, (2,), None, labels, None, None, np.zeros(60, int), 1)
+    problem = PairProblem(sample, [u, v], [np.empty(0)] * 2, (1.0, 1.0), 8)
+    fitter = problem.fit(region_penalty=100.0, inner_max_leaves=32)
+    assert fitter.n_nodes[0] == 3
+    assert fitter.gains[0] == fitter.penalised_gains[0] == pytest.approx(problem.whole)
+
+
+@pytest.mark.parametrize("start", [(2, 0.4, True), (3, 0.6, False), (2, 0.5, False)])
+def test_a_start_near_a_checkerboard_finds_it(start):
+    u, v = np.random.default_rng(0).uniform(-1, 1, (2, 400))
+    labels = ((u + v > 0) ^ (u - v > 0)).astype(np.int32)[:, None]
+    sample = Sample("gini", (2,), None, labels, None, None, np.zeros(400, int), 1)
+    problem = PairProblem(sample, [u, v], [np.empty(0)] * 2, (1.0, 1.0), 8)
+    fitter = problem.fit(start, inner_max_leaves=32, region_penalty=0.5)
+    assert fitter.gains[0] == pytest.approx(problem.whole)
+    assert fitter.n_nodes[0] == 7
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_regions_are_refined_to_the_exact_threshold_where_blocks_are_enough(dtype):
+    u, v = np.random.default_rng(0).normal(size=(2, 5000)).astype(dtype)
+    labels = (u.astype(float) + v > 0.3).astype(np.int32)[:, None]
+    sample = Sample("gini", (2,), None, labels, None, None, np.zeros(5000, int), 1)
+    problem = PairProblem(sample, [u, v], [np.empty(0)] * 2, (1.0, 1.0), 8)
+    exact, blocks = (problem.fit(exact=exact, **ONE_CUT) for exact in (True, False))
+    assert exact.gains[0] == blocks.gains[0] == pytest.approx(problem.whole)
+    assert exact.threshold[0, 0] == blocks.threshold[0, 0] == pytest.approx(0.3, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"min_rows": 0}, "must be positive"),
+        ({"inner_max_leaves": 0}, "must be positive"),
+        ({"inner_max_depth": -1}, "must be positive"),
+        ({"max_branches": 1}, "out of range"),
+        ({"max_branches": 255}, "out of range"),
+        ({"n_threads": 0}, "out of range"),
+        ({"start": (8, 0.5, False)}, "does not exist"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message):
+    labels = np.zeros((4, 1), dtype=np.int32)
+    sample = Sample("gini", (2,), None, labels, None, None, np.zeros(4, int), 1)
+    problem = PairProblem(sample, [np.arange(4.0)] * 2, [np.empty(0)] * 2, (1.0, 1.0), 8)
+    with pytest.raises(ValueError, match=message):
+        problem.fit(**options)
+
+
+# Orientations
+
+
+@pytest.mark.parametrize("n", range(2, 20))
+def test_angles_start_with_the_axes_and_come_with_their_perpendiculars(n):
+    angles = spread_angles(n)
+    assert len(angles) == len(np.unique(angles)) == n
+    assert_allclose(angles[:2], [0, np.pi / 2])
+    assert np.all((angles >= 0) & (angles < np.pi))
+    if n % 2 == 0:
+        assert_allclose(angles[1::2] - angles[::2], np.pi / 2)
+        assert_allclose(np.diff(np.sort(angles)), np.pi / n)
+
+
+def test_diagonals_come_right_after_the_axes():
+    assert_allclose(spread_angles(8)[2:4], [np.pi / 4, 3 * np.pi / 4])
+
+
+# Which pairs
+
+
+NAMES = tuple(map(FeatureInfo, ["age", "height", "weight", "pulse"]))
+ALL = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
+
+
+def options_of(pairs, screen="grid", exact=False, features=NAMES):
+    return pair_options(pairs, screen, 8, exact, features)
+
+
+@pytest.mark.parametrize("pairs", ["auto", "all", 1, 6, np.int64(3)])
+def test_all_pairs_of_features_may_be_looked_at(pairs):
+    options = options_of(pairs)
+    assert_array_equal(options.pairs, ALL)
+    assert options.pairs.dtype == np.int32
+    assert options.n_screened == 6
+    assert options.n_fitted == {"auto": 3, "all": 6}.get(pairs, pairs)
+    assert options.exact == (pairs == "all")
+    assert options.n_orientations == 8
+
+
+def test_no_pairs_are_no_pairs():
+    assert len(options_of(0).pairs) == 0
+    for pairs in (0, "auto", "all"):
+        assert len(options_of(pairs, features=NAMES[:1]).pairs) == 0
+
+
+@pytest.mark.parametrize(
+    ("pairs", "expected"),
+    [
+        ([("age", "pulse")], [(0, 3)]),
+        ([(3, 0)], [(0, 3)]),
+        ([("weight", 0), ("age", "weight")], [(0, 2)]),
+        ([["pulse", "age", 2]], [(0, 2), (0, 3), (2, 3)]),
+        (np.array([[2, 1], [0, 1]]), [(0, 1), (1, 2)]),
+        ([(0, 1, 2, 3)], ALL),
+        (((np.int8(1), np.uint32(2)),), [(1, 2)]),
+    ],
+)
+def test_pairs_and_groups_may_be_given_by_name_and_by_index(pairs, expected):
+    options = options_of(pairs)
+    assert_array_equal(options.pairs, expected)
+    assert options.n_screened == len(expected)
+    assert options.n_fitted == min(3, len(expected))
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([("age", "shoe")], "'shoe', which is not a column"),
+        ([(0, 4)], "feature 4, but X has 4 columns"),
+        ([(-1, 2)], "feature -1"),
+        ([("age", "age")], "repeats a feature"),
+        ([("age", 0)], "repeats a feature"),
+        ([(1, 2, 1)], "repeats a feature"),
+        ([("age",)], "two features or more"),
+        ([()], "two features or more"),
+        (["age", "pulse"], "two features or more"),
+        ([0, 1], "two features or more"),
+        ([], "empty list"),
+        ([(0.0, 1.0)], "by str or int"),
+        ([(True, False)], "by str or int"),
+        ([(None, 1)], "by str or int"),
+    ],
+)
+def test_pairs_that_cannot_be_are_named(pairs, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        options_of(pairs)
+
+
+def test_more_pairs_than_there_are_are_all_with_a_warning():
+    with pytest.warns(UserWarning, match="pairs=7 is more than the 6 pairs of 4 features"):
+        assert options_of(7).n_fitted == 6
+
+
+@pytest.mark.parametrize(("pairs", "n_fitted"), [(2, 2), ("auto", 3), ([(0, 1, 2)], 3), ("all", 6)])
+def test_the_papers_filter_chooses_the_pairs_that_are_fitted(pairs, n_fitted):
+    options = options_of(pairs, screen="delta")
+    assert options.n_screened == options.n_fitted == n_fitted
+    assert options.filter_rows > 10**9
+
+
+def test_more_pairs_than_grids_can_hold_are_filtered_first():
+    features = tuple(FeatureInfo(f"f{i}") for i in range(300))
+    options = options_of("auto", features=features)
+    assert len(options.pairs) == 300 * 299 // 2
+    assert options.n_screened == 20_000
+    assert options_of("all", features=features).n_screened == 300 * 299 // 2

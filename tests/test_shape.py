@@ -1,0 +1,167 @@
+"""Shape functions of pairs are numbered and laid out as TreeArrays keeps them."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from naive import starts_of, trees
+from numpy.testing import assert_array_equal
+
+from shapetree._shape import PairShape, ShapeFunction, flatten_shapes, number_cuts
+from shapetree._tree import TreeArrays
+
+# Numbers of cuts
+
+
+@st.composite
+def binary_trees(draw, max_cuts=12):
+    """Child below each node's cut, -1 for regions; nodes are cut in any order."""
+    low = [-1]
+    for _ in range(draw(st.integers(0, max_cuts))):
+        regions = [node for node, child in enumerate(low) if child < 0]
+        low[draw(st.sampled_from(regions))] = len(low)
+        low += [-1, -1]
+    return np.array(low, dtype=np.int32)
+
+
+def nodes_below(low, node=0):
+    """A node and all below it, each before its children and the lower child first."""
+    if low[node] < 0:
+        return [node]
+    return [node, *nodes_below(low, low[node]), *nodes_below(low, low[node] + 1)]
+
+
+@given(binary_trees())
+def test_cuts_and_regions_are_numbered_from_low_to_high(low):
+    cuts, regions, cut_low, cut_high = number_cuts(low)
+    nodes = nodes_below(low)
+    assert cuts.tolist() == [node for node in nodes if low[node] >= 0]
+    assert regions.tolist() == [node for node in nodes if low[node] < 0]
+
+    def code(node):
+        return cuts.tolist().index(node) if low[node] >= 0 else -1 - regions.tolist().index(node)
+
+    assert cut_low.tolist() == [code(low[node]) for node in cuts]
+    assert cut_high.tolist() == [code(low[node] + 1) for node in cuts]
+
+
+@given(binary_trees())
+def test_cuts_lead_to_later_cuts_and_to_regions_to_each_once(low):
+    cuts, regions, cut_low, cut_high = number_cuts(low)
+    targets = [*cut_low, *cut_high]
+    assert sorted(targets) == [*range(-len(regions), 0), *range(1, len(cuts))][: 2 * len(cuts)]
+    for target in (cut_low, cut_high):
+        assert np.all((target < 0) | (target > np.arange(len(cuts))))
+
+
+def test_the_numbers_of_an_example():
+    # Node 0 is cut into 1 and 2, then 2 into 3 and 4, then 1 into 5 and 6.
+    cuts, regions, cut_low, cut_high = number_cuts(np.array([1, 5, 3, -1, -1, -1, -1]))
+    assert cuts.tolist() == [0, 1, 2]
+    assert regions.tolist() == [5, 6, 3, 4]
+    assert cut_low.tolist() == [1, -1, -3]
+    assert cut_high.tolist() == [2, -2, -4]
+
+
+# Flat shape functions
+
+
+def shape_of(tree, node):
+    """A node's shape function as an object; None for a leaf."""
+    if tree.feature[node] < 0:
+        return None
+    pieces = slice(tree.piece_start[node], tree.piece_start[node + 1])
+    upper, branch = tree.piece_upper[pieces], tree.piece_branch[pieces]
+    n_branches, missing = int(tree.n_branches[node]), int(tree.missing_branch[node])
+    if tree.second_feature[node] < 0:
+        upper = None if np.isnan(upper[0]) else upper
+        saw = bool(tree.saw_missing[node])
+        return ShapeFunction(int(tree.feature[node]), n_branches, upper, branch, missing, saw)
+    cuts = slice(tree.cut_start[node], tree.cut_start[node + 1])
+    first, second, stop = tree.position_start[2 * node : 2 * node + 3]
+    return PairShape(
+        int(tree.feature[node]),
+        int(tree.second_feature[node]),
+        n_branches,
+        tree.cut_a[cuts],
+        tree.cut_b[cuts],
+        tree.cut_threshold[cuts],
+        tree.cut_low[cuts],
+        tree.cut_high[cuts],
+        branch,
+        (tree.position[first:second], tree.position[second:stop]),
+        missing,
+        bool(tree.saw_missing[node]),
+    )
+
+
+def joined(lists):
+    return [entry for entries in lists for entry in entries]
+
+
+def flatten_one_by_one(shapes):
+    """Lists, with one shape function's entries after another's."""
+    names = ["feature", "second_feature", "missing_branch", "saw_missing"]
+    flat = {name: [] for name in names}
+    pieces, uppers, positions = [], [], []
+    cuts = {name: [] for name in ("cut_a", "cut_b", "cut_threshold", "cut_low", "cut_high")}
+    for shape in shapes:
+        is_pair = isinstance(shape, PairShape)
+        first, second = (shape.first, shape.second) if is_pair else (-1, -1)
+        if isinstance(shape, ShapeFunction):
+            first = shape.feature
+        missing = (-1, False) if shape is None else (shape.missing_branch, shape.saw_missing)
+        for name, entry in zip(names, (first, second, *missing), strict=True):
+            flat[name].append(entry)
+        branches = [] if shape is None else list(shape.branch_of_piece)
+        pieces.append(branches)
+        has_bounds = isinstance(shape, ShapeFunction) and shape.upper is not None
+        uppers.append(list(shape.upper) if has_bounds else [np.nan] * len(branches))
+        for name, lists in cuts.items():
+            lists.append(list(getattr(shape, name)) if is_pair else [])
+        positions += [list(places) for places in shape.positions] if is_pair else [[], []]
+    return flat | {
+        "piece_start": starts_of(pieces),
+        "piece_upper": joined(uppers),
+        "piece_branch": joined(pieces),
+        "cut_start": starts_of(cuts["cut_a"]),
+        **{name: joined(lists) for name, lists in cuts.items()},
+        "position_start": starts_of(positions),
+        "position": joined(positions),
+    }
+
+
+@given(trees())
+def test_flat_shapes_equal_lists_filled_one_by_one(tree):
+    shapes = [shape_of(tree, node) for node in range(tree.node_count)]
+    flat, expected = flatten_shapes(shapes), flatten_one_by_one(shapes)
+    assert flat.keys() == expected.keys()
+    for name, array in flat.items():
+        assert_array_equal(array, expected[name])
+
+
+@given(trees())
+def test_flat_shapes_make_the_tree_that_they_are_from(tree):
+    flat = flatten_shapes([shape_of(tree, node) for node in range(tree.node_count)])
+    kept = {field.name: getattr(tree, field.name) for field in fields(TreeArrays)}
+    again = TreeArrays(**kept | flat)
+    for name in kept:
+        assert_array_equal(getattr(again, name), kept[name])
+
+
+# Missing branches
+
+
+@pytest.mark.parametrize(("saw_missing", "branch"), [(True, 1), (False, 2)])
+def test_the_largest_branch_takes_missing_values_unless_rows_have_decided(saw_missing, branch):
+    one = np.ones(1)
+    places = (np.empty(0), np.empty(0))
+    shape = PairShape(
+        0, 1, 3, one, one, one, one, one, np.arange(2), places, missing_branch=1,
+        saw_missing=saw_missing,
+    )  # fmt: skip
+    largest = shape.with_largest_branch(2)
+    assert largest.missing_branch == branch
+    assert largest.saw_missing == saw_missing

@@ -7,14 +7,16 @@ input and the fit itself adds to the peak.
 import re
 import resource
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from asv_bench.benchmarks.data import curves
+from asv_bench.benchmarks import data
 from shapetree import ShapeTreeClassifier
 
 STATUS = Path("/proc/self/status")
+TABLES = {"curves": partial(data.curves, dtype=np.float64), "sensors": data.sensors}
 
 
 def status_bytes(field: str) -> int:
@@ -38,15 +40,17 @@ def held_bytes() -> int:
     return status_bytes("VmRSS") if STATUS.exists() else peak_bytes()
 
 
-def memory_of_fit(n_rows: int, n_threads: int) -> tuple[int, int]:
+def memory_of_fit(table: str, n_rows: int, n_threads: int, pairs: int | str) -> tuple[int, int]:
     """Peak bytes of a fit of float64 data, the data included, and bytes of the data alone."""
-    tree = ShapeTreeClassifier(max_depth=6, n_threads=n_threads)
-    tree.fit(*curves(1_000, np.float64))
+    make = TABLES[table]
+    tree = ShapeTreeClassifier(max_depth=6, pairs=pairs, n_threads=n_threads)
+    tree.fit(*make(1_000))
     before = held_bytes()
-    X, y = curves(n_rows, np.float64)
+    X, y = make(n_rows)
     tree.fit(X, y)
     return peak_bytes() - before, X.nbytes
 
 
 if __name__ == "__main__":
-    print(*memory_of_fit(*map(int, sys.argv[1:])))
+    table, n_rows, n_threads, pairs = sys.argv[1:]
+    print(*memory_of_fit(table, int(n_rows), int(n_threads), "auto" if pairs == "auto" else 0))

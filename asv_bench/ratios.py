@@ -1,8 +1,9 @@
 """Measure shapetree beside other libraries and print the ratios: `python -m asv_bench.ratios`.
 
-All trees have depth 6, all tables 20 features, and everyone runs on one thread. Both sides of a
-ratio take turns, so that whatever else the machine does slows both, and the best of several turns
-counts. Times are processor times, but for two threads, where the clock on the wall counts.
+Trees have depth 6 and tables 20 features unless a line says otherwise, and everyone runs on one
+thread. Both sides of a ratio take turns, so that whatever else the machine does slows both, and the
+best of several turns counts. Times are processor times, but for two threads, where the clock on the
+wall counts.
 """
 
 import argparse
@@ -20,10 +21,20 @@ from time import perf_counter, process_time
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.datasets import make_classification
+from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from asv_bench.benchmarks.data import classes, curves
+from asv_bench.benchmarks.data import (
+    Labelled,
+    classes,
+    curves,
+    gazes,
+    prices,
+    sensors,
+    some_pairs,
+)
 from shapetree import ShapeTreeClassifier
 
 Action = Callable[[], Any]
@@ -35,10 +46,21 @@ LAYOUT = "{:<44} {:>9} {:>9}  {:<13} {:>6}  {:<7} {}"
 
 @dataclass(frozen=True)
 class Effort:
-    """How much to measure: turns for each side of a ratio, and a factor on large tables' rows."""
+    """How much to measure.
+
+    Attributes
+    ----------
+    turns : int
+        Turns for each side of a ratio.
+    scale : float
+        Factor on large tables' rows.
+    folder : Path or None
+        Where further datasets lie.
+    """
 
     turns: int
     scale: float
+    folder: Path | None = None
 
     def rows(self, n_rows: int) -> int:
         """Number of rows to take for a large table."""
@@ -75,7 +97,7 @@ class Ratio:
         return bool(self.compare(self.ratio, self.target))
 
     def __str__(self) -> str:
-        target = f"{SIGNS[self.compare]} {self.target:g}"
+        target = f"{SIGNS[self.compare]} {self.target:.3g}"
         met = "yes" if self.met else "NO"
         return LAYOUT.format(
             self.what, self.ours, self.theirs, self.other, f"{self.ratio:.2f}", target, met
@@ -142,9 +164,27 @@ def shape_tree(max_branches: int, n_threads: int = 1) -> ShapeTreeClassifier:
     return ShapeTreeClassifier(max_depth=6, max_branches=max_branches, n_threads=n_threads)
 
 
-def cart() -> DecisionTreeClassifier:
+def pair_tree(max_depth: int = 6, pairs: Any = "auto") -> ShapeTreeClassifier:
+    """One of our trees of pairs."""
+    return ShapeTreeClassifier(max_depth=max_depth, pairs=pairs, n_threads=1)
+
+
+def cart(max_depth: int = 6) -> DecisionTreeClassifier:
     """One of scikit-learn's trees."""
-    return DecisionTreeClassifier(max_depth=6, random_state=0)
+    return DecisionTreeClassifier(max_depth=max_depth, random_state=0)
+
+
+def exponent(sizes: list[int], times: list[float]) -> float:
+    """Power of the size that the times grow with."""
+    return float(np.polyfit(np.log(sizes), np.log(times), 1)[0])
+
+
+def stored(folder: Path, name: str) -> Labelled:
+    """Rows for training of a dataset, in the first of the splits in `bench/accuracy.py`."""
+    table = pd.read_parquet(folder / f"{name}.parquet")
+    y = pd.factorize(table.pop("target"), sort=True)[0]
+    train, _ = train_test_split(np.arange(len(y)), train_size=0.7, random_state=42)
+    return table.iloc[train], y[train]
 
 
 # What the table holds
@@ -232,11 +272,10 @@ def growth(effort: Effort) -> Iterator[Line]:
     sizes = [effort.rows(n_rows) for n_rows in (100_000, 500_000, 1_000_000, 5_000_000)]
     fits = [partial(shape_tree(2).fit, X[:n_rows], y[:n_rows]) for n_rows in sizes]
     times = best_times(effort.turns, *fits)
-    slope = np.polyfit(np.log(sizes), np.log(times), 1)[0]
     ends = np.log(times[-1] / times[0]) / np.log(sizes[-1] / sizes[0])
     first, last = seconds(times[0]), seconds(times[-1])
     what = f"p of fit time N^p, {sizes[0]:,} to {sizes[-1]:,}"
-    yield Ratio(f"{what} rows", last, first, "fewest rows", float(slope), 1.05)
+    yield Ratio(f"{what} rows", last, first, "fewest rows", exponent(sizes, times), 1.05)
     yield Ratio("p from the two ends alone", last, first, "fewest rows", float(ends), 1.05)
 
 
@@ -244,16 +283,81 @@ def peak_memory(effort: Effort) -> Iterator[Line]:
     """Peak memory of a fit in a process of its own, beside its float64 input."""
     n_rows = effort.rows(1_000_000)
     for n_threads in (1, 2):
-        command = [sys.executable, "-m", "asv_bench.memory", str(n_rows), str(n_threads)]
-        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        peak, data = map(int, output.split())
+        peak, data = memory_of_fit("curves", n_rows, n_threads, 0)
         what = f"peak memory, {n_rows:,} rows, n_threads={n_threads}"
         yield Ratio(what, megabytes(peak), megabytes(data), "float64 input", peak / data, 1.5)
+
+
+def memory_of_fit(table: str, n_rows: int, n_threads: int, pairs: int | str) -> tuple[int, int]:
+    """Peak bytes of a fit in a process of its own, and bytes of its input."""
+    command = [sys.executable, "-m", "asv_bench.memory"]
+    command += map(str, (table, n_rows, n_threads, pairs))
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    peak, data = map(int, output.split())
+    return peak, data
 
 
 def megabytes(n_bytes: int) -> str:
     """A size as text."""
     return f"{n_bytes / 1e6:.0f} MB"
+
+
+def fits_of_pairs(effort: Effort) -> Iterator[Line]:
+    """Fits with pairs beside scikit-learn's and sgtlearn's, what they grow with, and memory."""
+    tables = [
+        ("7,600 x 27, 3 classes", gazes(7_600), 6, 20, 3),
+        ("31,700 x 8, 7 categories", prices(31_700), 6, 6, 20),
+        ("14,000 x 128, 6 classes", sensors(14_000), 4, 60, None),
+    ]
+    if effort.folder:
+        cases = (("eye-movements", 6, 20, 3), ("electricity", 6, 6, 20), ("gas-drift", 4, 60, None))
+        tables += [(name, stored(effort.folder, name), *case) for name, *case in cases]
+    for name, (X, y), depth, target, sgt_target in tables:
+        what = f"pairs, {name}, depth {depth}"
+        columns = pd.get_dummies(pd.DataFrame(X)).astype(float).to_numpy()
+        ours = partial(pair_tree(depth).fit, X, y)
+        times = best_times(effort.turns, ours, partial(cart(depth).fit, columns, y))
+        yield share_of("CART", what, times, target)
+        if sgt_target:
+            yield pairs_beside_sgtlearn(effort, what, ours, (columns, y), sgt_target)
+    yield from growth_of_pairs(effort)
+    for table, n_rows in (("curves", effort.rows(1_000_000)), ("sensors", 14_000)):
+        peak, data = memory_of_fit(table, n_rows, 1, "auto")
+        what = f"peak memory, {table}, {n_rows:,} rows, pairs"
+        limit = 2 + 200e6 / data
+        yield Ratio(what, megabytes(peak), megabytes(data), "float64 input", peak / data, limit)
+
+
+def pairs_beside_sgtlearn(
+    effort: Effort, what: str, ours: Action, data: Labelled, target: float
+) -> Line:
+    """A fit that screens all pairs beside the paper's authors' library, which fits five."""
+    if find_spec("sgtlearn") is None:
+        return Skipped(what, "sgtlearn is not installed")
+    from sgtlearn import SGTClassifier
+
+    theirs = SGTClassifier(max_depth=6, num_partitions=3, pairwise_candidates=5, tao_n_runs=0)
+    times = best_times(effort.turns, ours, partial(theirs.fit, *data))
+    return speedup_over("sgtlearn", what, times, target)
+
+
+def growth_of_pairs(effort: Effort) -> Iterator[Line]:
+    """How fit time grows with rows, and with the number of pairs that may interact."""
+    sizes = [effort.rows(n_rows) for n_rows in (20_000, 40_000, 80_000, 160_000)]
+    X, y = gazes(sizes[-1])
+    fits = [partial(pair_tree(4).fit, X[:n_rows], y[:n_rows]) for n_rows in sizes]
+    yield growth_line("rows", sizes, best_times(effort.turns, *fits))
+    counts = [1_000, 2_000, 4_000, 8_000]
+    data = sensors(14_000)
+    fits = [partial(pair_tree(4, some_pairs(128, count)).fit, *data) for count in counts]
+    yield growth_line("pairs", counts, best_times(effort.turns, *fits))
+
+
+def growth_line(unit: str, sizes: list[int], times: list[float]) -> Ratio:
+    """The exponent of the growth of fit time."""
+    what = f"p of N^p, {sizes[0]:,} to {sizes[-1]:,} {unit}, depth 4"
+    first, last = seconds(times[0]), seconds(times[-1])
+    return Ratio(what, last, first, f"fewest {unit}", exponent(sizes, times), 1.05)
 
 
 PARTS: dict[str, Callable[[Effort], Iterator[Line]]] = {
@@ -264,6 +368,7 @@ PARTS: dict[str, Callable[[Effort], Iterator[Line]]] = {
     "threads": fit_on_two_threads,
     "growth": growth,
     "memory": peak_memory,
+    "pairs": fits_of_pairs,
 }
 
 
@@ -274,6 +379,12 @@ def parse_arguments() -> argparse.Namespace:
         "--only", action="append", choices=PARTS, help="measure this part only; may be repeated"
     )
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write the lines here")
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FOLDER",
+        help="pairs: also eye-movements, electricity and gas-drift.parquet",
+    )
     return parser.parse_args()
 
 
@@ -281,9 +392,14 @@ def main() -> None:
     """Measure, and print each line as soon as it is known."""
     arguments = parse_arguments()
     warnings.simplefilter("ignore")
-    effort = Effort(turns=2, scale=0.2) if arguments.quick else Effort(turns=5, scale=1)
+    turns, scale = (2, 0.2) if arguments.quick else (5, 1)
+    effort = Effort(turns, scale, arguments.data)
     lines = []
-    print(LAYOUT.format("depth 6, 20 features", "ours", "other", "", "ratio", "target", "met"))
+    print(
+        LAYOUT.format(
+            "depth 6, 20 features, if not said", "ours", "other", "", "ratio", "target", "met"
+        )
+    )
     for name in arguments.only or PARTS:
         for line in PARTS[name](effort):
             print(line, flush=True)

@@ -94,3 +94,53 @@ class FitMillion:
 
     def peakmem_fit(self, table: data.Labelled, branches: int, threads: int) -> None:
         self.estimator.fit(*table)
+
+
+PAIR_TABLES = {
+    "27 features": (lambda: data.gazes(7_600), 6),
+    "7 categories": (lambda: data.prices(31_700), 6),
+    "128 features": (lambda: data.sensors(14_000), 4),
+}
+
+
+class FitPairs:
+    """All pairs of features screened, one thread."""
+
+    timeout = 300
+    param_names = ("table",)
+    params = (tuple(PAIR_TABLES),)
+
+    def setup(self, name: str) -> None:
+        make, depth = PAIR_TABLES[name]
+        self.table = make()
+        self.estimator = ShapeTreeClassifier(
+            max_depth=depth, pairs="auto", n_threads=1, random_state=0
+        )
+
+    def time_fit(self, name: str) -> None:
+        self.estimator.fit(*self.table)
+
+    def peakmem_fit(self, name: str) -> None:
+        self.estimator.fit(*self.table)
+
+    def track_leaves(self, name: str) -> int:
+        return self.estimator.fit(*self.table).get_n_leaves()
+
+    track_leaves.unit = "leaves"
+
+
+class FitPairsGrowth:
+    """So many rows of 128 features, so many pairs of which may interact; linear in both."""
+
+    timeout = 300
+    param_names = ("rows", "pairs")
+    params = ((14_000, 56_000), (1_000, 8_000))
+
+    def setup(self, rows: int, pairs: int) -> None:
+        self.table = data.sensors(rows)
+        self.estimator = ShapeTreeClassifier(
+            max_depth=4, pairs=data.some_pairs(128, pairs), n_threads=1, random_state=0
+        )
+
+    def time_fit(self, rows: int, pairs: int) -> None:
+        self.estimator.fit(*self.table)

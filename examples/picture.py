@@ -1,16 +1,18 @@
-"""Draw the README's picture: a plus sign, and the shape tree that tells it from the rest.
+"""Draw the README's pictures: toy problems, and the shape trees that solve them.
 
-    python examples/picture.py docs/plus_sign.png
+    python examples/picture.py docs
 
 Needs matplotlib.
 """
 
 import sys
+from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import ConnectionPatch
-from toys import make_plus_sign
+from toys import make_checkerboard, make_plus_sign
 
 from shapetree import ShapeTreeClassifier
 from shapetree._view import NodeView, TreeView, view_of
@@ -22,7 +24,8 @@ LEFT, WIDTH, HEIGHT = 0.0, 4.4, 0.42
 def draw_data(ax: Axes, X, y) -> None:
     for label in (0, 1):
         ax.scatter(*X[y == label].T, s=5, color=COLOURS[label], label=f"class {label}", lw=0)
-    ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="x0", ylabel="x1", aspect="equal")
+    low, high = np.round(X.min()), np.round(X.max())
+    ax.set(xlim=(low, high), ylim=(low, high), xlabel="x0", ylabel="x1", aspect="equal")
     ax.legend(loc="upper center", bbox_to_anchor=(0.5, 1.12), ncol=2, frameon=False, markerscale=3)
 
 
@@ -77,7 +80,19 @@ def draw_tree(ax: Axes, view: TreeView) -> None:
     ax.axis("off")
 
 
-def main(path: str) -> None:
+def draw_plane(ax: Axes, tree: ShapeTreeClassifier) -> None:
+    """A pair's shape function: the plane of both features, coloured by branch."""
+    side = np.linspace(-1, 1, 600)
+    points = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+    label = tree.predict(points).reshape(600, 600)
+    for number in (0, 1):
+        ax.contourf(side, side, label == number, [0.5, 1.5], colors=[COLOURS[number]], alpha=0.55)
+    node = view_of(tree).nodes[0]
+    ax.set(xlabel=node.features[0], ylabel=node.features[1], aspect="equal")
+    ax.set_title(f"one node, {len(node.regions)} regions", size=10, color="0.3")
+
+
+def draw_plus_sign(path: Path) -> None:
     X, y = make_plus_sign()
     tree = ShapeTreeClassifier(max_branches=2, max_bins=None).fit(X, y)
     figure, (data, picture) = plt.subplots(
@@ -88,5 +103,16 @@ def main(path: str) -> None:
     figure.savefig(path, dpi=140)
 
 
+def draw_checkerboard(path: Path) -> None:
+    X, y = make_checkerboard()
+    tree = ShapeTreeClassifier(pairs="auto", max_branches=2, max_depth=1).fit(X, y)
+    figure, (data, picture) = plt.subplots(1, 2, figsize=(8, 4.2), layout="constrained")
+    draw_data(data, X, y)
+    draw_plane(picture, tree)
+    figure.savefig(path, dpi=140)
+
+
 if __name__ == "__main__":
-    main(sys.argv[1])
+    folder = Path(sys.argv[1])
+    draw_plus_sign(folder / "plus_sign.png")
+    draw_checkerboard(folder / "checkerboard.png")

@@ -62,9 +62,12 @@ def survives(call, *args, **kwargs):
 
 
 def cast(values, dtype):
+    values = np.asarray(values)
+    if values.dtype.kind == "O":
+        return values
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return np.asarray(values).astype(dtype)
+        return values.astype(dtype)
 
 
 def poke(array, position, value):

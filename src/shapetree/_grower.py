@@ -188,15 +188,22 @@ class Grower:
         """The best of all features and pairs, if it earns the split."""
         self._n_searched += 1
         statistics, rows = node.statistics, self._rows[node.start : node.stop]
+        least = self._search.least_gain(statistics)
         single = self._search.best(statistics, rows, histogram, max_branches, self._n_searched)
         best: Candidate | PairCandidate | None = single
         if self._pair_search is not None:
             pair = self._pair_search.best(
-                statistics, rows, histogram, self._search.results, max_branches, self._n_searched
+                statistics,
+                rows,
+                histogram,
+                self._search.results,
+                max_branches,
+                self._n_searched,
+                to_beat=max(least, single.penalised_gain if single else 0.0),
             )
             if pair is not None and self._is_better(pair, single, node, max_branches):
                 best = pair
-        if best is None or best.penalised_gain < self._search.least_gain(statistics):
+        if best is None or best.penalised_gain < least:
             return None
         return best
 

@@ -37,6 +37,8 @@ MIN_FINALISTS_PER_FIT = 2
 MAX_FINALISTS_PER_FIT = 10
 # Pairs whose grids are looked at more closely, for each that is fitted.
 CLOSE_LOOKS_PER_FIT = 2
+# A pair that gains less than this share of what it must beat on its grid is not fitted.
+HOPEFUL_SHARE = 0.75
 # Values beyond it count as so large, so that sums of them stay finite.
 LARGE = 1e150
 
@@ -195,6 +197,7 @@ class PairSearch:
         univariate: NodeSearch,
         max_branches: int,
         node_number: int,
+        to_beat: float,
     ) -> PairCandidate | None:
         """Find the pair with the greatest gain after penalties, but for that of the split.
 
@@ -210,6 +213,8 @@ class PairSearch:
         max_branches : int
         node_number : int
             Seeds random starts, together with the fit's own seed.
+        to_beat : float
+            Gain after penalties that a pair must have to be of use.
         """
         search_options = self._search_options(node, max_branches, node_number)
         pairs = self._promising(self._options.n_screened, univariate, max_branches, rows)
@@ -222,6 +227,9 @@ class PairSearch:
         finalists = np.sort(_greatest(information, self._options.n_finalists))
         pairs, information = pairs[finalists], information[finalists]
         gains, _ = self._screen(pairs, information, visits, n_threads, search_options)
+        if len(pairs) > self._options.n_fitted:
+            hopeful = gains - self._pair_penalty(node) > HOPEFUL_SHARE * to_beat
+            pairs, gains = pairs[hopeful], gains[hopeful]
         # The best are looked at again more closely: crossings are no longer spared.
         pairs = pairs[_greatest(gains, CLOSE_LOOKS_PER_FIT * self._options.n_fitted)]
         everything = np.full(len(pairs), np.inf)

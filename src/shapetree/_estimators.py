@@ -379,7 +379,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     """A shape tree for classification.
 
     A decision tree whose every node sends rows to one of up to `max_branches` branches through a
-    shape function: a piecewise-constant map from one feature to branches, which can be drawn [1]_.
+    shape function: a piecewise-constant map from one feature, or from a pair of features, to
+    branches, which can be drawn [1]_.
 
     Parameters
     ----------
@@ -435,8 +436,9 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         Greatest depth of the inner tree.
     segment_penalty : float or "auto", default="auto"
         What every segment beyond two must earn in impurity: rows of Gini mass (5 by default), or
-        bits of entropy (6 by default). Categories that have to be listed cost half as much. 0 gives
-        the paper's unpenalised shape functions.
+        bits of entropy (6 by default). Categories that have to be listed cost half as much; regions
+        of a pair beyond two a tenth (a fifth, for entropy) times log2 of the rows they are cut
+        from. 0 gives the paper's unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
         What a split must earn, as a number of rows: the impurity that so many of the node's rows
         hold on average. The knob for smaller trees. "auto" is 6, but 0 where shape functions are
@@ -631,7 +633,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     """A shape tree for regression.
 
     A decision tree whose every node sends rows to one of up to `max_branches` branches through a
-    shape function: a piecewise-constant map from one feature to branches, which can be drawn [1]_.
+    shape function: a piecewise-constant map from one feature, or from a pair of features, to
+    branches, which can be drawn [1]_.
 
     Parameters
     ----------
@@ -688,7 +691,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     segment_penalty : float or "auto", default="auto"
         What every segment beyond two must earn in impurity, as a number of rows that are as far
         off as the node's are on average (12 by default). Categories that have to be listed cost
-        half as much. 0 gives the paper's unpenalised shape functions.
+        half as much; regions of a pair beyond two a tenth times log2 of the rows they are cut from.
+        0 gives the paper's unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
         What a split must earn, as a number of rows: the impurity that so many of the node's rows
         hold on average. The knob for smaller trees. "auto" is 6, but 0 where shape functions are

@@ -37,8 +37,8 @@ MIN_FINALISTS_PER_FIT = 2
 MAX_FINALISTS_PER_FIT = 10
 # Pairs whose grids are looked at more closely, for each that is fitted.
 CLOSE_LOOKS_PER_FIT = 2
-# A pair that gains less than this share of what it must beat on its grid is not fitted.
-HOPEFUL_SHARE = 0.75
+# A pair that gains less than this share of what it must gain on its grid is not fitted.
+HOPEFUL_SHARE = 0.8
 # Values beyond it count as so large, so that sums of them stay finite.
 LARGE = 1e150
 
@@ -227,8 +227,8 @@ class PairSearch:
         finalists = np.sort(_greatest(information, self._options.n_finalists))
         pairs, information = pairs[finalists], information[finalists]
         gains, _ = self._screen(pairs, information, visits, n_threads, search_options)
-        if len(pairs) > self._options.n_fitted:
-            hopeful = gains - self._pair_penalty(node) > HOPEFUL_SHARE * to_beat
+        if len(pairs) > self._options.n_fitted and self.must_hold_up:
+            hopeful = gains > HOPEFUL_SHARE * (to_beat + self._pair_penalty(node))
             pairs, gains = pairs[hopeful], gains[hopeful]
         # The best are looked at again more closely: crossings are no longer spared.
         pairs = pairs[_greatest(gains, CLOSE_LOOKS_PER_FIT * self._options.n_fitted)]

@@ -107,3 +107,12 @@ cdef inline void arena_free(Arena* arena) noexcept nogil:
         older = arena.block.older
         free(arena.block)
         arena.block = older
+
+
+cdef class Arenas:
+    """One arena for each thread; freed with the object."""
+    cdef Arena* of_thread
+    cdef int n_threads
+    cdef bint stop
+
+    cdef int finish(self) except -1

@@ -11,11 +11,10 @@ from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_mark, arena_release, must_stop, take_branches,
+    Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches,
     take_doubles, take_ints,
 )
 from shapetree._core.columns cimport (
@@ -25,15 +24,12 @@ from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity
 from shapetree._core.grid cimport Start
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
 from shapetree._core.inner_tree cimport Bins, Cut, Scan, best_cut, prepare_scan
-from shapetree._core.interrupt cimport take_error
 from shapetree._core.pair_tree cimport (
     INNER, MAX_REGIONS, PairNode, PairShape, PairTree, add_children, choose_branches, grow,
     set_price, take_tree,
 )
-from shapetree._core.search cimport Options
+from shapetree._core.search cimport Options, options_of
 from shapetree._core.sorting cimport sort_by_value
-
-from shapetree._core.assignment import KINDS as ASSIGNMENTS
 
 cdef enum:
     EXACT_ROWS = 512         # a region of so many rows is searched row by row
@@ -415,12 +411,8 @@ cdef class PairFitter:
     cdef int32_t[:, ::1] _branch
 
     def __init__(self, Criterion criterion not None, Columns columns not None, scales, slopes, *,
-                 bint exact=False, int inner_max_leaves=32, int inner_min_rows=1,
-                 int inner_max_depth=2**30, str assignment="auto", int min_rows=1,
-                 double min_weight=0.0):
+                 bint exact=False, **limits):
         cdef int f
-        if min(inner_max_leaves, inner_min_rows, min_rows) < 1 or inner_max_depth < 0:
-            raise ValueError("limits of the inner tree and of branches must be positive")
         for f in range(columns.n_columns):
             if columns.column[f].kind not in (INT32, FLOAT32, FLOAT64):
                 raise ValueError(f"column {f} holds neither numbers nor categories")
@@ -431,13 +423,8 @@ cdef class PairFitter:
         if self.scales.shape[0] != columns.n_columns or self.slopes.shape[0] < 2:
             raise ValueError("there must be a scale for each column and two orientations at least")
         self.exact = exact
-        self.options.inner_max_leaves = inner_max_leaves
-        self.options.inner_min_rows = inner_min_rows
-        self.options.inner_max_depth = inner_max_depth
-        self.options.assignment = ASSIGNMENTS[assignment]
-        self.options.min_rows = min_rows
-        self.options.min_weight = min_weight
-        self.room = 2 * min(inner_max_leaves, MAX_REGIONS) - 1
+        self.options = options_of(limits)
+        self.room = 2 * min(self.options.inner_max_leaves, MAX_REGIONS) - 1
 
     def _make_room(self, int n_pairs):
         self._gains = self.gains = np.full(n_pairs, -np.inf)
@@ -467,10 +454,9 @@ cdef class PairFitter:
         cdef:
             Options options = self.options
             NodeTargets node
-            Arena* arenas
+            Arenas arenas
             int p, n_pairs = pairs.shape[0]
             Py_ssize_t n = rows.shape[0]
-            bint failed = False, stop = False
         if pairs.shape[1] != 2 or starts.shape[0] != n_pairs:
             raise ValueError("there must be one start for each pair")
         if n_pairs and (np.min(pairs) < 0 or np.max(pairs) >= self.columns.n_columns):
@@ -494,26 +480,14 @@ cdef class PairFitter:
         options.branch_penalty = branch_penalty
         options.seed = seed
         n_threads = min(n_threads, max(n_pairs, 1))
-        arenas = <Arena*> calloc(n_threads, sizeof(Arena))
-        if arenas == NULL:
-            raise MemoryError("no memory to fit pairs")
-        for p in range(n_threads):
-            arenas[p].stop = &stop
-            arenas[p].asks = p == 0
+        arenas = Arenas(n_threads)
         with nogil:
             node = targets.gather(&rows[0], n, n_threads)
             for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
                 self.fit_pair(
                     p, pairs[p, 0], pairs[p, 1], starts[p], &offsets[0], &positions[0], &node,
-                    &rows[0], <int> n, &options, &arenas[threadid()])
-            for p in range(n_threads):
-                failed = failed or arenas[p].failed
-                arena_free(&arenas[p])
-            free(arenas)
-        if stop:
-            raise take_error()
-        if failed:
-            raise MemoryError("no memory to fit pairs")
+                    &rows[0], <int> n, &options, &arenas.of_thread[threadid()])
+        arenas.finish()
 
     cdef int gather_points(
         self, int first, int second, const int64_t* offsets, const double* positions,

@@ -10,11 +10,10 @@ import numpy as np
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_mark, arena_release, must_stop, take_branches,
+    Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches,
     take_doubles, take_ints,
 )
 from shapetree._core.columns cimport Columns, code_at
@@ -25,13 +24,10 @@ from shapetree._core.grid cimport (
     N_BUCKETS, N_GROUPS, STRIDE, Grid, Start, fill_planes, grow_on_grid, sum_cells,
 )
 from shapetree._core.histogram cimport NodeTargets, Targets, check_rows
-from shapetree._core.interrupt cimport take_error
 from shapetree._core.pair_tree cimport (
     FIRST_AXIS, SECOND_AXIS, PairShape, PairTree, take_tree,
 )
-from shapetree._core.search cimport Options
-
-from shapetree._core.assignment import KINDS as ASSIGNMENTS
+from shapetree._core.search cimport Options, options_of
 
 # How inner trees start; also the dtype of the arrays that say so.
 START = np.dtype([("orientation", np.int32), ("share", np.float64), ("framed", np.int32)],
@@ -153,15 +149,11 @@ cdef class GridScreen:
     cdef Py_ssize_t n
 
     def __init__(self, Criterion criterion not None, Columns bins not None, n_bins, categorical,
-                 bin_values, cosines, sines, *,
-                 int inner_max_leaves=32, int inner_min_rows=1, int inner_max_depth=2**30,
-                 str assignment="auto", int min_rows=1, double min_weight=0.0):
+                 bin_values, cosines, sines, **limits):
         n_bins = np.asarray(n_bins, dtype=np.int64)
         n = bins.n_columns
         if n_bins.shape != (n,) or np.shape(categorical) != (n,):
             raise ValueError("n_bins and categorical must have one entry for each column")
-        if min(inner_max_leaves, inner_min_rows, min_rows) < 1 or inner_max_depth < 0:
-            raise ValueError("limits of the inner tree and of branches must be positive")
         self.criterion = criterion
         self.bins = bins
         self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)]).astype(np.int64)
@@ -176,12 +168,7 @@ cdef class GridScreen:
             raise ValueError("bin_values, cosines and sines must be finite")
         if not 2 <= self.cosines.shape[0] == self.sines.shape[0]:
             raise ValueError("there must be two orientations at least")
-        self.options.inner_max_leaves = inner_max_leaves
-        self.options.inner_min_rows = inner_min_rows
-        self.options.inner_max_depth = inner_max_depth
-        self.options.assignment = ASSIGNMENTS[assignment]
-        self.options.min_rows = min_rows
-        self.options.min_weight = min_weight
+        self.options = options_of(limits)
         self._positions = self.positions = np.full(self.offsets[n], NAN)
         self.group_of_bin = np.zeros(self.offsets[n], dtype=np.uint8)
         self.n_groups = np.zeros(n, dtype=np.int32)
@@ -201,8 +188,7 @@ cdef class GridScreen:
         cdef:
             int f, n_features = self.bins.n_columns
             Py_ssize_t n = rows.shape[0]
-            Arena* arenas
-            bint failed = False
+            Arenas arenas
         self.bins.check_bins(self.offsets, 0, n_features)
         check_rows(rows, min(self.bins.n_rows, targets.n_rows))
         if not 1 <= n <= targets.n_rows or n_threads < 1:
@@ -219,20 +205,13 @@ cdef class GridScreen:
             8 if n >= 8 * 8 * ROWS_PER_ROUGH_CELL else 4)
         self.targets = targets
         self.n = n
-        arenas = <Arena*> calloc(n_threads, sizeof(Arena))
-        if arenas == NULL:
-            raise MemoryError("no memory to screen pairs")
+        arenas = Arenas(n_threads)
         with nogil:
             self.node = targets.gather(&rows[0], n, n_threads)
             for f in prange(n_features, num_threads=n_threads, schedule="dynamic"):
                 self.prepare_feature(
-                    f, &histogram[self.offsets[f], 0], &rows[0], &arenas[threadid()])
-            for f in range(n_threads):
-                failed = failed or arenas[f].failed
-                arena_free(&arenas[f])
-            free(arenas)
-        if failed:
-            raise MemoryError("no memory to screen pairs")
+                    f, &histogram[self.offsets[f], 0], &rows[0], &arenas.of_thread[threadid()])
+        arenas.finish()
 
     cdef void prepare_feature(
         self, int f, const double* cells, const int32_t* rows, Arena* arena
@@ -309,24 +288,16 @@ cdef class GridScreen:
         """What a pair tells at most: the gain of parting every cell of a rough grid, less noise."""
         cdef:
             int p, n_pairs = pairs.shape[0]
-            bint failed = False
-            Arena* arenas
+            Arenas arenas
         self.check_pairs(pairs, n_threads)
         if gains.shape[0] != n_pairs:
             raise ValueError("there must be one result for each pair")
-        arenas = <Arena*> calloc(n_threads, sizeof(Arena))
-        if arenas == NULL:
-            raise MemoryError("no memory to screen pairs")
+        arenas = Arenas(n_threads)
         with nogil:
             for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic", chunksize=8):
                 gains[p] = self.weigh_pair(
-                    pairs[p, 0], pairs[p, 1], noise, &arenas[threadid()])
-            for p in range(n_threads):
-                failed = failed or arenas[p].failed
-                arena_free(&arenas[p])
-            free(arenas)
-        if failed:
-            raise MemoryError("no memory to screen pairs")
+                    pairs[p, 0], pairs[p, 1], noise, &arenas.of_thread[threadid()])
+        arenas.finish()
 
     cdef int check_pairs(self, const int32_t[:, ::1] pairs, int n_threads) except -1:
         if pairs.shape[1] != 2 or pairs.shape[0] and (
@@ -374,8 +345,7 @@ cdef class GridScreen:
         cdef:
             Options options = self.options
             int p, n_pairs = pairs.shape[0]
-            bint failed = False, stop = False
-            Arena* arenas
+            Arenas arenas
         self.check_pairs(pairs, n_threads)
         if not gains.shape[0] == starts.shape[0] == information.shape[0] == n_pairs:
             raise ValueError("there must be one result for each pair")
@@ -385,25 +355,13 @@ cdef class GridScreen:
         options.region_penalty = region_penalty
         options.branch_penalty = branch_penalty
         options.seed = seed
-        arenas = <Arena*> calloc(n_threads, sizeof(Arena))
-        if arenas == NULL:
-            raise MemoryError("no memory to screen pairs")
-        for p in range(n_threads):
-            arenas[p].stop = &stop
-            arenas[p].asks = p == 0
+        arenas = Arenas(n_threads)
         with nogil:
             for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
                 gains[p] = self.screen_pair(
-                    pairs[p, 0], pairs[p, 1], information[p], &options, &arenas[threadid()],
-                    &starts[p])
-            for p in range(n_threads):
-                failed = failed or arenas[p].failed
-                arena_free(&arenas[p])
-            free(arenas)
-        if stop:
-            raise take_error()
-        if failed:
-            raise MemoryError("no memory to screen pairs")
+                    pairs[p, 0], pairs[p, 1], information[p], &options,
+                    &arenas.of_thread[threadid()], &starts[p])
+        arenas.finish()
 
     cdef void lay_out(
         self, int first, int second, const double* cells, const Options* options, Arena* arena,
@@ -565,9 +523,8 @@ def crossed_losses(
     cdef:
         int p, n_pairs = pairs.shape[0]
         Py_ssize_t n = rows.shape[0]
-        bint failed = False, stop = False
         NodeTargets node
-        Arena* arenas
+        Arenas arenas
     check_rows(rows, targets.n_rows)
     if not 1 <= n <= targets.n_rows or branches.shape[1] != n or n_threads < 1:
         raise ValueError("there must be rows, branches of each, and at least one thread")
@@ -579,23 +536,11 @@ def crossed_losses(
         raise ValueError("pairs must name features")
     if not 1 <= n_branches <= 254 or np.max(branches) >= n_branches:
         raise ValueError("branches must be below n_branches, itself at most 254")
-    arenas = <Arena*> calloc(n_threads, sizeof(Arena))
-    if arenas == NULL:
-        raise MemoryError("no memory to screen pairs")
-    for p in range(n_threads):
-        arenas[p].stop = &stop
-        arenas[p].asks = p == 0
+    arenas = Arenas(n_threads)
     with nogil:
         node = targets.gather(&rows[0], n, n_threads)
         for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
             losses[p] = crossed_loss(
                 &criterion.info, &node, &branches[pairs[p, 0], 0], &branches[pairs[p, 1], 0], n,
-                n_branches, &arenas[threadid()])
-        for p in range(n_threads):
-            failed = failed or arenas[p].failed
-            arena_free(&arenas[p])
-        free(arenas)
-    if stop:
-        raise take_error()
-    if failed:
-        raise MemoryError("no memory to screen pairs")
+                n_branches, &arenas.of_thread[threadid()])
+    arenas.finish()

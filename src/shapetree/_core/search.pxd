@@ -24,6 +24,8 @@ ctypedef struct Options:
     double region_penalty     # per region of a pair beyond two, times log2 of the rows cut
     uint64_t seed
 
+cdef Options options_of(dict limits) except *
+
 cdef int number_branches(branch_t* branch, int n) noexcept nogil
 
 cdef bint has_room(

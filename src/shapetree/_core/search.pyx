@@ -5,18 +5,16 @@ import numpy as np
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, M_LOG2E
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_mark, arena_release, arena_take, branch_t,
+    Arena, Arenas, Mark, arena_mark, arena_release, arena_take, branch_t,
     must_stop, take_branches, take_doubles, take_ints,
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.columns cimport Column, Columns, code_at
 from shapetree._core.criterion cimport ENTROPY, Criterion, CriterionInfo, impurity, weight_of
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
-from shapetree._core.interrupt cimport take_error
 from shapetree._core.inner_tree cimport Bins, inner_cart, optimal_intervals, sum_bins
 from shapetree._core.polish cimport Cells, extra_parts, polish
 from shapetree._core.sorting cimport sort_items
@@ -31,12 +29,40 @@ cdef enum:
 # An inner tree does not make a cut that earns less than this share of a part's price.
 cdef double LEAST_SHARE = 0.5
 
+LIMITS = {
+    "inner_tree": "cart", "inner_max_leaves": 32, "inner_min_rows": 1, "inner_max_depth": 2**30,
+    "assignment": "auto", "min_rows": 1, "min_weight": 0.0,
+}
+
 ctypedef struct Best:
     # The best shape function so far: impurity plus penalties, impurity alone, branches.
     double objective
     double loss
     int n_branches
     branch_t* branch
+
+
+cdef Options options_of(dict limits) except *:
+    """Options that hold for every node, from keyword arguments; the others are left open."""
+    cdef Options options
+    unknown = set(limits) - set(LIMITS)
+    if unknown:
+        raise TypeError(f"unexpected arguments: {sorted(unknown)}")
+    limits = {**LIMITS, **limits}
+    if min(limits["inner_max_leaves"], limits["inner_min_rows"], limits["min_rows"]) < 1 or (
+            limits["inner_max_depth"] < 0):
+        raise ValueError("limits of the inner tree and of branches must be positive")
+    options.optimal_inner_tree = {"cart": False, "optimal": True}[limits["inner_tree"]]
+    options.inner_max_leaves = limits["inner_max_leaves"]
+    options.inner_min_rows = limits["inner_min_rows"]
+    options.inner_max_depth = limits["inner_max_depth"]
+    options.assignment = ASSIGNMENTS[limits["assignment"]]
+    options.min_rows = limits["min_rows"]
+    options.min_weight = limits["min_weight"]
+    # A tree of this depth has no more leaves than this.
+    if options.inner_max_depth < 30:
+        options.inner_max_leaves = min(options.inner_max_leaves, 1 << options.inner_max_depth)
+    return options
 
 
 cdef int number_branches(branch_t* branch, int n) noexcept nogil:
@@ -431,32 +457,19 @@ cdef class NodeSearch:
     cdef int32_t[::1] _n_branches
     cdef uint8_t[::1] _branch_of_bin
 
-    def __init__(self, Criterion criterion not None, Columns bins not None, n_bins, categorical, *,
-                 str inner_tree="cart", int inner_max_leaves=32, int inner_min_rows=1,
-                 int inner_max_depth=2**30, str assignment="auto", int min_rows=1,
-                 double min_weight=0.0):
+    def __init__(self, Criterion criterion not None, Columns bins not None, n_bins, categorical,
+                 **limits):
         n_bins = np.asarray(n_bins, dtype=np.int64)
         n = bins.n_columns
         if n_bins.shape != (n,) or np.shape(categorical) != (n,):
             raise ValueError("n_bins and categorical must have one entry for each column")
         if n and not 0 <= n_bins.min() <= n_bins.max() < 2**31 - 1:
             raise ValueError("n_bins out of range")
-        if min(inner_max_leaves, inner_min_rows, min_rows) < 1 or inner_max_depth < 0:
-            raise ValueError("limits of the inner tree and of branches must be positive")
         self.criterion = criterion
         self.bins = bins
         self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)]).astype(np.int64)
         self.categorical = np.ascontiguousarray(categorical, dtype=np.uint8)
-        self.options.optimal_inner_tree = {"cart": False, "optimal": True}[inner_tree]
-        self.options.inner_max_leaves = inner_max_leaves
-        self.options.inner_min_rows = inner_min_rows
-        self.options.inner_max_depth = inner_max_depth
-        self.options.assignment = ASSIGNMENTS[assignment]
-        self.options.min_rows = min_rows
-        self.options.min_weight = min_weight
-        # A tree of this depth has no more leaves than this.
-        if inner_max_depth < 30:
-            self.options.inner_max_leaves = min(inner_max_leaves, 1 << inner_max_depth)
+        self.options = options_of(limits)
         self._gains = self.gains = np.empty(n)
         self._penalised_gains = self.penalised_gains = np.empty(n)
         self._n_branches = self.n_branches = np.empty(n, dtype=np.int32)
@@ -476,8 +489,7 @@ cdef class NodeSearch:
         cdef:
             Options options = self.options
             int f
-            bint failed = False, stop = False
-            Arena* arenas
+            Arenas arenas
             Py_ssize_t n = rows.shape[0], n_channels = targets.n_channels
             const double* cells = NULL
             NodeTargets node
@@ -499,28 +511,16 @@ cdef class NodeSearch:
         options.segment_penalty = segment_penalty
         options.category_penalty = category_penalty
         options.branch_penalty = branch_penalty
-        arenas = <Arena*> calloc(n_threads, sizeof(Arena))    # one a thread, empty
-        if arenas == NULL:
-            raise MemoryError("no memory to search for a split")
-        for f in range(n_threads):
-            arenas[f].stop = &stop
-            arenas[f].asks = f == 0
+        arenas = Arenas(n_threads)
         with nogil:
             node.n_channels = targets.n_channels
             if cells == NULL:
                 node = targets.gather(&rows[0], n, n_threads)
             for f in prange(first, last, num_threads=n_threads, schedule="dynamic"):
                 self.search_feature(
-                    f, cells, &node, &rows[0], n, &options, seed, &arenas[threadid()]
+                    f, cells, &node, &rows[0], n, &options, seed, &arenas.of_thread[threadid()]
                 )
-            for f in range(n_threads):
-                failed = failed or arenas[f].failed
-                arena_free(&arenas[f])
-            free(arenas)
-        if stop:
-            raise take_error()
-        if failed:
-            raise MemoryError("no memory to search for a split")
+        arenas.finish()
 
     cdef void search_feature(
         self, int f, const double* histogram, const NodeTargets* targets, const int32_t* rows,

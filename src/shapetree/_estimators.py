@@ -394,11 +394,13 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
-        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its
-        rows; of more than 20,000 pairs (200 features) only the 20,000 are screened that the paper's
-        filter puts first, judged by at most 5,000 of the node's rows. An int fits so many of the
-        best-screened pairs, "all" fits every pair. A list holds pairs, or larger groups, of
-        features that may interact, by name or by index; these are then screened as by "auto".
+        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows:
+        every pair is weighed by what the cells of a rough grid tell beyond noise, and half of them,
+        30 at most, get an oblique inner tree on a finer grid. Of more than 20,000 pairs (200
+        features) only the 20,000 are screened that the paper's filter puts first, judged by at most
+        5,000 of the node's rows. An int fits so many of the best-screened pairs, "all" fits every
+        pair. A list holds pairs, or larger groups, of features that may interact, by name or by
+        index; these are then screened as by "auto".
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
         the paper's filter, which crosses the branches of both features' own shape functions.
@@ -648,11 +650,13 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
-        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its
-        rows; of more than 20,000 pairs (200 features) only the 20,000 are screened that the paper's
-        filter puts first, judged by at most 5,000 of the node's rows. An int fits so many of the
-        best-screened pairs, "all" fits every pair. A list holds pairs, or larger groups, of
-        features that may interact, by name or by index; these are then screened as by "auto".
+        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows:
+        every pair is weighed by what the cells of a rough grid tell beyond noise, and half of them,
+        30 at most, get an oblique inner tree on a finer grid. Of more than 20,000 pairs (200
+        features) only the 20,000 are screened that the paper's filter puts first, judged by at most
+        5,000 of the node's rows. An int fits so many of the best-screened pairs, "all" fits every
+        pair. A list holds pairs, or larger groups, of features that may interact, by name or by
+        index; these are then screened as by "auto".
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
         the paper's filter, which crosses the branches of both features' own shape functions.

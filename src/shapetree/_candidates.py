@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -102,13 +103,7 @@ class CandidateSearch:
             table.columns,
             table.n_bins,
             table.categorical,
-            inner_tree=inner.kind,
-            inner_max_leaves=inner.max_leaves,
-            inner_min_rows=inner.min_rows,
-            inner_max_depth=inner.max_depth,
-            assignment=inner.assignment,
-            min_rows=min_samples_leaf,
-            min_weight=min_weight_leaf,
+            **search_limits(inner, min_samples_leaf, min_weight_leaf),
         )
 
     def best(
@@ -229,6 +224,21 @@ class CandidateSearch:
         return branches_by_bin(
             self._table.columns, candidate.feature, candidate.branch_of_bin, rows, n_threads
         )
+
+
+def search_limits(
+    inner: InnerTreeOptions, min_samples_leaf: int, min_weight_leaf: float
+) -> dict[str, Any]:
+    """What holds for every node, in the words of the kernels that search."""
+    return {
+        "inner_tree": inner.kind,
+        "inner_max_leaves": inner.max_leaves,
+        "inner_min_rows": inner.min_rows,
+        "inner_max_depth": inner.max_depth,
+        "assignment": inner.assignment,
+        "min_rows": min_samples_leaf,
+        "min_weight": min_weight_leaf,
+    }
 
 
 def halves(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from shapetree._binning import BinnedTable, FeatureBins
-from shapetree._candidates import InnerTreeOptions, Penalties, halves
+from shapetree._candidates import InnerTreeOptions, Penalties, halves, search_limits
 from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairFitter, branches_by_cuts
 from shapetree._core.partition import branches_by_bin
@@ -162,14 +162,7 @@ class PairSearch:
         )
         angles = spread_angles(options.n_orientations)
         cosines, sines = np.cos(angles), np.sin(angles)
-        limits: dict[str, Any] = {
-            "inner_max_leaves": inner.max_leaves,
-            "inner_min_rows": inner.min_rows,
-            "inner_max_depth": inner.max_depth,
-            "assignment": inner.assignment,
-            "min_rows": min_samples_leaf,
-            "min_weight": min_weight_leaf,
-        }
+        limits = search_limits(inner, min_samples_leaf, min_weight_leaf)
         standardised = [
             np.append(value / scale, 0.0) for value, scale in zip(values, scales, strict=True)
         ]
@@ -324,13 +317,12 @@ class PairSearch:
             which = int(np.argmax(fitter.penalised_gains))
             gain = fitter.penalised_gains[which] - pair_penalty
             if gain > (0.0 if best is None else best.penalised_gain):
-                shape = self._shape(pairs[first + which], which)
-                which += first
+                pair = first + which
                 best = PairCandidate(
-                    shape,
-                    float(fitter.gains[which - first]),
+                    self._shape(pairs[pair], which),
+                    float(fitter.gains[which]),
                     float(gain),
-                    starts[which : which + 1],
+                    starts[pair : pair + 1],
                 )
         return best
 

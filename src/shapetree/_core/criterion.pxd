@@ -173,6 +173,25 @@ cdef inline double dot(const double* a, const double* b, int n) noexcept nogil:
     return total
 
 
+cdef inline double rows_of(
+    const CriterionInfo* c, const double* cell, int n_channels
+) noexcept nogil:
+    """Number of rows in a cell of a histogram: its last channel, or the weight if that counts."""
+    return cell[c.n_stats] if n_channels > c.n_stats else weight_of(c, cell)
+
+
+cdef inline int n_values(const CriterionInfo* c) noexcept nogil:
+    """How many values a set of rows is placed by: classes, or an output's sum."""
+    return c.n_outputs if c.kind == ABSOLUTE else c.n_stats - (c.kind == SQUARED)
+
+
+cdef inline double value_of(const CriterionInfo* c, const double* s, int j) noexcept nogil:
+    """One of these values. For absolute error sums must do: medians cannot be had from sums."""
+    if c.kind == ABSOLUTE:
+        return dot(s + c.block[j], c.level + c.block[j], c.block[j + 1] - c.block[j])
+    return s[j + (c.kind == SQUARED)]
+
+
 cdef class Criterion:
     """A criterion and the layout of its statistics; owns the arrays `info` points to."""
     cdef CriterionInfo info

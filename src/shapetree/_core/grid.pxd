@@ -31,7 +31,7 @@ ctypedef struct Grid:
     int n_planes
     int n_values
     int rows_plane
-    const double* missing    # statistics of the rows that lack either feature
+    double* missing          # statistics of the rows that lack either feature
     int n_missing
     int min_rows
     double region_penalty

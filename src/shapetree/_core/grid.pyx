@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport Arena, Mark, arena_mark, arena_release, take_doubles
 from shapetree._core.criterion cimport (
-    ABSOLUTE, ENTROPY, SQUARED, CriterionInfo, dot, impurity, weight_of,
+    ENTROPY, CriterionInfo, impurity, n_values, value_of, weight_of,
 )
 from shapetree._core.histogram cimport NodeTargets, add_row
 from shapetree._core.pair_tree cimport (
@@ -70,8 +70,7 @@ cdef void fill_planes(Grid* grid) noexcept nogil:
         const double* s
     for i in range(grid.n_cells):
         weighted |= weight_of(c, grid.stats + i * n_stats) != grid.n_rows[i]
-    # For absolute error means must do: medians of sums cannot be had from sums.
-    grid.n_values = c.n_outputs if c.kind == ABSOLUTE else n_stats - (c.kind == SQUARED)
+    grid.n_values = n_values(c)
     grid.n_planes = 1 + grid.n_values + weighted
     grid.rows_plane = 1 + grid.n_values if weighted else 0
     grid.planes = take_doubles(grid.arena, <size_t> grid.n_cells * grid.n_planes)
@@ -83,11 +82,7 @@ cdef void fill_planes(Grid* grid) noexcept nogil:
         planes[grid.rows_plane] = grid.n_rows[i]
         planes[0] = weight_of(c, s)
         for j in range(grid.n_values):
-            if c.kind == ABSOLUTE:
-                planes[1 + j] = dot(s + c.block[j], c.level + c.block[j],
-                                    c.block[j + 1] - c.block[j])
-            else:
-                planes[1 + j] = s[n_stats - grid.n_values + j]
+            planes[1 + j] = value_of(c, s, j)
 
 
 cdef double gain_of_cut(
@@ -206,57 +201,57 @@ cdef void part_cells(void* points, PairTree* tree, int leaf) noexcept nogil:
 
 
 ctypedef struct Crossing:
-    int orientation          # of its first cut
-    int perpendicular        # of its second
+    int orientation          # of its first cut; its second is perpendicular
     int bucket               # first one above the first cut
-    int other_bucket
     double loss              # but for a constant that is the same for all of a pair's crossings
 
 
-cdef void best_crossing(
-    Grid* grid, int orientation, int perpendicular, Crossing* best
-) noexcept nogil:
-    """Update the best crossing with those of two orientations."""
+cdef Crossing best_crossing(Grid* grid, int orientation) noexcept nogil:
+    """The best crossing of cuts along an orientation and the next one; orientation -1 if none."""
     cdef:
         Mark mark = arena_mark(grid.arena)
-        int side = N_CROSSING + 1, plane = side * side, n_values = grid.n_values
-        double* image = take_doubles(grid.arena, (n_values + 1) * plane)
+        int side = N_CROSSING + 1, plane = side * side, n_images = grid.n_values + 1
+        double* image = take_doubles(grid.arena, n_images * plane)
         double* loss = take_doubles(grid.arena, (N_CROSSING - 1) * (N_CROSSING - 1))
         double* at
         const double* planes
         double along_row
         int i, j, row, column
+        Crossing best
+    best.orientation = -1
+    best.bucket = 0
+    best.loss = INFINITY
     if grid.arena.failed:
-        return
-    memset(image, 0, (n_values + 1) * plane * sizeof(double))
+        return best
+    memset(image, 0, n_images * plane * sizeof(double))
     for i in range(grid.n_cells):
-        row = 1 + bucket_of(grid, perpendicular, i) * N_CROSSING // N_BUCKETS
+        row = 1 + bucket_of(grid, orientation + 1, i) * N_CROSSING // N_BUCKETS
         column = 1 + bucket_of(grid, orientation, i) * N_CROSSING // N_BUCKETS
         at = image + row * side + column
         planes = grid.planes + i * grid.n_planes
-        for j in range(n_values + 1):
+        for j in range(n_images):
             at[j * plane] += planes[j]
-    for j in range(n_values + 1):
+    for j in range(n_images):
         at = image + j * plane
         for row in range(1, side):
             along_row = 0.0
             for column in range(1, side):
                 along_row += at[row * side + column]
                 at[row * side + column] = along_row + at[(row - 1) * side + column]
-    loss_of_crossings(image, N_CROSSING, n_values, grid.c.n_outputs, grid.c.kind == ENTROPY, loss)
+    loss_of_crossings(
+        image, N_CROSSING, grid.n_values, grid.c.n_outputs, grid.c.kind == ENTROPY, loss)
     for row in range(N_CROSSING - 1):
         for column in range(N_CROSSING - 1):
             if loss[row * (N_CROSSING - 1) + column] < best.loss:
                 best.loss = loss[row * (N_CROSSING - 1) + column]
                 best.orientation = orientation
-                best.perpendicular = perpendicular
                 best.bucket = (column + 1) * N_BUCKETS // N_CROSSING
-                best.other_bucket = (row + 1) * N_BUCKETS // N_CROSSING
     arena_release(grid.arena, mark)
+    return best
 
 
 cdef void plant(Grid* grid, PairTree* tree) noexcept nogil:
-    """Start a tree with all cells in one leaf."""
+    """Start a tree with all cells in one leaf, which keeps its description if it has one."""
     cdef int i
     for i in range(grid.n_cells):
         grid.order[i] = i
@@ -265,7 +260,6 @@ cdef void plant(Grid* grid, PairTree* tree) noexcept nogil:
     tree.nodes[0].depth = 0
     tree.nodes[0].start = 0
     tree.nodes[0].stop = grid.n_cells
-    describe_and_cut(grid, tree, 0)
 
 
 cdef void plant_crossing(Grid* grid, const Crossing* crossing, PairTree* tree) noexcept nogil:
@@ -336,6 +330,7 @@ cdef void grow_on_grid(
     grid.first_active = 0
     grid.stop_active = grid.n_orientations
     plant(grid, tree)
+    describe_and_cut(grid, tree, 0)
     grow_and_choose(grid, options, tree, best)
     if grid.arena.failed or options.inner_max_leaves < 4 or options.inner_max_depth < 2 or (
             gain_of_leaves(grid.c, tree) >= GREEDY_SHARE * information):
@@ -343,9 +338,7 @@ cdef void grow_on_grid(
     best_of_all.orientation = -1
     best_of_all.loss = INFINITY
     for h in range(0, grid.n_orientations - 1, 2):
-        crossing.orientation = -1
-        crossing.loss = INFINITY
-        best_crossing(grid, h, h + 1, &crossing)
+        crossing = best_crossing(grid, h)
         if crossing.orientation >= 0 and not grid.arena.failed:
             grow_from_crossing(grid, &crossing, True, options, tree, best, start)
             if crossing.loss < best_of_all.loss:

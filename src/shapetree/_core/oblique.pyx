@@ -25,8 +25,8 @@ from shapetree._core.grid cimport Start
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
 from shapetree._core.inner_tree cimport Bins, Cut, Scan, best_cut, prepare_scan
 from shapetree._core.pair_tree cimport (
-    INNER, MAX_REGIONS, PairNode, PairShape, PairTree, add_children, choose_branches, grow,
-    set_price, take_tree,
+    HIDDEN, INNER, MAX_REGIONS, PairNode, PairShape, PairTree, add_children, choose_branches,
+    grow, set_price, take_tree,
 )
 from shapetree._core.search cimport Options, options_of
 from shapetree._core.sorting cimport sort_by_value
@@ -277,12 +277,12 @@ cdef bint cut_root_at(
     return tree.nodes[1].orientation >= 0 and tree.nodes[2].orientation >= 0
 
 
-cdef void move_row(
-    const Points* points, int point, double sign, const double* row, double* stats
+cdef inline void add_scaled(
+    double* stats, double factor, const double* row, int n_stats
 ) noexcept nogil:
     cdef int j
-    for j in range(points.c.n_stats):
-        stats[j] += sign * row[j]
+    for j in range(n_stats):
+        stats[j] += factor * row[j]
 
 
 cdef int best_root_position(Points* points, const PairTree* tree, double* least) noexcept nogil:
@@ -306,7 +306,7 @@ cdef int best_root_position(Points* points, const PairTree* tree, double* least)
             side[2 * i + j] = along(points, child.orientation, i) > child.threshold
         memset(row, 0, points.targets.n_channels * sizeof(double))
         add_row(points.targets, points.place[i], row)
-        move_row(points, i, 1.0, row, quadrant + (2 + side[2 * i + 1]) * n_stats)
+        add_scaled(quadrant + (2 + side[2 * i + 1]) * n_stats, 1.0, row, n_stats)
     least[0] = INFINITY
     for i in range(points.n):
         here = along(points, root.orientation, order[i])
@@ -320,8 +320,8 @@ cdef int best_root_position(Points* points, const PairTree* tree, double* least)
         last = here
         memset(row, 0, points.targets.n_channels * sizeof(double))
         add_row(points.targets, points.place[order[i]], row)
-        move_row(points, order[i], -1.0, row, quadrant + (2 + side[2 * order[i] + 1]) * n_stats)
-        move_row(points, order[i], 1.0, row, quadrant + side[2 * order[i]] * n_stats)
+        add_scaled(quadrant + (2 + side[2 * order[i] + 1]) * n_stats, -1.0, row, n_stats)
+        add_scaled(quadrant + side[2 * order[i]] * n_stats, 1.0, row, n_stats)
     arena_release(points.arena, mark)
     return best
 
@@ -624,7 +624,7 @@ cdef class PairFitter:
             if best.objective < objective:
                 best_tree = &other_tree
         if best.objective < INFINITY and not arena.failed:
-            self.note(p, &points, best_tree, &best, missing, n)
+            self.note(p, &points, best_tree, &best, missing)
         arena_release(arena, mark)
 
     cdef void sort_points(self, Points* points, Arena* arena) noexcept nogil:
@@ -647,20 +647,18 @@ cdef class PairFitter:
 
     cdef void note(
         self, int p, const Points* points, const PairTree* tree, const PairShape* best,
-        double* missing, int n,
+        double* missing,
     ) noexcept nogil:
         """Write a pair's results to the attributes, without the nodes that were pruned."""
         cdef:
             const CriterionInfo* c = &self.criterion.info
             int32_t number[2 * MAX_REGIONS]
             const PairNode* node
-            int i, j, n_kept = 0
+            int i, j, n_kept = 1
             double whole
+        number[0] = 0
         for i in range(tree.n_nodes):
             node = &tree.nodes[i]
-            if i == 0:
-                number[0] = n_kept
-                n_kept += 1
             if node.low >= 0 and best.branch[i] == INNER:
                 number[node.low] = n_kept
                 number[node.low + 1] = n_kept + 1
@@ -673,7 +671,7 @@ cdef class PairFitter:
                 self._b[p, j] = points.b[node.orientation]
                 self._threshold[p, j] = node.threshold
                 self._low[p, j] = number[node.low]
-            elif best.branch[i] < INNER - 1:
+            elif best.branch[i] != HIDDEN:
                 self._branch[p, number[i]] = best.branch[i]
         for j in range(c.n_stats):
             missing[j] += tree.stats[j]

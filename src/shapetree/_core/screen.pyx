@@ -18,7 +18,7 @@ from shapetree._core.arena cimport (
 )
 from shapetree._core.columns cimport Columns, code_at
 from shapetree._core.criterion cimport (
-    ABSOLUTE, SQUARED, Criterion, CriterionInfo, dot, impurity, weight_of,
+    Criterion, CriterionInfo, dot, impurity, n_values, rows_of, value_of, weight_of,
 )
 from shapetree._core.grid cimport (
     N_BUCKETS, N_GROUPS, STRIDE, Grid, Start, fill_planes, grow_on_grid, sum_cells,
@@ -48,51 +48,46 @@ cdef void order_categories(
     """
     cdef:
         Mark mark = arena_mark(arena)
-        int first = 1 if c.kind == SQUARED else 0
-        int n_values = c.n_outputs if c.kind == ABSOLUTE else c.n_stats - first
-        double* share = take_doubles(arena, <size_t> n * n_values)
+        int m = n_values(c)
+        double* share = take_doubles(arena, <size_t> n * m)
         double* weight = take_doubles(arena, n)
-        double* mean = take_doubles(arena, n_values)
-        double* direction = take_doubles(arena, n_values)
-        double* turned = take_doubles(arena, n_values)
+        double* mean = take_doubles(arena, m)
+        double* direction = take_doubles(arena, m)
+        double* turned = take_doubles(arena, m)
         double* score = take_doubles(arena, n)
         const double* s
         double total = 0.0, length
         int i, j, k, item
     if arena.failed:
         return
-    memset(mean, 0, n_values * sizeof(double))
+    memset(mean, 0, m * sizeof(double))
     for i in range(n):
         s = cells + <Py_ssize_t> present[i] * n_channels
         weight[i] = weight_of(c, s)
         total += weight[i]
-        for j in range(n_values):
-            if c.kind == ABSOLUTE:
-                share[i * n_values + j] = dot(
-                    s + c.block[j], c.level + c.block[j], c.block[j + 1] - c.block[j])
-            else:
-                share[i * n_values + j] = s[first + j]
-            mean[j] += share[i * n_values + j]
-            share[i * n_values + j] /= max(weight[i], 1e-300)
-    for j in range(n_values):
+        for j in range(m):
+            share[i * m + j] = value_of(c, s, j)
+            mean[j] += share[i * m + j]
+            share[i * m + j] /= max(weight[i], 1e-300)
+    for j in range(m):
         mean[j] /= max(total, 1e-300)
         # A start that no symmetry of the classes makes orthogonal to what is sought.
         direction[j] = 1.0 / (j + 1.0)
         for i in range(n):
-            share[i * n_values + j] -= mean[j]
-    for _ in range(20 if n_values > 1 else 0):
-        memset(turned, 0, n_values * sizeof(double))
+            share[i * m + j] -= mean[j]
+    for _ in range(20 if m > 1 else 0):
+        memset(turned, 0, m * sizeof(double))
         for i in range(n):
-            length = weight[i] * dot(share + i * n_values, direction, n_values)
-            for j in range(n_values):
-                turned[j] += length * share[i * n_values + j]
-        length = sqrt(dot(turned, turned, n_values))
+            length = weight[i] * dot(share + i * m, direction, m)
+            for j in range(m):
+                turned[j] += length * share[i * m + j]
+        length = sqrt(dot(turned, turned, m))
         if not length > 0.0:
             break
-        for j in range(n_values):
+        for j in range(m):
             direction[j] = turned[j] / length
     for i in range(n):
-        score[i] = dot(share + i * n_values, direction, n_values)
+        score[i] = dot(share + i * m, direction, m)
     # Insertion sort: categories are few.
     for i in range(n):
         item = i
@@ -236,8 +231,7 @@ cdef class GridScreen:
             return
         memset(group, N_GROUPS, n_bins + 1)
         for b in range(n_bins):
-            count[n] = (cells[b * n_channels + c.n_stats] if n_channels > c.n_stats
-                        else weight_of(c, cells + b * n_channels))
+            count[n] = rows_of(c, cells + b * n_channels, n_channels)
             if count[n] > 0.5:
                 n_rows += count[n]
                 present[n] = b
@@ -365,7 +359,7 @@ cdef class GridScreen:
 
     cdef void lay_out(
         self, int first, int second, const double* cells, const Options* options, Arena* arena,
-        Grid* grid, double* missing, int* n_missing,
+        Grid* grid,
     ) noexcept nogil:
         """Gather the cells that hold rows, and the sum of those where a feature is missing."""
         cdef:
@@ -388,10 +382,11 @@ cdef class GridScreen:
         grid.bucket = <uint8_t*> take_branches(arena, room * n_orientations)
         grid.min_rows = max(self.options.inner_min_rows, self.options.min_rows)
         grid.region_penalty = options.region_penalty
-        n_missing[0] = 0
+        grid.missing = take_doubles(arena, n_stats)
+        grid.n_missing = 0
         if arena.failed:
             return
-        memset(missing, 0, n_stats * sizeof(double))
+        memset(grid.missing, 0, n_stats * sizeof(double))
         for a in range(STRIDE):
             if n_a <= a < N_GROUPS:
                 continue
@@ -399,14 +394,13 @@ cdef class GridScreen:
                 if n_b <= b < N_GROUPS:
                     continue
                 cell = cells + (a * STRIDE + b) * n_channels
-                rows = <int> (0.5 + (cell[n_stats] if n_channels > n_stats
-                                     else weight_of(c, cell)))
+                rows = <int> (0.5 + rows_of(c, cell, n_channels))
                 if rows == 0:
                     continue
                 if a == N_GROUPS or b == N_GROUPS:
-                    n_missing[0] += rows
+                    grid.n_missing += rows
                     for j in range(n_stats):
-                        missing[j] += cell[j]
+                        grid.missing[j] += cell[j]
                     continue
                 group_a[n] = a
                 group_b[n] = b
@@ -453,11 +447,10 @@ cdef class GridScreen:
         cdef:
             const CriterionInfo* c = &self.criterion.info
             Mark mark = arena_mark(arena)
-            double* missing = take_doubles(arena, c.n_stats)
             double* whole = take_doubles(arena, c.n_stats)
             double* cells = sum_cells(&self.node, &self.codes[first, 0], &self.codes[second, 0],
                                       self.n, STRIDE, arena)
-            int n_missing, j
+            int j
             Grid grid
             PairTree tree
             PairShape best
@@ -472,17 +465,15 @@ cdef class GridScreen:
         best.objective = INFINITY
         if arena.failed:
             return -INFINITY
-        self.lay_out(first, second, cells, options, arena, &grid, missing, &n_missing)
+        self.lay_out(first, second, cells, options, arena, &grid)
         if arena.failed:
             return -INFINITY
         if grid.n_cells >= 2:
-            grid.missing = missing
-            grid.n_missing = n_missing
             grow_on_grid(&grid, information, options, &tree, &best, start)
             if arena.failed:
                 return -INFINITY
             for j in range(c.n_stats):
-                whole[j] = tree.stats[j] + (missing[j] if n_missing > 0 else 0.0)
+                whole[j] = tree.stats[j] + grid.missing[j]
             if best.objective < INFINITY:
                 gain = impurity(c, whole) - best.objective
         arena_release(arena, mark)

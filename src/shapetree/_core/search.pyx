@@ -13,7 +13,9 @@ from shapetree._core.arena cimport (
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.columns cimport Column, Columns, code_at
-from shapetree._core.criterion cimport ENTROPY, Criterion, CriterionInfo, impurity, weight_of
+from shapetree._core.criterion cimport (
+    ENTROPY, Criterion, CriterionInfo, impurity, rows_of, weight_of,
+)
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
 from shapetree._core.inner_tree cimport Bins, inner_cart, optimal_intervals, sum_bins
 from shapetree._core.polish cimport Cells, extra_parts, polish
@@ -373,7 +375,7 @@ cdef int compact_histogram(
         const double* cell
     for b in range(n_bins):
         cell = cells + <Py_ssize_t> b * n_channels
-        rows = cell[n_stats] if n_channels > n_stats else weight_of(c, cell)
+        rows = rows_of(c, cell, n_channels)
         if rows < 0.5:
             continue
         for j in range(n_stats):

@@ -349,8 +349,7 @@ def trees(draw, categories=(None, None, 3, 4), max_nodes=30, n_values=2, pair_sh
         position=[place for places in positions for place in places],
         n_node_samples=np.ones(n),
         weighted_n_node_samples=np.ones(n),
-        impurity=np.zeros(n),
-        gain=np.array(n_branches) * rng.random(n),
+        impurity=rng.random(n),
         value=rng.random((n, 1, n_values)),
     )
 

@@ -23,6 +23,7 @@ LAYERS = [
     "_candidates",
     "_pairs",
     "_tree",
+    "_nodes",
     "_progress",
     "_grower",
     "_predictor",

@@ -131,7 +131,6 @@ def walk_one_pair(cuts, positions, columns):
         n_node_samples=[1] * n,
         weighted_n_node_samples=[1] * n,
         impurity=[0] * n,
-        gain=[0] * n,
         value=np.zeros((n, 1, 1)),
     )
     return leaves_of(tree, Table(len(columns[0]), (), columns), 1).tolist()

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from naive import starts_of, trees
 from numpy.testing import assert_array_equal
 
+from shapetree._nodes import shape_of
 from shapetree._shape import PairShape, ShapeFunction, flatten_shapes, number_cuts
 from shapetree._tree import TreeArrays
 
@@ -66,35 +67,6 @@ def test_the_numbers_of_an_example():
 
 
 # Flat shape functions
-
-
-def shape_of(tree, node):
-    """A node's shape function as an object; None for a leaf."""
-    if tree.feature[node] < 0:
-        return None
-    pieces = slice(tree.piece_start[node], tree.piece_start[node + 1])
-    upper, branch = tree.piece_upper[pieces], tree.piece_branch[pieces]
-    n_branches, missing = int(tree.n_branches[node]), int(tree.missing_branch[node])
-    if tree.second_feature[node] < 0:
-        upper = None if np.isnan(upper[0]) else upper
-        saw = bool(tree.saw_missing[node])
-        return ShapeFunction(int(tree.feature[node]), n_branches, upper, branch, missing, saw)
-    cuts = slice(tree.cut_start[node], tree.cut_start[node + 1])
-    first, second, stop = tree.position_start[2 * node : 2 * node + 3]
-    return PairShape(
-        int(tree.feature[node]),
-        int(tree.second_feature[node]),
-        n_branches,
-        tree.cut_a[cuts],
-        tree.cut_b[cuts],
-        tree.cut_threshold[cuts],
-        tree.cut_low[cuts],
-        tree.cut_high[cuts],
-        branch,
-        (tree.position[first:second], tree.position[second:stop]),
-        missing,
-        bool(tree.saw_missing[node]),
-    )
 
 
 def joined(lists):

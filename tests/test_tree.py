@@ -40,9 +40,8 @@ def tree_fields():
         "position_start": [0] * 13,
         "position": [],
         "n_node_samples": [9, 5, 4, 1, 2, 1],
-        "weighted_n_node_samples": [9.0, 5.0, 4.0, 1.0, 2.0, 1.0],
+        "weighted_n_node_samples": [8.0, 4.0, 4.0, 1.0, 2.0, 1.0],
         "impurity": [1.0, 0.0, 0.5, 0.0, 0.0, 0.0],
-        "gain": [3.0, 0.0, 1.0, 0.0, 0.0, 0.0],
         "value": [[[0.5, 0.5]]] * 6,
     }
 

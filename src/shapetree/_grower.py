@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,10 +11,11 @@ from shapetree._binning import BinnedTable
 from shapetree._candidates import Candidate, CandidateSearch
 from shapetree._core.partition import partition_rows
 from shapetree._histograms import HistogramSource, histograms_of_children, threads_for
+from shapetree._nodes import TreeNode, tree_of
 from shapetree._pairs import PairCandidate, PairSearch
 from shapetree._progress import Progress
-from shapetree._shape import PairShape, ShapeFunction, flatten_shapes, shape_from_bins
-from shapetree._targets import Goal, NodeStatistics
+from shapetree._shape import PairShape, ShapeFunction, shape_from_bins
+from shapetree._targets import Goal
 from shapetree._tree import TreeArrays
 
 # How many times as much a pair must gain on new rows as a single feature does, in nodes of so many
@@ -42,17 +43,14 @@ class Limits:
 
 
 @dataclass(eq=False)
-class Node:
+class Node(TreeNode):
     """A node while the tree grows; its rows are rows[start:stop] of the grower."""
 
-    start: int
-    stop: int
-    depth: int
-    statistics: NodeStatistics
+    start: int = 0
+    stop: int = 0
+    depth: int = 0
     candidate: Candidate | PairCandidate | None = None
     histogram: np.ndarray | None = None
-    shape: ShapeFunction | PairShape | None = None
-    children: list[Node] = field(default_factory=list)
 
 
 class Frontier:
@@ -145,12 +143,13 @@ class Grower:
                 continue
             self._split(node, frontier)
             n_leaves += len(node.children) - 1
-        return _flatten(root, self._goal.impurity_scale)
+        return tree_of(root, self._goal.impurity_scale)
 
     def _make_node(
         self, start: int, stop: int, depth: int, channels: np.ndarray | None = None
     ) -> Node:
-        return Node(start, stop, depth, self._goal.describe(self._rows[start:stop], channels))
+        statistics = self._goal.describe(self._rows[start:stop], channels)
+        return Node(statistics, start=start, stop=stop, depth=depth)
 
     def _may_split(self, node: Node) -> bool:
         limits, statistics = self._limits, node.statistics
@@ -238,14 +237,15 @@ class Grower:
             n_threads,
         )
         stops = node.start + np.cumsum(counts)
-        node.children = [
+        children = [
             self._make_node(int(stop - count), int(stop), node.depth + 1, channels)
             for stop, count, channels in zip(stops, counts, candidate.channels, strict=True)
         ]
-        largest = int(np.argmax([child.statistics.weight for child in node.children]))
+        largest = int(np.argmax([child.statistics.weight for child in children]))
         node.shape = self._shape(candidate, largest)
+        node.children = list(children)
         self._progress.split(node.statistics.n_rows, node.depth)
-        self._search_children(node, frontier)
+        self._search_children(node, children, frontier)
         node.histogram = None
 
     def _branches(
@@ -271,39 +271,15 @@ class Grower:
             largest_branch,
         )
 
-    def _search_children(self, node: Node, frontier: Frontier) -> None:
-        wanted = [self._may_split(child) for child in node.children]
+    def _search_children(self, node: Node, children: list[Node], frontier: Frontier) -> None:
+        wanted = [self._may_split(child) for child in children]
         if self._histograms is not None:
-            rows = [self._rows[child.start : child.stop] for child in node.children]
+            rows = [self._rows[child.start : child.stop] for child in children]
             found = histograms_of_children(self._histograms, node.histogram, rows, wanted)
-            for child, histogram in zip(node.children, found, strict=True):
+            for child, histogram in zip(children, found, strict=True):
                 child.histogram = histogram
-        for child, want in zip(node.children, wanted, strict=True):
+        for child, want in zip(children, wanted, strict=True):
             if want:
                 self._find_candidate(child, self._limits.max_branches, frontier)
             else:
                 self._progress.leaf(child.statistics.n_rows, child.depth)
-
-
-def _flatten(root: Node, impurity_scale: float) -> TreeArrays:
-    """Number the nodes breadth first and lay them out flat."""
-    nodes, parent, first_child = [root], [-1], []
-    for number, node in enumerate(nodes):
-        first_child.append(len(nodes) if node.children else -1)
-        nodes.extend(node.children)
-        parent.extend([number] * len(node.children))
-    return TreeArrays(
-        parent=np.array(parent),
-        depth=np.array([node.depth for node in nodes]),
-        first_child=np.array(first_child),
-        n_branches=np.array([len(node.children) for node in nodes]),
-        **flatten_shapes([node.shape for node in nodes]),
-        n_node_samples=np.array([node.statistics.n_rows for node in nodes]),
-        weighted_n_node_samples=np.array([node.statistics.weight for node in nodes]),
-        impurity=impurity_scale * np.array([node.statistics.impurity for node in nodes]),
-        gain=impurity_scale
-        * np.array(
-            [node.candidate.gain if node.candidate and node.children else 0.0 for node in nodes]
-        ),
-        value=np.array([node.statistics.value for node in nodes]),
-    )

@@ -30,7 +30,6 @@ _DTYPES = {
     "n_node_samples": np.int64,
     "weighted_n_node_samples": np.float64,
     "impurity": np.float64,
-    "gain": np.float64,
     "value": np.float64,
 }
 
@@ -79,8 +78,6 @@ class TreeArrays:
         those of its second at position_start[2 * node + 1]; none for numbers. NaN for categories
         that count as missing in the node.
     n_node_samples, weighted_n_node_samples, impurity : arrays of shape (node_count,)
-    gain : array of shape (node_count,)
-        Weighted impurity that the node's split takes away; 0 for leaves.
     value : array of shape (node_count, n_outputs, n_values)
         Shares of the classes, or a mean or median.
     """
@@ -107,7 +104,6 @@ class TreeArrays:
     n_node_samples: np.ndarray
     weighted_n_node_samples: np.ndarray
     impurity: np.ndarray
-    gain: np.ndarray
     value: np.ndarray
 
     def __post_init__(self) -> None:
@@ -139,6 +135,13 @@ class TreeArrays:
     def max_depth(self) -> int:
         """Depth of the deepest leaf; a root alone has depth 0."""
         return int(self.depth.max())
+
+    @property
+    def gain(self) -> np.ndarray:
+        """Weighted impurity that each node's split takes away; 0 for leaves."""
+        mass = self.weighted_n_node_samples * self.impurity
+        below = np.bincount(self.parent[1:], mass[1:], minlength=self.node_count)
+        return np.where(self.is_leaf, 0.0, np.maximum(mass - below, 0.0))
 
     def children(self, node: int) -> range:
         """Nodes that a node's branches lead to, in order of branch."""
@@ -178,10 +181,10 @@ class TreeArrays:
 
     def feature_importances(self, n_features: int) -> np.ndarray:
         """Each feature's share of all gains; the two of a pair have half of its gain each."""
-        gains = np.zeros(n_features)
+        gains, gain_of = np.zeros(n_features), self.gain
         for node in np.flatnonzero(~self.is_leaf).tolist():
             features = self.features_of(node)
-            gains[features] += self.gain[node] / len(features)
+            gains[features] += gain_of[node] / len(features)
         total = gains.sum()
         return gains / total if total > 0 else gains
 

@@ -18,6 +18,7 @@ UNRESTRAINED = {
     "segment_penalty": 0.0,
     "split_penalty": 0.0,
     "branch_penalty": 0.0,
+    "refine": None,
     "n_threads": 1,
 }
 
@@ -25,9 +26,9 @@ REGRESSION = ("squared_error", "absolute_error")
 
 
 def tree_for(criterion, **params):
-    """The estimator that knows the criterion."""
+    """The estimator that knows the criterion, without refinement unless asked for."""
     kind = ShapeTreeRegressor if criterion in REGRESSION else ShapeTreeClassifier
-    return kind(criterion=criterion, **params)
+    return kind(criterion=criterion, **{"refine": None} | params)
 
 
 def bars(omega, n_rows, n_values=None):

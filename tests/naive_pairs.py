@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from naive import samples
 
 from shapetree._core.columns import Columns
-from shapetree._core.oblique import PairFitter, branches_by_cuts
+from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.screen import START
 from shapetree._pairs import spread_angles
 from shapetree._shape import number_cuts
@@ -213,11 +213,11 @@ class PairProblem:
 
     def branches(self, fitter):
         """Branch of each row under the fitted shape function."""
-        return branches_by_cuts(
-            Columns(self.columns, self.n), 0, 1, *self.positions,
-            np.arange(self.n, dtype=np.int32), *self.shape_of(fitter),
-            int(fitter.missing_branch[0]), 1,
+        cuts = PairCuts(
+            Columns(self.columns, self.n), 0, 1, *self.positions, *self.shape_of(fitter),
+            int(fitter.missing_branch[0]),
         )  # fmt: skip
+        return cuts.branches(np.arange(self.n, dtype=np.int32), 1)
 
     def rows_of_cuts(self, fitter):
         """Rows that come to each cut, and the region (-1 for none) that each row ends in."""

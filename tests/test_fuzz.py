@@ -22,7 +22,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets, build_histogram
 from shapetree._core.inner_tree import cut_into_pieces
-from shapetree._core.oblique import PairFitter, branches_by_cuts
+from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.partition import branches_by_bin, partition_rows
 from shapetree._core.polish import cheapest_path, polish_branches
 from shapetree._core.predictor import find_leaves
@@ -309,7 +309,9 @@ def test_columns(data):
         rows = np.arange(3, dtype=np.int32)
         for feature in range(-1, 7):
             survives(branches_by_bin, made, feature, np.zeros(1, dtype=np.uint8), rows, 1)
-            survives(branches_by_cuts, made, feature, 0, [0.0], [], rows, *one_cut(), 1, 1)
+            cuts = survives(PairCuts, made, feature, 0, [0.0], [], *one_cut(), 1)
+            if cuts is not None:
+                survives(cuts.branches, rows, 1)
 
 
 @fuzz
@@ -454,7 +456,7 @@ def one_cut():
 
 @fuzz
 @given(st.data(), trees((None, None, 3, 4), max_nodes=5, pair_share=1.0))
-def test_branches_by_cuts(data, tree):
+def test_pair_cuts(data, tree):
     if tree.node_count == 1:
         return
     cuts = tree.cuts(0)
@@ -466,7 +468,6 @@ def test_branches_by_cuts(data, tree):
         second=int(tree.second_feature[0]),
         positions_a=places[0],
         positions_b=places[1],
-        rows=np.arange(6, dtype=np.int32),
         a=tree.cut_a[cuts],
         b=tree.cut_b[cuts],
         threshold=tree.cut_threshold[cuts],
@@ -474,9 +475,11 @@ def test_branches_by_cuts(data, tree):
         high=tree.cut_high[cuts],
         branch=tree.piece_branch[tree.pieces(0)],
         missing_branch=int(tree.missing_branch[0]),
-        n_threads=1,
     )
-    survives(branches_by_cuts, **arguments)
+    made = survives(PairCuts, **arguments)
+    if made is not None:
+        rows = data.draw(spoilt_arrays(np.arange(6, dtype=np.int32)))
+        survives(made.branches, rows, data.draw(st.sampled_from(THREADS)))
 
 
 def limits(data):

@@ -104,7 +104,7 @@ def test_a_turned_checkerboard_takes_one_node(kind, degrees, max_bins):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_papers_filter_misses_what_no_feature_tells_alone(kind, seed):
     X, y = mirrored_xor(np.random.default_rng(seed), 1000, n_noise=10)
-    params = {"max_depth": 1, "split_penalty": 0.0}
+    params = {"max_depth": 1, "split_penalty": 0.0, "refine": None}
     ours = kind(pairs="auto", **params).fit(X, y)
     papers = kind(pairs=1, pair_screen="delta", **params).fit(X, y)
     assert pair_of_root(ours) == [0, 1]

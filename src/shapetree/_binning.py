@@ -211,3 +211,36 @@ def _bin_every_number(
     bins = np.full(len(column), len(distinct), dtype=feature.dtype)
     bins[rows] = np.cumsum(is_new) - 1
     return feature, bins
+
+
+def part_bins(table: Table, binned: BinnedTable, thresholds: dict[int, np.ndarray]) -> BinnedTable:
+    """Part bins at further thresholds.
+
+    Parameters
+    ----------
+    table : Table
+    binned : BinnedTable
+        The table's bins.
+    thresholds : dict
+        For some ordered features, thresholds between their values, ascending.
+    """
+    features = list(binned.features)
+    columns = [binned.columns.array(feature) for feature in range(len(features))]
+    for feature, further in thresholds.items():
+        bins, column = features[feature], table.columns[feature]
+        assert bins.low is not None
+        assert bins.high is not None
+        assert column is not None
+        ordered = np.sort(column[~np.isnan(column)]).astype(np.float64)
+        cuts = np.union1d(halfway(bins.high[:-1], bins.low[1:]), further)
+        stops = np.searchsorted(ordered, cuts, side="right")
+        # A threshold beyond all values, or between two that another parts, makes no bin.
+        is_first = np.append(True, stops[1:] != stops[:-1]) & (stops > 0) & (stops < len(ordered))
+        cuts, stops = cuts[is_first], stops[is_first]
+        parted = FeatureBins(
+            len(cuts) + 1, ordered[np.append(0, stops)], ordered[np.append(stops, 0) - 1]
+        )
+        codes = np.searchsorted(cuts, column)
+        codes[np.isnan(column)] = parted.n_bins
+        features[feature], columns[feature] = parted, codes.astype(parted.dtype)
+    return BinnedTable(tuple(features), Columns(columns, table.n_rows))

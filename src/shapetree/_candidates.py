@@ -203,7 +203,7 @@ class CandidateSearch:
                 node, fitted, None, feature, feature + 1, max_branches, node_number, 1
             )
             if self._search.n_branches[feature] >= 2:
-                branch_of_bin = _fill_gaps(
+                branch_of_bin = fill_gaps(
                     self._search.branch_of_bin[bins], self._table.features[feature].is_categorical
                 )
                 branches = branches_by_bin(self._table.columns, feature, branch_of_bin, new, 1)
@@ -247,7 +247,7 @@ def halves(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(even, odd), (odd, even)]
 
 
-def _fill_gaps(branch_of_bin: np.ndarray, is_categorical: bool) -> np.ndarray:
+def fill_gaps(branch_of_bin: np.ndarray, is_categorical: bool) -> np.ndarray:
     """Give bins without rows a branch: that of the nearest bin, or of most categories."""
     held = np.flatnonzero(branch_of_bin[:-1] != NO_BRANCH_MARK)
     filled = branch_of_bin.copy()

@@ -36,6 +36,7 @@ from shapetree._progress import Progress
 from shapetree._table import FeatureInfo, Table, encode_table, open_table, read_table
 from shapetree._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree._tree import TreeArrays
+from shapetree.refine import RefineOptions, refine
 
 UNLIMITED = 2**30
 # Threads beyond the cores that one may ask for.
@@ -96,7 +97,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         "split_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "branch_penalty": [Interval(Real, 0, None, closed="left")],
         "assignment": [StrOptions({"auto", "coordinate_descent", "kmeans", "random"})],
-        "refine": [None],
+        "refine": [StrOptions({"tao"}), None],
+        "refine_iter": [Interval(Integral, 1, None, closed="left")],
+        "refine_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "ccp_alpha": [Interval(Real, 0, None, closed="left")],
+        "shrinkage": [StrOptions({"cv"}), Interval(Real, 0, None, closed="left")],
         "max_bins": [Interval(Integral, 2, 65_535, closed="both"), None],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
@@ -128,7 +133,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         split_penalty: float | str,
         branch_penalty: float,
         assignment: str,
-        refine: None,
+        refine: str | None,
+        refine_iter: int,
+        refine_penalty: float | str,
+        ccp_alpha: float,
+        shrinkage: float | str,
         max_bins: int | None,
         categorical_features: Any,
         n_threads: int | None,
@@ -156,6 +165,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.branch_penalty = branch_penalty
         self.assignment = assignment
         self.refine = refine
+        self.refine_iter = refine_iter
+        self.refine_penalty = refine_penalty
+        self.ccp_alpha = ccp_alpha
+        self.shrinkage = shrinkage
         self.max_bins = max_bins
         self.categorical_features = categorical_features
         self.n_threads = n_threads
@@ -225,32 +238,78 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         if weights is not None:
             table, targets, weights = _without_weightless(table, targets, weights)
         self._features: tuple[FeatureInfo, ...] = table.features
-        self.tree_ = self._grow(table, targets, weights)
+        with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
+            self._grow_and_refine(table, targets, weights, progress)
         return self
 
-    def _grow(self, table: Table, y: np.ndarray, weights: np.ndarray | None) -> TreeArrays:
-        options = pair_options(
+    def _grow_and_refine(
+        self, table: Table, y: np.ndarray, weights: np.ndarray | None, progress: Progress
+    ) -> None:
+        options = self._pair_options(table)
+        n_threads = effective_threads(self.n_threads)
+        # Bins come first: making them takes more memory than anything else.
+        binned = bin_table(table, weights, self.max_bins, n_threads)
+        goal = self._make_goal(y, weights)
+        histograms = (
+            None if self.max_bins is None else LocalHistograms(binned, goal.targets, n_threads)
+        )
+        common = self._search_arguments(binned, goal, n_threads)
+        grown = Grower(
+            binned,
+            goal,
+            CandidateSearch(binned, **common),
+            self._make_pair_search(table, binned, histograms, options, common),
+            histograms,
+            self._limits(table.n_rows, goal),
+            n_threads,
+            progress,
+        ).grow()
+        self.tree_ = grown
+        if self.refine is not None:
+            self._refine(table, binned, goal, progress)
+
+    def _pair_options(self, table: Table) -> PairOptions:
+        return pair_options(
             self.pairs, self.pair_screen, self.n_orientations, self.max_bins is None, table.features
         )
+
+    def _refine(self, table: Table, binned: BinnedTable, goal: Goal, progress: Progress) -> None:
+        """Refine the tree for some rows, and note how."""
         n_threads = effective_threads(self.n_threads)
-        with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
-            # Bins come first: making them takes more memory than anything else.
-            binned = bin_table(table, weights, self.max_bins, n_threads)
-            goal = self._make_goal(y, weights)
-            histograms = (
-                None if self.max_bins is None else LocalHistograms(binned, goal.targets, n_threads)
-            )
-            common = self._search_arguments(binned, goal, n_threads)
-            return Grower(
-                binned,
-                goal,
-                CandidateSearch(binned, **common),
-                self._make_pair_search(table, binned, histograms, options, common),
-                histograms,
-                self._limits(table.n_rows, goal),
-                n_threads,
-                progress,
-            ).grow()
+        pairs = self._pair_options(table)
+
+        def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
+            common = self._search_arguments(binned, branch_goal, n_threads)
+            histograms = LocalHistograms(binned, branch_goal.targets, n_threads)
+            pair_search = self._make_pair_search(table, binned, histograms, pairs, common)
+            assert pair_search is not None
+            return CandidateSearch(binned, **common), pair_search
+
+        self.tree_, history = refine(
+            self.tree_,
+            table,
+            binned,
+            goal,
+            self._refine_options(table.n_rows, goal),
+            make_searches if len(pairs.pairs) else None,
+            n_threads,
+            progress.sweep,
+        )
+        self.refinement_history_ = np.array(history)
+
+    def _refine_options(self, n_rows: int, goal: Goal) -> RefineOptions:
+        total_weight = n_rows if goal.weights is None else float(goal.weights.sum())
+        max_segments = min(self.inner_max_leaf_nodes or UNLIMITED, UNLIMITED)
+        if self.inner_max_depth is not None and self.inner_max_depth < 30:
+            max_segments = min(max_segments, 2**self.inner_max_depth)
+        return RefineOptions(
+            max_sweeps=self.refine_iter,
+            penalty=_given(self.refine_penalty, goal.refine_penalty),
+            max_segments=max_segments,
+            min_segment_rows=_as_rows(self.inner_min_samples_leaf, n_rows),
+            min_samples_leaf=_as_rows(self.min_samples_leaf, n_rows),
+            min_weight_leaf=self.min_weight_fraction_leaf * total_weight,
+        )
 
     def _limits(self, n_rows: int, goal: Goal) -> Limits:
         return Limits(
@@ -536,7 +595,11 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         split_penalty: float | str = "auto",
         branch_penalty: float = 0.0,
         assignment: str = "auto",
-        refine: None = None,
+        refine: str | None = "tao",
+        refine_iter: int = 10,
+        refine_penalty: float | str = "auto",
+        ccp_alpha: float = 0.0,
+        shrinkage: float | str = 0.0,
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
         class_weight: Any = None,
@@ -566,6 +629,10 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             branch_penalty=branch_penalty,
             assignment=assignment,
             refine=refine,
+            refine_iter=refine_iter,
+            refine_penalty=refine_penalty,
+            ccp_alpha=ccp_alpha,
+            shrinkage=shrinkage,
             max_bins=max_bins,
             categorical_features=categorical_features,
             n_threads=n_threads,
@@ -786,7 +853,11 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         split_penalty: float | str = "auto",
         branch_penalty: float = 0.0,
         assignment: str = "auto",
-        refine: None = None,
+        refine: str | None = "tao",
+        refine_iter: int = 10,
+        refine_penalty: float | str = "auto",
+        ccp_alpha: float = 0.0,
+        shrinkage: float | str = 0.0,
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
         n_threads: int | None = None,
@@ -815,6 +886,10 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             branch_penalty=branch_penalty,
             assignment=assignment,
             refine=refine,
+            refine_iter=refine_iter,
+            refine_penalty=refine_penalty,
+            ccp_alpha=ccp_alpha,
+            shrinkage=shrinkage,
             max_bins=max_bins,
             categorical_features=categorical_features,
             n_threads=n_threads,

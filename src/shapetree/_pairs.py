@@ -13,7 +13,7 @@ import numpy as np
 from shapetree._binning import BinnedTable, FeatureBins
 from shapetree._candidates import InnerTreeOptions, Penalties, halves, search_limits
 from shapetree._core.columns import Columns
-from shapetree._core.oblique import PairFitter, branches_by_cuts
+from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.partition import branches_by_bin
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
@@ -398,11 +398,16 @@ class PairSearch:
 
     def branches(self, shape: PairShape, rows: np.ndarray, n_threads: int) -> np.ndarray:
         """Branch of each row under a shape function."""
-        return branches_by_cuts(
-            self._columns, shape.first, shape.second, *shape.positions, rows,
-            shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
-            shape.branch_of_piece, shape.missing_branch, n_threads,
-        )  # fmt: skip
+        return cuts_of(shape, self._columns).branches(rows, n_threads)
+
+
+def cuts_of(shape: PairShape, columns: Columns) -> PairCuts:
+    """A pair's shape function, ready to send a table's rows to branches."""
+    return PairCuts(
+        columns, shape.first, shape.second, *shape.positions,
+        shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
+        shape.branch_of_piece, shape.missing_branch,
+    )  # fmt: skip
 
 
 def spread_angles(n: int) -> np.ndarray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from types import TracebackType
 
 from tqdm.auto import tqdm
@@ -43,6 +44,12 @@ class Progress:
         self._n_leaves += 1
         self._bar.set_postfix_str(f"depth {self._deepest}, {self._n_leaves} leaves", refresh=False)
         self._bar.update(n_rows if self._max_depth is None else n_rows * (self._max_depth - depth))
+
+    def sweep(self, number: int, objective: float) -> None:
+        """Note the penalised loss after a sweep of refinement, or before the first."""
+        if not self._bar.disable:
+            when = f"after sweep {number}" if number else "before refinement"
+            self._bar.write(f"penalised loss {when}: {objective:,.1f}", file=sys.stderr)
 
     def __enter__(self) -> Progress:
         return self

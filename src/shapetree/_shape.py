@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
@@ -35,6 +36,9 @@ class ShapeFunction:
     branch_of_piece: np.ndarray
     missing_branch: int
     saw_missing: bool
+
+
+Shape = TypeVar("Shape", bound="ShapeFunction | PairShape")
 
 
 def shape_from_bins(
@@ -150,6 +154,58 @@ def number_cuts(low: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
             waiting += [int(low[node]) + 1, int(low[node])]
     below = low[cuts]
     return np.array(cuts), np.array(regions), code[below], code[below + 1]
+
+
+def with_branches(shape: Shape, new_branch: np.ndarray, n_branches: int) -> Shape:
+    """Send to branch `new_branch[b]` what went to branch b."""
+    return replace(
+        shape,
+        n_branches=n_branches,
+        branch_of_piece=new_branch[shape.branch_of_piece].astype(np.int32),
+        missing_branch=int(new_branch[shape.missing_branch]),
+    )
+
+
+def join_pieces(shape: ShapeFunction | PairShape) -> ShapeFunction | PairShape:
+    """Make one piece of neighbours that go to one branch; each category keeps its own."""
+    if isinstance(shape, PairShape):
+        return join_regions(shape)
+    return shape if shape.upper is None else _join_intervals(shape, shape.upper)
+
+
+def _join_intervals(shape: ShapeFunction, upper: np.ndarray) -> ShapeFunction:
+    """Keep the last of neighbouring pieces that go to one branch."""
+    branch = shape.branch_of_piece
+    last = np.append(branch[1:] != branch[:-1], True)
+    return replace(shape, upper=upper[last], branch_of_piece=branch[last])
+
+
+def join_regions(shape: PairShape) -> PairShape:
+    """Leave out cuts with the same branch on either side, but for the first: a pair has one."""
+    branch = shape.branch_of_piece
+    low, high = shape.cut_low.copy(), shape.cut_high.copy()
+    region_of: dict[int, int] = {}  # in place of a cut that is left out
+    for cut in range(len(low) - 1, -1, -1):
+        low[cut] = region_of.get(low[cut], low[cut])
+        high[cut] = region_of.get(high[cut], high[cut])
+        both_regions = low[cut] < 0 and high[cut] < 0
+        if cut > 0 and both_regions and branch[-1 - low[cut]] == branch[-1 - high[cut]]:
+            region_of[cut] = low[cut]
+    cuts = np.setdiff1d(np.arange(len(low)), list(region_of))
+    targets = np.stack([low[cuts], high[cuts]])
+    regions = np.unique(-1 - targets[targets < 0])
+    cut_low, cut_high = np.where(
+        targets < 0, -1 - np.searchsorted(regions, -1 - targets), np.searchsorted(cuts, targets)
+    )
+    return replace(
+        shape,
+        cut_a=shape.cut_a[cuts],
+        cut_b=shape.cut_b[cuts],
+        cut_threshold=shape.cut_threshold[cuts],
+        cut_low=cut_low.astype(np.int32),
+        cut_high=cut_high.astype(np.int32),
+        branch_of_piece=branch[regions],
+    )
 
 
 def flatten_shapes(shapes: list[ShapeFunction | PairShape | None]) -> dict[str, np.ndarray]:

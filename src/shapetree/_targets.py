@@ -23,6 +23,11 @@ MAX_LEVELS = 64
 # each branch.
 FEW_CLASSES_PER_BRANCH = 2
 
+# Rows of the wrong class that a part of a classification tree must save when the tree is refined,
+# but no more than this share of all rows: a handful can be told apart, too.
+REFINE_PENALTY = 3.0
+MAX_PENALTY_SHARE = 0.02
+
 
 @dataclass(frozen=True)
 class NodeStatistics:
@@ -61,6 +66,9 @@ class Goal(ABC):
     region_penalty : float
         What a region of a pair beyond two must earn for each bit (log2 of the rows that are cut),
         as a share of the segment's.
+    refine_penalty : float
+        What a segment beyond two, or a branch beyond the first, must earn when the tree is refined:
+        rows of the wrong class, or rows that are as far off as the tree's are on average.
     """
 
     criterion: Criterion
@@ -68,6 +76,7 @@ class Goal(ABC):
     impurity_scale: float = 1.0
     segment_penalty: float
     region_penalty: float = 0.1
+    refine_penalty: float
 
     def __init__(self, weights: np.ndarray | None) -> None:
         self.weights = weights
@@ -124,6 +133,13 @@ class ClassGoal(Goal):
     criterion : {"auto", "gini", "entropy"}
         "auto" is "gini" where the classes are few for the branches, see FEW_CLASSES_PER_BRANCH.
     max_branches : int
+
+    Attributes
+    ----------
+    labels : int array of shape (n_rows, n_outputs)
+        Number of the class, counted on from output to output.
+    starts : int array of shape (n_outputs + 1,)
+        Where the classes of each output start, and the end.
     """
 
     def __init__(
@@ -140,13 +156,14 @@ class ClassGoal(Goal):
             criterion = "gini" if few else "entropy"
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
+        total_weight = len(labels) if weights is None else float(weights.sum())
+        self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * total_weight)
         self._is_gini = criterion == "gini"
         self.criterion = Criterion(criterion, n_classes)
-        self._starts = np.cumsum([0, *n_classes])
+        self.starts = np.cumsum([0, *n_classes])
         self._value_shape = len(n_classes), max(n_classes)
-        self.targets = Targets(
-            labels + self._starts[:-1].astype(np.int32), None, weights, self.criterion.n_stats
-        )
+        self.labels = labels + self.starts[:-1].astype(np.int32)
+        self.targets = Targets(self.labels, None, weights, self.criterion.n_stats)
 
     @property
     def counts_rows(self) -> bool:
@@ -170,7 +187,7 @@ class ClassGoal(Goal):
         if self._value_shape[0] == 1:
             return stats[None] / weight, self.criterion.impurity(stats) / weight
         value = np.zeros(self._value_shape)
-        for output, (start, stop) in enumerate(zip(self._starts, self._starts[1:], strict=False)):
+        for output, (start, stop) in enumerate(zip(self.starts, self.starts[1:], strict=False)):
             value[output, : stop - start] = stats[start:stop] / weight
         return value, self.criterion.impurity(stats) / weight
 
@@ -180,9 +197,15 @@ class RegressionGoal(Goal):
 
     Centre and scale are powers of two and their multiples, so that whole numbers stay whole and
     their sums exact, in whatever order they are summed.
+
+    Attributes
+    ----------
+    standardised : array of shape (n_rows, n_outputs)
+        The centred and scaled y.
     """
 
     segment_penalty = 12.0
+    refine_penalty = 12.0
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
@@ -192,11 +215,15 @@ class RegressionGoal(Goal):
         variance = np.average((y / largest - mean) ** 2, axis=0, weights=weights).mean()
         self._scale = _power_of_two(float(np.sqrt(variance))) * largest
         self._centre = np.rint(mean * largest / self._scale)
-        self._standardised = y / self._scale - self._centre
+        self.standardised = y / self._scale - self._centre
 
     def penalty_unit(self, node: NodeStatistics) -> float:
         """A row that lies as far off as the node's rows do on the mean."""
         return node.impurity
+
+    def standardised_medians(self, rows: np.ndarray) -> np.ndarray:
+        """Medians of some rows, centred and scaled."""
+        return _medians(self.standardised[rows], self._weights_of(rows))
 
     def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self.weights is None else self.weights[rows]
@@ -211,13 +238,13 @@ class MeanGoal(RegressionGoal):
         limits = np.finfo(np.float64)
         self.impurity_scale = float(np.clip(self._scale * self._scale, limits.tiny, limits.max))
         self.criterion = Criterion("squared_error", [1] * n_outputs)
-        self.targets = Targets(None, self._standardised, weights, self.criterion.n_stats)
+        self.targets = Targets(None, self.standardised, weights, self.criterion.n_stats)
 
     def _summarise(
         self, stats: np.ndarray, weight: float, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
         mean = stats[1:] / weight
-        deviation = self._standardised[rows] - mean
+        deviation = self.standardised[rows] - mean
         variance = np.average(deviation**2, axis=0, weights=self._weights_of(rows)).mean()
         return (self._scale * (self._centre + mean))[:, None], float(variance)
 
@@ -228,7 +255,7 @@ class MedianGoal(RegressionGoal):
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(y, weights)
         self.impurity_scale = self._scale
-        grouped = [_levels_of(values, weights) for values in self._standardised.T]
+        grouped = [_levels_of(values, weights) for values in self.standardised.T]
         levels = [level for level, _ in grouped]
         sizes = [len(level) for level in levels]
         labels = np.stack([group for _, group in grouped], axis=1) + np.cumsum([0, *sizes[:-1]])
@@ -239,7 +266,7 @@ class MedianGoal(RegressionGoal):
         self, stats: np.ndarray, weight: float, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
         weights = self._weights_of(rows)
-        median = np.array([_median(values, weights) for values in self._y[rows].T])
+        median = _medians(self._y[rows], weights)
         deviation = np.abs(self._y[rows] - median)
         spread = np.average(deviation, axis=0, weights=weights).mean() / self._scale
         return median[:, None], float(spread)
@@ -272,6 +299,11 @@ def _levels_of(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarr
     group = np.searchsorted(low, values, side="right") - 1
     stops = [*start[1:], len(values)]
     return np.array([ordered[(a + b) // 2] for a, b in zip(start, stops, strict=True)]), group
+
+
+def _medians(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Median of each column."""
+    return np.array([_median(column, weights) for column in values.T])
 
 
 def _median(values: np.ndarray, weights: np.ndarray | None) -> float:

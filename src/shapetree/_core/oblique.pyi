@@ -48,19 +48,20 @@ class PairFitter:
         n_threads: int,
     ) -> None: ...
 
-def branches_by_cuts(
-    columns: Columns,
-    first: int,
-    second: int,
-    positions_a: ArrayLike,
-    positions_b: ArrayLike,
-    rows: NDArray[Any],
-    a: NDArray[Any],
-    b: NDArray[Any],
-    threshold: NDArray[Any],
-    low: NDArray[Any],
-    high: NDArray[Any],
-    branch: NDArray[Any],
-    missing_branch: int,
-    n_threads: int,
-) -> NDArray[Any]: ...
+class PairCuts:
+    def __init__(
+        self,
+        columns: Columns,
+        first: int,
+        second: int,
+        positions_a: ArrayLike,
+        positions_b: ArrayLike,
+        a: NDArray[Any],
+        b: NDArray[Any],
+        threshold: NDArray[Any],
+        low: NDArray[Any],
+        high: NDArray[Any],
+        branch: NDArray[Any],
+        missing_branch: int,
+    ) -> None: ...
+    def branches(self, rows: NDArray[Any], n_threads: int) -> NDArray[Any]: ...

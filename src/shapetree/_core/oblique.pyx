@@ -683,87 +683,74 @@ cdef class PairFitter:
         self._missing_branch[p] = best.missing_branch
 
 
-ctypedef struct Cuts:
-    # A pair's shape function, as in `shapetree._shape.PairShape`.
-    const Column* first
-    const Column* second
-    const double* place_a
-    const double* place_b
-    int n_a
-    int n_b
-    const double* a
-    const double* b
-    const double* threshold
-    const int32_t* low
-    const int32_t* high
-    const int32_t* branch
-    int missing_branch
+cdef class PairCuts:
+    """A pair's shape function over the columns of a table, checked and ready to send rows.
 
+    Parameters
+    ----------
+    columns : Columns
+        The table: numbers, or codes of categories.
+    first, second : int
+        The pair.
+    positions_a, positions_b : arrays
+        Positions of the features' categories; empty for numbers.
+    a, b, threshold : arrays (n_cuts,)
+    low, high : int32 arrays (n_cuts,)
+    branch : int32 array (n_pieces,)
+    missing_branch : int
+        All as in `shapetree._shape.PairShape`.
+    """
 
-cdef inline int branch_of(const Cuts* cuts, Py_ssize_t row) noexcept nogil:
-    cdef:
-        double u = side_at(cuts.first, row, cuts.place_a, cuts.n_a)
-        double v = side_at(cuts.second, row, cuts.place_b, cuts.n_b)
-        int at = 0
-    if u != u or v != v:
-        return cuts.missing_branch
-    while at >= 0:
-        at = (cuts.high[at] if projection(cuts.a[at], u, cuts.b[at], v) > cuts.threshold[at]
-              else cuts.low[at])
-    return cuts.branch[-1 - at]
+    def __init__(
+        self, Columns columns not None, int first, int second, positions_a, positions_b,
+        const double[::1] a not None, const double[::1] b not None,
+        const double[::1] threshold not None, const int32_t[::1] low not None,
+        const int32_t[::1] high not None, const int32_t[::1] branch not None, int missing_branch,
+    ):
+        cdef:
+            const double[::1] place_a = np.ascontiguousarray(positions_a, dtype=np.float64)
+            const double[::1] place_b = np.ascontiguousarray(positions_b, dtype=np.float64)
+            int n_cuts = low.shape[0], n_pieces = branch.shape[0], f, i
+        for f in (first, second):
+            if not 0 <= f < columns.n_columns or (
+                    columns.column[f].kind not in (INT32, FLOAT32, FLOAT64)):
+                raise ValueError(f"the table has no column {f} of numbers or categories")
+        if n_cuts == 0 or not (
+                a.shape[0] == b.shape[0] == threshold.shape[0] == high.shape[0] == n_cuts):
+            raise ValueError("the cuts' arrays differ in length")
+        for i in range(n_cuts):
+            for f in (low[i], high[i]):
+                if not (i < f < n_cuts or -n_pieces <= f < 0):
+                    raise ValueError("the cuts are not those of a tree")
+        self._arrays = [columns, place_a, place_b, a, b, threshold, low, high, branch]
+        self.least_branch = min(missing_branch, np.min(branch))
+        self.greatest_branch = max(missing_branch, np.max(branch))
+        self.cuts.first = &columns.column[first]
+        self.cuts.second = &columns.column[second]
+        self.cuts.n_a = place_a.shape[0]
+        self.cuts.n_b = place_b.shape[0]
+        self.cuts.place_a = &place_a[0] if self.cuts.n_a else NULL
+        self.cuts.place_b = &place_b[0] if self.cuts.n_b else NULL
+        self.cuts.a = &a[0]
+        self.cuts.b = &b[0]
+        self.cuts.threshold = &threshold[0]
+        self.cuts.low = &low[0]
+        self.cuts.high = &high[0]
+        self.cuts.branch = &branch[0]
+        self.cuts.missing_branch = missing_branch
+        self.n_rows = columns.n_rows
 
-
-def branches_by_cuts(
-    Columns columns not None,                 # IN: the table
-    int first, int second,                    # IN: the pair
-    positions_a, positions_b,                 # IN: of the features' categories, or empty
-    const int32_t[::1] rows not None,         # IN: the node's rows
-    const double[::1] a not None,             # IN: (n_cuts,) as in `PairShape`
-    const double[::1] b not None,
-    const double[::1] threshold not None,
-    const int32_t[::1] low not None,
-    const int32_t[::1] high not None,
-    const int32_t[::1] branch not None,       # IN: (n_pieces,)
-    int missing_branch,                       # IN
-    int n_threads,
-):
-    """Branch of each row under a shape function of a pair."""
-    cdef:
-        const double[::1] place_a = np.ascontiguousarray(positions_a, dtype=np.float64)
-        const double[::1] place_b = np.ascontiguousarray(positions_b, dtype=np.float64)
-        int n_cuts = low.shape[0], n_pieces = branch.shape[0], f, i
-        Py_ssize_t k
-        uint8_t[::1] out
-        Cuts cuts
-    check_rows(rows, columns.n_rows)
-    for f in (first, second):
-        if not 0 <= f < columns.n_columns or (
-                columns.column[f].kind not in (INT32, FLOAT32, FLOAT64)):
-            raise ValueError(f"the table has no column {f} of numbers or categories")
-    if n_cuts == 0 or n_threads < 1 or not (
-            a.shape[0] == b.shape[0] == threshold.shape[0] == high.shape[0] == n_cuts):
-        raise ValueError("the cuts' arrays differ in length")
-    for i in range(n_cuts):
-        for f in (low[i], high[i]):
-            if not (i < f < n_cuts or -n_pieces <= f < 0):
-                raise ValueError("the cuts are not those of a tree")
-    result = np.empty(rows.shape[0], dtype=np.uint8)
-    if rows.shape[0] == 0:
+    def branches(self, const int32_t[::1] rows not None, int n_threads):
+        """Branch of each of the given rows."""
+        cdef:
+            Py_ssize_t k
+            uint8_t[::1] out
+        check_rows(rows, self.n_rows)
+        if n_threads < 1:
+            raise ValueError("n_threads must be at least 1")
+        result = np.empty(rows.shape[0], dtype=np.uint8)
+        if rows.shape[0]:
+            out = result
+            for k in prange(rows.shape[0], nogil=True, num_threads=n_threads, schedule="static"):
+                out[k] = branch_by_cuts(&self.cuts, rows[k])
         return result
-    out = result
-    cuts.first = &columns.column[first]
-    cuts.second = &columns.column[second]
-    cuts.n_a = place_a.shape[0]
-    cuts.n_b = place_b.shape[0]
-    cuts.place_a = &place_a[0] if cuts.n_a else NULL
-    cuts.place_b = &place_b[0] if cuts.n_b else NULL
-    cuts.a = &a[0]
-    cuts.b = &b[0]
-    cuts.threshold = &threshold[0]
-    cuts.low = &low[0]
-    cuts.high = &high[0]
-    cuts.branch = &branch[0]
-    cuts.missing_branch = missing_branch
-    for k in prange(rows.shape[0], nogil=True, num_threads=n_threads, schedule="static"):
-        out[k] = branch_of(&cuts, rows[k])
-    return result

@@ -1,5 +1,7 @@
 # Polish: trade a shape function's impurity against its complexity.
 
+from libc.stdint cimport uint16_t
+
 from shapetree._core.arena cimport Arena, branch_t
 from shapetree._core.criterion cimport CriterionInfo
 
@@ -11,6 +13,11 @@ ctypedef struct Cells:
     const double* stats      # (n_cells + has_missing) x n_stats
 
 cdef int extra_parts(Cells cells, const branch_t* branch) noexcept nogil
+
+cdef void reassign_segments(
+    const CriterionInfo* c, Cells cells, int k, double penalty, const double* cost_of,
+    double* best, uint16_t* came_from, branch_t* branch,
+) noexcept nogil
 
 cdef double polish(
     const CriterionInfo* c, Cells cells, int n_branches, double penalty, Arena* arena,

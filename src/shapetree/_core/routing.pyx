@@ -1,0 +1,244 @@
+"""Routing: where rows end while a tree is refined, and what each branch of a node would cost them.
+
+Nodes with shape functions of one feature know the branch of every bin; those of pairs have cuts.
+"""
+
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.math cimport fabs
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+
+from shapetree._core.columns cimport UINT32, Columns, code_at
+from shapetree._core.oblique cimport Cuts, PairCuts, branch_by_cuts
+
+
+cdef class LeafLosses:
+    """What it costs to send a row to a leaf.
+
+    Parameters
+    ----------
+    labels : int32 array (n_rows, n_outputs) or None
+        For each output, the column of `table` that holds the row's loss in every leaf.
+    values : float64 array (n_rows, n_outputs) or None
+        Or the row's own values, from which those of the leaf in `table` differ. Exactly one of the
+        two is given.
+    weights : float64 array (n_rows,) or None
+    absolute : bool
+        Whether the loss is the absolute difference instead of the squared one.
+    """
+
+    cdef const int32_t[:, ::1] labels
+    cdef const double[:, ::1] values
+    cdef const double[::1] weights
+    cdef bint has_labels
+    cdef bint has_weights
+    cdef bint absolute
+    cdef readonly Py_ssize_t n_rows
+    cdef readonly int n_outputs
+    cdef int n_columns
+
+    def __init__(self, labels, values, weights, bint absolute=False):
+        self.has_labels = labels is not None
+        self.has_weights = weights is not None
+        if self.has_labels == (values is not None):
+            raise ValueError("give either labels or values")
+        given = np.ascontiguousarray(
+            labels if self.has_labels else values, dtype=np.int32 if self.has_labels else np.float64
+        )
+        if given.ndim != 2 or given.shape[1] == 0:
+            raise ValueError("targets must be (n_rows, n_outputs)")
+        self.n_rows, self.n_outputs = given.shape
+        self.absolute = absolute
+        if self.has_labels:
+            if given.size and given.min() < 0:
+                raise ValueError("labels must be columns of the table")
+            self.labels = given
+            self.n_columns = given.max() + 1 if given.size else 0
+        else:
+            self.values = given
+            self.n_columns = self.n_outputs
+        if self.has_weights:
+            self.weights = np.ascontiguousarray(weights, dtype=np.float64)
+            if self.weights.shape[0] != self.n_rows:
+                raise ValueError("weights must be (n_rows,)")
+
+    cdef double of_row(self, Py_ssize_t row, const double* leaf) noexcept nogil:
+        """Loss of a row in a leaf, whose line of the table is given."""
+        cdef:
+            int o
+            double difference, loss = 0.0
+        for o in range(self.n_outputs):
+            if self.has_labels:
+                loss += leaf[self.labels[row, o]]
+            else:
+                difference = self.values[row, o] - leaf[o]
+                loss += fabs(difference) if self.absolute else difference * difference
+        return loss * self.weights[row] if self.has_weights else loss
+
+
+cdef class Router:
+    """A tree over bins that rows can be sent through.
+
+    Parameters
+    ----------
+    bins : Columns
+        Columns of bins.
+    first_child, n_branches : int32 arrays (n_nodes,)
+        Branch b of a node leads to node first_child + b, which comes after it; a leaf has no
+        branch.
+    feature : int32 array (n_nodes,)
+        Feature of a node with a shape function of one feature.
+    branch_of_bin : list of n_nodes uint8 arrays or None
+        Branch of each of that feature's bins.
+    cuts : list of n_nodes PairCuts or None
+        Cuts of the nodes with shape functions of pairs.
+    """
+
+    cdef Columns bins
+    cdef const int32_t[::1] first_child
+    cdef const int32_t[::1] n_branches
+    cdef const int32_t[::1] feature
+    cdef const uint8_t** branch_of_bin
+    cdef const Cuts** cuts
+    cdef readonly int n_nodes
+    cdef Py_ssize_t n_rows
+    cdef list _arrays         # keeps the memory alive
+
+    def __cinit__(self, Columns bins not None, const int32_t[::1] first_child not None,
+                  const int32_t[::1] n_branches not None, const int32_t[::1] feature not None,
+                  list branch_of_bin not None, list cuts not None):
+        cdef int node
+        self.bins = bins
+        self.first_child = first_child
+        self.n_branches = n_branches
+        self.feature = feature
+        self.n_nodes = first_child.shape[0]
+        self.n_rows = bins.n_rows
+        self._arrays = []
+        if self.n_nodes == 0 or n_branches.shape[0] != self.n_nodes or (
+                feature.shape[0] != self.n_nodes or len(branch_of_bin) != self.n_nodes
+                or len(cuts) != self.n_nodes):
+            raise ValueError("the arrays differ in their numbers of nodes")
+        self.branch_of_bin = <const uint8_t**> calloc(self.n_nodes, sizeof(void*))
+        self.cuts = <const Cuts**> calloc(self.n_nodes, sizeof(void*))
+        if self.branch_of_bin == NULL or self.cuts == NULL:
+            raise MemoryError("no memory to route rows")
+        for node in range(self.n_nodes):
+            if n_branches[node] > 0:
+                self.check_children(node)
+                if cuts[node] is None:
+                    self.keep_bins(node, branch_of_bin[node])
+                else:
+                    self.keep_cuts(node, cuts[node])
+
+    def __dealloc__(self):
+        free(self.branch_of_bin)
+        free(self.cuts)
+
+    cdef int check_children(self, int node) except -1:
+        if not node < self.first_child[node] <= self.n_nodes - self.n_branches[node]:
+            raise ValueError("children exist and come after their parents")
+        return 0
+
+    cdef int keep_bins(self, int node, const uint8_t[::1] branches) except -1:
+        cdef int feature = self.feature[node]
+        if not 0 <= feature < self.bins.n_columns or self.bins.column[feature].kind > UINT32:
+            raise ValueError(f"{feature} is not a column of bins")
+        if branches.shape[0] <= self.bins.column[feature].largest:
+            raise ValueError("every bin needs a branch")
+        if np.max(branches) >= self.n_branches[node]:
+            raise ValueError("branches of bins exist")
+        self._arrays.append(branches)
+        self.branch_of_bin[node] = &branches[0]
+        return 0
+
+    cdef int keep_cuts(self, int node, PairCuts cuts) except -1:
+        if cuts.n_rows != self.n_rows or cuts.least_branch < 0 or (
+                cuts.greatest_branch >= self.n_branches[node]):
+            raise ValueError("branches of regions exist, and tables have as many rows as bins")
+        self._arrays.append(cuts)
+        self.cuts[node] = &cuts.cuts
+        return 0
+
+    cdef inline int leaf_below(self, int node, Py_ssize_t row) noexcept nogil:
+        """Leaf that a row ends in from a node on."""
+        cdef int branch
+        while self.n_branches[node] > 0:
+            if self.cuts[node] == NULL:
+                branch = self.branch_of_bin[node][
+                    code_at(&self.bins.column[self.feature[node]], row)]
+            else:
+                branch = branch_by_cuts(self.cuts[node], row)
+            node = self.first_child[node] + branch
+        return node
+
+    def leaves(self, int n_threads):
+        """Leaf of each row."""
+        cdef:
+            Py_ssize_t row
+            int32_t[::1] leaf
+        if n_threads < 1:
+            raise ValueError("n_threads must be at least 1")
+        result = np.empty(self.n_rows, dtype=np.int32)
+        leaf = result
+        for row in prange(self.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
+            leaf[row] = self.leaf_below(0, row)
+        return result
+
+    def branch_losses(
+        self,
+        const int32_t[::1] at not None,        # IN: (n_rows,) node that each row is at, or -1
+        LeafLosses losses not None,            # IN
+        const double[:, ::1] table not None,   # IN: (n_nodes, n_columns) leaves' lines
+        double[::1] first not None,            # OUT: (n_rows,) loss in branch 0
+        double[:, ::1] others not None,        # OUT: (n_rows, n_others) what branch 1, 2, .. adds
+        uint8_t[::1] cares not None,           # OUT: (n_rows,) whether branches differ in loss
+        int n_threads,
+    ):
+        """What each branch of the node that a row is at would cost the row.
+
+        Rows that are at no node, or at a leaf, are left alone, except that they do not care.
+        """
+        cdef:
+            Py_ssize_t row
+            int n_others = others.shape[1]
+        if n_threads < 1:
+            raise ValueError("n_threads must be at least 1")
+        if not (at.shape[0] == first.shape[0] == others.shape[0] == cares.shape[0]
+                == losses.n_rows == self.n_rows):
+            raise ValueError("the arrays differ in their numbers of rows")
+        if table.shape[0] != self.n_nodes or table.shape[1] < losses.n_columns:
+            raise ValueError("the table must have a line for each node")
+        if self.n_rows == 0:
+            return
+        nodes = np.unique(at)
+        if nodes[0] < -1 or nodes[len(nodes) - 1] >= self.n_nodes or (
+                np.asarray(self.n_branches)[nodes[nodes >= 0]].max(initial=0) > n_others + 1):
+            raise ValueError("rows must be at nodes with a loss for each branch")
+        for row in prange(self.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
+            cares[row] = self.compare_branches(row, at[row], losses, table, &first[row],
+                                               &others[row, 0] if n_others > 0 else NULL, n_others)
+
+    cdef bint compare_branches(
+        self, Py_ssize_t row, int node, LeafLosses losses, const double[:, ::1] table,
+        double* first, double* others, int n_others,
+    ) noexcept nogil:
+        cdef:
+            int b
+            double loss
+            bint cares = False
+        if node < 0 or self.n_branches[node] == 0:
+            return False
+        for b in range(n_others + 1):
+            if b >= self.n_branches[node]:
+                others[b - 1] = 0.0
+                continue
+            loss = losses.of_row(row, &table[self.leaf_below(self.first_child[node] + b, row), 0])
+            if b == 0:
+                first[0] = loss
+            else:
+                others[b - 1] = loss - first[0]
+                cares |= others[b - 1] != 0.0
+        return cares

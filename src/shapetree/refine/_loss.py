@@ -1,0 +1,188 @@
+"""What a tree under refinement loses on its training rows, and what complexity costs beside it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapetree._core.routing import LeafLosses
+from shapetree._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
+
+# A wrongly classified row loses 1. Ties between branches that classify alike are many, and what
+# decides between them is how sure the leaves are: half of the Gini score, at this share.
+SCORE_SHARE = 0.5
+# Share of all that there is to explain below which rounding is all that is left.
+NEGLIGIBLE = 1e-12
+
+
+class TreeLoss(ABC):
+    """The loss of all rows in their leaves, and how it compares with complexity.
+
+    Attributes
+    ----------
+    rows : LeafLosses
+        What it costs to send a row to a leaf.
+    """
+
+    rows: LeafLosses
+
+    @abstractmethod
+    def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
+        """Lines of the leaves in the table that `rows` reads, each the best for its own rows.
+
+        Parameters
+        ----------
+        leaves : int array of shape (n_rows,)
+            Leaf of each row.
+        n_nodes : int
+            Number of lines; those of nodes without rows are 0.
+        """
+
+    @abstractmethod
+    def total(self, leaves: np.ndarray, table: np.ndarray) -> float:
+        """Loss of all rows in their leaves."""
+
+    def price(self, total: float) -> float:
+        """Loss that a penalty of 1 is worth where the tree loses so much in total."""
+        return 1.0
+
+    def objective(self, total: float) -> float:
+        """The tree's loss on the scale of penalties, on which it may never rise."""
+        return total
+
+
+class ClassLoss(TreeLoss):
+    """Rows of the wrong class, and a little of how unsure leaves are; penalties are in rows."""
+
+    def __init__(self, goal: ClassGoal) -> None:
+        self._starts = goal.starts
+        self._labels = goal.labels
+        self._weights = goal.weights
+        self.rows = LeafLosses(self._labels, None, goal.weights)
+
+    def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
+        """Loss of a row of each class in each leaf."""
+        counts = self._counts(leaves, n_nodes)
+        table = np.zeros_like(counts)
+        for start, stop in zip(self._starts, self._starts[1:], strict=False):
+            count = counts[:, start:stop]
+            share = count / np.maximum(count.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+            score = (1 - 2 * share + (share**2).sum(axis=1, keepdims=True)) / 2
+            is_wrong = np.arange(stop - start) != share.argmax(axis=1)[:, None]
+            table[:, start:stop] = is_wrong + SCORE_SHARE * score
+        return table
+
+    def total(self, leaves: np.ndarray, table: np.ndarray) -> float:
+        """Loss of all rows in their leaves."""
+        return float((self._counts(leaves, len(table)) * table).sum())
+
+    def _counts(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
+        """Weight of each class in each leaf."""
+        n_stats = int(self._starts[-1])
+        counts = np.zeros(n_nodes * n_stats)
+        for labels in self._labels.T:
+            counts += np.bincount(
+                leaves * np.int64(n_stats) + labels, self._weights, minlength=len(counts)
+            )
+        return counts.reshape(n_nodes, n_stats)
+
+
+class NumberLoss(TreeLoss):
+    """Squared or absolute differences; penalties are in rows that lose as much as the average one.
+
+    Noise is then the yardstick, whatever the scale of y. As the average falls with the tree's own
+    loss, the objective takes its logarithm: to lower the loss by 1 % is worth as much as 1 % of
+    the rows, at any level.
+    """
+
+    def __init__(self, goal: RegressionGoal) -> None:
+        self._goal = goal
+        self._values = goal.standardised
+        self._weights = np.ones(len(self._values)) if goal.weights is None else goal.weights
+        self._is_absolute = isinstance(goal, MedianGoal)
+        self.rows = LeafLosses(None, self._values, goal.weights, absolute=self._is_absolute)
+        self._weight = float(self._weights.sum())
+        everything = np.zeros(len(self._values), dtype=np.int32)
+        self._greatest = self.total(everything, self.fit_leaves(everything, 1))
+
+    def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
+        """What each leaf predicts, for every output."""
+        if self._is_absolute:
+            return self._medians(leaves, n_nodes)
+        weight = np.bincount(leaves, self._weights, minlength=n_nodes)
+        sums = [
+            np.bincount(leaves, self._weights * values, minlength=n_nodes)
+            for values in self._values.T
+        ]
+        return np.stack(sums, axis=1) / np.maximum(weight, np.finfo(float).tiny)[:, None]
+
+    def _medians(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
+        table = np.zeros((n_nodes, self._values.shape[1]))
+        order = np.argsort(leaves, kind="stable")
+        stops = np.cumsum(np.bincount(leaves, minlength=n_nodes))
+        for leaf in np.unique(leaves):
+            rows = order[stops[leaf - 1] if leaf else 0 : stops[leaf]]
+            table[leaf] = self._goal.standardised_medians(rows)
+        return table
+
+    def total(self, leaves: np.ndarray, table: np.ndarray) -> float:
+        """Loss of all rows in their leaves."""
+        difference = np.abs(self._values - table[leaves]).sum(axis=1)
+        if not self._is_absolute:
+            difference = ((self._values - table[leaves]) ** 2).sum(axis=1)
+        return float(self._weights @ difference)
+
+    def price(self, total: float) -> float:
+        """Loss that a penalty of 1 is worth: that of a row on average."""
+        return self._clipped(total) / self._weight
+
+    def objective(self, total: float) -> float:
+        """Logarithm of the loss, as a number of rows; 0 for the root alone."""
+        if self._greatest == 0.0:
+            return 0.0
+        return self._weight * float(np.log(self._clipped(total) / self._greatest))
+
+    def _clipped(self, total: float) -> float:
+        return max(total, NEGLIGIBLE * self._greatest, np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class BranchLosses:
+    """What each branch would cost the rows of a level's nodes.
+
+    Attributes
+    ----------
+    first : array of shape (n_rows,)
+        Loss in branch 0.
+    others : array of shape (n_rows, n_others)
+        What branch 1, 2, .. adds to it.
+    cares : bool array of shape (n_rows,)
+        Whether branches differ.
+    price : float
+        Loss that a penalty of 1 is worth.
+    """
+
+    first: np.ndarray
+    others: np.ndarray
+    cares: np.ndarray
+    price: float
+
+    def of(self, rows: np.ndarray, branches: np.ndarray) -> float:
+        """Loss of rows in their branches."""
+        added = np.where(branches > 0, self.others[rows, branches.astype(np.intp) - 1], 0.0)
+        return float(self.first[rows].sum() + added.sum())
+
+    def of_branches(self, rows: np.ndarray, n_branches: int) -> np.ndarray:
+        """Loss of all rows in each branch."""
+        added = self.others[rows].sum(axis=0)[: n_branches - 1]
+        return self.first[rows].sum() + np.append(0.0, added)
+
+
+def loss_of(goal: Goal) -> TreeLoss:
+    """The loss that a tree with some goal is refined for."""
+    if isinstance(goal, ClassGoal):
+        return ClassLoss(goal)
+    assert isinstance(goal, RegressionGoal)
+    return NumberLoss(goal)

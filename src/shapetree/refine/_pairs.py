@@ -1,0 +1,138 @@
+"""Pairs in the reduced problem: regions that send a node's care set where it loses least."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from shapetree._candidates import CandidateSearch
+from shapetree._core.columns import Columns
+from shapetree._pairs import PairSearch
+from shapetree._shape import PairShape, number_cuts
+from shapetree._targets import ClassGoal, Goal
+from shapetree.refine._loss import BranchLosses
+from shapetree.refine._splits import PairSplit, regions_of
+
+# Makes the searches of single features and of pairs that a tree with some goal is grown with.
+MakeSearches = Callable[[Goal], tuple[CandidateSearch, PairSearch]]
+
+
+class PairRefitter:
+    """Fits shape functions of pairs to the care sets of one level's nodes.
+
+    Branches stand for classes: a row belongs to the branch in which it loses least, and weighs as
+    much as it loses more in the others. So pairs are screened and fitted as when the tree grew.
+    What the regions found lose decides their branches then, and which of them are joined.
+    """
+
+    def __init__(
+        self,
+        make_searches: MakeSearches,
+        columns: Columns,
+        losses: BranchLosses,
+        region_price: float,
+    ) -> None:
+        n_branches = losses.others.shape[1] + 1
+        by_branch = np.hstack([np.zeros((len(losses.first), 1)), losses.others])
+        least = by_branch.min(axis=1)
+        regret = (by_branch.sum(axis=1) - n_branches * least) / (n_branches - 1)
+        labels = by_branch.argmin(axis=1).astype(np.int32)[:, None]
+        self._goal = ClassGoal(labels, [n_branches], regret / losses.price, "gini", n_branches)
+        self._singles, self._pairs = make_searches(self._goal)
+        self._columns = columns
+        self._losses = losses
+        self._region_price = region_price
+
+    def best(self, rows: np.ndarray, n_branches: int, node_number: int) -> PairSplit | None:
+        """The best split on a pair for a node's care set."""
+        node = self._goal.describe(rows)
+        self._singles.best(node, rows, None, n_branches, node_number)
+        found = self._pairs.best(
+            node, rows, None, self._singles.results, n_branches, node_number, to_beat=0.0
+        )
+        if found is None:
+            return None
+        shape = self._assign(found.shape, rows, n_branches)
+        return None if shape is None else PairSplit(shape, self._columns)
+
+    def _assign(self, shape: PairShape, rows: np.ndarray, n_branches: int) -> PairShape | None:
+        """Give the regions the branches in which their rows lose least, and join where it pays."""
+        n_regions = len(shape.branch_of_piece)
+        region = regions_of(shape, self._columns, rows)
+        costs = np.zeros((n_regions + 1, n_branches))
+        for branch in range(1, n_branches):
+            costs[:, branch] = np.bincount(
+                region, self._losses.others[rows, branch - 1], minlength=n_regions + 1
+            )
+        return _prune_cuts(shape, costs, self._region_price, n_branches)
+
+
+def _prune_cuts(
+    shape: PairShape, costs: np.ndarray, price: float, n_branches: int
+) -> PairShape | None:
+    """Leave out cuts that do not pay for a further region; None if a single one is left.
+
+    Parameters
+    ----------
+    shape : PairShape
+    costs : array of shape (n_regions + 1, n_branches)
+        What the rows of each region, and those that lack a feature, lose in each branch.
+    price : float
+        What each region but the first costs.
+    n_branches : int
+    """
+    n_cuts = len(shape.cut_low)
+    total, best = np.empty((n_cuts, n_branches)), np.empty(n_cuts)
+    joined = np.zeros(n_cuts, dtype=bool)
+
+    def costs_of(target: int) -> tuple[np.ndarray, float]:
+        if target < 0:
+            return costs[-1 - target], float(costs[-1 - target].min())
+        return total[target], float(best[target])
+
+    for cut in range(n_cuts - 1, -1, -1):
+        (low, best_low), (high, best_high) = map(
+            costs_of, (int(shape.cut_low[cut]), int(shape.cut_high[cut]))
+        )
+        total[cut] = low + high
+        parted, together = best_low + best_high + price, float(total[cut].min())
+        joined[cut] = together <= parted
+        best[cut] = min(parted, together)
+    if joined[0]:
+        return None
+    return _keep_cuts(shape, costs, total, joined, n_branches)
+
+
+def _keep_cuts(
+    shape: PairShape,
+    costs: np.ndarray,
+    total: np.ndarray,
+    joined: np.ndarray,
+    n_branches: int,
+) -> PairShape:
+    """Number the cuts that stay, and give the regions between them branches."""
+    cut_at, low, branch = [0], [-1], [-1]
+    for place, cut in enumerate(cut_at):
+        if cut < 0 or joined[cut]:
+            branch[place] = int((costs[-1 - cut] if cut < 0 else total[cut]).argmin())
+            continue
+        low[place] = len(cut_at)
+        for target in (int(shape.cut_low[cut]), int(shape.cut_high[cut])):
+            cut_at.append(target)
+            low.append(-1)
+            branch.append(-1)
+    places, regions, cut_low, cut_high = number_cuts(np.array(low))
+    kept = [cut_at[place] for place in places]
+    return replace(
+        shape,
+        n_branches=n_branches,
+        cut_a=shape.cut_a[kept],
+        cut_b=shape.cut_b[kept],
+        cut_threshold=shape.cut_threshold[kept],
+        cut_low=cut_low,
+        cut_high=cut_high,
+        branch_of_piece=np.array(branch, dtype=np.int32)[regions],
+        missing_branch=int(costs[-1].argmin()),
+    )

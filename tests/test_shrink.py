@@ -1,0 +1,113 @@
+"""Shrunken values are those of a walk from the root, step by step."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from data import arrays_of, data_for, distinct_weights, tree_for
+from hypothesis import given
+from hypothesis import strategies as st
+from naive import trees
+from numpy.testing import assert_allclose, assert_array_equal
+
+from shapetree.refine._shrink import shrink
+
+shrinkages = st.sampled_from([0.0, 1e-20, 0.1, 1.0, 30.0, 1e6])
+
+
+@st.composite
+def weighed_trees(draw, **options):
+    """Trees whose nodes weigh as much as their children, and whose values are shares."""
+    tree = draw(trees(**options))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    weight = np.where(tree.is_leaf, rng.choice([0.25, 1.0, 7.0, 100.0], tree.node_count), 0.0)
+    for node in range(tree.node_count - 1, 0, -1):
+        weight[tree.parent[node]] += weight[node]
+    counts = rng.integers(0, 3, tree.value.shape) + np.eye(tree.value.shape[2])[0]
+    shares = counts / counts.sum(axis=2, keepdims=True)
+    return replace(tree, weighted_n_node_samples=weight, value=shares)
+
+
+def naive_value(tree, shrinkage, node):
+    """A node's shrunken value, by the formula of the paper."""
+    if node == 0:
+        return tree.value[0]
+    parent = tree.parent[node]
+    step = tree.value[node] - tree.value[parent]
+    shrunken_step = step / (1 + shrinkage / tree.weighted_n_node_samples[parent])
+    return naive_value(tree, shrinkage, parent) + shrunken_step
+
+
+def assert_shrunk(tree, shrinkage):
+    expected = [naive_value(tree, shrinkage, node) for node in range(tree.node_count)]
+    scale = np.abs(tree.value).max()
+    assert_allclose(shrink(tree, shrinkage).value, expected, rtol=0, atol=1e-13 * scale)
+
+
+@given(weighed_trees(), shrinkages)
+def test_values_are_those_of_the_formula(tree, shrinkage):
+    assert_shrunk(tree, shrinkage)
+
+
+@given(trees(n_values=1), shrinkages)
+def test_values_are_those_of_the_formula_whatever_the_weights(tree, shrinkage):
+    assert_shrunk(tree, shrinkage)
+
+
+@pytest.mark.parametrize("shrinkage", [0.0, 0.7, 20.0])
+@pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "absolute_error"])
+def test_values_of_fitted_trees_are_those_of_the_formula(criterion, shrinkage):
+    rng = np.random.default_rng(0)
+    X, y = data_for(criterion, rng)
+    model = tree_for(criterion, max_branches=3, split_penalty=0.0)
+    tree = model.fit(X, y, distinct_weights(rng, len(X))).tree_
+    assert tree.max_depth > 2
+    assert_shrunk(tree, shrinkage)
+
+
+def test_two_outputs_are_shrunk_each():
+    X, y = data_for("squared_error", np.random.default_rng(0), n_outputs=2)
+    assert_shrunk(tree_for("squared_error").fit(X, y).tree_, 5.0)
+
+
+@given(weighed_trees(), shrinkages)
+def test_only_values_change(tree, shrinkage):
+    shrunken = arrays_of(shrink(tree, shrinkage))
+    for name, array in arrays_of(tree).items():
+        if name != "value":
+            assert_array_equal(shrunken[name], array, strict=True)
+    assert_array_equal(shrunken["value"][0], tree.value[0])
+
+
+@given(trees())
+def test_no_shrinkage_changes_nothing(tree):
+    assert_array_equal(shrink(tree, 0).value, tree.value)
+
+
+@given(weighed_trees())
+def test_endless_shrinkage_leaves_the_root(tree):
+    assert_array_equal(shrink(tree, np.inf).value, np.repeat(tree.value[:1], tree.node_count, 0))
+
+
+@given(weighed_trees(n_values=4), shrinkages)
+def test_shares_of_classes_remain_shares(tree, shrinkage):
+    shares = shrink(tree, shrinkage).value
+    assert shares.min() >= 0
+    assert_allclose(shares.sum(axis=2), 1, rtol=1e-14)
+
+
+@given(weighed_trees(max_nodes=2), st.lists(st.floats(0, 1e9), min_size=2, max_size=5))
+def test_more_shrinkage_draws_leaves_of_a_single_split_nearer_to_the_root(tree, amounts):
+    distances = [
+        np.abs(shrink(tree, amount).value - tree.value[0]).sum(axis=(1, 2))
+        for amount in sorted(amounts)
+    ]
+    for nearer, farther in zip(distances[1:], distances[:-1], strict=True):
+        assert np.all(nearer <= farther + 1e-15)
+
+
+@pytest.mark.parametrize("shrinkage", [-1.0, -1e-300, np.nan])
+@given(trees(max_nodes=4))
+def test_other_numbers_are_refused(shrinkage, tree):
+    with pytest.raises(ValueError, match="shrinkage must be 0 or greater, got"):
+        shrink(tree, shrinkage)

@@ -33,6 +33,7 @@ LAYERS = [
     "plot",
     "export",
     "_estimators",
+    "recipes",
     "__init__",
     "cli",
 ]

@@ -26,6 +26,8 @@ from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.partition import branches_by_bin, partition_rows
 from shapetree._core.polish import cheapest_path, polish_branches
 from shapetree._core.predictor import find_leaves
+from shapetree._core.reduced import cheapest_shapes
+from shapetree._core.routing import LeafLosses, Router
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NodeSearch
 from shapetree._core.sorting import order_of
@@ -103,6 +105,9 @@ anything = st.one_of(
     arrays(np.float64, st.integers(0, 6), elements=st.sampled_from(FLOATS)),
     arrays(np.int64, st.integers(0, 6), elements=st.sampled_from(INTEGERS)),
 )
+
+
+extremes = st.sampled_from([0.0, 1.0, *FLOATS])
 
 
 def spoilt_arrays(array):
@@ -261,6 +266,36 @@ def test_cheapest_path(data):
     path = survives(cheapest_path, **arguments)
     if path is not None:
         assert path.max() < np.shape(arguments["costs"])[1]
+
+
+@fuzz
+@given(st.data(), st.integers(0, 2**32 - 1), st.integers(2, 4))
+def test_cheapest_shapes(data, seed, n_branches):
+    rng = np.random.default_rng(seed)
+    offsets = np.cumsum([0, *(rng.integers(0, 6, 4) + 1)])
+    histogram = rng.integers(-3, 4, (offsets[-1], n_branches)) / 2
+    histogram[:, 0] = rng.integers(0, 3, offsets[-1])
+    poked = data.draw(st.integers(0, 4))
+    for _ in range(poked):
+        histogram = poke(histogram, data.draw(st.integers(0, 999)), data.draw(extremes))
+    arguments = nearly(
+        data.draw,
+        histogram=histogram,
+        offsets=offsets,
+        categorical=rng.integers(0, 2, 4).astype(np.uint8),
+        costs=np.empty(4),
+        branch_of_bin=np.full(offsets[-1], 7, dtype=np.uint8),
+        segment_penalty=data.draw(extremes),
+        category_penalty=data.draw(extremes),
+        max_segments=data.draw(st.sampled_from([1, 2, 3, 5, 2**30])),
+        bound=data.draw(st.sampled_from([np.inf, 0.0, -2.0, np.nan])),
+        n_threads=1,
+    )
+    survives(cheapest_shapes, **arguments)
+    branches, costs = arguments["branch_of_bin"], arguments["costs"]
+    if poked == 0 and np.shape(costs) == (4,) and np.isfinite(costs).all():
+        for start, stop in zip(offsets, offsets[1:], strict=False):
+            assert set(np.unique(branches[start:stop])) <= {*range(n_branches), 7, 255}
 
 
 # Kernels over rows
@@ -641,6 +676,93 @@ def test_pair_fitter_on_blocks_of_rows(n, weighted):
             seed=0, n_threads=1,
         )  # fmt: skip
         assert fitter.gains[0] > 0
+
+
+# Trees under refinement
+
+
+def spoil_some(draw, arrays_of_nodes):
+    """Put anything in place of one of a list's arrays, or spoil it."""
+    spoilt_list = list(arrays_of_nodes)
+    place = draw(st.integers(0, len(spoilt_list) - 1))
+    given = spoilt_list[place]
+    spoilt_list[place] = draw(spoilt_arrays(given) if isinstance(given, np.ndarray) else anything)
+    return spoilt_list
+
+
+def routers(draw, n=6):
+    """Make a router of almost valid arguments, for a tree of nine nodes, or None."""
+    ways = [np.array(branches, dtype=np.uint8) for branches in ([0, 2, 1, 0], [1, 0], [0, 1, 1])]
+    codes = [(np.arange(n) % 4).astype(np.uint8), (np.arange(n) % 2).astype(np.uint32)]
+    columns = Columns(table_columns(n), n)
+    targets = [np.array(target, dtype=np.int32) for target in ([1, -1], [-2, -3], [0, 2, 1])]
+    numbers = [np.array([1.0, 0.0]), np.array([0.5, 1.0]), np.array([0.25, 0.0])]
+    pair = PairCuts(columns, *draw(st.sampled_from([(0, 1), (0, 2), (2, 3)])), [0.0, 2.0], [1.0],
+                    *numbers, *targets, 1)  # fmt: skip
+    arguments = nearly(
+        draw,
+        bins=survives(Columns, **nearly(draw, arrays=codes, n_rows=n)),
+        first_child=np.array([1, 4, -1, 6, -1, -1, -1, -1, -1], dtype=np.int32),
+        n_branches=np.array([3, 2, 0, 3, 0, 0, 0, 0, 0], dtype=np.int32),
+        feature=np.array([0, 1, -1, -1, -1, -1, -1, -1, -1], dtype=np.int32),
+        branch_of_bin=[ways[0], ways[1], *[None] * 7],
+        cuts=[None, None, None, pair, *[None] * 5],
+    )
+    if draw(st.booleans()) and isinstance(arguments["branch_of_bin"], list):
+        arguments["branch_of_bin"] = spoil_some(draw, arguments["branch_of_bin"])
+    return survives(Router, **arguments)
+
+
+@fuzz
+@given(st.data())
+def test_leaf_losses(data):
+    made = nearly(
+        data.draw,
+        labels=np.array([[0, 2], [1, 3], [0, 3]], dtype=np.int32),
+        values=None,
+        weights=data.draw(st.sampled_from([None, np.ones(3)])),
+        absolute=data.draw(st.booleans()),
+    )
+    if data.draw(st.booleans()):
+        made["labels"], made["values"] = made["values"], made["labels"]
+    survives(LeafLosses, **made)
+
+
+@fuzz
+@given(st.data(), st.integers(0, 2**32 - 1), st.integers(1, 4))
+def test_router(data, seed, n_branches):
+    rng = np.random.default_rng(seed)
+    router = routers(data.draw)
+    if router is None:
+        return
+    leaves = survives(router.leaves, data.draw(st.sampled_from(THREADS)))
+    if leaves is not None:
+        assert np.all((leaves >= 0) & (leaves < router.n_nodes))
+    made = nearly(
+        data.draw,
+        labels=rng.integers(0, 3, (6, 2)).astype(np.int32),
+        values=None,
+        weights=data.draw(st.sampled_from([None, rng.random(6)])),
+    )
+    if made["labels"] is None:
+        made["values"] = rng.choice(FLOATS, (6, 2))
+    if survives(np.max, made["labels"]) == 2**31 - 1:
+        return  # see test_the_greatest_label_does_not_slip_through_the_check_of_the_tables_width
+    losses = survives(LeafLosses, **made, absolute=data.draw(st.booleans()))
+    arguments = nearly(
+        data.draw,
+        at=rng.choice([-1, 0, 1, 2, 3], 6).astype(np.int32),
+        losses=losses,
+        table=rng.choice(FLOATS, (router.n_nodes, 3)),
+        now=rng.integers(0, router.n_nodes, 6).astype(np.int32),
+        leaves=np.empty((6, n_branches), dtype=np.int32),
+        first=np.empty(6),
+        others=np.empty((6, n_branches - 1)),
+        present=np.empty(6),
+        cares=np.empty(6, dtype=np.uint8),
+        n_threads=data.draw(st.sampled_from([1, 2])),
+    )
+    survives(router.branch_losses, **arguments)
 
 
 # Trees

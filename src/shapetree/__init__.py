@@ -2,8 +2,8 @@
 
 from importlib.metadata import version
 
-from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
 from shapetree.export import export_text
 
-__all__ = ["ShapeTreeClassifier", "ShapeTreeRegressor", "export_text"]
+__all__ = ["ShapeTreeClassifier", "ShapeTreeRegressor", "export_text", "refine_tree"]
 __version__ = version("shapetree")

@@ -57,6 +57,7 @@ class Goal(ABC):
     ----------
     criterion : Criterion
         Impurity of any set of rows, from its statistics.
+    criterion_name : str
     targets : Targets
         What each row adds to the statistics.
     impurity_scale : float
@@ -72,6 +73,7 @@ class Goal(ABC):
     """
 
     criterion: Criterion
+    criterion_name: str
     targets: Targets
     impurity_scale: float = 1.0
     segment_penalty: float
@@ -158,7 +160,7 @@ class ClassGoal(Goal):
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
         total_weight = len(labels) if weights is None else float(weights.sum())
         self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * total_weight)
-        self._is_gini = criterion == "gini"
+        self.criterion_name = criterion
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
         self._value_shape = len(n_classes), max(n_classes)
@@ -176,7 +178,7 @@ class ClassGoal(Goal):
         For Gini, the mean impurity; for entropy, half a nat for each class beyond the first (by
         Wilks' theorem).
         """
-        if self._is_gini:
+        if self.criterion_name == "gini":
             return node.impurity
         n_present = np.count_nonzero(node.value) / len(node.value)
         return 0.5 * float(np.log2(np.e)) * (n_present - 1)
@@ -232,6 +234,8 @@ class RegressionGoal(Goal):
 class MeanGoal(RegressionGoal):
     """Learn numbers by squared error: nodes predict means."""
 
+    criterion_name = "squared_error"
+
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(y, weights)
         n_outputs = y.shape[1]
@@ -251,6 +255,8 @@ class MeanGoal(RegressionGoal):
 
 class MedianGoal(RegressionGoal):
     """Learn numbers by absolute error: nodes predict medians."""
+
+    criterion_name = "absolute_error"
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(y, weights)

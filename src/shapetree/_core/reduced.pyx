@@ -1,8 +1,8 @@
 """The reduced problem of one node: the shape function whose rows lose least below its branches.
 
-A histogram tells for every bin what its rows would lose in branch 1, 2, .. beyond branch 0. The best
-shape function of a feature is then the cheapest path through its bins (or the cheapest choice for
-each category), extra parts being charged as in `shapetree._core.polish`.
+A histogram tells for every bin what its rows would lose in branch 1, 2, .. beyond branch 0. The
+best shape function of a feature is then the cheapest path through its bins (or the cheapest choice
+for each category), extra parts being charged as in `shapetree._core.polish`.
 """
 
 import numpy as np

@@ -33,8 +33,11 @@ class Router:
         at: NDArray[Any],
         losses: LeafLosses,
         table: NDArray[Any],
+        now: NDArray[Any],
+        leaves: NDArray[Any],
         first: NDArray[Any],
         others: NDArray[Any],
+        present: NDArray[Any],
         cares: NDArray[Any],
         n_threads: int,
     ) -> None: ...

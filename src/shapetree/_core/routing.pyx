@@ -7,10 +7,10 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport calloc, free
 
-from shapetree._core.columns cimport UINT32, Columns, code_at
+from shapetree._core.columns cimport UINT32, Column, Columns, code_at
 from shapetree._core.oblique cimport Cuts, PairCuts, branch_by_cuts
 
 
@@ -78,6 +78,16 @@ cdef class LeafLosses:
         return loss * self.weights[row] if self.has_weights else loss
 
 
+ctypedef struct Step:
+    # A node that rows pass. A leaf sends every row to itself, so that all rows take as many steps.
+    const Column* column          # of bins, for a shape function of one feature
+    const uint8_t* branch_of_bin
+    const Cuts* cuts              # for one of a pair; else NULL
+    int first_child
+    int n_branches                # 0 for a leaf
+    int n_steps                   # to the deepest leaf below
+
+
 cdef class Router:
     """A tree over bins that rows can be sent through.
 
@@ -97,23 +107,17 @@ cdef class Router:
     """
 
     cdef Columns bins
-    cdef const int32_t[::1] first_child
-    cdef const int32_t[::1] n_branches
-    cdef const int32_t[::1] feature
-    cdef const uint8_t** branch_of_bin
-    cdef const Cuts** cuts
+    cdef Step* steps
     cdef readonly int n_nodes
     cdef Py_ssize_t n_rows
+    cdef const uint8_t[::1] only_branch
     cdef list _arrays         # keeps the memory alive
 
     def __cinit__(self, Columns bins not None, const int32_t[::1] first_child not None,
                   const int32_t[::1] n_branches not None, const int32_t[::1] feature not None,
                   list branch_of_bin not None, list cuts not None):
-        cdef int node
+        cdef int node, child
         self.bins = bins
-        self.first_child = first_child
-        self.n_branches = n_branches
-        self.feature = feature
         self.n_nodes = first_child.shape[0]
         self.n_rows = bins.n_rows
         self._arrays = []
@@ -121,57 +125,77 @@ cdef class Router:
                 feature.shape[0] != self.n_nodes or len(branch_of_bin) != self.n_nodes
                 or len(cuts) != self.n_nodes):
             raise ValueError("the arrays differ in their numbers of nodes")
-        self.branch_of_bin = <const uint8_t**> calloc(self.n_nodes, sizeof(void*))
-        self.cuts = <const Cuts**> calloc(self.n_nodes, sizeof(void*))
-        if self.branch_of_bin == NULL or self.cuts == NULL:
+        if bins.n_columns == 0 or bins.column[0].kind > UINT32:
+            raise ValueError("column 0 does not hold bins")
+        self.only_branch = np.zeros(bins.column[0].largest + 1, dtype=np.uint8)
+        self.steps = <Step*> calloc(self.n_nodes, sizeof(Step))
+        if self.steps == NULL:
             raise MemoryError("no memory to route rows")
         for node in range(self.n_nodes):
-            if n_branches[node] > 0:
-                self.check_children(node)
-                if cuts[node] is None:
-                    self.keep_bins(node, branch_of_bin[node])
-                else:
-                    self.keep_cuts(node, cuts[node])
+            if n_branches[node] <= 0:
+                self.stay_at(node)
+                continue
+            if n_branches[node] > 254 or not (
+                    node < first_child[node] <= self.n_nodes - n_branches[node]):
+                raise ValueError("children exist and come after their parents")
+            self.steps[node].first_child = first_child[node]
+            self.steps[node].n_branches = n_branches[node]
+            if cuts[node] is None:
+                self.keep_bins(node, feature[node], branch_of_bin[node])
+            else:
+                self.keep_cuts(node, cuts[node])
+
+        for node in range(self.n_nodes - 1, -1, -1):
+            for child in range(self.steps[node].n_branches):
+                self.steps[node].n_steps = max(
+                    self.steps[node].n_steps,
+                    1 + self.steps[self.steps[node].first_child + child].n_steps)
 
     def __dealloc__(self):
-        free(self.branch_of_bin)
-        free(self.cuts)
+        free(self.steps)
 
-    cdef int check_children(self, int node) except -1:
-        if not node < self.first_child[node] <= self.n_nodes - self.n_branches[node]:
-            raise ValueError("children exist and come after their parents")
-        return 0
+    cdef void stay_at(self, int leaf) noexcept:
+        self.steps[leaf].first_child = leaf
+        self.steps[leaf].column = &self.bins.column[0]
+        self.steps[leaf].branch_of_bin = &self.only_branch[0]
 
-    cdef int keep_bins(self, int node, const uint8_t[::1] branches) except -1:
-        cdef int feature = self.feature[node]
-        if not 0 <= feature < self.bins.n_columns or self.bins.column[feature].kind > UINT32:
+    cdef int keep_bins(
+        self, int node, int feature, const uint8_t[::1] branch_of_bin
+    ) except -1:
+        cdef:
+            Py_ssize_t i
+            int greatest = 0
+        if branch_of_bin is None or not 0 <= feature < self.bins.n_columns or (
+                self.bins.column[feature].kind > UINT32):
             raise ValueError(f"{feature} is not a column of bins")
-        if branches.shape[0] <= self.bins.column[feature].largest:
+        if branch_of_bin.shape[0] <= self.bins.column[feature].largest:
             raise ValueError("every bin needs a branch")
-        if np.max(branches) >= self.n_branches[node]:
+        for i in range(branch_of_bin.shape[0]):
+            greatest = max(greatest, branch_of_bin[i])
+        if greatest >= self.steps[node].n_branches:
             raise ValueError("branches of bins exist")
-        self._arrays.append(branches)
-        self.branch_of_bin[node] = &branches[0]
+        self._arrays.append(branch_of_bin)
+        self.steps[node].column = &self.bins.column[feature]
+        self.steps[node].branch_of_bin = &branch_of_bin[0]
         return 0
 
     cdef int keep_cuts(self, int node, PairCuts cuts) except -1:
         if cuts.n_rows != self.n_rows or cuts.least_branch < 0 or (
-                cuts.greatest_branch >= self.n_branches[node]):
+                cuts.greatest_branch >= self.steps[node].n_branches):
             raise ValueError("branches of regions exist, and tables have as many rows as bins")
         self._arrays.append(cuts)
-        self.cuts[node] = &cuts.cuts
+        self.steps[node].cuts = &cuts.cuts
         return 0
+
+    cdef inline int branch_at(self, const Step* step, Py_ssize_t row) noexcept nogil:
+        if step.cuts == NULL:
+            return step.branch_of_bin[code_at(step.column, row)]
+        return branch_by_cuts(step.cuts, row)
 
     cdef inline int leaf_below(self, int node, Py_ssize_t row) noexcept nogil:
         """Leaf that a row ends in from a node on."""
-        cdef int branch
-        while self.n_branches[node] > 0:
-            if self.cuts[node] == NULL:
-                branch = self.branch_of_bin[node][
-                    code_at(&self.bins.column[self.feature[node]], row)]
-            else:
-                branch = branch_by_cuts(self.cuts[node], row)
-            node = self.first_child[node] + branch
+        for _ in range(self.steps[node].n_steps):
+            node = self.steps[node].first_child + self.branch_at(&self.steps[node], row)
         return node
 
     def leaves(self, int n_threads):
@@ -192,8 +216,11 @@ cdef class Router:
         const int32_t[::1] at not None,        # IN: (n_rows,) node that each row is at, or -1
         LeafLosses losses not None,            # IN
         const double[:, ::1] table not None,   # IN: (n_nodes, n_columns) leaves' lines
+        const int32_t[::1] now not None,       # IN: (n_rows,) leaf of each row
+        int32_t[:, ::1] leaves not None,       # OUT: (n_rows, n_branches) leaf in each branch
         double[::1] first not None,            # OUT: (n_rows,) loss in branch 0
-        double[:, ::1] others not None,        # OUT: (n_rows, n_others) what branch 1, 2, .. adds
+        double[:, ::1] others not None,        # OUT: (n_rows, n_branches - 1) what others add
+        double[::1] present not None,          # OUT: (n_rows,) loss in the row's own branch
         uint8_t[::1] cares not None,           # OUT: (n_rows,) whether branches differ in loss
         int n_threads,
     ):
@@ -203,42 +230,50 @@ cdef class Router:
         """
         cdef:
             Py_ssize_t row
-            int n_others = others.shape[1]
+            int node, n_branches = leaves.shape[1]
+            bint exists = True
         if n_threads < 1:
             raise ValueError("n_threads must be at least 1")
-        if not (at.shape[0] == first.shape[0] == others.shape[0] == cares.shape[0]
-                == losses.n_rows == self.n_rows):
+        if not (at.shape[0] == now.shape[0] == leaves.shape[0] == first.shape[0] == others.shape[0]
+                == present.shape[0] == cares.shape[0] == losses.n_rows == self.n_rows):
             raise ValueError("the arrays differ in their numbers of rows")
-        if table.shape[0] != self.n_nodes or table.shape[1] < losses.n_columns:
+        if n_branches < 2 or others.shape[1] != n_branches - 1:
+            raise ValueError("there must be room for two branches at least")
+        if table.shape[0] != self.n_nodes or table.shape[1] < max(losses.n_columns, 1):
             raise ValueError("the table must have a line for each node")
-        if self.n_rows == 0:
-            return
-        nodes = np.unique(at)
-        if nodes[0] < -1 or nodes[len(nodes) - 1] >= self.n_nodes or (
-                np.asarray(self.n_branches)[nodes[nodes >= 0]].max(initial=0) > n_others + 1):
+        for row in range(self.n_rows):
+            node = at[row]
+            exists &= -1 <= node < self.n_nodes and 0 <= now[row] < self.n_nodes and (
+                node < 0 or self.steps[node].n_branches <= n_branches)
+        if not exists:
             raise ValueError("rows must be at nodes with a loss for each branch")
         for row in prange(self.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
-            cares[row] = self.compare_branches(row, at[row], losses, table, &first[row],
-                                               &others[row, 0] if n_others > 0 else NULL, n_others)
+            cares[row] = at[row] >= 0 and self.compare_branches(
+                row, &self.steps[at[row]], losses, &table[0, 0], table.shape[1], now[row],
+                &leaves[row, 0], &first[row], &others[row, 0], &present[row], n_branches)
 
     cdef bint compare_branches(
-        self, Py_ssize_t row, int node, LeafLosses losses, const double[:, ::1] table,
-        double* first, double* others, int n_others,
+        self, Py_ssize_t row, const Step* step, LeafLosses losses, const double* table,
+        Py_ssize_t n_columns, int now, int32_t* leaves, double* first, double* others,
+        double* present, int n_branches,
     ) noexcept nogil:
         cdef:
-            int b
+            int b, own
             double loss
             bint cares = False
-        if node < 0 or self.n_branches[node] == 0:
+        if step.n_branches == 0:
             return False
-        for b in range(n_others + 1):
-            if b >= self.n_branches[node]:
-                others[b - 1] = 0.0
-                continue
-            loss = losses.of_row(row, &table[self.leaf_below(self.first_child[node] + b, row), 0])
+        own = self.branch_at(step, row)
+        for b in range(step.n_branches):
+            leaves[b] = now if b == own else self.leaf_below(step.first_child + b, row)
+            loss = losses.of_row(row, table + leaves[b] * n_columns)
+            if b == own:
+                present[0] = loss
             if b == 0:
                 first[0] = loss
             else:
                 others[b - 1] = loss - first[0]
                 cares |= others[b - 1] != 0.0
+        for b in range(step.n_branches, n_branches):
+            others[b - 1] = 0.0
         return cares

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
-from shapetree._core.routing import LeafLosses
+from shapetree._core.routing import LeafLosses, Router
+from shapetree._histograms import threads_for
 from shapetree._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
 
 # A wrongly classified row loses 1. Ties between branches that classify alike are many, and what
@@ -148,36 +148,64 @@ class NumberLoss(TreeLoss):
         return max(total, NEGLIGIBLE * self._greatest, np.finfo(float).tiny)
 
 
-@dataclass(frozen=True)
 class BranchLosses:
-    """What each branch would cost the rows of a level's nodes.
+    """What each branch would cost the rows of one level's nodes; level after level.
+
+    Parameters
+    ----------
+    n_rows, n_branches : int
+        Training rows, and most branches of a node.
 
     Attributes
     ----------
+    leaves : int array of shape (n_rows, n_branches)
+        The leaf that a row would end in by each branch.
     first : array of shape (n_rows,)
         Loss in branch 0.
-    others : array of shape (n_rows, n_others)
+    others : array of shape (n_rows, n_branches - 1)
         What branch 1, 2, .. adds to it.
+    present : array of shape (n_rows,)
+        Loss in the row's own branch.
     cares : bool array of shape (n_rows,)
         Whether branches differ.
     price : float
         Loss that a penalty of 1 is worth.
     """
 
-    first: np.ndarray
-    others: np.ndarray
-    cares: np.ndarray
-    price: float
+    def __init__(self, n_rows: int, n_branches: int) -> None:
+        self.leaves = np.zeros((n_rows, n_branches), dtype=np.int32)
+        self.first, self.present = np.zeros(n_rows), np.zeros(n_rows)
+        self.others = np.zeros((n_rows, n_branches - 1))
+        self.cares = np.zeros(n_rows, dtype=bool)
+        self.price = 1.0
 
-    def of(self, rows: np.ndarray, branches: np.ndarray) -> float:
-        """Loss of rows in their branches."""
-        added = np.where(branches > 0, self.others[rows, branches.astype(np.intp) - 1], 0.0)
-        return float(self.first[rows].sum() + added.sum())
+    def update(
+        self,
+        router: Router,
+        at: np.ndarray,
+        now: np.ndarray,
+        losses: LeafLosses,
+        table: np.ndarray,
+        n_threads: int,
+    ) -> None:
+        """Send every row down each branch of the node that it is at, if it is at any.
 
-    def of_branches(self, rows: np.ndarray, n_branches: int) -> np.ndarray:
-        """Loss of all rows in each branch."""
-        added = self.others[rows].sum(axis=0)[: n_branches - 1]
-        return self.first[rows].sum() + np.append(0.0, added)
+        Parameters
+        ----------
+        router : Router
+        at : int array of shape (n_rows,)
+            The row's node, or -1.
+        now : int array of shape (n_rows,)
+            The row's leaf.
+        losses : LeafLosses
+        table : array
+            The leaves' lines.
+        n_threads : int
+        """
+        router.branch_losses(
+            at, losses, table, now, self.leaves, self.first, self.others, self.present,
+            self.cares.view(np.uint8), threads_for(self.leaves.size, n_threads),
+        )  # fmt: skip
 
 
 def loss_of(goal: Goal) -> TreeLoss:

@@ -30,7 +30,7 @@ class BinSplit:
     branch_of_bin: np.ndarray
     is_categorical: bool
 
-    @property
+    @cached_property
     def extra_parts(self) -> float:
         """Segments beyond two, or categories beyond the first that have to be listed."""
         branches = self.branch_of_bin[:-1]
@@ -43,6 +43,14 @@ class BinSplit:
     def branches(self, binned: BinnedTable, rows: np.ndarray, n_threads: int) -> np.ndarray:
         """Branch of each of the given rows."""
         return branches_by_bin(binned.columns, self.feature, self.branch_of_bin, rows, n_threads)
+
+    def equals(self, other: Split) -> bool:
+        """Whether another split sends every bin to the same branch."""
+        return (
+            isinstance(other, BinSplit)
+            and self.feature == other.feature
+            and np.array_equal(self.branch_of_bin, other.branch_of_bin)
+        )
 
     def smallest_segment(self, binned: BinnedTable, rows: np.ndarray) -> int:
         """Fewest rows of a segment, or of all categories of one branch."""
@@ -82,6 +90,13 @@ class PairSplit:
     def branches(self, binned: BinnedTable, rows: np.ndarray, n_threads: int) -> np.ndarray:
         """Branch of each of the given rows."""
         return self.cuts.branches(rows, n_threads)
+
+    def equals(self, other: Split) -> bool:
+        """Whether another split has the same cuts and branches."""
+        return isinstance(other, PairSplit) and all(
+            np.array_equal(getattr(self.shape, name), getattr(other.shape, name), equal_nan=True)
+            for name in ("cut_a", "cut_b", "cut_threshold", "branch_of_piece", "missing_branch")
+        )
 
     def smallest_segment(self, binned: BinnedTable, rows: np.ndarray) -> int:
         """Fewest rows of a region."""

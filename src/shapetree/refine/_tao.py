@@ -23,7 +23,7 @@ from shapetree._histograms import LocalHistograms, threads_for
 from shapetree.refine._loss import BranchLosses, TreeLoss
 from shapetree.refine._pairs import MakeSearches, PairRefitter
 from shapetree.refine._splits import BinSplit, Split
-from shapetree.refine._working import WorkingNode, WorkingTree
+from shapetree.refine._working import WorkingTree
 
 # Objectives that differ by less, as a share of the number of rows, are equal.
 TOLERANCE = 1e-10
@@ -54,12 +54,89 @@ class RefineOptions:
 
 
 @dataclass(frozen=True)
-class Level:
-    """What the nodes of one depth have in common while they are solved."""
+class Problem:
+    """One node's reduced problem.
 
-    losses: BranchLosses
-    histograms: LocalHistograms
-    pairs: PairRefitter | None
+    Attributes
+    ----------
+    number : int
+        Of the node.
+    rows, care : int arrays
+        The node's rows, and those of them for which branches differ.
+    below : array of shape (n_branches,)
+        Complexity of what each branch leads to.
+    present : float
+        Objective of the tree from the node on, as it is.
+    alone : array of shape (n_branches,)
+        The same if all rows took one branch, which then took the node's place.
+    first : float
+        Loss of all rows in branch 0.
+    """
+
+    number: int
+    rows: np.ndarray
+    care: np.ndarray
+    below: np.ndarray
+    present: float
+    alone: np.ndarray
+    first: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A split that may solve a node's reduced problem, the branches of its rows, and its value."""
+
+    split: Split
+    branches: np.ndarray
+    objective: float
+
+
+class Level:
+    """The nodes of one depth, and what their branches would cost their rows.
+
+    Parameters
+    ----------
+    losses : BranchLosses
+    at : int array of shape (n_rows,)
+        The node at this depth that each row is at, or -1.
+    tree : WorkingTree
+    unit : float
+        Loss that a part is worth.
+    """
+
+    def __init__(
+        self, losses: BranchLosses, at: np.ndarray, tree: WorkingTree, unit: float
+    ) -> None:
+        self.losses = losses
+        self.unit = unit
+        self._numbering = tree.numbering
+        self._n_parts = tree.numbering.n_parts
+        self._rows = tree.rows_at(at)
+        n_nodes = len(tree.numbering.nodes)
+
+        def summed(values: np.ndarray) -> np.ndarray:
+            return np.bincount(at + 1, values, minlength=n_nodes + 1)[1:]
+
+        self._first = summed(losses.first)
+        self._present = summed(losses.present)
+        self._others = np.stack([summed(added) for added in losses.others.T], axis=1)
+
+    def problems(self) -> Iterator[Problem]:
+        """The reduced problem of each node."""
+        for number, rows in self._rows.items():
+            start = self._numbering.first_child[number]
+            n_branches = self._numbering.n_branches[number]
+            below = self._n_parts[start : start + n_branches]
+            added = np.append(0.0, self._others[number, : n_branches - 1])
+            yield Problem(
+                number,
+                rows,
+                rows[self.losses.cares[rows]],
+                below,
+                float(self._present[number] + self.unit * self._n_parts[number]),
+                self._first[number] + added + self.unit * below,
+                float(self._first[number]),
+            )
 
 
 class Refiner:
@@ -92,12 +169,20 @@ class Refiner:
     ) -> None:
         self._tree = tree
         self._binned = binned
+        self._offsets = binned.offsets
+        self._categorical = binned.categorical
         self._columns = columns
         self._loss = loss
         self._options = options
         self._make_searches = make_searches
         self._n_threads = n_threads
         self._report = report
+        n_branches = max(2, int(tree.numbering.n_branches.max()))
+        self._losses = BranchLosses(binned.n_rows, n_branches)
+        # Sums what the rows of a node lose; it reads the losses as they are at the time.
+        self._histograms = LocalHistograms(
+            binned, Targets(None, self._losses.others, None, n_branches), n_threads
+        )
 
     def refine(self) -> list[float]:
         """Sweep until nothing changes; returns the objective before the first and after each."""
@@ -105,126 +190,96 @@ class Refiner:
         history = [self._objective()]
         self._report(0, history[0])
         for sweep in range(1, self._options.max_sweeps + 1):
-            if not self._sweep():
+            # Shapes move only where no row is, but that may show other nodes a better split.
+            is_changed = self._sweep()
+            is_last = sweep == self._options.max_sweeps
+            if (not is_changed or is_last) and not self._tree.update_shapes() and not is_changed:
                 break
-            self._tree.update_shapes()
             history.append(self._objective())
             self._report(sweep, history[-1])
         return history
 
     def _objective(self) -> float:
-        routes = self._tree.routes
-        table = self._loss.fit_leaves(routes.leaves, len(routes.nodes))
-        loss = self._loss.objective(self._loss.total(routes.leaves, table))
-        return loss + self._options.penalty * self._tree.n_parts
+        tree = self._tree
+        table = self._loss.fit_leaves(tree.leaves, len(tree.numbering.nodes))
+        loss = self._loss.objective(self._loss.total(tree.leaves, table))
+        return loss + self._options.penalty * float(tree.numbering.n_parts[0])
 
     def _sweep(self) -> bool:
         """Solve every node once, from the deepest level up; whether anything changed."""
-        depths = range(int(self._tree.routes.depth.max()))
+        depths = range(int(self._tree.numbering.depth.max()))
         return max([self._refine_level(depth) for depth in reversed(depths)], default=False)
 
     def _refine_level(self, depth: int) -> bool:
-        routes = self._tree.routes
-        table = self._loss.fit_leaves(routes.leaves, len(routes.nodes))
-        price = self._loss.price(self._loss.total(routes.leaves, table))
-        is_open = np.array(
-            [node.split is not None and node.settled_at != price for node in routes.nodes]
-        )
-        above = routes.nodes_at(depth)
-        above[(above >= 0) & ~is_open[above]] = -1
-        at = above[routes.leaves]
-        rows_of = routes.rows_by_node(at)
-        if not rows_of:
+        level = self._make_level(depth)
+        if level is None:
             return False
-        level = self._make_level(
-            at, max(len(routes.nodes[n].children) for n in rows_of), table, price
-        )
+        pairs = None
+        if self._make_searches is not None:
+            pairs = PairRefitter(self._make_searches, self._columns, level.losses, level.unit)
         changed = [
-            number
-            for number, rows in rows_of.items()
-            if self._solve(routes.nodes[number], number, rows, level)
+            problem.number for problem in level.problems() if self._solve(problem, level, pairs)
         ]
         if changed:
             self._tree.unsettle(changed)
             self._tree.tidy()
         return bool(changed)
 
-    def _make_level(
-        self, at: np.ndarray, n_branches: int, table: np.ndarray, price: float
-    ) -> Level:
-        """Find out what each branch of the node that a row is at would cost the row."""
-        n_rows = len(at)
-        first, others = np.zeros(n_rows), np.zeros((n_rows, n_branches - 1))
-        cares = np.zeros(n_rows, dtype=np.uint8)
-        self._tree.routes.router.branch_losses(
-            at, self._loss.rows, table, first, others, cares,
-            threads_for(n_rows * n_branches, self._n_threads),
-        )  # fmt: skip
-        losses = BranchLosses(first, others, cares.astype(bool), price)
-        targets = Targets(None, others, None, n_branches)
-        return Level(
-            losses,
-            LocalHistograms(self._binned, targets, self._n_threads),
-            None
-            if self._make_searches is None
-            else PairRefitter(
-                self._make_searches, self._columns, losses, price * self._options.penalty
-            ),
+    def _make_level(self, depth: int) -> Level | None:
+        """Find out what each branch would cost, for nodes not yet settled; None without any."""
+        tree, numbering = self._tree, self._tree.numbering
+        table = self._loss.fit_leaves(tree.leaves, len(numbering.nodes))
+        price = self._loss.price(self._loss.total(tree.leaves, table))
+        is_open = np.array(
+            [node.split is not None and node.settled_at != price for node in numbering.nodes]
         )
+        above = numbering.above(depth)
+        above[(above >= 0) & ~is_open[above]] = -1
+        at = above[tree.leaves]
+        if not (above >= 0).any():
+            return None
+        self._losses.price = price
+        self._losses.update(tree.router, at, tree.leaves, self._loss.rows, table, self._n_threads)
+        return Level(self._losses, at, tree, price * self._options.penalty)
 
-    def _solve(self, node: WorkingNode, number: int, rows: np.ndarray, level: Level) -> bool:
+    def _solve(self, problem: Problem, level: Level, pairs: PairRefitter | None) -> bool:
         """Give a node its best split, or its best branch's place; whether that changes it."""
-        assert node.split is not None
-        losses, unit = level.losses, level.losses.price * self._options.penalty
-        below = [child.n_parts for child in node.below]
-        tolerance = TOLERANCE * len(rows) * losses.price
-        present = self._objective_with(node.split, rows, losses, below)
-        alone = losses.of_branches(rows, len(below)) + unit * np.array(below)
+        node = self._tree.numbering.nodes[problem.number]
+        rows, leaves = problem.rows, level.losses.leaves
+        tolerance = TOLERANCE * len(rows) * level.losses.price
         # One branch for all is simpler: it wins where it is no worse.
-        to_beat = min(present, float(alone.min())) - tolerance
-        best: Split | None = None
-        for split in self._candidates(rows, number, level, below, to_beat):
-            objective = self._objective_with(split, rows, losses, below)
-            if objective < to_beat and self._keeps_limits(node, split, rows):
-                best, to_beat = split, objective - tolerance
+        to_beat = min(problem.present, float(problem.alone.min())) - tolerance
+        best = self._best_of_one_feature(problem, level, to_beat)
+        if pairs is not None:
+            to_beat = to_beat if best is None else best.objective - tolerance
+            best = self._best_of_pairs(problem, level, pairs, to_beat) or best
         if best is not None:
-            node.split = best
-        elif alone.min() <= present + tolerance:
-            node.become(node.below[int(alone.argmin())])
+            node.split = best.split
+            self._tree.leaves[rows] = leaves[rows, best.branches]
+        elif problem.alone.min() <= problem.present + tolerance:
+            self._tree.leaves[rows] = leaves[rows, int(problem.alone.argmin())]
         else:
-            node.settled_at = losses.price
+            node.settled_at = level.losses.price
             return False
         return True
 
-    def _candidates(
-        self, rows: np.ndarray, number: int, level: Level, below: list[float], to_beat: float
-    ) -> Iterator[Split]:
-        """Splits that may do better than `to_beat`: single features, best first, then a pair."""
-        care = rows[level.losses.cares[rows]]
-        if len(care) == 0:
-            return
-        yield from self._single_features(rows, care, level, below, to_beat)
-        if level.pairs is not None:
-            pair = level.pairs.best(care, len(below), number)
-            if pair is not None:
-                yield pair
-
-    def _single_features(
-        self, rows: np.ndarray, care: np.ndarray, level: Level, below: list[float], to_beat: float
-    ) -> Iterator[BinSplit]:
-        """Each feature's best split, if it may do better than `to_beat`; the best first."""
-        n_branches, losses = len(below), level.losses
-        histogram = np.ascontiguousarray(level.histograms.build(care)[:, :n_branches])
-        unit = losses.price * self._options.penalty
+    def _best_of_one_feature(
+        self, problem: Problem, level: Level, to_beat: float
+    ) -> Solution | None:
+        """The best split on a single feature, if it does better than `to_beat`."""
+        if len(problem.care) == 0:
+            return None
+        n_branches = len(problem.below)
+        histogram = np.ascontiguousarray(self._histograms.build(problem.care)[:, :n_branches])
         # What no split of the rows can change.
-        fixed = float(losses.first[rows].sum()) + unit * (n_branches - 1 + sum(below))
-        offsets, categorical = self._binned.offsets, self._binned.categorical
+        fixed = problem.first + level.unit * (n_branches - 1 + problem.below.sum())
+        offsets, categorical = self._offsets, self._categorical
         costs = np.empty(len(categorical))
         branch_of_bin = np.empty(offsets[-1], dtype=np.uint8)
         cheapest_shapes(
             histogram, offsets, categorical.view(np.uint8), costs, branch_of_bin,
-            segment_penalty=unit,
-            category_penalty=CATEGORY_SHARE * unit,
+            segment_penalty=level.unit,
+            category_penalty=CATEGORY_SHARE * level.unit,
             max_segments=self._options.max_segments,
             bound=to_beat - fixed,
             n_threads=threads_for(histogram.size, self._n_threads),
@@ -233,27 +288,49 @@ class Refiner:
             if not costs[feature] < to_beat - fixed:
                 break
             bins = slice(offsets[feature], offsets[feature + 1])
-            is_categorical = bool(categorical[feature])
-            filled = fill_gaps(branch_of_bin[bins], is_categorical)
-            yield BinSplit(feature, filled, is_categorical)
+            filled = fill_gaps(branch_of_bin[bins], categorical[feature])
+            split = BinSplit(feature, filled, bool(categorical[feature]))
+            solution = self._evaluate(split, problem, level)
+            if solution.objective < to_beat and self._keeps_limits(solution, problem, level):
+                return solution
+        return None
 
-    def _objective_with(
-        self, split: Split, rows: np.ndarray, losses: BranchLosses, below: list[float]
-    ) -> float:
-        """Objective of the tree from a node on, if it had some split."""
-        branches = split.branches(self._binned, rows, self._n_threads)
-        used = np.flatnonzero(np.bincount(branches, minlength=len(below)))
-        parts = split.extra_parts + len(used) - 1 + sum(below[branch] for branch in used)
-        return losses.of(rows, branches) + losses.price * self._options.penalty * parts
+    def _best_of_pairs(
+        self, problem: Problem, level: Level, pairs: PairRefitter, to_beat: float
+    ) -> Solution | None:
+        """The best split on a pair, if it does better than `to_beat`."""
+        if len(problem.care) == 0:
+            return None
+        split = pairs.best(problem.care, len(problem.below), problem.number)
+        if split is None:
+            return None
+        solution = self._evaluate(split, problem, level)
+        if solution.objective < to_beat and self._keeps_limits(solution, problem, level):
+            return solution
+        return None
 
-    def _keeps_limits(self, node: WorkingNode, split: Split, rows: np.ndarray) -> bool:
+    def _evaluate(self, split: Split, problem: Problem, level: Level) -> Solution:
+        """Send a node's rows through a split; branches that none takes are as good as gone."""
+        rows, others = problem.rows, level.losses.others
+        branches = split.branches(self._binned, rows, threads_for(len(rows), self._n_threads))
+        used = np.flatnonzero(np.bincount(branches, minlength=len(problem.below)))
+        loss = problem.first
+        for branch in used[used > 0]:
+            loss += float(others[rows[branches == branch], branch - 1].sum())
+        parts = split.extra_parts + len(used) - 1 + float(problem.below[used].sum())
+        return Solution(split, branches, loss + level.unit * parts)
+
+    def _keeps_limits(self, solution: Solution, problem: Problem, level: Level) -> bool:
         """Whether segments and leaves would have the rows they must have with some split."""
-        if split.smallest_segment(self._binned, rows) < self._options.min_segment_rows:
+        options, rows = self._options, problem.rows
+        if options.min_segment_rows > 1 and (
+            solution.split.smallest_segment(self._binned, rows) < options.min_segment_rows
+        ):
             return False
-        options = self._options
         if options.min_samples_leaf <= 1 and options.min_weight_leaf <= 0:
             return True
-        n_rows, weights = self._tree.sizes_of_leaves(node, split)
-        return bool(n_rows.min() >= options.min_samples_leaf) and bool(
-            weights.min() >= options.min_weight_leaf
+        leaves = level.losses.leaves[rows, solution.branches]
+        n_rows, weights = self._tree.sizes_of_leaves(rows, leaves)
+        return bool(
+            n_rows.min() >= options.min_samples_leaf and weights.min() >= options.min_weight_leaf
         )

@@ -42,43 +42,53 @@ class WorkingNode(TreeNode):
         """Take the place of a node below."""
         self.split, self.children, self.settled_at = other.split, other.children, None
 
-    @property
-    def n_parts(self) -> float:
-        """Complexity of the tree from here on: branches beyond the first and extra parts."""
-        if self.split is None:
-            return 0.0
-        parts = self.split.extra_parts + len(self.children) - 1
-        return parts + sum(child.n_parts for child in self.below)
-
 
 @dataclass(frozen=True)
-class Routes:
-    """The tree at one moment: its nodes numbered breadth first, and every row's leaf."""
+class Numbering:
+    """The nodes of a tree at one moment, breadth first."""
 
     nodes: list[WorkingNode]
-    first_child: np.ndarray
     parent: np.ndarray
     depth: np.ndarray
-    router: Router
-    leaves: np.ndarray
+    first_child: np.ndarray
+    n_branches: np.ndarray
 
-    def nodes_at(self, depth: int) -> np.ndarray:
+    @classmethod
+    def of(cls, root: WorkingNode) -> Numbering:
+        """Number a tree's nodes."""
+        nodes, parent, depth = [root], [-1], [0]
+        for number, node in enumerate(nodes):
+            nodes.extend(node.below)
+            parent.extend([number] * len(node.children))
+            depth.extend([depth[number] + 1] * len(node.children))
+        n_branches = np.array([len(node.children) for node in nodes], dtype=np.int32)
+        first_child = (1 + np.cumsum(n_branches) - n_branches).astype(np.int32)
+        return cls(nodes, np.array(parent), np.array(depth), first_child, n_branches)
+
+    def above(self, depth: int) -> np.ndarray:
         """The node at some depth above each node, or itself; -1 where there is none."""
-        above = np.full(len(self.nodes), -1, dtype=np.int32)
-        for number, own_depth in enumerate(self.depth):
-            if own_depth >= depth:
-                above[number] = number if own_depth == depth else above[self.parent[number]]
-        return above
+        above = [-1] * len(self.nodes)
+        for number, (parent, own) in enumerate(zip(self.parent, self.depth, strict=True)):
+            if own >= depth:
+                above[number] = number if own == depth else above[parent]
+        return np.array(above, dtype=np.int32)
 
-    def rows_by_node(self, at: np.ndarray) -> dict[int, np.ndarray]:
-        """Rows at each node, ascending, given the node (or -1) that each row is at."""
-        kind = np.int16 if len(self.nodes) < 2**15 else np.int32
-        order = np.argsort(at.astype(kind), kind="stable").astype(np.int32)
-        counts = np.bincount(at + 1, minlength=len(self.nodes) + 1)
-        stops = np.cumsum(counts)
-        return {
-            int(node): order[stops[node] : stops[node + 1]] for node in np.flatnonzero(counts[1:])
-        }
+    def summed(self, of_nodes: np.ndarray) -> np.ndarray:
+        """Sums over each node and all below it."""
+        sums = of_nodes.copy()
+        for depth in range(int(self.depth.max()), 0, -1):
+            here = np.flatnonzero(self.depth == depth)
+            np.add.at(sums, self.parent[here], sums[here])
+        return sums
+
+    @property
+    def n_parts(self) -> np.ndarray:
+        """Complexity from each node on: branches beyond the first, and extra parts."""
+        own = [
+            node.split.extra_parts + len(node.children) - 1 if node.split else 0.0
+            for node in self.nodes
+        ]
+        return self.summed(np.array(own))
 
 
 class WorkingTree:
@@ -93,6 +103,14 @@ class WorkingTree:
         The training rows' own values, which shape functions of pairs read.
     goal : Goal
     n_threads : int
+
+    Attributes
+    ----------
+    numbering : Numbering
+    router : Router
+        Sends rows through the numbered nodes.
+    leaves : int array of shape (n_rows,)
+        The leaf that each row is in.
     """
 
     def __init__(
@@ -107,98 +125,108 @@ class WorkingTree:
             node.children = [nodes[child] for child in tree.children(number)]
             if node.shape is not None:
                 node.split = split_of(node.shape, binned, columns)
-        self.root = nodes[0]
-        self.routes = self._find_routes()
+        self._root = nodes[0]
+        self._number()
+        self.leaves = self.router.leaves(threads_for(binned.n_rows, n_threads))
         self.tidy()
 
-    @property
-    def n_parts(self) -> float:
-        """Complexity of the whole tree."""
-        return self.root.n_parts
-
-    def _find_routes(self) -> Routes:
-        nodes, parent, depth = [self.root], [-1], [0]
-        for number, node in enumerate(nodes):
-            nodes.extend(node.below)
-            parent.extend([number] * len(node.children))
-            depth.extend([depth[number] + 1] * len(node.children))
-        n_branches = np.array([len(node.children) for node in nodes], dtype=np.int32)
-        first_child = (1 + np.cumsum(n_branches) - n_branches).astype(np.int32)
-        splits = [node.split for node in nodes]
+    def _number(self) -> None:
+        """Number the nodes anew; leaves keep their old numbers until they are renumbered."""
+        self.numbering = Numbering.of(self._root)
+        splits = [node.split for node in self.numbering.nodes]
         singles = [split if isinstance(split, BinSplit) else None for split in splits]
-        router = Router(
+        self.router = Router(
             self._binned.columns,
-            first_child,
-            n_branches,
+            self.numbering.first_child,
+            self.numbering.n_branches,
             np.array([split.feature if split else -1 for split in singles], dtype=np.int32),
             [split.branch_of_bin if split else None for split in singles],
             [split.cuts if isinstance(split, PairSplit) else None for split in splits],
         )
-        n_threads = threads_for(self._binned.n_rows, self._n_threads)
-        return Routes(
-            nodes, first_child, np.array(parent), np.array(depth), router, router.leaves(n_threads)
-        )
 
     def tidy(self) -> None:
-        """Bring the routes up to date and remove what no row reaches, or what has one way only."""
-        self.routes = self._find_routes()
-        weight = self._weights_of_nodes()
-        if (weight > 0).all():
-            return
-        weight_of = dict(zip(map(id, self.routes.nodes), weight.tolist(), strict=True))
-        for node in reversed(self.routes.nodes):
-            if weight_of[id(node)] > 0:
-                _drop_empty_branches(node, [weight_of[id(child)] for child in node.children])
-        self.routes = self._find_routes()
+        """Remove what no row reaches, or what has one way only, and number the nodes anew.
 
-    def _weights_of_nodes(self) -> np.ndarray:
-        routes = self.routes
-        weight = np.bincount(routes.leaves, self._goal.weights, minlength=len(routes.nodes)) * 1.0
-        for number in range(len(routes.nodes) - 1, 0, -1):
-            weight[routes.parent[number]] += weight[number]
-        return weight
+        `leaves` must tell where the rows are, with the old numbers.
+        """
+        old = self.numbering
+        n_rows = old.summed(np.bincount(self.leaves, minlength=len(old.nodes)))
+        size_of = dict(zip(map(id, old.nodes), n_rows.tolist(), strict=True))
+        # A leaf may take its parent's place, and that its own parent's.
+        place = {id(node): node for node in old.nodes}
+        for node in reversed(old.nodes):
+            if node.children and size_of[id(node)] > 0:
+                only = _drop_empty_branches(node, [size_of[id(c)] for c in node.children])
+                if only is not None:
+                    place[id(only)] = node
+        self._number()
+        number_of = {id(node): number for number, node in enumerate(self.numbering.nodes)}
+        new = np.full(len(old.nodes), -1, dtype=np.int32)
+        for number, node in enumerate(old.nodes):
+            while place[id(node)] is not node:
+                node = place[id(node)]
+            new[number] = number_of.get(id(node), -1)
+        self.leaves = new[self.leaves]
 
-    def sizes_of_leaves(self, node: WorkingNode, split: Split) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of each leaf that has any, and their weight, if a node had some split."""
-        before, node.split = node.split, split
-        leaves = self._find_routes().leaves
-        node.split = before
-        n_rows, weight = np.bincount(leaves), np.bincount(leaves, self._goal.weights)
+    def sizes_of_leaves(self, rows: np.ndarray, leaves: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Rows of each leaf that has any, and their weight, if some rows went to other leaves."""
+        trial = self.leaves.copy()
+        trial[rows] = leaves
+        n_rows, weight = np.bincount(trial), np.bincount(trial, self._goal.weights)
         return n_rows[n_rows > 0], weight[n_rows > 0]
+
+    def rows_at(self, at: np.ndarray) -> dict[int, np.ndarray]:
+        """Rows at each node, ascending, given the node (or -1) that each row is at."""
+        n_nodes = len(self.numbering.nodes)
+        order = np.argsort(at.astype(np.int16 if n_nodes < 2**15 else np.int32), kind="stable")
+        order = order.astype(np.int32)
+        counts = np.bincount(at + 1, minlength=n_nodes + 1)
+        stops = np.cumsum(counts)
+        return {
+            node: order[stops[node] : stops[node + 1]]
+            for node in np.flatnonzero(counts[1:]).tolist()
+        }
 
     def rows_of_nodes(self) -> list[np.ndarray]:
         """Rows of every node."""
-        rows: list[np.ndarray] = [np.empty(0, dtype=np.int32)] * len(self.routes.nodes)
-        for depth in range(int(self.routes.depth.max()) + 1):
-            at = self.routes.nodes_at(depth)[self.routes.leaves]
-            for node, rows_here in self.routes.rows_by_node(at).items():
-                rows[node] = rows_here
+        rows: list[np.ndarray] = [np.empty(0, dtype=np.int32)] * len(self.numbering.nodes)
+        for depth in range(int(self.numbering.depth.max()) + 1):
+            for node, here in self.rows_at(self.numbering.above(depth)[self.leaves]).items():
+                rows[node] = here
         return rows
 
-    def update_shapes(self) -> list[np.ndarray]:
-        """Give every node the shape function that its rows now call for; returns these rows.
+    def update_shapes(self) -> bool:
+        """Give every node the shape function that its rows now call for.
 
-        Where no row is, this may move thresholds, so splits follow.
+        Where no row is, this may move thresholds; splits follow, and the nodes above are open
+        again. Returns whether any split has changed.
         """
-        rows = self.rows_of_nodes()
-        for node, rows_here in zip(self.routes.nodes, rows, strict=True):
+        changed = []
+        weights = self._goal.weights
+        for number, rows in enumerate(self.rows_of_nodes()):
+            node = self.numbering.nodes[number]
             node.shape = None
-            if node.split is not None:
-                weights = self._goal.weights
-                node.shape = shape_of_split(
-                    node.split,
-                    len(node.children),
-                    rows_here,
-                    None if weights is None else weights[rows_here],
-                    self._binned,
-                )
-                node.split = split_of(node.shape, self._binned, self._columns)
-        self.routes = self._find_routes()
-        return rows
+            if node.split is None:
+                continue
+            node.shape = shape_of_split(
+                node.split,
+                len(node.children),
+                rows,
+                None if weights is None else weights[rows],
+                self._binned,
+            )
+            split = split_of(node.shape, self._binned, self._columns)
+            if not split.equals(node.split):
+                node.split = split
+                changed.append(number)
+        if changed:
+            self.unsettle(changed)
+            self._number()
+        return bool(changed)
 
     def unsettle(self, changed: list[int]) -> None:
         """Note that the splits of some nodes have changed, for all nodes above and below."""
-        parent, nodes = self.routes.parent, self.routes.nodes
+        parent, nodes = self.numbering.parent, self.numbering.nodes
         for number in changed:
             for node in nodes[number].breadth_first():
                 cast("WorkingNode", node).settled_at = None
@@ -207,23 +235,27 @@ class WorkingTree:
                 number = int(parent[number])
 
     def as_arrays(self) -> TreeArrays:
-        """The tree, with the statistics of its rows."""
-        rows = self.update_shapes()
-        for node, rows_here in zip(self.routes.nodes, rows, strict=True):
-            node.statistics = self._goal.describe(rows_here)
-        return tree_of(self.root, self._goal.impurity_scale)
+        """The tree, with the statistics of its rows; shapes must be up to date."""
+        for node, rows in zip(self.numbering.nodes, self.rows_of_nodes(), strict=True):
+            node.statistics = self._goal.describe(rows)
+        return tree_of(self._root, self._goal.impurity_scale)
 
 
-def _drop_empty_branches(node: WorkingNode, weights: list[float]) -> None:
-    """Remove the children that no row reaches; a single one left takes the node's place."""
-    kept = [branch for branch, weight in enumerate(weights) if weight > 0]
-    if len(kept) == len(weights):
-        return
+def _drop_empty_branches(node: WorkingNode, sizes: list[int]) -> WorkingNode | None:
+    """Remove the children that no row reaches; a single one left takes the node's place.
+
+    Returns the child whose place is now the node's.
+    """
+    kept = [branch for branch, size in enumerate(sizes) if size > 0]
+    if len(kept) == len(sizes):
+        return None
     if len(kept) == 1:
-        node.become(node.below[kept[0]])
-        return
+        only = node.below[kept[0]]
+        node.become(only)
+        return only
     assert node.split is not None
-    largest = kept.index(int(np.argmax(weights)))
+    largest = kept.index(int(np.argmax(sizes)))
     node.split = node.split.keeping(kept, largest)
     node.children = [node.children[branch] for branch in kept]
     node.settled_at = None
+    return None

@@ -1,0 +1,219 @@
+"""The models of the paper by name, each as parameters of a shape tree.
+
+========  ======================================================================================
+CART      Thresholds of one feature to two branches: scikit-learn's CART, split by split.
+BiCART    CART whose thresholds may also be oblique, on any pair of features.
+AxTAO     CART, then refined by tree alternating optimisation (TAO).
+BiTAO     BiCART, then refined.
+HSTree    CART, then shrunk: leaves of few rows lean on the nodes above them.
+SGT-C     ShapeCART: shape functions of one feature, two branches.
+SGT-T     ShapeTAO: SGT-C, then refined.
+SGT3-C    ShapeCART_3: SGT-C with up to three branches.
+SGT3-T    ShapeTAO_3: SGT3-C, then refined.
+S2GT-C    Shape²CART: SGT-C whose nodes may split on a pair of features.
+S2GT-T    Shape²TAO: S2GT-C, then refined.
+S2GT3-C   Shape²CART_3: S2GT-C with up to three branches.
+S2GT3-T   Shape²TAO_3: S2GT3-C, then refined.
+SGT-C(D)  SGT-C whose inner trees come from dynamic programming (DPDT in the paper) instead of CART.
+========  ======================================================================================
+
+The trees of thresholds (CART, BiCART, AxTAO, BiTAO, HSTree) split on Gini or squared error, exactly
+and without penalties. The shape trees (SGT and S2GT) keep this package's defaults: its bins, its
+penalties for segments and splits, and its choice of criterion.
+
+The paper gives the trees of thresholds one-hot columns. Here they take categories as they are, and
+split them in two groups; give them one-hot columns to do as the paper does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+from scipy.stats import randint
+from sklearn.utils import check_scalar
+
+from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
+
+__all__ = ["NAMES", "estimator", "search_space"]
+
+_TASKS = ("classification", "regression")
+
+_THRESHOLDS = {
+    "max_branches": 2,
+    "inner_max_leaf_nodes": 2,
+    "pairs": 0,
+    "segment_penalty": 0.0,
+    "split_penalty": 0.0,
+    "branch_penalty": 0.0,
+    "refine": None,
+    "max_bins": None,
+}
+_OBLIQUE_THRESHOLDS = _THRESHOLDS | {"pairs": "all", "pair_penalty": 0.0}
+_REFINED = {"refine": "tao", "refine_penalty": 0.0}
+
+# What the paper tunes in every model, and its values for all kinds of small penalties.
+_ALWAYS_TUNED = (
+    "max_depth",
+    "criterion",
+    "min_samples_split",
+    "min_samples_leaf",
+    "min_impurity_decrease",
+)
+_SMALL = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 0.01)
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """Parameters that make the model, and which others the paper tunes in it."""
+
+    params: dict[str, Any]
+    tuned: tuple[str, ...]
+    # Criterion by task; None leaves it to the estimator.
+    criteria: dict[str, str] | None = None
+
+
+def _threshold_recipe(params: dict[str, Any], *tuned: str) -> _Recipe:
+    return _Recipe(params, tuned, dict(zip(_TASKS, ("gini", "squared_error"), strict=True)))
+
+
+def _shape_recipe(
+    max_branches: int, *, pairs: bool = False, refined: bool = False, inner_tree: str = "cart"
+) -> _Recipe:
+    params = {
+        "max_branches": max_branches,
+        "pairs": "auto" if pairs else 0,
+        "refine": "tao" if refined else None,
+        "inner_tree": inner_tree,
+    }
+    tuned = ["inner_max_leaf_nodes", "inner_min_samples_leaf"]
+    # With two branches there is none that a penalty for branches beyond two could spare.
+    tuned += ["branch_penalty"] if max_branches > 2 else []
+    tuned += ["pair_penalty", "n_orientations"] if pairs else []
+    tuned += ["refine_penalty"] if refined else []
+    return _Recipe(params, tuple(tuned))
+
+
+_RECIPES = {
+    "CART": _threshold_recipe(_THRESHOLDS, "ccp_alpha"),
+    "BiCART": _threshold_recipe(_OBLIQUE_THRESHOLDS, "ccp_alpha", "n_orientations"),
+    "AxTAO": _threshold_recipe(_THRESHOLDS | _REFINED, "refine_penalty"),
+    "BiTAO": _threshold_recipe(_OBLIQUE_THRESHOLDS | _REFINED, "refine_penalty", "n_orientations"),
+    "HSTree": _threshold_recipe(_THRESHOLDS | {"shrinkage": 1.0}, "ccp_alpha", "shrinkage"),
+    "SGT-C": _shape_recipe(2),
+    "SGT-T": _shape_recipe(2, refined=True),
+    "SGT3-C": _shape_recipe(3),
+    "SGT3-T": _shape_recipe(3, refined=True),
+    "S2GT-C": _shape_recipe(2, pairs=True),
+    "S2GT-T": _shape_recipe(2, pairs=True, refined=True),
+    "S2GT3-C": _shape_recipe(3, pairs=True),
+    "S2GT3-T": _shape_recipe(3, pairs=True, refined=True),
+    "SGT-C(D)": _shape_recipe(2, inner_tree="optimal"),
+}
+
+NAMES = tuple(_RECIPES)
+
+
+def estimator(
+    name: str, *, task: str = "classification", **params: Any
+) -> ShapeTreeClassifier | ShapeTreeRegressor:
+    """Make an unfitted estimator that is a model of the paper.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`; the module says what each is.
+    task : {"classification", "regression"}, default="classification"
+    **params
+        Further parameters of the estimator, which override those of the recipe.
+
+    Returns
+    -------
+    ShapeTreeClassifier or ShapeTreeRegressor
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree.recipes import estimator
+    >>> X, y = load_iris(return_X_y=True)
+    >>> tree = estimator("SGT-T", max_depth=2).fit(X, y)
+    >>> print(f"{tree.score(X, y):.2f}")
+    0.96
+    """
+    recipe = _find(name, task)
+    criterion = {} if recipe.criteria is None else {"criterion": recipe.criteria[task]}
+    kind = ShapeTreeClassifier if task == "classification" else ShapeTreeRegressor
+    return kind(**recipe.params | criterion | params)
+
+
+def search_space(name: str, n_rows: int, *, task: str = "classification") -> dict[str, Any]:
+    """What the paper tunes in a model, for scikit-learn's `RandomizedSearchCV`.
+
+    Parameters
+    ----------
+    name : str
+        One of `NAMES`.
+    n_rows : int
+        Number of training rows. `refine_penalty` is counted in rows, the paper's λ is a share of
+        them.
+    task : {"classification", "regression"}, default="classification"
+        Regression has no criteria to choose from.
+
+    Returns
+    -------
+    dict
+        From names of parameters to lists of values or distributions of `scipy.stats`.
+
+    Notes
+    -----
+    The paper's penalties for a third branch and for a pair are tuned in the models for which it
+    reports their importance. It does not give the values it tried for pairs; these are the values
+    of its other penalties. A fraction in `inner_min_samples_leaf` is of all rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.model_selection import RandomizedSearchCV
+    >>> from shapetree.recipes import estimator, search_space
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> search = RandomizedSearchCV(
+    ...     estimator("CART"), search_space("CART", len(y)), n_iter=5, cv=3, random_state=0
+    ... )
+    >>> sorted(search.fit(X, y).best_params_)  # doctest: +NORMALIZE_WHITESPACE
+    ['ccp_alpha', 'criterion', 'max_depth', 'min_impurity_decrease', 'min_samples_leaf',
+     'min_samples_split']
+    """
+    recipe = _find(name, task)
+    check_scalar(n_rows, "n_rows", Integral, min_val=1)
+    values = _tried_values(n_rows)
+    if task == "regression":
+        del values["criterion"]
+    return {key: values[key] for key in (*_ALWAYS_TUNED, *recipe.tuned) if key in values}
+
+
+def _tried_values(n_rows: int) -> dict[str, Any]:
+    """The values that the paper tries of each parameter."""
+    return {
+        "max_depth": [2, 3, 4, 5, 6],
+        "criterion": ["gini", "entropy"],
+        "min_samples_split": [2, 4, 8, 16, 32],
+        "min_samples_leaf": randint(1, 33),
+        "min_impurity_decrease": list(_SMALL),
+        "ccp_alpha": list(_SMALL),
+        "shrinkage": [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0],
+        "refine_penalty": [share * n_rows for share in _SMALL],
+        "inner_max_leaf_nodes": list(range(4, 65, 4)),
+        "inner_min_samples_leaf": [1, *_SMALL[1:]],
+        "branch_penalty": list(_SMALL),
+        "pair_penalty": list(_SMALL),
+        "n_orientations": [5, 6, 7, 8],
+    }
+
+
+def _find(name: str, task: str) -> _Recipe:
+    if name not in _RECIPES:
+        raise ValueError(f"name must be one of {', '.join(NAMES)}; got {name!r}")
+    if task not in _TASKS:
+        raise ValueError(f"task must be one of {', '.join(_TASKS)}; got {task!r}")
+    return _RECIPES[name]

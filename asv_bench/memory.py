@@ -43,7 +43,7 @@ def held_bytes() -> int:
 def memory_of_fit(table: str, n_rows: int, n_threads: int, pairs: int | str) -> tuple[int, int]:
     """Peak bytes of a fit of float64 data, the data included, and bytes of the data alone."""
     make = TABLES[table]
-    tree = ShapeTreeClassifier(max_depth=6, pairs=pairs, n_threads=n_threads)
+    tree = ShapeTreeClassifier(max_depth=6, pairs=pairs, n_threads=n_threads, refine=None)
     tree.fit(*make(1_000))
     before = held_bytes()
     X, y = make(n_rows)

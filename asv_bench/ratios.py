@@ -1,9 +1,9 @@
 """Measure shapetree beside other libraries and print the ratios: `python -m asv_bench.ratios`.
 
-Trees have depth 6 and tables 20 features unless a line says otherwise, and everyone runs on one
-thread. Both sides of a ratio take turns, so that whatever else the machine does slows both, and the
-best of several turns counts. Times are processor times, but for two threads, where the clock on the
-wall counts.
+Trees have depth 6 and tables 20 features unless a line says otherwise, ours are as they have grown
+but for the lines on refinement, and everyone runs on one thread. Both sides of a ratio take turns,
+so that whatever else the machine does slows both, and the best of several turns counts. Times are
+processor times, but for two threads, where the clock on the wall counts.
 """
 
 import argparse
@@ -159,14 +159,18 @@ def speedup_over(other: str, what: str, times: list[float], target: float) -> Ra
     return Ratio(what, seconds(ours), seconds(theirs), other, theirs / ours, target, ge)
 
 
-def shape_tree(max_branches: int, n_threads: int = 1) -> ShapeTreeClassifier:
-    """One of our trees."""
-    return ShapeTreeClassifier(max_depth=6, max_branches=max_branches, n_threads=n_threads)
+def shape_tree(
+    max_branches: int, n_threads: int = 1, refine: str | None = None
+) -> ShapeTreeClassifier:
+    """One of our trees, greedy unless said."""
+    return ShapeTreeClassifier(
+        max_depth=6, max_branches=max_branches, n_threads=n_threads, refine=refine
+    )
 
 
 def pair_tree(max_depth: int = 6, pairs: Any = "auto") -> ShapeTreeClassifier:
-    """One of our trees of pairs."""
-    return ShapeTreeClassifier(max_depth=max_depth, pairs=pairs, n_threads=1)
+    """One of our trees of pairs, greedy."""
+    return ShapeTreeClassifier(max_depth=max_depth, pairs=pairs, n_threads=1, refine=None)
 
 
 def cart(max_depth: int = 6) -> DecisionTreeClassifier:
@@ -244,7 +248,7 @@ def fit_beside_sgtlearn(effort: Effort) -> Iterator[Line]:
     from sgtlearn import SGTClassifier
 
     theirs = SGTClassifier(max_depth=6, inner_max_depth=6, inner_max_leaf_nodes=32, tao_n_runs=0)
-    data = make_classification(100_000, 20, n_informative=8, random_state=0)
+    data = clusters(100_000)
     times = best_times(effort.turns, partial(shape_tree(2).fit, *data), partial(theirs.fit, *data))
     yield speedup_over("sgtlearn", what, times, 20)
 
@@ -360,6 +364,40 @@ def growth_line(unit: str, sizes: list[int], times: list[float]) -> Ratio:
     return Ratio(what, last, first, f"fewest {unit}", exponent(sizes, times), 1.05)
 
 
+def refinement(effort: Effort) -> Iterator[Line]:
+    """What refining costs beside growing; and refined fits beside other libraries'."""
+    for n_rows, branches in ((100_000, 2), (100_000, 3), (5_000, 3)):
+        for kind, make in (("clusters", clusters), ("classes", classes)):
+            data = make(n_rows)
+            turns = effort.turns if n_rows > 5_000 else 5 * effort.turns
+            grown, refined = best_times(
+                turns,
+                partial(shape_tree(branches).fit, *data),
+                partial(shape_tree(branches, refine="tao").fit, *data),
+            )
+            what = f"refining, {kind}, {n_rows:,} rows, K={branches}"
+            yield share_of("growing", what, [refined - grown, grown], 3)
+    data = clusters(100_000)
+    ours = partial(shape_tree(2, refine="tao").fit, *data)
+    what = "refined fit 100,000 rows, 2 classes, K=2"
+    yield share_of("CART", what, best_times(effort.turns, ours, partial(cart().fit, *data)), 1)
+    if find_spec("sgtlearn") is None:
+        yield Skipped(what, "sgtlearn is not installed")
+        return
+    from sgtlearn import SGTClassifier
+
+    times = (
+        best_times(effort.turns, ours),
+        best_times(2, partial(SGTClassifier(max_depth=6).fit, *data)),
+    )
+    yield speedup_over("sgtlearn", what, [time for each in times for time in each], 30)
+
+
+def clusters(n_rows: int) -> Labelled:
+    """Two classes, each of several clusters in eight of twenty dimensions."""
+    return make_classification(n_rows, 20, n_informative=8, random_state=0)
+
+
 PARTS: dict[str, Callable[[Effort], Iterator[Line]]] = {
     "fit": fits_beside_cart,
     "lightgbm": fit_beside_lightgbm,
@@ -369,6 +407,7 @@ PARTS: dict[str, Callable[[Effort], Iterator[Line]]] = {
     "growth": growth,
     "memory": peak_memory,
     "pairs": fits_of_pairs,
+    "refine": refinement,
 }
 
 

@@ -12,7 +12,7 @@ shapes: shape trees and sgtlearn's trees, both with their defaults but for the d
 of branches K. Accuracy on 30 % of the rows for testing, in three splits; leaves; segments of each
 node that splits (maximal runs of the axis that go to one branch; of a categorical feature, its
 branches); seconds to fit on one thread. sgtlearn gets the one-hot columns of a categorical feature
-as one feature, and only counts for splits and leaves what rows can reach.
+as one feature; of its nodes, those count that rows can reach.
 
 Needs pandas, pyarrow, imodels and sgtlearn.
 """

@@ -15,6 +15,8 @@ class LeafLosses:
         weights: ArrayLike | None,
         absolute: bool = False,
     ) -> None: ...
+    def sums(self, leaves: NDArray[Any], n_nodes: int) -> NDArray[Any]: ...
+    def total(self, leaves: NDArray[Any], table: NDArray[Any]) -> float: ...
 
 class Router:
     n_nodes: int
@@ -27,17 +29,14 @@ class Router:
         branch_of_bin: list[NDArray[Any] | None],
         cuts: list[PairCuts | None],
     ) -> None: ...
-    def leaves(self, n_threads: int) -> NDArray[Any]: ...
+    def leaves(self, rows: NDArray[Any], start: NDArray[Any], n_threads: int) -> NDArray[Any]: ...
     def branch_losses(
         self,
         at: NDArray[Any],
+        now: NDArray[Any],
         losses: LeafLosses,
         table: NDArray[Any],
-        now: NDArray[Any],
-        leaves: NDArray[Any],
-        first: NDArray[Any],
         others: NDArray[Any],
-        present: NDArray[Any],
         cares: NDArray[Any],
         n_threads: int,
-    ) -> None: ...
+    ) -> NDArray[Any]: ...

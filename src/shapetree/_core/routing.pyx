@@ -11,7 +11,11 @@ from libc.stdint cimport int32_t, uint8_t
 from libc.stdlib cimport calloc, free
 
 from shapetree._core.columns cimport UINT32, Column, Columns, code_at
+from shapetree._core.histogram cimport check_rows
 from shapetree._core.oblique cimport Cuts, PairCuts, branch_by_cuts
+
+cdef enum:
+    N_BLOCKS = 16
 
 
 cdef class LeafLosses:
@@ -63,6 +67,50 @@ cdef class LeafLosses:
             self.weights = np.ascontiguousarray(weights, dtype=np.float64)
             if self.weights.shape[0] != self.n_rows:
                 raise ValueError("weights must be (n_rows,)")
+
+    def sums(self, const int32_t[::1] leaves not None, int n_nodes):
+        """What the rows of each leaf add up to: weight of each label, or of all and of values.
+
+        Returns an array (n_nodes, n_columns), with values (n_nodes, 1 + n_outputs).
+        """
+        cdef:
+            Py_ssize_t row
+            int o
+            double weight
+            double[:, ::1] sums
+        if leaves.shape[0] != self.n_rows or n_nodes < 0:
+            raise ValueError("there must be a leaf for each row")
+        if self.n_rows and (np.min(leaves) < 0 or np.max(leaves) >= n_nodes):
+            raise ValueError("leaves must be nodes")
+        result = np.zeros((n_nodes, self.n_columns + (not self.has_labels)))
+        sums = result
+        with nogil:
+            for row in range(self.n_rows):
+                weight = self.weights[row] if self.has_weights else 1.0
+                if self.has_labels:
+                    for o in range(self.n_outputs):
+                        sums[leaves[row], self.labels[row, o]] += weight
+                else:
+                    sums[leaves[row], 0] += weight
+                    for o in range(self.n_outputs):
+                        sums[leaves[row], 1 + o] += weight * self.values[row, o]
+        return result
+
+    def total(self, const int32_t[::1] leaves not None, const double[:, ::1] table not None):
+        """Loss of all rows in their leaves."""
+        cdef:
+            Py_ssize_t row
+            double loss = 0.0
+        if leaves.shape[0] != self.n_rows or table.shape[1] < self.n_columns:
+            raise ValueError("there must be a leaf for each row, and a line for each leaf")
+        if self.n_rows == 0:
+            return 0.0
+        if np.min(leaves) < 0 or np.max(leaves) >= table.shape[0] or self.n_columns == 0:
+            raise ValueError("leaves must be lines of the table")
+        with nogil:
+            for row in range(self.n_rows):
+                loss += self.of_row(row, &table[leaves[row], 0])
+        return loss
 
     cdef double of_row(self, Py_ssize_t row, const double* leaf) noexcept nogil:
         """Loss of a row in a leaf, whose line of the table is given."""
@@ -198,47 +246,56 @@ cdef class Router:
             node = self.steps[node].first_child + self.branch_at(&self.steps[node], row)
         return node
 
-    def leaves(self, int n_threads):
-        """Leaf of each row."""
+    def leaves(
+        self,
+        const int32_t[::1] rows not None,      # IN
+        const int32_t[::1] start not None,     # IN: (n_rows,) node that each of them is sent from
+        int n_threads,
+    ):
+        """Leaf of each of some rows."""
         cdef:
-            Py_ssize_t row
+            Py_ssize_t i
             int32_t[::1] leaf
-        if n_threads < 1:
-            raise ValueError("n_threads must be at least 1")
-        result = np.empty(self.n_rows, dtype=np.int32)
+            bint exists = True
+        check_rows(rows, self.n_rows)
+        if n_threads < 1 or start.shape[0] != rows.shape[0]:
+            raise ValueError("each row needs a start, and n_threads must be at least 1")
+        for i in range(start.shape[0]):
+            exists &= 0 <= start[i] < self.n_nodes
+        if not exists:
+            raise ValueError("rows must start at nodes")
+        result = np.empty(rows.shape[0], dtype=np.int32)
         leaf = result
-        for row in prange(self.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
-            leaf[row] = self.leaf_below(0, row)
+        for i in prange(rows.shape[0], nogil=True, num_threads=n_threads, schedule="static"):
+            leaf[i] = self.leaf_below(start[i], rows[i])
         return result
 
     def branch_losses(
         self,
         const int32_t[::1] at not None,        # IN: (n_rows,) node that each row is at, or -1
+        const int32_t[::1] now not None,       # IN: (n_rows,) leaf of each row
         LeafLosses losses not None,            # IN
         const double[:, ::1] table not None,   # IN: (n_nodes, n_columns) leaves' lines
-        const int32_t[::1] now not None,       # IN: (n_rows,) leaf of each row
-        int32_t[:, ::1] leaves not None,       # OUT: (n_rows, n_branches) leaf in each branch
-        double[::1] first not None,            # OUT: (n_rows,) loss in branch 0
-        double[:, ::1] others not None,        # OUT: (n_rows, n_branches - 1) what others add
-        double[::1] present not None,          # OUT: (n_rows,) loss in the row's own branch
+        double[:, ::1] others not None,        # OUT: (n_rows, n_branches - 1)
         uint8_t[::1] cares not None,           # OUT: (n_rows,) whether branches differ in loss
         int n_threads,
     ):
-        """What each branch of the node that a row is at would cost the row.
+        """What each branch of the node that a row is at would cost the row, beyond branch 0.
 
         Rows that are at no node, or at a leaf, are left alone, except that they do not care.
+        Returns sums over the rows of each node, (n_nodes, 1 + n_branches): the loss in the rows'
+        own branches, in branch 0, and what branch 1, 2, .. adds to that.
         """
         cdef:
-            Py_ssize_t row
-            int node, n_branches = leaves.shape[1]
+            Py_ssize_t block, row
+            int node, n_branches = others.shape[1] + 1
             bint exists = True
-        if n_threads < 1:
-            raise ValueError("n_threads must be at least 1")
-        if not (at.shape[0] == now.shape[0] == leaves.shape[0] == first.shape[0] == others.shape[0]
-                == present.shape[0] == cares.shape[0] == losses.n_rows == self.n_rows):
+            double[:, :, ::1] sums
+        if n_threads < 1 or n_branches < 2:
+            raise ValueError("n_threads or the number of branches is out of range")
+        if not (at.shape[0] == now.shape[0] == others.shape[0] == cares.shape[0]
+                == losses.n_rows == self.n_rows):
             raise ValueError("the arrays differ in their numbers of rows")
-        if n_branches < 2 or others.shape[1] != n_branches - 1:
-            raise ValueError("there must be room for two branches at least")
         if table.shape[0] != self.n_nodes or table.shape[1] < max(losses.n_columns, 1):
             raise ValueError("the table must have a line for each node")
         for row in range(self.n_rows):
@@ -247,33 +304,40 @@ cdef class Router:
                 node < 0 or self.steps[node].n_branches <= n_branches)
         if not exists:
             raise ValueError("rows must be at nodes with a loss for each branch")
-        for row in prange(self.n_rows, nogil=True, num_threads=n_threads, schedule="static"):
-            cares[row] = at[row] >= 0 and self.compare_branches(
-                row, &self.steps[at[row]], losses, &table[0, 0], table.shape[1], now[row],
-                &leaves[row, 0], &first[row], &others[row, 0], &present[row], n_branches)
+        # Blocks of rows are summed each on its own, however many threads share them.
+        sums_of_blocks = np.zeros((N_BLOCKS, self.n_nodes, 1 + n_branches))
+        sums = sums_of_blocks
+        for block in prange(N_BLOCKS, nogil=True, num_threads=n_threads, schedule="static"):
+            for row in range(self.n_rows * block // N_BLOCKS,
+                             self.n_rows * (block + 1) // N_BLOCKS):
+                cares[row] = at[row] >= 0 and self.compare_branches(
+                    row, &self.steps[at[row]], losses, &table[0, 0], table.shape[1], now[row],
+                    &others[row, 0], n_branches, &sums[block, at[row], 0])
+        return sums_of_blocks.sum(axis=0)
 
     cdef bint compare_branches(
         self, Py_ssize_t row, const Step* step, LeafLosses losses, const double* table,
-        Py_ssize_t n_columns, int now, int32_t* leaves, double* first, double* others,
-        double* present, int n_branches,
+        Py_ssize_t n_columns, int now, double* others, int n_branches, double* sums,
     ) noexcept nogil:
         cdef:
-            int b, own
-            double loss
+            int b, leaf, own
+            double loss, first = 0.0
             bint cares = False
         if step.n_branches == 0:
             return False
         own = self.branch_at(step, row)
         for b in range(step.n_branches):
-            leaves[b] = now if b == own else self.leaf_below(step.first_child + b, row)
-            loss = losses.of_row(row, table + leaves[b] * n_columns)
+            leaf = now if b == own else self.leaf_below(step.first_child + b, row)
+            loss = losses.of_row(row, table + leaf * n_columns)
             if b == own:
-                present[0] = loss
+                sums[0] += loss
             if b == 0:
-                first[0] = loss
+                first = loss
+                sums[1] += loss
             else:
-                others[b - 1] = loss - first[0]
-                cares |= others[b - 1] != 0.0
+                others[b - 1] = loss - first
+                sums[1 + b] += loss - first
+                cares |= loss != first
         for b in range(step.n_branches, n_branches):
             others[b - 1] = 0.0
         return cares

@@ -40,9 +40,9 @@ class TreeLoss(ABC):
             Number of lines; those of nodes without rows are 0.
         """
 
-    @abstractmethod
     def total(self, leaves: np.ndarray, table: np.ndarray) -> float:
         """Loss of all rows in their leaves."""
+        return self.rows.total(leaves, table)
 
     def price(self, total: float) -> float:
         """Loss that a penalty of 1 is worth where the tree loses so much in total."""
@@ -58,13 +58,13 @@ class ClassLoss(TreeLoss):
 
     def __init__(self, goal: ClassGoal) -> None:
         self._starts = goal.starts
-        self._labels = goal.labels
-        self._weights = goal.weights
-        self.rows = LeafLosses(self._labels, None, goal.weights)
+        self.rows = LeafLosses(goal.labels, None, goal.weights)
 
     def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
         """Loss of a row of each class in each leaf."""
-        counts = self._counts(leaves, n_nodes)
+        counts = np.zeros((n_nodes, self._starts[-1]))
+        found = self.rows.sums(leaves, n_nodes)
+        counts[:, : found.shape[1]] = found
         table = np.zeros_like(counts)
         for start, stop in zip(self._starts, self._starts[1:], strict=False):
             count = counts[:, start:stop]
@@ -73,20 +73,6 @@ class ClassLoss(TreeLoss):
             is_wrong = np.arange(stop - start) != share.argmax(axis=1)[:, None]
             table[:, start:stop] = is_wrong + SCORE_SHARE * score
         return table
-
-    def total(self, leaves: np.ndarray, table: np.ndarray) -> float:
-        """Loss of all rows in their leaves."""
-        return float((self._counts(leaves, len(table)) * table).sum())
-
-    def _counts(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
-        """Weight of each class in each leaf."""
-        n_stats = int(self._starts[-1])
-        counts = np.zeros(n_nodes * n_stats)
-        for labels in self._labels.T:
-            counts += np.bincount(
-                leaves * np.int64(n_stats) + labels, self._weights, minlength=len(counts)
-            )
-        return counts.reshape(n_nodes, n_stats)
 
 
 class NumberLoss(TreeLoss):
@@ -99,40 +85,28 @@ class NumberLoss(TreeLoss):
 
     def __init__(self, goal: RegressionGoal) -> None:
         self._goal = goal
-        self._values = goal.standardised
-        self._weights = np.ones(len(self._values)) if goal.weights is None else goal.weights
         self._is_absolute = isinstance(goal, MedianGoal)
-        self.rows = LeafLosses(None, self._values, goal.weights, absolute=self._is_absolute)
-        self._weight = float(self._weights.sum())
-        everything = np.zeros(len(self._values), dtype=np.int32)
+        self.rows = LeafLosses(None, goal.standardised, goal.weights, absolute=self._is_absolute)
+        n_rows = len(goal.standardised)
+        self._weight = n_rows if goal.weights is None else float(goal.weights.sum())
+        everything = np.zeros(n_rows, dtype=np.int32)
         self._greatest = self.total(everything, self.fit_leaves(everything, 1))
 
     def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
         """What each leaf predicts, for every output."""
         if self._is_absolute:
             return self._medians(leaves, n_nodes)
-        weight = np.bincount(leaves, self._weights, minlength=n_nodes)
-        sums = [
-            np.bincount(leaves, self._weights * values, minlength=n_nodes)
-            for values in self._values.T
-        ]
-        return np.stack(sums, axis=1) / np.maximum(weight, np.finfo(float).tiny)[:, None]
+        sums = self.rows.sums(leaves, n_nodes)
+        return sums[:, 1:] / np.maximum(sums[:, :1], np.finfo(float).tiny)
 
     def _medians(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
-        table = np.zeros((n_nodes, self._values.shape[1]))
+        table = np.zeros((n_nodes, self.rows.n_outputs))
         order = np.argsort(leaves, kind="stable")
         stops = np.cumsum(np.bincount(leaves, minlength=n_nodes))
         for leaf in np.unique(leaves):
             rows = order[stops[leaf - 1] if leaf else 0 : stops[leaf]]
             table[leaf] = self._goal.standardised_medians(rows)
         return table
-
-    def total(self, leaves: np.ndarray, table: np.ndarray) -> float:
-        """Loss of all rows in their leaves."""
-        difference = np.abs(self._values - table[leaves]).sum(axis=1)
-        if not self._is_absolute:
-            difference = ((self._values - table[leaves]) ** 2).sum(axis=1)
-        return float(self._weights @ difference)
 
     def price(self, total: float) -> float:
         """Loss that a penalty of 1 is worth: that of a row on average."""
@@ -158,25 +132,23 @@ class BranchLosses:
 
     Attributes
     ----------
-    leaves : int array of shape (n_rows, n_branches)
-        The leaf that a row would end in by each branch.
-    first : array of shape (n_rows,)
-        Loss in branch 0.
     others : array of shape (n_rows, n_branches - 1)
-        What branch 1, 2, .. adds to it.
-    present : array of shape (n_rows,)
-        Loss in the row's own branch.
+        What a row loses in branch 1, 2, .. beyond branch 0.
     cares : bool array of shape (n_rows,)
         Whether branches differ.
+    present, first : arrays of shape (n_nodes,)
+        Loss of each node's rows in their own branches, and in branch 0.
+    added : array of shape (n_nodes, n_branches - 1)
+        What branch 1, 2, .. adds to the latter.
     price : float
         Loss that a penalty of 1 is worth.
     """
 
     def __init__(self, n_rows: int, n_branches: int) -> None:
-        self.leaves = np.zeros((n_rows, n_branches), dtype=np.int32)
-        self.first, self.present = np.zeros(n_rows), np.zeros(n_rows)
         self.others = np.zeros((n_rows, n_branches - 1))
         self.cares = np.zeros(n_rows, dtype=bool)
+        self.present = self.first = np.zeros(0)
+        self.added = np.zeros((0, n_branches - 1))
         self.price = 1.0
 
     def update(
@@ -202,10 +174,11 @@ class BranchLosses:
             The leaves' lines.
         n_threads : int
         """
-        router.branch_losses(
-            at, losses, table, now, self.leaves, self.first, self.others, self.present,
-            self.cares.view(np.uint8), threads_for(self.leaves.size, n_threads),
-        )  # fmt: skip
+        n_threads = threads_for(self.others.size, n_threads)
+        sums = router.branch_losses(
+            at, now, losses, table, self.others, self.cares.view(np.uint8), n_threads
+        )
+        self.present, self.first, self.added = sums[:, 0], sums[:, 1], sums[:, 2:]
 
 
 def loss_of(goal: Goal) -> TreeLoss:

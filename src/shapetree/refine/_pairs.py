@@ -35,7 +35,7 @@ class PairRefitter:
         region_price: float,
     ) -> None:
         n_branches = losses.others.shape[1] + 1
-        by_branch = np.hstack([np.zeros((len(losses.first), 1)), losses.others])
+        by_branch = np.hstack([np.zeros((len(losses.cares), 1)), losses.others])
         least = by_branch.min(axis=1)
         regret = (by_branch.sum(axis=1) - n_branches * least) / (n_branches - 1)
         labels = by_branch.argmin(axis=1).astype(np.int32)[:, None]

@@ -112,14 +112,6 @@ class Level:
         self._numbering = tree.numbering
         self._n_parts = tree.numbering.n_parts
         self._rows = tree.rows_at(at)
-        n_nodes = len(tree.numbering.nodes)
-
-        def summed(values: np.ndarray) -> np.ndarray:
-            return np.bincount(at + 1, values, minlength=n_nodes + 1)[1:]
-
-        self._first = summed(losses.first)
-        self._present = summed(losses.present)
-        self._others = np.stack([summed(added) for added in losses.others.T], axis=1)
 
     def problems(self) -> Iterator[Problem]:
         """The reduced problem of each node."""
@@ -127,15 +119,15 @@ class Level:
             start = self._numbering.first_child[number]
             n_branches = self._numbering.n_branches[number]
             below = self._n_parts[start : start + n_branches]
-            added = np.append(0.0, self._others[number, : n_branches - 1])
+            added = np.append(0.0, self.losses.added[number, : n_branches - 1])
             yield Problem(
                 number,
                 rows,
                 rows[self.losses.cares[rows]],
                 below,
-                float(self._present[number] + self.unit * self._n_parts[number]),
-                self._first[number] + added + self.unit * below,
-                float(self._first[number]),
+                float(self.losses.present[number] + self.unit * self._n_parts[number]),
+                self.losses.first[number] + added + self.unit * below,
+                float(self.losses.first[number]),
             )
 
 
@@ -245,7 +237,7 @@ class Refiner:
     def _solve(self, problem: Problem, level: Level, pairs: PairRefitter | None) -> bool:
         """Give a node its best split, or its best branch's place; whether that changes it."""
         node = self._tree.numbering.nodes[problem.number]
-        rows, leaves = problem.rows, level.losses.leaves
+        rows = problem.rows
         tolerance = TOLERANCE * len(rows) * level.losses.price
         # One branch for all is simpler: it wins where it is no worse.
         to_beat = min(problem.present, float(problem.alone.min())) - tolerance
@@ -255,9 +247,9 @@ class Refiner:
             best = self._best_of_pairs(problem, level, pairs, to_beat) or best
         if best is not None:
             node.split = best.split
-            self._tree.leaves[rows] = leaves[rows, best.branches]
+            self._tree.send(rows, problem.number, best.branches)
         elif problem.alone.min() <= problem.present + tolerance:
-            self._tree.leaves[rows] = leaves[rows, int(problem.alone.argmin())]
+            self._tree.send(rows, problem.number, np.full(len(rows), problem.alone.argmin()))
         else:
             node.settled_at = level.losses.price
             return False
@@ -291,7 +283,7 @@ class Refiner:
             filled = fill_gaps(branch_of_bin[bins], categorical[feature])
             split = BinSplit(feature, filled, bool(categorical[feature]))
             solution = self._evaluate(split, problem, level)
-            if solution.objective < to_beat and self._keeps_limits(solution, problem, level):
+            if solution.objective < to_beat and self._keeps_limits(solution, problem):
                 return solution
         return None
 
@@ -305,7 +297,7 @@ class Refiner:
         if split is None:
             return None
         solution = self._evaluate(split, problem, level)
-        if solution.objective < to_beat and self._keeps_limits(solution, problem, level):
+        if solution.objective < to_beat and self._keeps_limits(solution, problem):
             return solution
         return None
 
@@ -320,7 +312,7 @@ class Refiner:
         parts = split.extra_parts + len(used) - 1 + float(problem.below[used].sum())
         return Solution(split, branches, loss + level.unit * parts)
 
-    def _keeps_limits(self, solution: Solution, problem: Problem, level: Level) -> bool:
+    def _keeps_limits(self, solution: Solution, problem: Problem) -> bool:
         """Whether segments and leaves would have the rows they must have with some split."""
         options, rows = self._options, problem.rows
         if options.min_segment_rows > 1 and (
@@ -329,8 +321,7 @@ class Refiner:
             return False
         if options.min_samples_leaf <= 1 and options.min_weight_leaf <= 0:
             return True
-        leaves = level.losses.leaves[rows, solution.branches]
-        n_rows, weights = self._tree.sizes_of_leaves(rows, leaves)
+        n_rows, weights = self._tree.sizes_of_leaves(rows, problem.number, solution.branches)
         return bool(
             n_rows.min() >= options.min_samples_leaf and weights.min() >= options.min_weight_leaf
         )

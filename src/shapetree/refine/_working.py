@@ -127,7 +127,10 @@ class WorkingTree:
                 node.split = split_of(node.shape, binned, columns)
         self._root = nodes[0]
         self._number()
-        self.leaves = self.router.leaves(threads_for(binned.n_rows, n_threads))
+        rows = np.arange(binned.n_rows, dtype=np.int32)
+        self.leaves = self.router.leaves(
+            rows, np.zeros_like(rows), threads_for(len(rows), n_threads)
+        )
         self.tidy()
 
     def _number(self) -> None:
@@ -168,11 +171,21 @@ class WorkingTree:
             new[number] = number_of.get(id(node), -1)
         self.leaves = new[self.leaves]
 
-    def sizes_of_leaves(self, rows: np.ndarray, leaves: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Rows of each leaf that has any, and their weight, if some rows went to other leaves."""
-        trial = self.leaves.copy()
-        trial[rows] = leaves
-        n_rows, weight = np.bincount(trial), np.bincount(trial, self._goal.weights)
+    def send(self, rows: np.ndarray, node: int, branches: np.ndarray) -> None:
+        """Send rows of a node down some branches; the nodes below must be as they were numbered."""
+        self.leaves[rows] = self._leaves_below(rows, node, branches)
+
+    def _leaves_below(self, rows: np.ndarray, node: int, branches: np.ndarray) -> np.ndarray:
+        start = (self.numbering.first_child[node] + branches).astype(np.int32)
+        return self.router.leaves(rows, start, threads_for(len(rows), self._n_threads))
+
+    def sizes_of_leaves(
+        self, rows: np.ndarray, node: int, branches: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of each leaf that has any, and their weight, if rows went down some branches."""
+        leaves = self.leaves.copy()
+        leaves[rows] = self._leaves_below(rows, node, branches)
+        n_rows, weight = np.bincount(leaves), np.bincount(leaves, self._goal.weights)
         return n_rows[n_rows > 0], weight[n_rows > 0]
 
     def rows_at(self, at: np.ndarray) -> dict[int, np.ndarray]:

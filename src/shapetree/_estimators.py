@@ -307,7 +307,15 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             binned,
             goal,
             CandidateSearch(binned, **common),
-            self._make_pair_search(table, binned, histograms, options, common),
+            None
+            if len(options.pairs) == 0
+            else PairSearch(
+                table,
+                binned,
+                self._coarse_bins(table, binned, weights),
+                options=options,
+                **common,
+            ),
             histograms,
             self._limits(table.n_rows, goal),
             n_threads,
@@ -359,12 +367,12 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         n_threads = effective_threads(self.n_threads)
         pairs = self._pair_options(table)
 
+        coarse = self._coarse_bins(table, binned, goal.weights) if len(pairs.pairs) else binned
+
         def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
             common = self._search_arguments(binned, branch_goal, n_threads)
-            histograms = LocalHistograms(binned, branch_goal.targets, n_threads)
-            pair_search = self._make_pair_search(table, binned, histograms, pairs, common)
-            assert pair_search is not None
-            return CandidateSearch(binned, **common), pair_search
+            search = PairSearch(table, binned, coarse, options=pairs, **common)
+            return CandidateSearch(binned, **common), search
 
         refined, history = refine(
             tree,
@@ -409,6 +417,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             penalty=_given(self.refine_penalty, goal.refine_penalty),
             max_segments=max_segments,
             min_segment_rows=_as_rows(self.inner_min_samples_leaf, n_rows),
+            min_samples_split=max(2, _as_rows(self.min_samples_split, n_rows)),
             min_samples_leaf=_as_rows(self.min_samples_leaf, n_rows),
             min_weight_leaf=self.min_weight_fraction_leaf * total_weight,
         )
@@ -453,21 +462,13 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             "n_threads": n_threads,
         }
 
-    def _make_pair_search(
-        self,
-        table: Table,
-        binned: BinnedTable,
-        histograms: LocalHistograms | None,
-        options: PairOptions,
-        common: dict[str, Any],
-    ) -> PairSearch | None:
-        if len(options.pairs) == 0:
-            return None
-        coarse = binned
-        if histograms is None:
-            coarse = bin_table(table, common["goal"].weights, COARSE_BINS, common["n_threads"])
-            histograms = LocalHistograms(coarse, common["goal"].targets, common["n_threads"])
-        return PairSearch(table, binned, coarse, histograms, options=options, **common)
+    def _coarse_bins(
+        self, table: Table, binned: BinnedTable, weights: np.ndarray | None
+    ) -> BinnedTable:
+        """Bins that pairs are screened with: few enough for grids."""
+        if self.max_bins is not None:
+            return binned
+        return bin_table(table, weights, COARSE_BINS, effective_threads(self.n_threads))
 
     # --- using the fitted tree ---
 

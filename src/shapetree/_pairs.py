@@ -17,7 +17,7 @@ from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.partition import branches_by_bin
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
-from shapetree._histograms import HistogramSource, feature_chunks, threads_for
+from shapetree._histograms import LocalHistograms, feature_chunks, threads_for
 from shapetree._shape import PairShape, number_cuts
 from shapetree._table import MAX_ROWS, FeatureInfo, Table
 from shapetree._targets import Goal, NodeStatistics
@@ -116,8 +116,6 @@ class PairSearch:
         Their bins, as the search for shape functions of one feature knows them.
     coarse : BinnedTable
         Bins for the grids: the same, unless these are too many.
-    histograms : HistogramSource
-        Sums histograms of `coarse`.
     goal : Goal
     inner : InnerTreeOptions
     penalties : Penalties
@@ -133,7 +131,6 @@ class PairSearch:
         table: Table,
         binned: BinnedTable,
         coarse: BinnedTable,
-        histograms: HistogramSource,
         goal: Goal,
         inner: InnerTreeOptions,
         penalties: Penalties,
@@ -144,7 +141,7 @@ class PairSearch:
         n_threads: int,
     ) -> None:
         self._columns = Columns(table.columns, table.n_rows)
-        self._histograms = histograms
+        self._histograms = LocalHistograms(coarse, goal.targets, n_threads)
         self._goal = goal
         self._penalties = penalties
         self._options = options

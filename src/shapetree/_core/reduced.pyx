@@ -21,7 +21,6 @@ from shapetree._core.polish cimport Cells, extra_parts, reassign_segments
 
 cdef enum:
     NO_BRANCH = 255
-    MAX_LAYERS = 4096        # more segments than that are as good as no limit
 
 ctypedef struct Problem:
     # What holds for all features of a node.
@@ -41,7 +40,8 @@ cdef void limited_path(
     State (s, b): in branch b, after s switches.
     """
     cdef:
-        int n_states = max_segments * k, i, s, b, state, other, cheapest
+        Py_ssize_t n_states = <Py_ssize_t> max_segments * k, state, other, cheapest
+        int i, s, b
         double* best = take_doubles(arena, n_states)
         double* before = take_doubles(arena, n_states)
         int32_t* came_from = take_ints(arena, <size_t> n * n_states)
@@ -66,9 +66,9 @@ cdef void limited_path(
                 best[state] = least + cost[i * k + b]
                 came_from[i * n_states + state] = cheapest
     state = 0
-    for s in range(1, n_states):
-        if best[s] < best[state]:
-            state = s
+    for other in range(1, n_states):
+        if best[other] < best[state]:
+            state = other
     for i in range(n - 1, -1, -1):
         branch[i] = state % k
         if i > 0:
@@ -85,9 +85,6 @@ cdef void cheapest_segments(
         double* best
         double* prices
         uint16_t* came_from
-    if problem.max_segments < min(n, MAX_LAYERS):
-        limited_path(cost, n, k, problem.max_segments, problem.segment_penalty, arena, branch)
-        return
     # The polish's own path, with one statistic for each branch.
     best = take_doubles(arena, 2 * k)
     prices = take_doubles(arena, k * k)
@@ -103,6 +100,9 @@ cdef void cheapest_segments(
     cells.categorical = False
     cells.stats = cost
     reassign_segments(&c, cells, k, problem.segment_penalty, prices, best, came_from, branch)
+    if extra_parts(cells, branch) + 2 > problem.max_segments and problem.max_segments < n:
+        # Only now is it worth to count the segments on the way.
+        limited_path(cost, n, k, problem.max_segments, problem.segment_penalty, arena, branch)
 
 
 cdef void cheapest_listing(

@@ -44,29 +44,27 @@ cdef class LeafLosses:
     cdef int n_columns
 
     def __init__(self, labels, values, weights, bint absolute=False):
-        self.has_labels = labels is not None
-        self.has_weights = weights is not None
-        if self.has_labels == (values is not None):
+        has_labels = labels is not None
+        if has_labels == (values is not None):
             raise ValueError("give either labels or values")
         given = np.ascontiguousarray(
-            labels if self.has_labels else values, dtype=np.int32 if self.has_labels else np.float64
+            labels if has_labels else values, dtype=np.int32 if has_labels else np.float64
         )
         if given.ndim != 2 or given.shape[1] == 0:
             raise ValueError("targets must be (n_rows, n_outputs)")
-        self.n_rows, self.n_outputs = given.shape
-        self.absolute = absolute
-        if self.has_labels:
-            if given.size and given.min() < 0:
-                raise ValueError("labels must be columns of the table")
-            self.labels = given
-            self.n_columns = given.max() + 1 if given.size else 0
-        else:
-            self.values = given
-            self.n_columns = self.n_outputs
-        if self.has_weights:
-            self.weights = np.ascontiguousarray(weights, dtype=np.float64)
-            if self.weights.shape[0] != self.n_rows:
+        if has_labels and given.size and (given.min() < 0 or given.max() == 2**31 - 1):
+            raise ValueError("labels must be columns of the table")
+        if weights is not None:
+            weights = np.ascontiguousarray(weights, dtype=np.float64)
+            if weights.shape != (len(given),):
                 raise ValueError("weights must be (n_rows,)")
+        self.labels, self.values = (given, None) if has_labels else (None, given)
+        self.weights = weights
+        self.has_labels = has_labels
+        self.has_weights = weights is not None
+        self.absolute = absolute
+        self.n_rows, self.n_outputs = given.shape
+        self.n_columns = given.max(initial=-1) + 1 if has_labels else self.n_outputs
 
     def sums(self, const int32_t[::1] leaves not None, int n_nodes):
         """What the rows of each leaf add up to: weight of each label, or of all and of values.

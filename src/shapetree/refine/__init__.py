@@ -1,8 +1,8 @@
 """What happens to a tree after it has grown: refining, pruning and shrinking."""
 
+from shapetree.refine._options import RefineOptions
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
 from shapetree.refine._shrink import shrink
-from shapetree.refine._tao import RefineOptions
 from shapetree.refine._tree import fitting_bins, refine
 
 __all__ = [

@@ -25,6 +25,16 @@ class PairRefitter:
     Branches stand for classes: a row belongs to the branch in which it loses least, and weighs as
     much as it loses more in the others. So pairs are screened and fitted as when the tree grew.
     What the regions found lose decides their branches then, and which of them are joined.
+
+    Parameters
+    ----------
+    make_searches : function
+    columns : Columns
+    losses : BranchLosses
+    n_branches : int array of shape (n_rows,)
+        Branches of the node that each row is at; 0 if it is at none.
+    region_price : float
+        Loss that a region must save.
     """
 
     def __init__(
@@ -32,14 +42,10 @@ class PairRefitter:
         make_searches: MakeSearches,
         columns: Columns,
         losses: BranchLosses,
+        n_branches: np.ndarray,
         region_price: float,
     ) -> None:
-        n_branches = losses.others.shape[1] + 1
-        by_branch = np.hstack([np.zeros((len(losses.cares), 1)), losses.others])
-        least = by_branch.min(axis=1)
-        regret = (by_branch.sum(axis=1) - n_branches * least) / (n_branches - 1)
-        labels = by_branch.argmin(axis=1).astype(np.int32)[:, None]
-        self._goal = ClassGoal(labels, [n_branches], regret / losses.price, "gini", n_branches)
+        self._goal = _branch_goal(losses, n_branches)
         self._singles, self._pairs = make_searches(self._goal)
         self._columns = columns
         self._losses = losses
@@ -67,6 +73,17 @@ class PairRefitter:
                 region, self._losses.others[rows, branch - 1], minlength=n_regions + 1
             )
         return _prune_cuts(shape, costs, self._region_price, n_branches)
+
+
+def _branch_goal(losses: BranchLosses, n_branches: np.ndarray) -> ClassGoal:
+    """Branches as classes, and as weights what rows lose on average in the other branches."""
+    exists = np.arange(losses.others.shape[1] + 1) < n_branches[:, None]
+    by_branch = np.where(exists, np.insert(losses.others, 0, 0.0, axis=1), np.inf)
+    labels = by_branch.argmin(axis=1).astype(np.int32)
+    regret = np.where(exists, by_branch - by_branch.min(axis=1, initial=0.0, keepdims=True), 0.0)
+    weights = regret.sum(axis=1) / np.maximum(n_branches - 1, 1) / losses.price
+    n_classes = exists.shape[1]
+    return ClassGoal(labels[:, None], [n_classes], weights, "gini", n_classes)
 
 
 def _prune_cuts(

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from shapetree._binning import BinnedTable
+from shapetree._candidates import CATEGORY_SHARE
 from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairCuts
 from shapetree._core.partition import branches_by_bin
@@ -32,13 +33,13 @@ class BinSplit:
 
     @cached_property
     def extra_parts(self) -> float:
-        """Segments beyond two, or categories beyond the first that have to be listed."""
+        """Segments beyond two; or categories beyond the first to be listed, at their price."""
         branches = self.branch_of_bin[:-1]
         if self.is_categorical:
-            n_parts = len(branches) - np.bincount(branches, minlength=1).max()
-        else:
-            n_parts = np.count_nonzero(branches[1:] != branches[:-1])
-        return float(max(n_parts - 1, 0))
+            n_listed = len(branches) - np.bincount(branches, minlength=1).max()
+            return CATEGORY_SHARE * max(n_listed - 1, 0)
+        n_switches = int(np.count_nonzero(branches[1:] != branches[:-1]))
+        return float(max(n_switches - 1, 0))
 
     def branches(self, binned: BinnedTable, rows: np.ndarray, n_threads: int) -> np.ndarray:
         """Branch of each of the given rows."""

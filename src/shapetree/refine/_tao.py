@@ -21,36 +21,15 @@ from shapetree._core.histogram import Targets
 from shapetree._core.reduced import cheapest_shapes
 from shapetree._histograms import LocalHistograms, threads_for
 from shapetree.refine._loss import BranchLosses, TreeLoss
+from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches, PairRefitter
 from shapetree.refine._splits import BinSplit, Split
 from shapetree.refine._working import WorkingTree
 
-# Objectives that differ by less, as a share of the number of rows, are equal.
+# Objectives that differ by less are equal: as a share of the rows' price, and, where they lose
+# next to nothing, of what they might lose.
 TOLERANCE = 1e-10
-
-
-@dataclass(frozen=True)
-class RefineOptions:
-    """How a tree is refined.
-
-    Attributes
-    ----------
-    max_sweeps : int
-    penalty : float
-        What each segment beyond two and each branch beyond the first must earn, in penalty units.
-    max_segments : int
-    min_segment_rows : int
-        Fewest rows of a segment.
-    min_samples_leaf : int
-    min_weight_leaf : float
-    """
-
-    max_sweeps: int
-    penalty: float
-    max_segments: int
-    min_segment_rows: int
-    min_samples_leaf: int
-    min_weight_leaf: float
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -111,7 +90,13 @@ class Level:
         self.unit = unit
         self._numbering = tree.numbering
         self._n_parts = tree.numbering.n_parts
+        self._at = at
         self._rows = tree.rows_at(at)
+
+    @property
+    def n_branches_of_rows(self) -> np.ndarray:
+        """Branches of the node that each row is at; 0 if it is at none."""
+        return np.append(self._numbering.n_branches, 0)[self._at]
 
     def problems(self) -> Iterator[Problem]:
         """The reduced problem of each node."""
@@ -208,7 +193,13 @@ class Refiner:
             return False
         pairs = None
         if self._make_searches is not None:
-            pairs = PairRefitter(self._make_searches, self._columns, level.losses, level.unit)
+            pairs = PairRefitter(
+                self._make_searches,
+                self._columns,
+                level.losses,
+                level.n_branches_of_rows,
+                level.unit,
+            )
         changed = [
             problem.number for problem in level.problems() if self._solve(problem, level, pairs)
         ]
@@ -238,7 +229,7 @@ class Refiner:
         """Give a node its best split, or its best branch's place; whether that changes it."""
         node = self._tree.numbering.nodes[problem.number]
         rows = problem.rows
-        tolerance = TOLERANCE * len(rows) * level.losses.price
+        tolerance = TOLERANCE * len(rows) * level.losses.price + ROUNDING * problem.alone.max()
         # One branch for all is simpler: it wins where it is no worse.
         to_beat = min(problem.present, float(problem.alone.min())) - tolerance
         best = self._best_of_one_feature(problem, level, to_beat)
@@ -313,15 +304,14 @@ class Refiner:
         return Solution(split, branches, loss + level.unit * parts)
 
     def _keeps_limits(self, solution: Solution, problem: Problem) -> bool:
-        """Whether segments and leaves would have the rows they must have with some split."""
-        options, rows = self._options, problem.rows
-        if options.min_segment_rows > 1 and (
-            solution.split.smallest_segment(self._binned, rows) < options.min_segment_rows
-        ):
-            return False
-        if options.min_samples_leaf <= 1 and options.min_weight_leaf <= 0:
+        """Whether nodes and segments from here on would have the rows they must have."""
+        options = self._options
+        if not options.limits_rows:
             return True
-        n_rows, weights = self._tree.sizes_of_leaves(rows, problem.number, solution.branches)
-        return bool(
-            n_rows.min() >= options.min_samples_leaf and weights.min() >= options.min_weight_leaf
-        )
+        node, rows = self._tree.numbering.nodes[problem.number], problem.rows
+        split_before, leaves_before = node.split, self._tree.leaves.copy()
+        node.split = solution.split
+        self._tree.send(rows, problem.number, solution.branches)
+        is_allowed = self._tree.keeps_limits(problem.number, options)
+        node.split, self._tree.leaves = split_before, leaves_before
+        return is_allowed

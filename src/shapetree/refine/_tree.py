@@ -15,8 +15,9 @@ from shapetree._table import Table
 from shapetree._targets import Goal
 from shapetree._tree import TreeArrays
 from shapetree.refine._loss import loss_of
+from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches
-from shapetree.refine._tao import RefineOptions, Refiner
+from shapetree.refine._tao import Refiner
 from shapetree.refine._working import WorkingTree
 
 

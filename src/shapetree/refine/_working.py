@@ -14,6 +14,7 @@ from shapetree._histograms import threads_for
 from shapetree._nodes import TreeNode, nodes_of, tree_of
 from shapetree._targets import Goal
 from shapetree._tree import TreeArrays
+from shapetree.refine._options import RefineOptions
 from shapetree.refine._splits import BinSplit, PairSplit, Split, shape_of_split, split_of
 
 
@@ -173,20 +174,29 @@ class WorkingTree:
 
     def send(self, rows: np.ndarray, node: int, branches: np.ndarray) -> None:
         """Send rows of a node down some branches; the nodes below must be as they were numbered."""
-        self.leaves[rows] = self._leaves_below(rows, node, branches)
-
-    def _leaves_below(self, rows: np.ndarray, node: int, branches: np.ndarray) -> np.ndarray:
         start = (self.numbering.first_child[node] + branches).astype(np.int32)
-        return self.router.leaves(rows, start, threads_for(len(rows), self._n_threads))
+        self.leaves[rows] = self.router.leaves(rows, start, threads_for(len(rows), self._n_threads))
 
-    def sizes_of_leaves(
-        self, rows: np.ndarray, node: int, branches: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Rows of each leaf that has any, and their weight, if rows went down some branches."""
-        leaves = self.leaves.copy()
-        leaves[rows] = self._leaves_below(rows, node, branches)
-        n_rows, weight = np.bincount(leaves), np.bincount(leaves, self._goal.weights)
-        return n_rows[n_rows > 0], weight[n_rows > 0]
+    def keeps_limits(self, start: int, options: RefineOptions) -> bool:
+        """Whether a node and those below it, where rows reach them, have the rows they must."""
+        numbering, weights = self.numbering, self._goal.weights
+        first = int(numbering.depth[start])
+        is_below = numbering.above(first) == start
+        for depth in range(first, int(numbering.depth.max()) + 1):
+            at = np.where(is_below, numbering.above(depth), -1)[self.leaves]
+            for number, rows in self.rows_at(at).items():
+                split = numbering.nodes[number].split
+                weight = len(rows) if weights is None else weights[rows].sum()
+                if len(rows) < options.min_samples_leaf or weight < options.min_weight_leaf:
+                    return False
+                if split is None:
+                    continue
+                if len(rows) < options.min_samples_split or (
+                    split.extra_parts > 0
+                    and split.smallest_segment(self._binned, rows) < options.min_segment_rows
+                ):
+                    return False
+        return True
 
     def rows_at(self, at: np.ndarray) -> dict[int, np.ndarray]:
         """Rows at each node, ascending, given the node (or -1) that each row is at."""

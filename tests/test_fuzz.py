@@ -720,7 +720,17 @@ def test_leaf_losses(data):
     )
     if data.draw(st.booleans()):
         made["labels"], made["values"] = made["values"], made["labels"]
-    survives(LeafLosses, **made)
+    losses = survives(LeafLosses, **made)
+    if losses is None:
+        return
+    leaves = np.arange(losses.n_rows, dtype=np.int32) % 4
+    # Not the greatest numbers of nodes, which there may be memory for.
+    n_nodes = data.draw(st.sampled_from([4, 4, 4, 5, 0, 1, -1, -(2**31), 2**31]))
+    sums = survives(losses.sums, **nearly(data.draw, leaves=leaves), n_nodes=n_nodes)
+    if sums is not None:
+        assert len(sums) == n_nodes
+    table = np.random.default_rng(0).choice(FLOATS, (4, data.draw(st.integers(0, 5))))
+    survives(losses.total, **nearly(data.draw, leaves=leaves, table=table))
 
 
 @fuzz
@@ -730,8 +740,16 @@ def test_router(data, seed, n_branches):
     router = routers(data.draw)
     if router is None:
         return
-    leaves = survives(router.leaves, data.draw(st.sampled_from(THREADS)))
+    n_sent = data.draw(st.integers(0, 9))
+    sent = nearly(
+        data.draw,
+        rows=rng.integers(0, 6, n_sent).astype(np.int32),
+        start=rng.integers(0, router.n_nodes, n_sent).astype(np.int32),
+        n_threads=data.draw(st.sampled_from([1, 2])),
+    )
+    leaves = survives(router.leaves, **sent)
     if leaves is not None:
+        assert leaves.shape == np.shape(sent["rows"])
         assert np.all((leaves >= 0) & (leaves < router.n_nodes))
     made = nearly(
         data.draw,
@@ -741,23 +759,20 @@ def test_router(data, seed, n_branches):
     )
     if made["labels"] is None:
         made["values"] = rng.choice(FLOATS, (6, 2))
-    if survives(np.max, made["labels"]) == 2**31 - 1:
-        return  # see test_the_greatest_label_does_not_slip_through_the_check_of_the_tables_width
     losses = survives(LeafLosses, **made, absolute=data.draw(st.booleans()))
     arguments = nearly(
         data.draw,
         at=rng.choice([-1, 0, 1, 2, 3], 6).astype(np.int32),
+        now=rng.integers(0, router.n_nodes, 6).astype(np.int32),
         losses=losses,
         table=rng.choice(FLOATS, (router.n_nodes, 3)),
-        now=rng.integers(0, router.n_nodes, 6).astype(np.int32),
-        leaves=np.empty((6, n_branches), dtype=np.int32),
-        first=np.empty(6),
         others=np.empty((6, n_branches - 1)),
-        present=np.empty(6),
         cares=np.empty(6, dtype=np.uint8),
         n_threads=data.draw(st.sampled_from([1, 2])),
     )
-    survives(router.branch_losses, **arguments)
+    sums = survives(router.branch_losses, **arguments)
+    if sums is not None:
+        assert sums.shape == (router.n_nodes, np.shape(arguments["others"])[1] + 2)
 
 
 # Trees

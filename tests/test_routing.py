@@ -125,14 +125,20 @@ class Forest:
         return np.array(at, dtype=np.int32)
 
 
+KINDS = ["labels", "squared", "absolute"]
+
+
 def random_losses(rng, n_rows, n_nodes, kind, n_outputs, is_weighted):
-    """Losses, the leaves' table, and a function that says what a row loses in a leaf."""
+    """Losses, the leaves' table, and a function that says what a row loses in a leaf.
+
+    With what the losses were made of: targets, and weights of the rows.
+    """
     weights = rng.choice([0.25, 0.5, 1.0, 1.3, 7.0], n_rows) if is_weighted else None
     weight = np.ones(n_rows) if weights is None else weights
     if kind == "labels":
         labels = rng.integers(0, 3, (n_rows, n_outputs)).astype(np.int32) + 3 * np.arange(n_outputs)
         table = rng.choice([0.0, 0.0, 0.1, 1.0, 1.2], (n_nodes, 3 * n_outputs))
-        losses = LeafLosses(labels, None, weights)
+        losses, targets = LeafLosses(labels, None, weights), labels
 
         def of(row, leaf):
             return weight[row] * sum(table[leaf, label] for label in labels[row])
@@ -140,27 +146,29 @@ def random_losses(rng, n_rows, n_nodes, kind, n_outputs, is_weighted):
         values = rng.choice([-1.0, 0.0, 0.1, 2.5, 1e9], (n_rows, n_outputs))
         table = rng.choice([-1.0, 0.0, 0.1, 2.5], (n_nodes, n_outputs))
         losses = LeafLosses(None, values, weights, absolute=kind == "absolute")
+        targets = values
 
         def of(row, leaf):
             differences = [abs(values[row, o] - table[leaf, o]) for o in range(n_outputs)]
             return weight[row] * sum(d if kind == "absolute" else d**2 for d in differences)
 
-    return losses, table, of
+    return SimpleNamespace(losses=losses, table=table, of=of, targets=targets, weight=weight)
+
+
+def all_leaves(router, n_rows, n_threads=1):
+    """Leaf of each row, sent from the root."""
+    rows = np.arange(n_rows, dtype=np.int32)
+    return router.leaves(rows, np.zeros_like(rows), n_threads)
 
 
 def branch_losses(router, at, losses, table, n_branches, n_threads, now=None):
-    """What the kernel writes, into arrays that are full of -9."""
+    """What the kernel sums, and writes into arrays that are full of 9s."""
     n_rows = len(at)
-    found = SimpleNamespace(
-        leaves=np.full((n_rows, n_branches), -9, dtype=np.int32),
-        first=np.full(n_rows, -9.0),
-        others=np.full((n_rows, n_branches - 1), -9.0),
-        present=np.full(n_rows, -9.0),
-        cares=np.full(n_rows, 9, dtype=np.uint8),
-    )
-    now = router.leaves(1) if now is None else now
-    router.branch_losses(at, losses, table, now, **vars(found), n_threads=n_threads)
-    return found
+    others = np.full((n_rows, n_branches - 1), -9.0)
+    cares = np.full(n_rows, 9, dtype=np.uint8)
+    now = all_leaves(router, n_rows) if now is None else now
+    sums = router.branch_losses(at, now, losses, table, others, cares, n_threads)
+    return SimpleNamespace(sums=sums, others=others, cares=cares)
 
 
 # Leaves
@@ -169,32 +177,96 @@ def branch_losses(router, at, losses, table, n_branches, n_threads, now=None):
 @given(SEEDS)
 def test_rows_end_in_the_leaves_that_walks_lead_to(seed):
     forest = Forest(seed)
-    found = forest.router().leaves(1)
+    found = all_leaves(forest.router(), N_ROWS)
     assert found.dtype == np.int32
     assert_array_equal(found, [forest.leaf(row) for row in range(N_ROWS)])
 
 
+@given(SEEDS, st.integers(0, 60))
+def test_some_rows_can_be_sent_from_any_nodes(seed, n_sent):
+    forest = Forest(seed)
+    rows = forest.rng.integers(0, N_ROWS, n_sent).astype(np.int32)
+    start = forest.rng.integers(0, forest.n_nodes, n_sent).astype(np.int32)
+    found = forest.router().leaves(rows, start, 1)
+    assert found.dtype == np.int32
+    assert_array_equal(found, [forest.leaf(*sent) for sent in zip(rows, start, strict=True)])
+
+
 @given(SEEDS)
 def test_leaves_are_the_same_for_any_number_of_threads(seed):
-    router = Forest(seed).router()
+    forest = Forest(seed)
+    router = forest.router()
+    rows = forest.rng.integers(0, N_ROWS, 100).astype(np.int32)
+    start = forest.rng.integers(0, forest.n_nodes, 100).astype(np.int32)
     for n_threads in (3, 50):
-        assert_array_equal(router.leaves(1), router.leaves(n_threads))
+        assert_array_equal(router.leaves(rows, start, 1), router.leaves(rows, start, n_threads))
 
 
 def test_a_root_alone_is_every_rows_leaf():
     nothing = np.zeros(1, dtype=np.int32)
     codes = Columns([np.array([0, 1, 0], dtype=np.uint8)], 3)
     router = Router(codes, nothing, nothing, nothing, [None], [None])
-    assert_array_equal(router.leaves(2), [0, 0, 0])
+    assert_array_equal(all_leaves(router, 3, 2), [0, 0, 0])
 
 
 def test_a_table_without_rows_has_no_leaves():
     router = Forest(0, n_rows=0).router()
-    assert router.leaves(2).shape == (0,)
+    assert all_leaves(router, 0, 2).shape == (0,)
     losses = LeafLosses(np.empty((0, 1)), None, None)
     table = np.empty((router.n_nodes, 1))
     found = branch_losses(router, np.empty(0, np.int32), losses, table, 4, 2)
-    assert len(found.first) == len(found.others) == len(found.cares) == 0
+    assert_array_equal(found.sums, np.zeros((router.n_nodes, 5)))
+    assert len(found.others) == len(found.cares) == 0
+
+
+# Sums over leaves
+
+
+def random_leaves(rng, n_rows, n_nodes):
+    """A leaf for each row; some nodes are no row's."""
+    return rng.choice(rng.integers(0, n_nodes, 3), n_rows).astype(np.int32)
+
+
+@given(SEEDS, st.integers(1, 50), st.sampled_from(KINDS), st.integers(1, 3), st.booleans())
+def test_leaves_sum_up_their_rows(seed, n_rows, kind, n_outputs, is_weighted):
+    rng = np.random.default_rng(seed)
+    given = random_losses(rng, n_rows, 6, kind, n_outputs, is_weighted)
+    leaves = random_leaves(rng, n_rows, 6)
+    n_columns = given.targets.max() + 1 if kind == "labels" else 1 + n_outputs
+    expected, greatest = np.zeros((6, n_columns)), np.zeros((6, n_columns))
+    for leaf, targets, weight in zip(leaves, given.targets, given.weight, strict=True):
+        if kind == "labels":
+            expected[leaf, targets] += weight
+        else:
+            expected[leaf] += weight * np.append(1.0, targets)
+            greatest[leaf] += weight * np.append(1.0, np.abs(targets))
+    found = given.losses.sums(leaves, 6)
+    assert found.shape == expected.shape
+    assert np.all(np.abs(found - expected) <= 1e-14 * (expected + greatest))
+    assert_array_equal(given.losses.sums(leaves, 9), np.vstack([found, np.zeros((3, n_columns))]))
+
+
+@given(SEEDS, st.integers(1, 50), st.sampled_from(KINDS), st.integers(1, 3), st.booleans())
+def test_the_total_is_what_rows_lose_in_their_leaves(seed, n_rows, kind, n_outputs, is_weighted):
+    rng = np.random.default_rng(seed)
+    given = random_losses(rng, n_rows, 6, kind, n_outputs, is_weighted)
+    leaves = random_leaves(rng, n_rows, 6)
+    expected = sum(given.of(row, leaf) for row, leaf in enumerate(leaves))
+    assert_allclose(given.losses.total(leaves, given.table), expected, rtol=1e-12)
+    # Columns that no label needs, and lines of no leaf, make no difference.
+    wider = np.pad(given.table, [(0, 2), (0, 3)], constant_values=np.nan)
+    assert given.losses.total(leaves, given.table) == given.losses.total(leaves, wider)
+
+
+def test_no_rows_sum_up_to_nothing():
+    nowhere = np.empty(0, dtype=np.int32)
+    labels = LeafLosses(np.empty((0, 2)), None, None)
+    values = LeafLosses(None, np.empty((0, 2)), None)
+    assert labels.sums(nowhere, 3).shape == (3, 0)
+    assert_array_equal(values.sums(nowhere, 3), np.zeros((3, 3)))
+    assert values.sums(nowhere, 0).shape == (0, 3)
+    assert labels.total(nowhere, np.empty((0, 0))) == 0.0
+    assert values.total(nowhere, np.empty((0, 2))) == 0.0
 
 
 # Losses of branches
@@ -203,47 +275,48 @@ def test_a_table_without_rows_has_no_leaves():
 @given(
     SEEDS,
     st.integers(0, 2),
-    st.sampled_from(["labels", "squared", "absolute"]),
+    st.sampled_from(KINDS),
     st.integers(1, 3),
     st.booleans(),
+    st.sampled_from([1, 5, 15, 16, 17, 31, N_ROWS]),
 )
-def test_branches_cost_the_loss_of_the_leaf_below(seed, depth, kind, n_outputs, is_weighted):
-    forest = Forest(seed)
-    losses, table, of = random_losses(
-        forest.rng, N_ROWS, forest.n_nodes, kind, n_outputs, is_weighted
-    )
+def test_branches_cost_the_loss_of_the_leaf_below(
+    seed, depth, kind, n_outputs, is_weighted, n_rows
+):
+    forest = Forest(seed, n_rows)
+    given = random_losses(forest.rng, n_rows, forest.n_nodes, kind, n_outputs, is_weighted)
     at = forest.nodes_at(depth)
-    at[forest.rng.random(N_ROWS) < 0.1] = -1
-    found = branch_losses(forest.router(), at, losses, table, 5, 1)
+    at[forest.rng.random(n_rows) < 0.1] = -1
+    found = branch_losses(forest.router(), at, given.losses, given.table, 5, 1)
+    sums, greatest = np.zeros((forest.n_nodes, 6)), np.zeros(forest.n_nodes)
     for row, node in enumerate(at):
         if node < 0 or forest.n_branches[node] == 0:
             # Left alone, but they do not care.
-            for name in ("leaves", "first", "others", "present"):
-                assert set(np.atleast_1d(getattr(found, name)[row])) == {-9}
+            assert set(found.others[row]) == {-9.0}
             assert found.cares[row] == 0
             continue
         k = forest.n_branches[node]
         leaves = [forest.leaf(row, forest.first_child[node] + b) for b in range(k)]
-        expected = [of(row, leaf) for leaf in leaves]
-        rounding = {"rtol": 1e-12, "atol": 1e-12 * max(expected)}
-        assert_array_equal(found.leaves[row, :k], leaves)
-        assert_allclose(found.first[row], expected[0], **rounding)
-        assert_allclose(
-            found.others[row, : k - 1], np.subtract(expected[1:], expected[0]), **rounding
-        )
+        expected = np.array([given.of(row, leaf) for leaf in leaves])
+        added = expected[1:] - expected[0]
+        rounding = {"rtol": 1e-12, "atol": 1e-12 * expected.max()}
+        assert_allclose(found.others[row, : k - 1], added, **rounding)
         assert_array_equal(found.others[row, k - 1 :], 0.0)
-        assert_allclose(found.present[row], expected[forest.branch(node, row)], **rounding)
         assert found.cares[row] == found.others[row].any()
+        sums[node, : k + 1] += [expected[forest.branch(node, row)], expected[0], *added]
+        greatest[node] += expected.max()
+    assert found.sums.shape == sums.shape
+    assert np.all(np.abs(found.sums - sums) <= 1e-12 * greatest[:, None])
 
 
-@given(SEEDS, st.sampled_from(["labels", "squared", "absolute"]), st.booleans())
-def test_losses_are_the_same_for_any_number_of_threads(seed, kind, is_weighted):
-    forest = Forest(seed)
+@given(SEEDS, st.sampled_from(KINDS), st.booleans(), st.sampled_from([3, 16, N_ROWS, 150]))
+def test_losses_are_the_same_for_any_number_of_threads(seed, kind, is_weighted, n_rows):
+    forest = Forest(seed, n_rows)
     router, at = forest.router(), forest.nodes_at(1)
-    losses, table, _ = random_losses(forest.rng, N_ROWS, forest.n_nodes, kind, 2, is_weighted)
-    one = branch_losses(router, at, losses, table, 4, 1)
+    given = random_losses(forest.rng, n_rows, forest.n_nodes, kind, 2, is_weighted)
+    one = branch_losses(router, at, given.losses, given.table, 4, 1)
     for n_threads in (2, 3, 50):
-        several = branch_losses(router, at, losses, table, 4, n_threads)
+        several = branch_losses(router, at, given.losses, given.table, 4, n_threads)
         for name, expected in vars(one).items():
             assert_array_equal(expected, getattr(several, name))
 
@@ -256,6 +329,8 @@ def test_branches_that_lead_to_equal_leaves_leave_rows_unmoved(seed):
     found = branch_losses(forest.router(), forest.nodes_at(0), losses, table, 4, 1)
     assert not found.cares.any()
     assert set(found.others[found.others != -9.0]) <= {0.0}
+    assert_array_equal(found.sums[:, 0], found.sums[:, 1])
+    assert_array_equal(found.sums[:, 2:], 0.0)
 
 
 def test_a_table_may_have_more_columns_than_there_are_labels():
@@ -267,15 +342,15 @@ def test_a_table_may_have_more_columns_than_there_are_labels():
     table = np.array([[0, 0, 0], [1, 2, 8], [4, 1, 8.0]])
     at = np.array([0, 0, 0], dtype=np.int32)
     found = branch_losses(router, at, losses, table, 2, 1)
-    assert_array_equal(found.leaves, [[1, 2]] * 3)
-    assert_array_equal(found.first, [2, 2, 6])
+    # Rows lose 2, 2 and 6 in branch 0; the second one takes branch 1, and loses 8.
     assert_array_equal(found.others[:, 0], [-1, 6, -3])
-    assert_array_equal(found.present, [2, 8, 6])
+    assert_array_equal(found.sums, [[16, 10, 2], [0, 0, 0], [0, 0, 0]])
     assert_array_equal(found.cares, 1)
     # Rows at a leaf, or at no node.
     at = np.array([1, -1, 2], dtype=np.int32)
     found = branch_losses(router, at, losses, table, 2, 1)
-    assert_array_equal(found.first, -9)
+    assert_array_equal(found.others, -9)
+    assert_array_equal(found.sums, 0)
     assert_array_equal(found.cares, 0)
 
 
@@ -292,9 +367,10 @@ def test_a_rows_own_branch_leads_to_the_leaf_it_is_said_to_be_in():
     table = np.array([[0.0], [1.0], [0.0], [3.0], [9.0]])
     at, now = np.zeros(3, dtype=np.int32), np.array([1, 4, 1], dtype=np.int32)
     found = branch_losses(router, at, losses, table, 2, 1, now)
-    assert_array_equal(found.leaves, [[1, 3], [1, 4], [1, 3]])
-    assert_array_equal(found.present, [1, 9, 1])
+    # The row in the middle is in leaf 4, though the split above would send it to leaf 3.
     assert_array_equal(found.others[:, 0], [2, 8, 2])
+    assert_array_equal(found.sums[0], [1 + 9 + 1, 3, 12])
+    assert_array_equal(found.sums[1:], 0)
 
 
 # What does not fit
@@ -364,6 +440,7 @@ def test_trees_that_cannot_be_walked_are_refused(change, message):
         ([0], None, None, "must be .n_rows, n_outputs."),
         (None, np.empty((3, 0)), None, "must be .n_rows, n_outputs."),
         ([[0], [-1]], None, None, "labels must be columns"),
+        ([[0], [2**31 - 1]], None, None, "labels must be columns"),
         ([[0], [1]], None, [1.0], "weights must be"),
     ],
 )
@@ -377,38 +454,31 @@ def test_targets_that_do_not_fit_are_refused(labels, values, weights, message):
     [
         ({"at": np.zeros(2, dtype=np.int32)}, "numbers of rows"),
         ({"now": np.zeros(2, dtype=np.int32)}, "numbers of rows"),
-        ({"leaves": np.zeros((4, 2), dtype=np.int32)}, "numbers of rows"),
-        ({"first": np.empty(2)}, "numbers of rows"),
         ({"others": np.empty((2, 1))}, "numbers of rows"),
-        ({"present": np.empty(2)}, "numbers of rows"),
         ({"cares": np.empty(4, dtype=np.uint8)}, "numbers of rows"),
         ({"losses": LeafLosses([[0]] * 4, None, None)}, "numbers of rows"),
         ({"losses": LeafLosses([[0], [2], [0]], None, None)}, "line for each node"),
         ({"losses": LeafLosses(None, np.ones((3, 3)), None)}, "line for each node"),
+        ({"losses": LeafLosses([[2**31 - 2]] * 3, None, None)}, "line for each node"),
         ({"table": np.zeros((2, 2))}, "line for each node"),
+        ({"table": np.zeros((4, 2))}, "line for each node"),
+        ({"table": np.zeros((3, 0))}, "line for each node"),
         ({"at": np.array([0, 3, 0], dtype=np.int32)}, "a loss for each branch"),
         ({"at": np.array([0, -2, 0], dtype=np.int32)}, "a loss for each branch"),
         ({"now": np.array([0, 3, 0], dtype=np.int32)}, "a loss for each branch"),
         ({"now": np.array([0, -1, 0], dtype=np.int32)}, "a loss for each branch"),
-        ({"others": np.empty((3, 2))}, "room for two branches"),
-        ({"others": np.empty((3, 0))}, "room for two branches"),
-        (
-            {"leaves": np.zeros((3, 1), dtype=np.int32), "others": np.empty((3, 0))},
-            "room for two branches",
-        ),
-        ({"n_threads": 0}, "n_threads must be at least 1"),
+        ({"others": np.empty((3, 0))}, "the number of branches"),
+        ({"n_threads": 0}, "n_threads"),
+        ({"n_threads": -1}, "n_threads"),
     ],
 )
 def test_arrays_that_do_not_fit_are_refused(change, message):
     arguments = {
         "at": np.zeros(3, dtype=np.int32),
+        "now": np.ones(3, dtype=np.int32),
         "losses": LeafLosses([[0], [1], [0]], None, None),
         "table": np.zeros((3, 2)),
-        "now": np.ones(3, dtype=np.int32),
-        "leaves": np.empty((3, 2), dtype=np.int32),
-        "first": np.empty(3),
         "others": np.empty((3, 1)),
-        "present": np.empty(3),
         "cares": np.empty(3, dtype=np.uint8),
         "n_threads": 1,
     }
@@ -416,6 +486,14 @@ def test_arrays_that_do_not_fit_are_refused(change, message):
     router.branch_losses(**arguments)
     with pytest.raises(ValueError, match=message):
         router.branch_losses(**arguments | change)
+
+
+def test_tables_for_no_rows_are_refused_alike():
+    # Without rows, there is no label, but a line must have room for one.
+    router = plain_router(bins=Columns([np.empty(0, dtype=np.uint8)], 0))
+    losses, nowhere = LeafLosses(np.empty((0, 1)), None, None), np.empty(0, dtype=np.int32)
+    with pytest.raises(ValueError, match="line for each node"):
+        branch_losses(router, nowhere, losses, np.empty((3, 0)), 2, 1)
 
 
 def test_nodes_with_more_branches_than_there_is_room_for_are_refused():
@@ -427,16 +505,63 @@ def test_nodes_with_more_branches_than_there_is_room_for_are_refused():
         branch_losses(router, np.zeros(3, dtype=np.int32), losses, table, 2, 1)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="given.max() + 1 overflows, and the table's width is not checked"
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_threads": 0}, "n_threads must be at least 1"),
+        ({"n_threads": -1}, "n_threads must be at least 1"),
+        ({"start": np.zeros(1, dtype=np.int32)}, "each row needs a start"),
+        ({"start": np.zeros(3, dtype=np.int32)}, "each row needs a start"),
+        ({"start": np.array([0, 3], dtype=np.int32)}, "must start at nodes"),
+        ({"start": np.array([-1, 0], dtype=np.int32)}, "must start at nodes"),
+        ({"rows": np.array([0, 3], dtype=np.int32)}, "rows must lie between 0 and 2"),
+        ({"rows": np.array([-1, 0], dtype=np.int32)}, "rows must lie between 0 and 2"),
+    ],
 )
-def test_the_greatest_label_does_not_slip_through_the_check_of_the_tables_width():
-    # Not by a call of branch_losses, which would read far beyond the table.
-    with np.errstate(over="raise"):
-        LeafLosses([[2**31 - 1]], None, None)
+def test_rows_that_cannot_be_sent_are_refused(change, message):
+    rows, start = np.array([0, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
+    arguments = {"rows": rows, "start": start, "n_threads": 1}
+    assert_array_equal(plain_router().leaves(**arguments), [1, 1])
+    with pytest.raises((ValueError, IndexError), match=message):
+        plain_router().leaves(**arguments | change)
 
 
-@pytest.mark.parametrize("n_threads", [0, -1])
-def test_leaves_need_a_thread(n_threads):
-    with pytest.raises(ValueError, match="n_threads must be at least 1"):
-        plain_router().leaves(n_threads)
+@pytest.mark.parametrize(
+    ("leaves", "n_nodes", "message"),
+    [
+        ([0, 1], 3, "a leaf for each row"),
+        ([0, 1, 2, 0], 3, "a leaf for each row"),
+        ([0, 1, 2], -1, "a leaf for each row"),
+        ([0, 1, 2], 2, "leaves must be nodes"),
+        ([0, 1, 2], 0, "leaves must be nodes"),
+        ([0, -1, 2], 3, "leaves must be nodes"),
+        ([0, 2**31 - 1, 2], 3, "leaves must be nodes"),
+    ],
+)
+@pytest.mark.parametrize("targets", [([[0], [1], [0]], None), (None, np.ones((3, 2)))])
+def test_leaves_that_cannot_be_summed_are_refused(targets, leaves, n_nodes, message):
+    losses = LeafLosses(*targets, None)
+    losses.sums(np.array([0, 1, 2], dtype=np.int32), 3)
+    with pytest.raises(ValueError, match=message):
+        losses.sums(np.array(leaves, dtype=np.int32), n_nodes)
+
+
+@pytest.mark.parametrize(
+    ("leaves", "shape", "message"),
+    [
+        ([0, 1], (3, 2), "a leaf for each row"),
+        ([0, 1, 2, 0], (3, 2), "a leaf for each row"),
+        ([0, 1, 2], (3, 1), "a line for each leaf"),
+        ([0, 1, 2], (3, 0), "a line for each leaf"),
+        ([0, 1, 2], (2, 2), "lines of the table"),
+        ([0, 1, 2], (0, 2), "lines of the table"),
+        ([0, -1, 2], (3, 2), "lines of the table"),
+        ([0, 2**31 - 1, 2], (3, 2), "lines of the table"),
+    ],
+)
+@pytest.mark.parametrize("targets", [([[0], [1], [0]], None), (None, np.ones((3, 2)))])
+def test_leaves_without_lines_have_no_total(targets, leaves, shape, message):
+    losses = LeafLosses(*targets, None)
+    losses.total(np.array([0, 1, 2], dtype=np.int32), np.zeros((3, 2)))
+    with pytest.raises(ValueError, match=message):
+        losses.total(np.array(leaves, dtype=np.int32), np.zeros(shape))

@@ -143,6 +143,34 @@ class CandidateSearch:
         feature = int(np.argmax(gains >= gains.max() - 1e-10 * node.weight))
         if not gains[feature] >= 1e-10 * node.weight:
             return None
+        return self._candidate(feature, histogram)
+
+    def rivals(
+        self, best: Candidate, n_candidates: int, least_share: float, histogram: np.ndarray | None
+    ) -> list[Candidate]:
+        """The best candidate of the last search, and those of other features that come close.
+
+        Parameters
+        ----------
+        best : Candidate
+        n_candidates : int
+            Most candidates, the best included.
+        least_share : float
+            Share of the best one's gain after penalties that the others have at least.
+        histogram : array or None
+            The node's.
+        """
+        gains = self._search.penalised_gains.copy()
+        gains[best.feature] = -np.inf
+        others = np.argsort(-gains, kind="stable")[: n_candidates - 1]
+        return [best] + [
+            self._candidate(int(feature), histogram)
+            for feature in others
+            if gains[feature] >= least_share * best.penalised_gain
+        ]
+
+    def _candidate(self, feature: int, histogram: np.ndarray | None) -> Candidate:
+        """What the last search found for a feature."""
         bins = slice(self._offsets[feature], self._offsets[feature + 1])
         branch_of_bin = self._search.branch_of_bin[bins].copy()
         n_branches = int(self._search.n_branches[feature])
@@ -154,7 +182,7 @@ class CandidateSearch:
             feature,
             n_branches,
             float(self._search.gains[feature]),
-            float(gains[feature]),
+            float(self._search.penalised_gains[feature]),
             branch_of_bin,
             channels,
         )

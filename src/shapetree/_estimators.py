@@ -116,6 +116,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="both")],
         "min_impurity_decrease": [Interval(Real, 0, None, closed="left")],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "lookahead": [Interval(Integral, 1, None, closed="left")],
         "inner_tree": [StrOptions({"cart", "optimal"})],
         "inner_max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "inner_min_samples_leaf": [
@@ -155,6 +156,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         min_weight_fraction_leaf: float,
         min_impurity_decrease: float,
         max_leaf_nodes: int | None,
+        lookahead: int,
         inner_tree: str,
         inner_max_leaf_nodes: int | None,
         inner_min_samples_leaf: float,
@@ -186,6 +188,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.min_weight_fraction_leaf = min_weight_fraction_leaf
         self.min_impurity_decrease = min_impurity_decrease
         self.max_leaf_nodes = max_leaf_nodes
+        self.lookahead = lookahead
         self.inner_tree = inner_tree
         self.inner_max_leaf_nodes = inner_max_leaf_nodes
         self.inner_min_samples_leaf = inner_min_samples_leaf
@@ -427,6 +430,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             max_depth=UNLIMITED if self.max_depth is None else self.max_depth,
             max_branches=self.max_branches,
             max_leaf_nodes=UNLIMITED if self.max_leaf_nodes is None else self.max_leaf_nodes,
+            lookahead=self.lookahead,
             min_samples_split=max(2, _as_rows(self.min_samples_split, n_rows)),
             min_samples_leaf=_as_rows(self.min_samples_leaf, n_rows),
             min_impurity_decrease=self.min_impurity_decrease / goal.impurity_scale,
@@ -651,6 +655,10 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         scikit-learn.
     max_leaf_nodes : int or None, default=None
         Most leaves; the tree then grows where it gains most.
+    lookahead : int, default=1
+        How many of a node's best features are compared by what the best splits of their branches
+        gain, too, if their own gains come close. 1 goes by their own gains alone; 3 makes trees a
+        little more accurate, above all those with few branches, and takes about twice as long.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition into so many intervals but takes longer.
@@ -780,6 +788,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
+        lookahead: int = 1,
         inner_tree: str = "cart",
         inner_max_leaf_nodes: int | None = None,
         inner_min_samples_leaf: float = 1,
@@ -813,6 +822,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             min_weight_fraction_leaf=min_weight_fraction_leaf,
             min_impurity_decrease=min_impurity_decrease,
             max_leaf_nodes=max_leaf_nodes,
+            lookahead=lookahead,
             inner_tree=inner_tree,
             inner_max_leaf_nodes=inner_max_leaf_nodes,
             inner_min_samples_leaf=inner_min_samples_leaf,
@@ -973,6 +983,10 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         scikit-learn.
     max_leaf_nodes : int or None, default=None
         Most leaves; the tree then grows where it gains most.
+    lookahead : int, default=1
+        How many of a node's best features are compared by what the best splits of their branches
+        gain, too, if their own gains come close. 1 goes by their own gains alone; 3 makes trees a
+        little more accurate, above all those with few branches, and takes about twice as long.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition into so many intervals but takes longer.
@@ -1094,6 +1108,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
+        lookahead: int = 1,
         inner_tree: str = "cart",
         inner_max_leaf_nodes: int | None = None,
         inner_min_samples_leaf: float = 1,
@@ -1126,6 +1141,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             min_weight_fraction_leaf=min_weight_fraction_leaf,
             min_impurity_decrease=min_impurity_decrease,
             max_leaf_nodes=max_leaf_nodes,
+            lookahead=lookahead,
             inner_tree=inner_tree,
             inner_max_leaf_nodes=inner_max_leaf_nodes,
             inner_min_samples_leaf=inner_min_samples_leaf,

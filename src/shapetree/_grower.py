@@ -22,6 +22,8 @@ from shapetree._tree import TreeArrays
 # rows at most; in larger ones, what it gains by chance does not count beside its penalties.
 PAIR_LEAD = 1.1
 MAX_ROWS_TO_HOLD_UP = 5_000
+# Features whose gain is below this share of the best one's are not worth a look ahead.
+LEAST_SHARE = 0.7
 # Mean impurity below which rounding is all that is left.
 PURE = 1e-14
 # Moving a row to its branch takes as long as so many visits by features.
@@ -37,6 +39,7 @@ class Limits:
     max_depth: int
     max_branches: int
     max_leaf_nodes: int
+    lookahead: int
     min_samples_split: int
     min_samples_leaf: int
     min_impurity_decrease: float
@@ -190,6 +193,7 @@ class Grower:
         least = self._search.least_gain(statistics)
         single = self._search.best(statistics, rows, histogram, max_branches, self._n_searched)
         best: Candidate | PairCandidate | None = single
+        rivals = [] if single is None else self._rivals(single, node, histogram)
         if self._pair_search is not None:
             pair = self._pair_search.best(
                 statistics,
@@ -204,7 +208,33 @@ class Grower:
                 best = pair
         if best is None or best.penalised_gain < least:
             return None
+        if best is single and len(rivals) > 1:
+            return max(rivals, key=lambda rival: self._gain_ahead(rival, node, max_branches))
         return best
+
+    def _rivals(self, best: Candidate, node: Node, histogram: np.ndarray | None) -> list[Candidate]:
+        """Candidates of a node to be compared by what comes after them."""
+        if self._limits.lookahead == 1 or node.depth + 1 >= self._limits.max_depth:
+            return [best]
+        return self._search.rivals(best, self._limits.lookahead, LEAST_SHARE, histogram)
+
+    def _gain_ahead(self, candidate: Candidate, node: Node, max_branches: int) -> float:
+        """What a candidate gains, and its children's best splits on single features with it."""
+        rows = self._rows[node.start : node.stop]
+        branches = self._search.branches(candidate, rows, threads_for(len(rows), self._n_threads))
+        gain = candidate.penalised_gain
+        for branch in range(candidate.n_branches):
+            rows_below = rows[branches == branch]
+            child = Node(self._goal.describe(rows_below), depth=node.depth + 1)
+            if self._may_split(child):
+                histogram = None if self._histograms is None else self._histograms.build(rows_below)
+                statistics = child.statistics
+                best = self._search.best(
+                    statistics, rows_below, histogram, max_branches, self._n_searched
+                )
+                gain_below = 0.0 if best is None else best.penalised_gain
+                gain += max(gain_below - self._search.least_gain(statistics), 0.0)
+        return gain
 
     def _is_better(
         self, pair: PairCandidate, single: Candidate | None, node: Node, max_branches: int

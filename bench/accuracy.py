@@ -1,18 +1,20 @@
 """Test accuracy of untuned shape trees beside CART, on a folder of datasets.
 
-    python bench/accuracy.py FOLDER [--depths 3,4,6] [--branches 3] [--pairs auto]
+    python bench/accuracy.py FOLDER [--depths 3,4,6] [--branches 3] [--greedy] [--pairs auto]
 
 Every FOLDER/*.parquet is a dataset whose column `target` holds the classes, or a number with more
 than 30 distinct values, for which the mean squared error of the standardised target is shown.
 Splits are the paper's: 70 % of the rows for training and 20 % for testing, three times. CART gets
-categories as one-hot columns, and the better of Gini and entropy on each split. With --pairs, trees
-with pairs stand beside those without, and the end shows what they gain on the mean and on the worst
-classification set. Needs pandas and pyarrow.
+categories as one-hot columns, and the better of Gini and entropy on each split. With --greedy,
+trees without refinement stand beside those with it; with --pairs, trees with pairs. The end shows
+how these differ from the first on the mean and on the worst classification set. Needs pandas and
+pyarrow.
 """
 
 import argparse
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -42,15 +44,13 @@ def splits(n_rows: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         yield train, train_test_split(rest, train_size=1 / 3, random_state=seed)[1]
 
 
-def scores(
-    path: Path, depth: int, max_branches: int, pairs: list[int | str]
-) -> tuple[list[float], bool]:
-    """Mean accuracies of the shape tree with each number of pairs and of CART, or else errors."""
+def scores(path: Path, depth: int, variants: list[dict[str, Any]]) -> tuple[list[float], bool]:
+    """Mean accuracies of each variant of the shape tree and of CART, or else errors."""
     X, one_hot, y, is_number = load(path)
     rows = []
     for train, test in splits(len(y)):
         make = ShapeTreeRegressor if is_number else ShapeTreeClassifier
-        trees = [make(max_depth=depth, max_branches=max_branches, pairs=each) for each in pairs]
+        trees = [make(max_depth=depth, **params) for params in variants]
         if is_number:
             carts = [DecisionTreeRegressor(max_depth=depth, random_state=0)]
         else:
@@ -73,25 +73,29 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--depths", default="3,4,6")
     parser.add_argument("--branches", type=int, default=3)
+    parser.add_argument("--greedy", action="store_true")
     parser.add_argument("--pairs", type=lambda text: int(text) if text.isdigit() else text)
     options = parser.parse_args()
     depths = list(map(int, options.depths.split(",")))
-    pairs = [0, options.pairs] if options.pairs else [0]
-    names = [*["shape tree", "with pairs"][: len(pairs)], "CART"]
-    print(f"{'dataset':<20} {'depth':>5}" + "".join(f" {name:>10}" for name in names))
-    gains: dict[int, list[tuple[float, str]]] = {depth: [] for depth in depths}
+    variants: dict[str, dict[str, Any]] = {"shape tree": {"max_branches": options.branches}}
+    if options.greedy:
+        variants["greedy"] = {"max_branches": options.branches, "refine": None}
+    if options.pairs:
+        variants["with pairs"] = {"max_branches": options.branches, "pairs": options.pairs}
+    print(f"{'dataset':<20} {'depth':>5}" + "".join(f" {name:>10}" for name in [*variants, "CART"]))
+    gains: dict[tuple[str, int], list[tuple[float, str]]] = {}
     for path in sorted(options.folder.glob("*.parquet")):
         for depth in depths:
-            row, is_number = scores(path, depth, options.branches, pairs)
+            row, is_number = scores(path, depth, list(variants.values()))
             columns = "".join(f" {score:>10.4g}" for score in row)
             print(f"{path.stem:<20} {depth:>5}{columns}", flush=True)
             if not is_number:
-                gains[depth].append((row[1] - row[0], path.stem))
-    if options.pairs:
-        for depth, each in gains.items():
-            if each:
-                mean, (worst, name) = np.mean([gain for gain, _ in each]), min(each)
-                print(f"pairs at depth {depth}: {mean:+.2f} on the mean, {worst:+.2f} on {name}")
+                for name, score in zip(variants, row, strict=False):
+                    gains.setdefault((name, depth), []).append((score - row[0], path.stem))
+    for (name, depth), each in gains.items():
+        if name != "shape tree":
+            mean, (worst, dataset) = np.mean([gain for gain, _ in each]), min(each)
+            print(f"{name} at depth {depth}: {mean:+.2f} on the mean, {worst:+.2f} on {dataset}")
 
 
 if __name__ == "__main__":

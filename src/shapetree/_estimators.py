@@ -692,7 +692,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         another, from the leaves to the root, gets the shape function that sends its rows where the
         tree below loses least on them, or goes if a single branch does as well. None leaves the
         tree as it has grown.
-    refine_iter : int, default=5
+    refine_iter : int, default=4
         Most sweeps over the tree; it ends before where nothing changes any more.
     refine_penalty : float or "auto", default="auto"
         What every segment beyond two and every branch beyond the first must earn when the tree is
@@ -798,7 +798,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         branch_penalty: float = 0.0,
         assignment: str = "auto",
         refine: str | None = "tao",
-        refine_iter: int = 5,
+        refine_iter: int = 4,
         refine_penalty: float | str = "auto",
         ccp_alpha: float = 0.0,
         shrinkage: float | str = 0.0,
@@ -1020,7 +1020,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         another, from the leaves to the root, gets the shape function that sends its rows where the
         tree below loses least on them, or goes if a single branch does as well. None leaves the
         tree as it has grown.
-    refine_iter : int, default=5
+    refine_iter : int, default=4
         Most sweeps over the tree; it ends before where nothing changes any more.
     refine_penalty : float or "auto", default="auto"
         What every segment beyond two and every branch beyond the first must earn when the tree is
@@ -1118,7 +1118,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         branch_penalty: float = 0.0,
         assignment: str = "auto",
         refine: str | None = "tao",
-        refine_iter: int = 5,
+        refine_iter: int = 4,
         refine_penalty: float | str = "auto",
         ccp_alpha: float = 0.0,
         shrinkage: float | str = 0.0,

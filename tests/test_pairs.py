@@ -545,16 +545,50 @@ def test_a_pair_has_no_more_regions_than_the_inner_tree_may_have_leaves(leaves):
     assert np.diff(tree.piece_start)[pairs].max() <= leaves
 
 
-@pytest.mark.parametrize("pairs", [[("b", "c")], [(1, 2)], [["a", "d"], ["c", "b"]]])
+ALLOWED = [[("b", "c")], [(1, 2)], [["a", "d"], ["c", "b"]]]
+
+
+def allowed_pairs(pairs):
+    """Numbers of the features of some of `ALLOWED`."""
+    return {(1, 2), (0, 3)} if len(pairs) > 1 else {(1, 2)}
+
+
+def pairs_used(model):
+    tree = model.tree_
+    return {tuple(tree.features_of(node)) for node in np.flatnonzero(tree.second_feature >= 0)}
+
+
+@pytest.mark.parametrize("pairs", ALLOWED)
 def test_only_pairs_that_are_allowed_interact(pairs):
     rng = np.random.default_rng(0)
     X, y = xor(rng, 1000, 0, (0, 1), n_features=4)
     X = pd.DataFrame(X, columns=list("abcd"))
     params = {"pair_penalty": 0.0, "segment_penalty": 0.0, "split_penalty": 0.0, "max_depth": 3}
-    tree = ShapeTreeClassifier(pairs=pairs, **params).fit(X, y).tree_
-    used = {tuple(tree.features_of(node)) for node in np.flatnonzero(tree.second_feature >= 0)}
+    # Unrefined: these pairs tell nothing, and refinement takes most of them away again.
+    model = ShapeTreeClassifier(pairs=pairs, **params, refine=None).fit(X, y)
+    used = pairs_used(model)
     assert used
-    assert used <= {(1, 2), (0, 3)}
+    assert used <= allowed_pairs(pairs)
+
+
+@BOTH
+@pytest.mark.parametrize("pairs", ALLOWED)
+def test_only_pairs_that_are_allowed_interact_in_refined_trees(kind, pairs):
+    # All pairs of a ring interact, those that are not allowed most.
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (1000, 4))
+    above = (X > 0).astype(int)
+    score = 3 * (above[:, 0] ^ above[:, 1]) + 3 * (above[:, 2] ^ above[:, 3])
+    score += 2 * (above[:, 1] ^ above[:, 2]) + 2 * (above[:, 0] ^ above[:, 3])
+    y = score + (rng.random(1000) < 0.1)
+    X = pd.DataFrame(X, columns=list("abcd"))
+    params = {"pair_penalty": 0.0, "split_penalty": 0.0, "max_depth": 3}
+    model = kind(pairs=pairs, **params).fit(X, y)
+    assert len(model.refinement_history_) > 1
+    used = pairs_used(model)
+    assert used
+    assert used <= allowed_pairs(pairs)
+    assert pairs_used(kind(pairs="all", **params).fit(X, y)) - allowed_pairs(pairs)
 
 
 @BOTH

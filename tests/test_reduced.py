@@ -67,6 +67,24 @@ def cheapest_of_all(histogram, is_categorical, penalty, max_segments):
     )
 
 
+def cheapest_limited(histogram, penalty, max_segments):
+    """Least cost of any path of so many segments, bin by bin."""
+    losses = np.column_stack([np.zeros(len(histogram)), histogram[:, 1:]])
+    held = losses[:-1][histogram[:-1, 0] != 0]
+    n_branches = histogram.shape[1]
+    least = {(1, b): held[0, b] for b in range(n_branches)}
+    for loss in held[1:]:
+        extended = {}
+        for (n, before), cost in least.items():
+            for b in range(n_branches):
+                state = n + (b != before), b
+                total = cost + loss[b] + (penalty if b != before and n >= 2 else 0.0)
+                if state[0] <= max_segments:
+                    extended[state] = min(total, extended.get(state, np.inf))
+        least = extended
+    return min(least.values()) + losses[-1].min()
+
+
 @st.composite
 def problems(draw, max_features=3, max_bins=6):
     """Histograms of a few features, what kind these are, and what parts cost."""
@@ -170,10 +188,35 @@ def test_a_limit_that_does_not_bind_changes_no_cost(seed, n_bins, n_branches, pe
     free, branches = solve(histogram, [n_bins], [False], segment_penalty=penalty)
     n_used = n_segments(branches[0][:-1][histogram[:-1, 0] > 0])
     for limit in {n_used, n_used + 1, n_bins}:
-        limited, _ = solve(
+        limited, same = solve(
             histogram, [n_bins], [False], segment_penalty=penalty, max_segments=limit
         )
         assert limited == free
+        if limit > 1:
+            assert_array_equal(same[0], branches[0])
+
+
+@given(SEEDS, st.integers(1, 25), st.integers(2, 5), PENALTIES, st.integers(1, 12))
+def test_no_path_within_a_limit_is_cheaper(seed, n_bins, n_branches, penalty, limit):
+    histogram = random_histogram(np.random.default_rng(seed), n_bins, n_branches)
+    held = np.flatnonzero(histogram[:-1, 0])
+    if len(held) == 0:
+        return
+    cost, branches = solve(
+        histogram, [n_bins], [False], segment_penalty=penalty, max_segments=limit
+    )
+    assert cost == cheapest_limited(histogram, penalty, limit)
+    assert n_segments(branches[0][held]) <= limit
+
+
+def test_thousands_of_segments_are_still_a_limit():
+    n_bins, limit = 5000, 4200
+    losses = np.tile([1.0, -1.0], n_bins // 2)
+    histogram = np.column_stack([np.ones(n_bins + 1), np.append(losses, 0.0)])
+    cost, branches = solve(histogram, [n_bins], [False], max_segments=limit)
+    # To send a bin along with its neighbours costs 1, and joins three segments.
+    assert cost == -n_bins / 2 + (n_bins - limit) / 2
+    assert n_segments(branches[0][:-1]) == limit
 
 
 @given(SEEDS, st.integers(1, 30), PENALTIES)

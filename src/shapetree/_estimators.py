@@ -35,7 +35,7 @@ from shapetree._core.criterion import Criterion
 from shapetree._core.threads import max_threads
 from shapetree._grower import Grower, Limits
 from shapetree._histograms import LocalHistograms
-from shapetree._pairs import PairOptions, PairSearch, pair_options
+from shapetree._pairs import PairOptions, PairSearch, pair_options, scales_of
 from shapetree._predictor import leaves_of, paths_to
 from shapetree._progress import Progress
 from shapetree._table import FeatureInfo, Table, encode_table, open_table, read_table
@@ -278,9 +278,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         if weights is not None:
             table, targets, weights = _without_weightless(table, targets, weights)
         self._features: tuple[FeatureInfo, ...] = table.features
+        pairs = self._read_pairs(table)
         with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
-            learnt = self._learn(table, targets, weights, progress)
-        self.shrinkage_ = self._choose_shrinkage(table, targets, weights)
+            learnt = self._learn(table, targets, weights, pairs, progress)
+        self.shrinkage_ = self._choose_shrinkage(table, targets, weights, pairs)
         self._keep(learnt)
         return self
 
@@ -294,10 +295,14 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             del self.refinement_history_
 
     def _learn(
-        self, table: Table, y: np.ndarray, weights: np.ndarray | None, progress: Progress
+        self,
+        table: Table,
+        y: np.ndarray,
+        weights: np.ndarray | None,
+        pairs: PairOptions,
+        progress: Progress,
     ) -> Learnt:
         """Grow a tree, and refine it unless told otherwise."""
-        options = self._pair_options(table)
         n_threads = effective_threads(self.n_threads)
         # Bins come first: making them takes more memory than anything else.
         binned = bin_table(table, weights, self.max_bins, n_threads)
@@ -306,19 +311,12 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             None if self.max_bins is None else LocalHistograms(binned, goal.targets, n_threads)
         )
         common = self._search_arguments(binned, goal, n_threads)
+        make_pair_search = self._pair_searches(table, binned, weights, pairs)
         tree = Grower(
             binned,
             goal,
             CandidateSearch(binned, **common),
-            None
-            if len(options.pairs) == 0
-            else PairSearch(
-                table,
-                binned,
-                self._coarse_bins(table, binned, weights),
-                options=options,
-                **common,
-            ),
+            None if make_pair_search is None else make_pair_search(common),
             histograms,
             self._limits(table.n_rows, goal),
             n_threads,
@@ -326,9 +324,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         ).grow()
         if self.refine is None:
             return Learnt(tree, goal.criterion_name)
-        return self._refine(tree, table, binned, goal, progress)
+        return self._refine(tree, table, binned, goal, pairs, progress)
 
-    def _choose_shrinkage(self, table: Table, y: np.ndarray, weights: np.ndarray | None) -> float:
+    def _choose_shrinkage(
+        self, table: Table, y: np.ndarray, weights: np.ndarray | None, pairs: PairOptions
+    ) -> float:
         """The shrinkage asked for, or the one that is best on rows held out of the fit."""
         if self.shrinkage != "cv":
             return float(self.shrinkage)
@@ -342,7 +342,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             held_out = np.isin(np.arange(table.n_rows), fold)
             with Progress(0, table.n_rows, self.max_depth) as silent:
                 kept = table.take(~held_out)
-                tree = self._learn(kept, y[~held_out], weights[~held_out], silent).tree
+                tree = self._learn(kept, y[~held_out], weights[~held_out], pairs, silent).tree
             leaves = leaves_of(tree, table.take(held_out), effective_threads(self.n_threads))
             for number, shrinkage in enumerate(SHRINKAGES):
                 values = shrink(tree, shrinkage).value[leaves]
@@ -353,29 +353,23 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     def _losses_of(self, values: np.ndarray, y: np.ndarray) -> np.ndarray:
         """What rows lose for which a tree predicts some values."""
 
-    def _pair_options(self, table: Table) -> PairOptions:
-        return pair_options(
-            self.pairs, self.pair_screen, self.n_orientations, self.max_bins is None, table.features
-        )
-
     def _refine(
         self,
         tree: TreeArrays,
         table: Table,
         binned: BinnedTable,
         goal: Goal,
+        pairs: PairOptions,
         progress: Progress,
     ) -> Learnt:
         """Refine a tree for some rows."""
         n_threads = effective_threads(self.n_threads)
-        pairs = self._pair_options(table)
-
-        coarse = self._coarse_bins(table, binned, goal.weights) if len(pairs.pairs) else binned
+        make_pair_search = self._pair_searches(table, binned, goal.weights, pairs)
 
         def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
+            assert make_pair_search is not None
             common = self._search_arguments(binned, branch_goal, n_threads)
-            search = PairSearch(table, binned, coarse, options=pairs, **common)
-            return CandidateSearch(binned, **common), search
+            return CandidateSearch(binned, **common), make_pair_search(common)
 
         refined, history = refine(
             tree,
@@ -383,7 +377,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             binned,
             goal,
             self._refine_options(table.n_rows, goal),
-            make_searches if len(pairs.pairs) else None,
+            None if make_pair_search is None else make_searches,
             n_threads,
             progress.sweep,
         )
@@ -406,6 +400,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
                 table,
                 fitting_bins(self.tree_, table, binned),
                 self._make_goal(targets, weights),
+                self._read_pairs(table),
                 progress,
             )
         self._keep(learnt)
@@ -466,13 +461,26 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             "n_threads": n_threads,
         }
 
-    def _coarse_bins(
-        self, table: Table, binned: BinnedTable, weights: np.ndarray | None
-    ) -> BinnedTable:
-        """Bins that pairs are screened with: few enough for grids."""
-        if self.max_bins is not None:
-            return binned
-        return bin_table(table, weights, COARSE_BINS, effective_threads(self.n_threads))
+    def _pair_searches(
+        self,
+        table: Table,
+        binned: BinnedTable,
+        weights: np.ndarray | None,
+        options: PairOptions,
+    ) -> Callable[[dict[str, Any]], PairSearch] | None:
+        """What makes a search of pairs for some goal; None if no pair may interact."""
+        if len(options.pairs) == 0:
+            return None
+        coarse = binned
+        if self.max_bins is None:
+            coarse = bin_table(table, weights, COARSE_BINS, effective_threads(self.n_threads))
+        scales = scales_of(coarse, weights)
+        return lambda common: PairSearch(table, binned, coarse, scales, options=options, **common)
+
+    def _read_pairs(self, table: Table) -> PairOptions:
+        return pair_options(
+            self.pairs, self.pair_screen, self.n_orientations, self.max_bins is None, table.features
+        )
 
     # --- using the fitted tree ---
 

@@ -116,6 +116,8 @@ class PairSearch:
         Their bins, as the search for shape functions of one feature knows them.
     coarse : BinnedTable
         Bins for the grids: the same, unless these are too many.
+    scales : array of shape (n_features,)
+        Standard deviations of the ordered features, see `scales_of`.
     goal : Goal
     inner : InnerTreeOptions
     penalties : Penalties
@@ -131,6 +133,7 @@ class PairSearch:
         table: Table,
         binned: BinnedTable,
         coarse: BinnedTable,
+        scales: np.ndarray,
         goal: Goal,
         inner: InnerTreeOptions,
         penalties: Penalties,
@@ -151,12 +154,6 @@ class PairSearch:
         self._offsets = coarse.offsets
         self._categorical = coarse.categorical
         values = [_bin_values(feature) for feature in coarse.features]
-        scales = np.array(
-            [
-                _spread(value, coarse.columns.array(f), goal.weights)
-                for f, value in enumerate(values)
-            ]
-        )
         angles = spread_angles(options.n_orientations)
         cosines, sines = np.cos(angles), np.sin(angles)
         limits = search_limits(inner, min_samples_leaf, min_weight_leaf)
@@ -516,6 +513,16 @@ def _feature_number(feature: Any, names: list[str]) -> int:
 def _greatest(gains: np.ndarray, n: int) -> np.ndarray:
     """Indices of the n greatest gains, the greatest first."""
     return np.argsort(-gains, kind="stable")[:n]
+
+
+def scales_of(binned: BinnedTable, weights: np.ndarray | None) -> np.ndarray:
+    """Standard deviation of each ordered feature, of its bins' values; 1 for categorical ones."""
+    return np.array(
+        [
+            _spread(_bin_values(bins), binned.columns.array(feature), weights)
+            for feature, bins in enumerate(binned.features)
+        ]
+    )
 
 
 def _bin_values(feature: FeatureBins) -> np.ndarray:

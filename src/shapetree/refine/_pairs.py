@@ -51,12 +51,12 @@ class PairRefitter:
         self._losses = losses
         self._region_price = region_price
 
-    def best(self, rows: np.ndarray, n_branches: int, node_number: int) -> PairSplit | None:
+    def best(self, rows: np.ndarray, n_branches: int) -> PairSplit | None:
         """The best split on a pair for a node's care set."""
         node = self._goal.describe(rows)
-        self._singles.best(node, rows, None, n_branches, node_number)
+        self._singles.best(node, rows, None, n_branches, node_number=0)
         found = self._pairs.best(
-            node, rows, None, self._singles.results, n_branches, node_number, to_beat=0.0
+            node, rows, None, self._singles.results, n_branches, node_number=0, to_beat=0.0
         )
         if found is None:
             return None

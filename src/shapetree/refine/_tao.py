@@ -167,10 +167,11 @@ class Refiner:
         history = [self._objective()]
         self._report(0, history[0])
         for sweep in range(1, self._options.max_sweeps + 1):
-            # Shapes move only where no row is, but that may show other nodes a better split.
             is_changed = self._sweep()
-            is_last = sweep == self._options.max_sweeps
-            if (not is_changed or is_last) and not self._tree.update_shapes() and not is_changed:
+            if not is_changed or sweep == self._options.max_sweeps:
+                # Shapes move where no row is; that may yet show other nodes a better split.
+                is_changed |= self._tree.update_shapes()
+            if not is_changed:
                 break
             history.append(self._objective())
             self._report(sweep, history[-1])
@@ -284,7 +285,7 @@ class Refiner:
         """The best split on a pair, if it does better than `to_beat`."""
         if len(problem.care) == 0:
             return None
-        split = pairs.best(problem.care, len(problem.below), problem.number)
+        split = pairs.best(problem.care, len(problem.below))
         if split is None:
             return None
         solution = self._evaluate(split, problem, level)

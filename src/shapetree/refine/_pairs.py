@@ -15,6 +15,9 @@ from shapetree._targets import ClassGoal, Goal
 from shapetree.refine._loss import BranchLosses
 from shapetree.refine._splits import PairSplit, regions_of
 
+# Pairs that need not hold up on new rows find regions by chance in nodes of fewer rows than these.
+MIN_ROWS = 1_000
+
 # Makes the searches of single features and of pairs that a tree with some goal is grown with.
 MakeSearches = Callable[[Goal], tuple[CandidateSearch, PairSearch]]
 
@@ -50,6 +53,11 @@ class PairRefitter:
         self._columns = columns
         self._losses = losses
         self._region_price = region_price
+
+    @property
+    def min_rows(self) -> int:
+        """Rows of a node from which on pairs are fitted; fewer are enough if the user pays."""
+        return MIN_ROWS if self._pairs.must_hold_up else 0
 
     def best(self, rows: np.ndarray, n_branches: int) -> PairSplit | None:
         """The best split on a pair for a node's care set."""

@@ -646,9 +646,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     pair_penalty : float or "auto", default="auto"
         What a pair must earn to be preferred to a single feature, as mean impurity of the node.
         "auto" is the price of a segment; in nodes of up to 5,000 rows the pair must besides gain a
-        tenth more than the single feature on rows that neither was fitted on, and refinement fits
-        no pairs in nodes of fewer than 1,000. It is 0 for plain thresholds
-        (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
+        tenth more than the single feature on rows that neither was fitted on. It is 0 for plain
+        thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
     n_orientations : int, default=8
         Directions of a pair's cuts, evenly spaced in the plane of the standardised pair, both axes
         included. With 2, cuts are parallel to the axes.

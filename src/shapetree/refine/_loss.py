@@ -24,9 +24,12 @@ class TreeLoss(ABC):
     ----------
     rows : LeafLosses
         What it costs to send a row to a leaf.
+    min_rows_of_pairs : int
+        Rows of a node from which on pairs are fitted that need not hold up on new rows.
     """
 
     rows: LeafLosses
+    min_rows_of_pairs: int = 0
 
     @abstractmethod
     def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
@@ -82,6 +85,9 @@ class NumberLoss(TreeLoss):
     loss, the objective takes its logarithm: to lower the loss by 1 % is worth as much as 1 % of
     the rows, at any level.
     """
+
+    # A few rows that are far off weigh as much as thousands; in small nodes regions chase them.
+    min_rows_of_pairs = 1_000
 
     def __init__(self, goal: RegressionGoal) -> None:
         self._goal = goal

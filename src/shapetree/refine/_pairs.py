@@ -15,9 +15,6 @@ from shapetree._targets import ClassGoal, Goal
 from shapetree.refine._loss import BranchLosses
 from shapetree.refine._splits import PairSplit, regions_of
 
-# Pairs that need not hold up on new rows find regions by chance in nodes of fewer rows than these.
-MIN_ROWS = 1_000
-
 # Makes the searches of single features and of pairs that a tree with some goal is grown with.
 MakeSearches = Callable[[Goal], tuple[CandidateSearch, PairSearch]]
 
@@ -55,9 +52,9 @@ class PairRefitter:
         self._region_price = region_price
 
     @property
-    def min_rows(self) -> int:
-        """Rows of a node from which on pairs are fitted; fewer are enough if the user pays."""
-        return MIN_ROWS if self._pairs.must_hold_up else 0
+    def must_hold_up(self) -> bool:
+        """Whether pairs are to be distrusted in small nodes."""
+        return self._pairs.must_hold_up
 
     def best(self, rows: np.ndarray, n_branches: int) -> PairSplit | None:
         """The best split on a pair for a node's care set."""

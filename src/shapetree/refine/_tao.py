@@ -283,7 +283,8 @@ class Refiner:
         self, problem: Problem, level: Level, pairs: PairRefitter, to_beat: float
     ) -> Solution | None:
         """The best split on a pair, if it does better than `to_beat`."""
-        if len(problem.care) == 0 or len(problem.rows) < pairs.min_rows:
+        too_small = len(problem.rows) < self._loss.min_rows_of_pairs and pairs.must_hold_up
+        if len(problem.care) == 0 or too_small:
             return None
         split = pairs.best(problem.care, len(problem.below))
         if split is None:

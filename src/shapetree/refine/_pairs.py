@@ -63,13 +63,13 @@ class PairRefitter:
         found = self._pairs.best(
             node, rows, None, self._singles.results, n_branches, node_number=0, to_beat=0.0
         )
-        if found is None:
-            return None
-        shape = self._assign(found.shape, rows, n_branches)
-        return None if shape is None else PairSplit(shape, self._columns)
+        return None if found is None else self.assigned(found.shape, rows, n_branches)
 
-    def _assign(self, shape: PairShape, rows: np.ndarray, n_branches: int) -> PairShape | None:
-        """Give the regions the branches in which their rows lose least, and join where it pays."""
+    def assigned(self, shape: PairShape, rows: np.ndarray, n_branches: int) -> PairSplit | None:
+        """Send the regions of a shape function where a care set loses least; join where it pays.
+
+        None if a single region is left.
+        """
         n_regions = len(shape.branch_of_piece)
         region = regions_of(shape, self._columns, rows)
         costs = np.zeros((n_regions + 1, n_branches))
@@ -77,7 +77,8 @@ class PairRefitter:
             costs[:, branch] = np.bincount(
                 region, self._losses.others[rows, branch - 1], minlength=n_regions + 1
             )
-        return _prune_cuts(shape, costs, self._region_price, n_branches)
+        pruned = _prune_cuts(shape, costs, self._region_price, n_branches)
+        return None if pruned is None else PairSplit(pruned, self._columns)
 
 
 def _branch_goal(losses: BranchLosses, n_branches: np.ndarray) -> ClassGoal:

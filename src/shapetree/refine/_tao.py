@@ -23,7 +23,7 @@ from shapetree._histograms import LocalHistograms, threads_for
 from shapetree.refine._loss import BranchLosses, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches, PairRefitter
-from shapetree.refine._splits import BinSplit, Split
+from shapetree.refine._splits import BinSplit, PairSplit, Split
 from shapetree.refine._working import WorkingTree
 
 # Objectives that differ by less are equal: as a share of the rows' price, and, where they lose
@@ -283,16 +283,27 @@ class Refiner:
         self, problem: Problem, level: Level, pairs: PairRefitter, to_beat: float
     ) -> Solution | None:
         """The best split on a pair, if it does better than `to_beat`."""
-        too_small = len(problem.rows) < self._loss.min_rows_of_pairs and pairs.must_hold_up
-        if len(problem.care) == 0 or too_small:
-            return None
-        split = pairs.best(problem.care, len(problem.below))
-        if split is None:
-            return None
-        solution = self._evaluate(split, problem, level)
-        if solution.objective < to_beat and self._keeps_limits(solution, problem):
-            return solution
-        return None
+        best = None
+        for split in self._splits_on_pairs(problem, pairs):
+            solution = self._evaluate(split, problem, level)
+            if solution.objective < to_beat and self._keeps_limits(solution, problem):
+                best, to_beat = solution, solution.objective
+        return best
+
+    def _splits_on_pairs(self, problem: Problem, pairs: PairRefitter) -> Iterator[PairSplit]:
+        """The node's own regions with other branches, and the pair that fits its care set best."""
+        care, n_branches = problem.care, len(problem.below)
+        if len(care) == 0:
+            return
+        present = self._tree.numbering.nodes[problem.number].split
+        if isinstance(present, PairSplit):
+            own = pairs.assigned(present.shape, care, n_branches)
+            if own is not None:
+                yield own
+        if len(problem.rows) >= self._loss.min_rows_of_pairs or not pairs.must_hold_up:
+            fitted = pairs.best(care, n_branches)
+            if fitted is not None:
+                yield fitted
 
     def _evaluate(self, split: Split, problem: Problem, level: Level) -> Solution:
         """Send a node's rows through a split; branches that none takes are as good as gone."""

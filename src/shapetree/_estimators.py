@@ -279,10 +279,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             table, targets, weights = _without_weightless(table, targets, weights)
         self._features: tuple[FeatureInfo, ...] = table.features
         pairs = self._read_pairs(table)
-        with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
-            learnt = self._learn(table, targets, weights, pairs, progress)
         self.shrinkage_ = self._choose_shrinkage(table, targets, weights, pairs)
-        self._keep(learnt)
+        with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
+            self._keep(self._learn(table, targets, weights, pairs, progress))
         return self
 
     def _keep(self, learnt: Learnt) -> None:

@@ -104,13 +104,17 @@ def penalty_of(options, is_categorical):
     return options["category_penalty" if is_categorical else "segment_penalty"]
 
 
+def solved(problem):
+    """Each feature's histogram, whether it is categorical, and the cost and branches found."""
+    histograms, n_bins, categorical, options = problem
+    found = solve(np.concatenate(histograms), n_bins, categorical, **options)
+    return zip(histograms, categorical, *found, strict=True)
+
+
 @given(problems())
 def test_no_shape_function_is_cheaper(problem):
-    histograms, n_bins, categorical, options = problem
-    costs, branches = solve(np.concatenate(histograms), n_bins, categorical, **options)
-    for histogram, is_categorical, cost, branch in zip(
-        histograms, categorical, costs, branches, strict=True
-    ):
+    options = problem[-1]
+    for histogram, is_categorical, cost, branch in solved(problem):
         held = np.flatnonzero(histogram[:-1, 0])
         if len(held) == 0:
             assert cost == np.inf
@@ -122,11 +126,8 @@ def test_no_shape_function_is_cheaper(problem):
 
 @given(problems())
 def test_shape_functions_cost_what_is_said(problem):
-    histograms, n_bins, categorical, options = problem
-    costs, branches = solve(np.concatenate(histograms), n_bins, categorical, **options)
-    for histogram, is_categorical, cost, branch in zip(
-        histograms, categorical, costs, branches, strict=True
-    ):
+    options = problem[-1]
+    for histogram, is_categorical, cost, branch in solved(problem):
         held = np.flatnonzero(histogram[:-1, 0])
         if len(held) == 0:
             continue
@@ -141,9 +142,7 @@ def test_shape_functions_cost_what_is_said(problem):
 
 @given(problems())
 def test_just_the_bins_with_rows_that_care_have_a_branch(problem):
-    histograms, n_bins, categorical, options = problem
-    _, branches = solve(np.concatenate(histograms), n_bins, categorical, **options)
-    for histogram, branch in zip(histograms, branches, strict=True):
+    for histogram, _, _, branch in solved(problem):
         if histogram[:-1, 0].any():
             assert_array_equal(branch == NO_BRANCH, histogram[:, 0] == 0)
             assert branch[branch != NO_BRANCH].max(initial=0) < histogram.shape[1]

@@ -77,6 +77,9 @@ def _unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
+# Makes a search of pairs from what all searches for some goal have in common.
+MakePairSearch = Callable[[dict[str, Any]], PairSearch]
+
 Tree = TypeVar("Tree", bound="BaseShapeTree")
 
 
@@ -323,7 +326,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         ).grow()
         if self.refine is None:
             return Learnt(tree, goal.criterion_name)
-        return self._refine(tree, table, binned, goal, pairs, progress)
+        return self._refine(tree, table, binned, goal, make_pair_search, progress)
 
     def _choose_shrinkage(
         self, table: Table, y: np.ndarray, weights: np.ndarray | None, pairs: PairOptions
@@ -358,12 +361,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         table: Table,
         binned: BinnedTable,
         goal: Goal,
-        pairs: PairOptions,
+        make_pair_search: MakePairSearch | None,
         progress: Progress,
     ) -> Learnt:
         """Refine a tree for some rows."""
         n_threads = effective_threads(self.n_threads)
-        make_pair_search = self._pair_searches(table, binned, goal.weights, pairs)
 
         def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
             assert make_pair_search is not None
@@ -393,19 +395,19 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         if weights is not None:
             table, targets, weights = _without_weightless(table, targets, weights)
         binned = bin_table(table, weights, self.max_bins, effective_threads(self.n_threads))
+        binned = fitting_bins(self.tree_, table, binned)
         with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
             learnt = self._refine(
                 self.tree_,
                 table,
-                fitting_bins(self.tree_, table, binned),
+                binned,
                 self._make_goal(targets, weights),
-                self._read_pairs(table),
+                self._pair_searches(table, binned, weights, self._read_pairs(table)),
                 progress,
             )
         self._keep(learnt)
 
     def _refine_options(self, n_rows: int, goal: Goal) -> RefineOptions:
-        total_weight = n_rows if goal.weights is None else float(goal.weights.sum())
         max_segments = min(self.inner_max_leaf_nodes or UNLIMITED, UNLIMITED)
         if self.inner_max_depth is not None and self.inner_max_depth < 30:
             max_segments = min(max_segments, 2**self.inner_max_depth)
@@ -416,7 +418,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             min_segment_rows=_as_rows(self.inner_min_samples_leaf, n_rows),
             min_samples_split=max(2, _as_rows(self.min_samples_split, n_rows)),
             min_samples_leaf=_as_rows(self.min_samples_leaf, n_rows),
-            min_weight_leaf=self.min_weight_fraction_leaf * total_weight,
+            min_weight_leaf=self.min_weight_fraction_leaf * goal.total_weight,
         )
 
     def _limits(self, n_rows: int, goal: Goal) -> Limits:
@@ -449,13 +451,12 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             if self.pair_penalty == "auto"
             else float(self.pair_penalty),
         )
-        total_weight = table.n_rows if goal.weights is None else goal.weights.sum()
         return {
             "goal": goal,
             "inner": inner,
             "penalties": penalties,
             "min_samples_leaf": _as_rows(self.min_samples_leaf, table.n_rows),
-            "min_weight_leaf": self.min_weight_fraction_leaf * total_weight,
+            "min_weight_leaf": self.min_weight_fraction_leaf * goal.total_weight,
             "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
             "n_threads": n_threads,
         }
@@ -466,7 +467,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         binned: BinnedTable,
         weights: np.ndarray | None,
         options: PairOptions,
-    ) -> Callable[[dict[str, Any]], PairSearch] | None:
+    ) -> MakePairSearch | None:
         """What makes a search of pairs for some goal; None if no pair may interact."""
         if len(options.pairs) == 0:
             return None

@@ -181,7 +181,7 @@ class PairSearch:
         node: NodeStatistics,
         rows: np.ndarray,
         histogram: np.ndarray | None,
-        univariate: NodeSearch,
+        univariate: NodeSearch | None,
         max_branches: int,
         node_number: int,
         to_beat: float,
@@ -195,8 +195,8 @@ class PairSearch:
             The node's rows.
         histogram : array or None
             Their histogram over the bins; None to have it summed.
-        univariate : NodeSearch
-            Has just searched the node.
+        univariate : NodeSearch or None
+            Has just searched the node. Only the paper's filter reads it, see `filters`.
         max_branches : int
         node_number : int
             Seeds random starts, together with the fit's own seed.
@@ -204,7 +204,10 @@ class PairSearch:
             Gain after penalties that a pair must have to be of use.
         """
         search_options = self._search_options(node, max_branches, node_number)
-        pairs = self._promising(self._options.n_screened, univariate, max_branches, rows)
+        pairs = self._options.pairs
+        if self.filters:
+            assert univariate is not None
+            pairs = self._promising(self._options.n_screened, univariate, max_branches, rows)
         if histogram is None:
             histogram = self._histograms.build(rows)
         visits = len(rows) + VISITS_PER_GRID
@@ -225,6 +228,11 @@ class PairSearch:
         return self._fit(
             pairs[chosen], starts[chosen], rows, self._pair_penalty(node), search_options
         )
+
+    @property
+    def filters(self) -> bool:
+        """Whether the paper's filter chooses the pairs to be screened."""
+        return len(self._options.pairs) > self._options.n_screened
 
     def _weigh(
         self, pairs: np.ndarray, node: NodeStatistics, n_rows: int, n_threads: int
@@ -258,10 +266,8 @@ class PairSearch:
     def _promising(
         self, n_wanted: int, univariate: NodeSearch, max_branches: int, rows: np.ndarray
     ) -> np.ndarray:
-        """The most promising pairs by the paper's filter, if there are too many."""
+        """The most promising pairs by the paper's filter."""
         pairs = self._options.pairs
-        if len(pairs) <= n_wanted:
-            return pairs
         # Spread evenly over the node.
         sample = np.ascontiguousarray(rows[:: -(-len(rows) // self._options.filter_rows)])
         crossed = np.empty(len(pairs))

@@ -84,6 +84,11 @@ class Goal(ABC):
         self.weights = weights
 
     @property
+    def total_weight(self) -> float:
+        """Weight of all rows."""
+        return float(self.targets.n_rows if self.weights is None else self.weights.sum())
+
+    @property
     def counts_rows(self) -> bool:
         """Whether statistics are numbers of rows, which no order of summing can change."""
         return False
@@ -158,14 +163,13 @@ class ClassGoal(Goal):
             criterion = "gini" if few else "entropy"
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
-        total_weight = len(labels) if weights is None else float(weights.sum())
-        self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * total_weight)
         self.criterion_name = criterion
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
         self._value_shape = len(n_classes), max(n_classes)
         self.labels = labels + self.starts[:-1].astype(np.int32)
         self.targets = Targets(self.labels, None, weights, self.criterion.n_stats)
+        self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * self.total_weight)
 
     @property
     def counts_rows(self) -> bool:

@@ -1,7 +1,5 @@
 # Polish: trade a shape function's impurity against its complexity.
 
-from libc.stdint cimport uint16_t
-
 from shapetree._core.arena cimport Arena, branch_t
 from shapetree._core.criterion cimport CriterionInfo
 
@@ -14,9 +12,8 @@ ctypedef struct Cells:
 
 cdef int extra_parts(Cells cells, const branch_t* branch) noexcept nogil
 
-cdef void reassign_segments(
-    const CriterionInfo* c, Cells cells, int k, double penalty, const double* cost_of,
-    double* best, uint16_t* came_from, branch_t* branch,
+cdef void find_cheapest_path(
+    const double* costs, int n, int k, double penalty, Arena* arena, branch_t* branch
 ) noexcept nogil
 
 cdef double polish(

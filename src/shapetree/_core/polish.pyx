@@ -9,7 +9,7 @@ import numpy as np
 
 from libc.math cimport INFINITY
 from libc.stdint cimport uint16_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
     Arena, Mark, arena_free, arena_init, arena_mark, arena_release, arena_take, branch_t, must_stop,
@@ -209,29 +209,49 @@ def polish_branches(Criterion criterion not None, stats, branch, *, int n_branch
     return polished, objective
 
 
+cdef void find_cheapest_path(
+    const double* costs, int n, int k, double penalty, Arena* arena, branch_t* branch
+) noexcept nogil:
+    """The cheapest path through costs (n x k); every switch but the first costs `penalty`."""
+    # A path's cost is the polish's own, with one statistic per cell and branch.
+    cdef:
+        double* prices = take_doubles(arena, k * k)
+        double* best = take_doubles(arena, 2 * k)
+        uint16_t* came_from = <uint16_t*> arena_take(arena, <size_t> n * k * 2 * sizeof(uint16_t))
+        CriterionInfo c
+        Cells cells
+        int b
+    if arena.failed:
+        return
+    memset(prices, 0, k * k * sizeof(double))
+    for b in range(k):
+        prices[b * k + b] = 1.0
+    c.n_stats = k
+    cells.n_cells = n
+    cells.has_missing = False
+    cells.categorical = False
+    cells.stats = costs
+    reassign_segments(&c, cells, k, penalty, prices, best, came_from, branch)
+
+
 def cheapest_path(costs, double penalty):
     """Branches of the cheapest path through a table of costs (n_cells, n_branches).
 
     Every switch of branch but the first costs `penalty`.
     """
-    # A path's cost is the polish's own, with one statistic per cell and branch.
     cdef:
         const double[:, ::1] table = np.ascontiguousarray(costs, dtype=np.float64)
         int n = table.shape[0], k = table.shape[1]
-        CriterionInfo c
-        Cells cells
-        double[:, ::1] prices = np.eye(k)
-        double[::1] best = np.empty(2 * k)
-        uint16_t[:, ::1] came_from = np.empty((n, 2 * k), dtype=np.uint16)
         branch_t[::1] branch
+        Arena arena
     if n == 0 or not 1 <= k <= 254:
         raise ValueError("costs must be (n_cells, n_branches), not empty")
     out = np.empty(n, dtype=np.uint8)
     branch = out
-    c.n_stats = k
-    cells.n_cells = n
-    cells.has_missing = False
-    cells.categorical = False
-    cells.stats = &table[0, 0]
-    reassign_segments(&c, cells, k, penalty, &prices[0, 0], &best[0], &came_from[0, 0], &branch[0])
+    with nogil:
+        arena_init(&arena)
+        find_cheapest_path(&table[0, 0], n, k, penalty, &arena, &branch[0])
+        arena_free(&arena)
+    if arena.failed:
+        raise MemoryError("no memory to find a path")
     return out

@@ -9,15 +9,14 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.string cimport memcpy
 
 from shapetree._core.arena cimport (
-    Arena, Arenas, Mark, arena_mark, arena_release, arena_take, branch_t, must_stop, take_branches,
+    Arena, Arenas, Mark, arena_mark, arena_release, branch_t, must_stop, take_branches,
     take_doubles, take_ints,
 )
-from shapetree._core.criterion cimport CriterionInfo
-from shapetree._core.polish cimport Cells, extra_parts, reassign_segments
+from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
 
 cdef enum:
     NO_BRANCH = 255
@@ -79,27 +78,13 @@ cdef void cheapest_segments(
     const double* cost, int n, const Problem* problem, Arena* arena, branch_t* branch
 ) noexcept nogil:
     cdef:
-        int k = problem.n_branches, b
-        CriterionInfo c
+        int k = problem.n_branches
         Cells cells
-        double* best
-        double* prices
-        uint16_t* came_from
-    # The polish's own path, with one statistic for each branch.
-    best = take_doubles(arena, 2 * k)
-    prices = take_doubles(arena, k * k)
-    came_from = <uint16_t*> arena_take(arena, <size_t> n * 2 * k * sizeof(uint16_t))
+    find_cheapest_path(cost, n, k, problem.segment_penalty, arena, branch)
+    cells.n_cells = n
+    cells.categorical = False
     if arena.failed:
         return
-    memset(prices, 0, k * k * sizeof(double))
-    for b in range(k):
-        prices[b * k + b] = 1.0
-    c.n_stats = k
-    cells.n_cells = n
-    cells.has_missing = False
-    cells.categorical = False
-    cells.stats = cost
-    reassign_segments(&c, cells, k, problem.segment_penalty, prices, best, came_from, branch)
     if extra_parts(cells, branch) + 2 > problem.max_segments and problem.max_segments < n:
         # Only now is it worth to count the segments on the way.
         limited_path(cost, n, k, problem.max_segments, problem.segment_penalty, arena, branch)

@@ -8,6 +8,7 @@ import numpy as np
 
 from shapetree._core.routing import LeafLosses, Router
 from shapetree._histograms import threads_for
+from shapetree._nodes import rows_by_node
 from shapetree._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
 
 # A wrongly classified row loses 1. Ties between branches that classify alike are many, and what
@@ -93,9 +94,8 @@ class NumberLoss(TreeLoss):
         self._goal = goal
         self._is_absolute = isinstance(goal, MedianGoal)
         self.rows = LeafLosses(None, goal.standardised, goal.weights, absolute=self._is_absolute)
-        n_rows = len(goal.standardised)
-        self._weight = n_rows if goal.weights is None else float(goal.weights.sum())
-        everything = np.zeros(n_rows, dtype=np.int32)
+        self._weight = goal.total_weight
+        everything = np.zeros(self.rows.n_rows, dtype=np.int32)
         self._greatest = self.total(everything, self.fit_leaves(everything, 1))
 
     def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
@@ -107,10 +107,7 @@ class NumberLoss(TreeLoss):
 
     def _medians(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
         table = np.zeros((n_nodes, self.rows.n_outputs))
-        order = np.argsort(leaves, kind="stable")
-        stops = np.cumsum(np.bincount(leaves, minlength=n_nodes))
-        for leaf in np.unique(leaves):
-            rows = order[stops[leaf - 1] if leaf else 0 : stops[leaf]]
+        for leaf, rows in rows_by_node(leaves, n_nodes).items():
             table[leaf] = self._goal.standardised_medians(rows)
         return table
 

@@ -59,9 +59,12 @@ class PairRefitter:
     def best(self, rows: np.ndarray, n_branches: int) -> PairSplit | None:
         """The best split on a pair for a node's care set."""
         node = self._goal.describe(rows)
-        self._singles.best(node, rows, None, n_branches, node_number=0)
+        univariate = None
+        if self._pairs.filters:
+            self._singles.best(node, rows, None, n_branches, node_number=0)
+            univariate = self._singles.results
         found = self._pairs.best(
-            node, rows, None, self._singles.results, n_branches, node_number=0, to_beat=0.0
+            node, rows, None, univariate, n_branches, node_number=0, to_beat=0.0
         )
         return None if found is None else self.assigned(found.shape, rows, n_branches)
 

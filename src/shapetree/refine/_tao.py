@@ -20,6 +20,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets
 from shapetree._core.reduced import cheapest_shapes
 from shapetree._histograms import LocalHistograms, threads_for
+from shapetree._nodes import rows_by_node
 from shapetree.refine._loss import BranchLosses, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches, PairRefitter
@@ -89,9 +90,8 @@ class Level:
         self.losses = losses
         self.unit = unit
         self._numbering = tree.numbering
-        self._n_parts = tree.numbering.n_parts
+        self._n_parts = tree.n_parts
         self._at = at
-        self._rows = tree.rows_at(at)
 
     @property
     def n_branches_of_rows(self) -> np.ndarray:
@@ -100,7 +100,7 @@ class Level:
 
     def problems(self) -> Iterator[Problem]:
         """The reduced problem of each node."""
-        for number, rows in self._rows.items():
+        for number, rows in rows_by_node(self._at, len(self._n_parts)).items():
             start = self._numbering.first_child[number]
             n_branches = self._numbering.n_branches[number]
             below = self._n_parts[start : start + n_branches]
@@ -179,9 +179,9 @@ class Refiner:
 
     def _objective(self) -> float:
         tree = self._tree
-        table = self._loss.fit_leaves(tree.leaves, len(tree.numbering.nodes))
+        table = self._loss.fit_leaves(tree.leaves, len(tree.nodes))
         loss = self._loss.objective(self._loss.total(tree.leaves, table))
-        return loss + self._options.penalty * float(tree.numbering.n_parts[0])
+        return loss + self._options.penalty * float(tree.n_parts[0])
 
     def _sweep(self) -> bool:
         """Solve every node once, from the deepest level up; whether anything changed."""
@@ -212,10 +212,10 @@ class Refiner:
     def _make_level(self, depth: int) -> Level | None:
         """Find out what each branch would cost, for nodes not yet settled; None without any."""
         tree, numbering = self._tree, self._tree.numbering
-        table = self._loss.fit_leaves(tree.leaves, len(numbering.nodes))
+        table = self._loss.fit_leaves(tree.leaves, len(tree.nodes))
         price = self._loss.price(self._loss.total(tree.leaves, table))
         is_open = np.array(
-            [node.split is not None and node.settled_at != price for node in numbering.nodes]
+            [node.split is not None and node.settled_at != price for node in tree.nodes]
         )
         above = numbering.above(depth)
         above[(above >= 0) & ~is_open[above]] = -1
@@ -228,7 +228,7 @@ class Refiner:
 
     def _solve(self, problem: Problem, level: Level, pairs: PairRefitter | None) -> bool:
         """Give a node its best split, or its best branch's place; whether that changes it."""
-        node = self._tree.numbering.nodes[problem.number]
+        node = self._tree.nodes[problem.number]
         rows = problem.rows
         tolerance = TOLERANCE * len(rows) * level.losses.price + ROUNDING * problem.alone.max()
         # One branch for all is simpler: it wins where it is no worse.
@@ -295,7 +295,7 @@ class Refiner:
         care, n_branches = problem.care, len(problem.below)
         if len(care) == 0:
             return
-        present = self._tree.numbering.nodes[problem.number].split
+        present = self._tree.nodes[problem.number].split
         if isinstance(present, PairSplit):
             own = pairs.assigned(present.shape, care, n_branches)
             if own is not None:
@@ -321,7 +321,7 @@ class Refiner:
         options = self._options
         if not options.limits_rows:
             return True
-        node, rows = self._tree.numbering.nodes[problem.number], problem.rows
+        node, rows = self._tree.nodes[problem.number], problem.rows
         split_before, leaves_before = node.split, self._tree.leaves.copy()
         node.split = solution.split
         self._tree.send(rows, problem.number, solution.branches)

@@ -11,7 +11,7 @@ from shapetree._binning import BinnedTable
 from shapetree._core.columns import Columns
 from shapetree._core.routing import Router
 from shapetree._histograms import threads_for
-from shapetree._nodes import TreeNode, nodes_of, tree_of
+from shapetree._nodes import Numbering, TreeNode, nodes_of, rows_by_node, tree_of
 from shapetree._targets import Goal
 from shapetree._tree import TreeArrays
 from shapetree.refine._options import RefineOptions
@@ -42,54 +42,6 @@ class WorkingNode(TreeNode):
     def become(self, other: WorkingNode) -> None:
         """Take the place of a node below."""
         self.split, self.children, self.settled_at = other.split, other.children, None
-
-
-@dataclass(frozen=True)
-class Numbering:
-    """The nodes of a tree at one moment, breadth first."""
-
-    nodes: list[WorkingNode]
-    parent: np.ndarray
-    depth: np.ndarray
-    first_child: np.ndarray
-    n_branches: np.ndarray
-
-    @classmethod
-    def of(cls, root: WorkingNode) -> Numbering:
-        """Number a tree's nodes."""
-        nodes, parent, depth = [root], [-1], [0]
-        for number, node in enumerate(nodes):
-            nodes.extend(node.below)
-            parent.extend([number] * len(node.children))
-            depth.extend([depth[number] + 1] * len(node.children))
-        n_branches = np.array([len(node.children) for node in nodes], dtype=np.int32)
-        first_child = (1 + np.cumsum(n_branches) - n_branches).astype(np.int32)
-        return cls(nodes, np.array(parent), np.array(depth), first_child, n_branches)
-
-    def above(self, depth: int) -> np.ndarray:
-        """The node at some depth above each node, or itself; -1 where there is none."""
-        above = [-1] * len(self.nodes)
-        for number, (parent, own) in enumerate(zip(self.parent, self.depth, strict=True)):
-            if own >= depth:
-                above[number] = number if own == depth else above[parent]
-        return np.array(above, dtype=np.int32)
-
-    def summed(self, of_nodes: np.ndarray) -> np.ndarray:
-        """Sums over each node and all below it."""
-        sums = of_nodes.copy()
-        for depth in range(int(self.depth.max()), 0, -1):
-            here = np.flatnonzero(self.depth == depth)
-            np.add.at(sums, self.parent[here], sums[here])
-        return sums
-
-    @property
-    def n_parts(self) -> np.ndarray:
-        """Complexity from each node on: branches beyond the first, and extra parts."""
-        own = [
-            node.split.extra_parts + len(node.children) - 1 if node.split else 0.0
-            for node in self.nodes
-        ]
-        return self.summed(np.array(own))
 
 
 class WorkingTree:
@@ -137,7 +89,7 @@ class WorkingTree:
     def _number(self) -> None:
         """Number the nodes anew; leaves keep their old numbers until they are renumbered."""
         self.numbering = Numbering.of(self._root)
-        splits = [node.split for node in self.numbering.nodes]
+        splits = [node.split for node in self.nodes]
         singles = [split if isinstance(split, BinSplit) else None for split in splits]
         self.router = Router(
             self._binned.columns,
@@ -153,20 +105,20 @@ class WorkingTree:
 
         `leaves` must tell where the rows are, with the old numbers.
         """
-        old = self.numbering
-        n_rows = old.summed(np.bincount(self.leaves, minlength=len(old.nodes)))
-        size_of = dict(zip(map(id, old.nodes), n_rows.tolist(), strict=True))
+        old = self.nodes
+        n_rows = self.numbering.summed(np.bincount(self.leaves, minlength=len(old)))
+        size_of = dict(zip(map(id, old), n_rows.tolist(), strict=True))
         # A leaf may take its parent's place, and that its own parent's.
-        place = {id(node): node for node in old.nodes}
-        for node in reversed(old.nodes):
+        place = {id(node): node for node in old}
+        for node in reversed(old):
             if node.children and size_of[id(node)] > 0:
                 only = _drop_empty_branches(node, [size_of[id(c)] for c in node.children])
                 if only is not None:
                     place[id(only)] = node
         self._number()
-        number_of = {id(node): number for number, node in enumerate(self.numbering.nodes)}
-        new = np.full(len(old.nodes), -1, dtype=np.int32)
-        for number, node in enumerate(old.nodes):
+        number_of = {id(node): number for number, node in enumerate(self.nodes)}
+        new = np.full(len(old), -1, dtype=np.int32)
+        for number, node in enumerate(old):
             while place[id(node)] is not node:
                 node = place[id(node)]
             new[number] = number_of.get(id(node), -1)
@@ -184,8 +136,8 @@ class WorkingTree:
         is_below = numbering.above(first) == start
         for depth in range(first, int(numbering.depth.max()) + 1):
             at = np.where(is_below, numbering.above(depth), -1)[self.leaves]
-            for number, rows in self.rows_at(at).items():
-                split = numbering.nodes[number].split
+            for number, rows in rows_by_node(at, len(self.nodes)).items():
+                split = self.nodes[number].split
                 weight = len(rows) if weights is None else weights[rows].sum()
                 if len(rows) < options.min_samples_leaf or weight < options.min_weight_leaf:
                     return False
@@ -198,23 +150,26 @@ class WorkingTree:
                     return False
         return True
 
-    def rows_at(self, at: np.ndarray) -> dict[int, np.ndarray]:
-        """Rows at each node, ascending, given the node (or -1) that each row is at."""
-        n_nodes = len(self.numbering.nodes)
-        order = np.argsort(at.astype(np.int16 if n_nodes < 2**15 else np.int32), kind="stable")
-        order = order.astype(np.int32)
-        counts = np.bincount(at + 1, minlength=n_nodes + 1)
-        stops = np.cumsum(counts)
-        return {
-            node: order[stops[node] : stops[node + 1]]
-            for node in np.flatnonzero(counts[1:]).tolist()
-        }
+    @property
+    def nodes(self) -> list[WorkingNode]:
+        """The nodes, as they are numbered."""
+        return cast("list[WorkingNode]", self.numbering.nodes)
+
+    @property
+    def n_parts(self) -> np.ndarray:
+        """Complexity from each node on: branches beyond the first, and extra parts."""
+        own = [
+            node.split.extra_parts + len(node.children) - 1 if node.split else 0.0
+            for node in self.nodes
+        ]
+        return self.numbering.summed(np.array(own))
 
     def rows_of_nodes(self) -> list[np.ndarray]:
         """Rows of every node."""
-        rows: list[np.ndarray] = [np.empty(0, dtype=np.int32)] * len(self.numbering.nodes)
+        rows: list[np.ndarray] = [np.empty(0, dtype=np.int32)] * len(self.nodes)
         for depth in range(int(self.numbering.depth.max()) + 1):
-            for node, here in self.rows_at(self.numbering.above(depth)[self.leaves]).items():
+            at = self.numbering.above(depth)[self.leaves]
+            for node, here in rows_by_node(at, len(self.nodes)).items():
                 rows[node] = here
         return rows
 
@@ -227,7 +182,7 @@ class WorkingTree:
         changed = []
         weights = self._goal.weights
         for number, rows in enumerate(self.rows_of_nodes()):
-            node = self.numbering.nodes[number]
+            node = self.nodes[number]
             node.shape = None
             if node.split is None:
                 continue
@@ -249,7 +204,7 @@ class WorkingTree:
 
     def unsettle(self, changed: list[int]) -> None:
         """Note that the splits of some nodes have changed, for all nodes above and below."""
-        parent, nodes = self.numbering.parent, self.numbering.nodes
+        parent, nodes = self.numbering.parent, self.nodes
         for number in changed:
             for node in nodes[number].breadth_first():
                 cast("WorkingNode", node).settled_at = None
@@ -259,7 +214,7 @@ class WorkingTree:
 
     def as_arrays(self) -> TreeArrays:
         """The tree, with the statistics of its rows; shapes must be up to date."""
-        for node, rows in zip(self.numbering.nodes, self.rows_of_nodes(), strict=True):
+        for node, rows in zip(self.nodes, self.rows_of_nodes(), strict=True):
             node.statistics = self._goal.describe(rows)
         return tree_of(self._root, self._goal.impurity_scale)
 

@@ -75,7 +75,8 @@ def distinct_weights(rng, n_rows):
 
 def arrays_of(tree):
     """All arrays of a `tree_`, by name."""
-    return {field.name: getattr(tree, field.name) for field in fields(tree)}
+    values = {field.name: getattr(tree, field.name) for field in fields(tree)}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
 
 
 def assert_same_tree(one, other):

@@ -63,7 +63,8 @@ def test_every_real_dtype_is_read_as_a_native_float_that_holds_it(dtype, expecte
     X = np.array([[0, 1], [1, 0], [1, 1]], dtype=dtype, order=order)
     table = read_table(X)
     assert table.n_rows == 3
-    assert table.features == (FeatureInfo("x0"), FeatureInfo("x1"))
+    is_whole = X.dtype.kind in "iu"
+    assert table.features == tuple(FeatureInfo(name, is_whole=is_whole) for name in ("x0", "x1"))
     for j, column in enumerate(table.columns):
         assert column.dtype == expected
         assert column.dtype.isnative
@@ -163,7 +164,7 @@ def test_a_data_frame_gives_names_numbers_and_categories(kind):
     assert table.n_rows == 3
     assert table.features == (
         FeatureInfo("age"),
-        FeatureInfo("count"),
+        FeatureInfo("count", is_whole=True),
         FeatureInfo("city", ("a", "b")),
         FeatureInfo("member", (False, True)),
     )
@@ -508,7 +509,7 @@ def test_array_columns_are_chosen_by_index_mask_or_generated_name():
     X = [[1, 2], [3, 4]]
     for categorical_features in ([1], [False, True], ["x1"]):
         features = read_table(X, categorical_features).features
-        assert features == (FeatureInfo("x0"), FeatureInfo("x1", (2, 4)))
+        assert features == (FeatureInfo("x0", is_whole=True), FeatureInfo("x1", (2, 4)))
 
 
 @pytest.mark.parametrize("categorical_features", ["from_dtype", None, [], (), np.array([])])

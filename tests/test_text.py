@@ -75,7 +75,7 @@ def test_text_sends_every_row_where_predict_does(farm):
     for row, leaf in zip(X.to_dict("records"), tree.apply(X), strict=True):
         node = view.nodes[0]
         while not node.is_leaf:
-            node = view.nodes[node.children[branch_of(node, row[node.features[0]])]]
+            node = view.nodes[node.children[branch_of(node, row[node.features[0].name])]]
         assert node.number == leaf
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
 from joblib import cpu_count
@@ -35,12 +35,16 @@ from shapetree._core.criterion import Criterion
 from shapetree._core.threads import max_threads
 from shapetree._grower import Grower, Limits
 from shapetree._histograms import LocalHistograms
+from shapetree._nodes import sketch_nodes
 from shapetree._pairs import PairOptions, PairSearch, pair_options, scales_of
 from shapetree._predictor import leaves_of, paths_to
 from shapetree._progress import Progress
+from shapetree._sketch import DataSummary, NodeSketch, Sketcher, summarise
 from shapetree._table import FeatureInfo, Table, encode_table, open_table, read_table
 from shapetree._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree._tree import TreeArrays
+from shapetree._view import view_of
+from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_table
 from shapetree.refine import (
     RefineOptions,
     fitting_bins,
@@ -51,6 +55,9 @@ from shapetree.refine import (
     shrink,
     simplify,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 UNLIMITED = 2**30
 # Threads beyond the cores that one may ask for.
@@ -96,6 +103,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     """What classifier and regressor share: everything but their targets."""
 
     tree_: TreeArrays
+    _summary: DataSummary
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -284,17 +292,38 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         pairs = self._read_pairs(table)
         self.shrinkage_ = self._choose_shrinkage(table, targets, weights, pairs)
         with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
-            self._keep(self._learn(table, targets, weights, pairs, progress))
+            self._keep(self._learn(table, targets, weights, pairs, progress), table, targets)
         return self
 
-    def _keep(self, learnt: Learnt) -> None:
-        """Note what was learnt, pruned and shrunk as the parameters say."""
-        self.tree_ = shrink(prune_by_cost(learnt.tree, self.ccp_alpha), self.shrinkage_)
+    def _keep(self, learnt: Learnt, table: Table, y: np.ndarray) -> None:
+        """Note what was learnt, pruned and shrunk as the parameters say, and a sketch of it."""
+        tree = shrink(prune_by_cost(learnt.tree, self.ccp_alpha), self.shrinkage_)
+        numbers = y[:, 0] if self.n_outputs_ == 1 and not is_classifier(self) else None
+        self._summary = summarise(table, tree.used_features, numbers)
+        self.tree_ = replace(tree, sketches=self._sketch(tree, table, y))
         self.criterion_ = learnt.criterion
         if learnt.history is not None:
             self.refinement_history_ = learnt.history
         elif hasattr(self, "refinement_history_"):
             del self.refinement_history_
+
+    def _sketch(
+        self, tree: TreeArrays, table: Table, y: np.ndarray
+    ) -> tuple[NodeSketch, ...] | None:
+        """How rows are spread over the nodes of a tree; None if they have several targets."""
+        if self.n_outputs_ > 1:
+            return None
+        n_classes = self.n_classes_ if is_classifier(self) else None
+        sketcher = Sketcher(table, y[:, 0], n_classes, self._summary.target_edges)
+        leaves = leaves_of(tree, table, effective_threads(self.n_threads))
+        return sketch_nodes(tree, sketcher, leaves)
+
+    def _sketch_others(self, X: Any, y: Any) -> tuple[NodeSketch, ...] | None:
+        """How other rows are spread over the nodes of the fitted tree."""
+        table = self._read_for_prediction(X)
+        targets = self._encode_targets(self._read_targets(y, self.n_outputs_))
+        check_consistent_length(X, targets)
+        return self._sketch(self.tree_, table, targets)
 
     def _learn(
         self,
@@ -405,7 +434,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
                 self._pair_searches(table, binned, weights, self._read_pairs(table)),
                 progress,
             )
-        self._keep(learnt)
+        self._keep(learnt, table, targets)
 
     def _refine_options(self, n_rows: int, goal: Goal) -> RefineOptions:
         max_segments = min(self.inner_max_leaf_nodes or UNLIMITED, UNLIMITED)
@@ -519,6 +548,104 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """
         leaves = self.apply(X)
         return paths_to(self.tree_, leaves)
+
+    # --- what the fitted tree does, in words ---
+
+    def explain(self, X: Any) -> list[Explanation]:
+        """Say why each row is predicted what it is.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        list of Explanation
+            `str` of each is a sentence, its `path` and `conditions` say the same as data, and its
+            `flip` is the smallest change of a single feature that changes the prediction. Numbers
+            are rounded only as far as the row satisfies what is said, and as all who satisfy it
+            are predicted the same.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> iris = load_iris(as_frame=True)
+        >>> species = iris.target_names[iris.target]
+        >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
+        >>> (why,) = tree.explain(iris.data.iloc[[70]])
+        >>> print(why)
+        Predicted virginica (98 %) because petal width (cm) > 1.75
+        >>> print(why.flip)
+        It would be versicolor (91 %) if petal width (cm) fell from 1.8 to 1.75
+        """
+        table = self._read_for_prediction(X)
+        n_threads = effective_threads(self.n_threads)
+
+        def route(columns: Sequence[np.ndarray | None]) -> np.ndarray:
+            used = next((len(column) for column in columns if column is not None), table.n_rows)
+            return leaves_of(self.tree_, Table(used, table.features, list(columns)), n_threads)
+
+        return explain_rows(view_of(self), table.columns, route(table.columns), route)
+
+    def rules(self, digits: int | None = None) -> Rules:
+        """The tree as if/then rules, one for each leaf.
+
+        Parameters
+        ----------
+        digits : int, optional
+            Significant digits of the numbers in the rules' words. By default they are exact: the
+            rows that satisfy a rule are the rows of its leaf.
+
+        Returns
+        -------
+        Rules
+            A sequence of rules; `print` it, or use its `to_frame()` or `to_markdown()`. A rule's
+            support is its share of the training rows, its confidence the share of the class that
+            it predicts, its lift how many times as large that is as in all rows.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> iris = load_iris(as_frame=True)
+        >>> species = iris.target_names[iris.target]
+        >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
+        >>> print(tree.rules()[0])
+        if petal width (cm) ≤ 0.8 then setosa (100 %)  [50 rows, support 33 %, lift 3]
+        """
+        if digits is not None and digits < 1:
+            raise ValueError(f"digits must be at least 1, got {digits}")
+        return rules_of(view_of(self), digits)
+
+    def shape_table(self, node: int = 0) -> pd.DataFrame:
+        """A node's shape function as a pandas DataFrame.
+
+        Parameters
+        ----------
+        node : int, default=0
+            Index of a node of `tree_` that splits.
+
+        Returns
+        -------
+        DataFrame
+            A row for each segment, of the values above `low` up to `high` or of the `categories`,
+            or for each region of a pair; with the branch it goes to, its training rows, and where
+            the branch leads. Missing values have a row of their own where training rows had them.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> iris = load_iris(as_frame=True)
+        >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, iris.target)
+        >>> tree.shape_table()[["low", "high", "branch", "n_rows"]]
+            low  high  branch  n_rows
+        0  -inf  0.80       0      50
+        1  0.80  1.75       1      54
+        2  1.75   inf       2      46
+        """
+        return shape_table(view_of(self), node)
 
     # --- making the fitted tree smaller ---
 

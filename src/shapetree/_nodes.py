@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shapetree._shape import PairShape, ShapeFunction, flatten_shapes
+from shapetree._sketch import NodeSketch, Sketcher
 from shapetree._targets import NodeStatistics
 from shapetree._tree import TreeArrays
 
@@ -18,6 +19,7 @@ class TreeNode:
     statistics: NodeStatistics
     shape: ShapeFunction | PairShape | None = None
     children: list[TreeNode] = field(default_factory=list)
+    sketch: NodeSketch | None = None
 
     @property
     def is_leaf(self) -> bool:
@@ -28,6 +30,7 @@ class TreeNode:
         """Cut off all that is below."""
         self.shape = None
         self.children = []
+        self.sketch = None if self.sketch is None else self.sketch.as_leaf()
 
     def breadth_first(self) -> list[TreeNode]:
         """The node and all below it, level by level."""
@@ -94,6 +97,37 @@ def rows_by_node(at: np.ndarray, n_nodes: int) -> dict[int, np.ndarray]:
     }
 
 
+def sketch_nodes(
+    tree: TreeArrays, sketcher: Sketcher, leaves: np.ndarray
+) -> tuple[NodeSketch, ...]:
+    """Sketches of all nodes, given the leaf of each of the sketcher's rows."""
+    rows_of = rows_by_node(leaves, tree.node_count)
+    sketches: list[NodeSketch] = []
+    for node in range(tree.node_count - 1, -1, -1):  # children before their parents
+        children = [rows_of.pop(child, _NO_ROWS) for child in tree.children(node)]
+        if children:
+            rows_of[node] = np.concatenate(children)
+        sketches.append(_sketch_node(tree, node, sketcher, rows_of.get(node, _NO_ROWS)))
+    return tuple(sketches[::-1])
+
+
+_NO_ROWS = np.empty(0, dtype=np.int32)
+
+
+def _sketch_node(tree: TreeArrays, node: int, sketcher: Sketcher, rows: np.ndarray) -> NodeSketch:
+    features = tree.features_of(node)
+    if not features:
+        return sketcher.leaf(rows)
+    if len(features) == 1:
+        upper = tree.piece_upper[tree.pieces(node)]
+        return sketcher.split(rows, features[0], None if np.isnan(upper[0]) else upper[:-1])
+    cuts = tree.cuts(node)
+    a, b, threshold = tree.cut_a[cuts], tree.cut_b[cuts], tree.cut_threshold[cuts]
+    return sketcher.split_pair(
+        rows, (features[0], features[1]), (threshold[b == 0], threshold[a == 0])
+    )
+
+
 def nodes_of(tree: TreeArrays) -> list[TreeNode]:
     """Nodes of a tree, in its order; the first is the root."""
     nodes = [
@@ -110,6 +144,7 @@ def nodes_of(tree: TreeArrays) -> list[TreeNode]:
     ]
     for number, node in enumerate(nodes):
         node.children = [nodes[child] for child in tree.children(number)]
+        node.sketch = None if tree.sketches is None else tree.sketches[number]
     return nodes
 
 
@@ -124,6 +159,7 @@ def tree_of(root: TreeNode, impurity_scale: float = 1.0) -> TreeArrays:
     """
     numbering = Numbering.of(root)
     nodes, is_leaf = numbering.nodes, numbering.n_branches == 0
+    sketches = [node.sketch for node in nodes if node.sketch is not None]
     return TreeArrays(
         parent=numbering.parent,
         depth=numbering.depth,
@@ -134,6 +170,7 @@ def tree_of(root: TreeNode, impurity_scale: float = 1.0) -> TreeArrays:
         weighted_n_node_samples=np.array([node.statistics.weight for node in nodes]),
         impurity=impurity_scale * np.array([node.statistics.impurity for node in nodes]),
         value=np.array([node.statistics.value for node in nodes]),
+        sketches=tuple(sketches) if len(sketches) == len(nodes) else None,
     )
 
 

@@ -37,10 +37,13 @@ class FeatureInfo:
     categories : tuple of str, bool, int or float, or None
         The distinct levels seen in training: numbers and booleans in ascending order, then strings
         in ascending order. None for a numeric feature.
+    is_whole : bool
+        Whether the column's type in training was one of whole numbers.
     """
 
     name: str
     categories: tuple[Level, ...] | None = None
+    is_whole: bool = False
 
     @property
     def is_categorical(self) -> bool:
@@ -107,7 +110,7 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
             features.append(FeatureInfo(name, categories))
             columns.append(_recode(codes, levels, categories))
         else:
-            features.append(FeatureInfo(name))
+            features.append(FeatureInfo(name, is_whole=_has_whole_dtype(values)))
             columns.append(_as_numbers(values, name, advice))
     return Table(source.n_rows, tuple(features), columns)
 
@@ -324,6 +327,12 @@ def _positions(asked: list[Any], names: tuple[str, ...]) -> set[int]:
 
 def _has_categorical_dtype(values: Values, name: str) -> bool:
     return _kind_of(values, name) in (_Kind.BOOLEAN, _Kind.TEXT)
+
+
+def _has_whole_dtype(values: Values) -> bool:
+    if isinstance(values, nw.Series):
+        return values.dtype.is_integer()
+    return values.dtype.kind in "iu"
 
 
 # What a column holds

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from shapetree._sketch import NodeSketch
+
 _DTYPES = {
     "parent": np.int32,
     "depth": np.int32,
@@ -80,6 +82,8 @@ class TreeArrays:
     n_node_samples, weighted_n_node_samples, impurity : arrays of shape (node_count,)
     value : array of shape (node_count, n_outputs, n_values)
         Shares of the classes, or a mean or median.
+    sketches : tuple of NodeSketch or None
+        How the nodes' rows are spread, where there is one target.
     """
 
     parent: np.ndarray
@@ -105,6 +109,7 @@ class TreeArrays:
     weighted_n_node_samples: np.ndarray
     impurity: np.ndarray
     value: np.ndarray
+    sketches: tuple[NodeSketch, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():
@@ -202,6 +207,8 @@ class TreeArrays:
         self._check_nodes(~self.is_leaf)
         self._check_pieces(~self.is_leaf)
         self._check_cuts()
+        sketches = self.sketches is None or len(self.sketches) == n
+        _require(sketches, "there is a sketch for each node, or none")
 
     def _check_nodes(self, internal: np.ndarray) -> None:
         branches = self.n_branches[internal]

@@ -1,17 +1,18 @@
 """TreeView: a fitted tree as plain data in the user's words.
 
-Everything that people see of a tree (text, and later pictures and exports) reads only this.
+Everything that people see of a tree (words, pictures, pages and exports) reads only this.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
+from shapetree._sketch import Density, NodeSketch, Scatter
 from shapetree._table import FeatureInfo, Level
 from shapetree._tree import TreeArrays
 
@@ -66,6 +67,42 @@ class Region:
 
 
 @dataclass(frozen=True)
+class PlaneAxis:
+    """An axis of a pair's plane, from `low` to `high`.
+
+    If the feature is categorical, its category i covers the axis from i to i + 1.
+    """
+
+    low: float
+    high: float
+    categories: tuple[Level, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Plane:
+    """What to draw of a pair's plane, in the units of its axes.
+
+    Attributes
+    ----------
+    axes : tuple of two PlaneAxis
+    polygons : tuple of tuples of points
+        Corners of each of the node's regions, within the axes' ranges; none if it lies outside.
+    points : array of shape (n_points, 2)
+        Some of the node's rows.
+    targets : array of shape (n_points,)
+        Their classes' numbers or their targets.
+    n_missing : int
+        Rows that lack either feature.
+    """
+
+    axes: tuple[PlaneAxis, PlaneAxis]
+    polygons: tuple[tuple[tuple[float, float], ...], ...]
+    points: np.ndarray
+    targets: np.ndarray
+    n_missing: int
+
+
+@dataclass(frozen=True)
 class NodeView:
     """One node.
 
@@ -73,18 +110,20 @@ class NodeView:
     ----------
     number : int
         Its index in `tree_`.
+    parent : int or None
+        Number of the node above.
     depth : int
     n_rows : int
-        Training rows that reach it.
+        Rows that reach it, of the training data or of the data the view was made for.
     weight : float
-        Sum of their weights.
+        Sum of the weights of the training rows that reach it.
     impurity : float
     value : array of shape (n_outputs, n_values)
         Shares of the classes, or a mean or median.
     prediction : tuple
         Predicted class or number of each output.
-    features : tuple of str
-        Names of the features it splits on: none for a leaf, one, or a pair.
+    features : tuple of FeatureInfo
+        The features it splits on: none for a leaf, one, or a pair.
     segments : tuple of Segment
         Its shape function of one feature; along the axis of an ordered feature, one for each branch
         of a categorical one.
@@ -92,31 +131,59 @@ class NodeView:
         Its shape function of a pair.
     missing_branch : int or None
         Branch of missing values and unknown categories.
+    missing_categories : tuple of tuples
+        For each feature of a pair, the categories that count as missing here.
     saw_missing : bool
         Whether training rows here lacked a feature; otherwise missing values just go to the
         largest branch.
     children : tuple of int
         Numbers of the nodes its branches lead to.
+    counts : int array or None
+        Rows by class, or by the tree's cells of the target; None if there are several targets.
+    mean, deviation : float or None
+        Mean and standard deviation of the rows' target; None for classes.
+    density : Density or None
+        Where the rows lie on its feature.
+    plane : Plane or None
+        Where they lie in the plane of its pair.
     """
 
     number: int
+    parent: int | None
     depth: int
     n_rows: int
     weight: float
     impurity: float
     value: np.ndarray
     prediction: tuple[Any, ...]
-    features: tuple[str, ...]
+    features: tuple[FeatureInfo, ...]
     segments: tuple[Segment, ...]
     regions: tuple[Region, ...]
     missing_branch: int | None
+    missing_categories: tuple[tuple[Level, ...], ...]
     saw_missing: bool
     children: tuple[int, ...]
+    counts: np.ndarray | None = None
+    mean: float | None = None
+    deviation: float | None = None
+    density: Density | None = None
+    plane: Plane | None = None
 
     @property
     def is_leaf(self) -> bool:
         """Whether the node has no children."""
         return not self.children
+
+    def n_right(self, classes: tuple[Any, ...]) -> int:
+        """Number of its rows that are of the class it predicts."""
+        assert self.counts is not None
+        return int(self.counts[classes.index(self.prediction[0])])
+
+    def squared_error(self, number: float | None) -> float:
+        """Sum over its rows of the target's squared distance from a number."""
+        if number is None or self.mean is None or self.deviation is None:
+            raise ValueError("only numbers have a squared error")
+        return self.n_rows * (self.deviation**2 + (self.mean - number) ** 2)
 
 
 @dataclass(frozen=True)
@@ -127,25 +194,79 @@ class TreeView:
     ----------
     nodes : tuple of NodeView
     features : tuple of FeatureInfo
+    scales : array of shape (n_features,)
+        Standard deviation of each ordered feature in training; 1 for features that are not used.
     classes : tuple of tuples or None
         Class labels of each output; None for regression.
+    target_edges : array or None
+        Bounds of the cells that `NodeView.counts` counts a numeric target in.
+    is_training : bool
+        Whether the rows are those the tree was fitted on.
     """
 
     nodes: tuple[NodeView, ...]
     features: tuple[FeatureInfo, ...]
+    scales: np.ndarray
     classes: tuple[tuple[Any, ...], ...] | None
+    target_edges: np.ndarray | None
+    is_training: bool
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets."""
+        return len(self.nodes[0].prediction)
+
+    def path_to(self, number: int) -> list[NodeView]:
+        """Nodes from the root to a node, both included."""
+        path = [self.nodes[number]]
+        while path[-1].parent is not None:
+            path.append(self.nodes[path[-1].parent])
+        return path[::-1]
+
+    def score(self) -> float | None:
+        """Accuracy, or R², on the view's rows; None if there are several targets or no spread."""
+        leaves = [node for node in self.nodes if node.is_leaf and node.n_rows]
+        root = self.nodes[0]
+        if root.counts is None or not leaves:
+            return None
+        if self.classes is not None:
+            return sum(leaf.n_right(self.classes[0]) for leaf in leaves) / root.n_rows
+        loss = sum(leaf.squared_error(leaf.prediction[0]) for leaf in leaves)
+        total = root.squared_error(root.mean)
+        return 1 - loss / total if total > 0 else None
 
 
-def view_of(estimator: Any) -> TreeView:
-    """View of a fitted estimator's tree."""
+def view_of(estimator: Any, X: Any = None, y: Any = None) -> TreeView:
+    """View of a fitted estimator's tree.
+
+    Parameters
+    ----------
+    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+    X, y : table and targets, optional
+        Rows to count instead of those of training; what the tree does stays the same.
+    """
     check_is_fitted(estimator)
+    if (X is None) != (y is None):
+        given, lacking = ("X", "y") if y is None else ("y", "X")
+        raise ValueError(f"{given} was given without {lacking}; give both, or neither of them")
     classes = None
     if is_classifier(estimator):
         outputs = [estimator.classes_] if estimator.n_outputs_ == 1 else estimator.classes_
         classes = tuple(tuple(labels.tolist()) for labels in outputs)
     tree, features = estimator.tree_, estimator._features
-    nodes = tuple(_view_node(tree, node, features, classes) for node in range(tree.node_count))
-    return TreeView(nodes, features, classes)
+    sketches = tree.sketches if X is None else estimator._sketch_others(X, y)
+    nodes = tuple(
+        _view_node(tree, node, features, classes, None if sketches is None else sketches[node])
+        for node in range(tree.node_count)
+    )
+    return TreeView(
+        nodes=nodes,
+        features=features,
+        scales=estimator._summary.scales,
+        classes=classes,
+        target_edges=estimator._summary.target_edges,
+        is_training=X is None,
+    )
 
 
 def _view_node(
@@ -153,6 +274,7 @@ def _view_node(
     node: int,
     features: tuple[FeatureInfo, ...],
     classes: tuple[tuple[Any, ...], ...] | None,
+    sketch: NodeSketch | None,
 ) -> NodeView:
     value = tree.value[node]
     if classes is None:
@@ -162,20 +284,36 @@ def _view_node(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
     used = [features[feature] for feature in tree.features_of(node)]
-    return NodeView(
+    regions = _regions(tree, node, used) if len(used) == 2 else ()
+    view = NodeView(
         number=node,
+        parent=int(tree.parent[node]) if node else None,
         depth=int(tree.depth[node]),
         n_rows=int(tree.n_node_samples[node]),
         weight=float(tree.weighted_n_node_samples[node]),
         impurity=float(tree.impurity[node]),
         value=value,
         prediction=prediction,
-        features=tuple(feature.name for feature in used),
+        features=tuple(used),
         segments=_segments(tree, node, used[0]) if len(used) == 1 else (),
-        regions=_regions(tree, node, used) if len(used) == 2 else (),
+        regions=regions,
         missing_branch=int(tree.missing_branch[node]) if used else None,
+        missing_categories=_missing_categories(tree, node, used) if len(used) == 2 else (),
         saw_missing=bool(tree.saw_missing[node]),
         children=tuple(tree.children(node)) if used else (),
+    )
+    if sketch is None:
+        return view
+    return replace(
+        view,
+        n_rows=int(sketch.counts.sum()),
+        counts=sketch.counts,
+        mean=sketch.mean,
+        deviation=sketch.deviation,
+        density=sketch.density,
+        plane=(
+            None if sketch.scatter is None else _plane(tree, node, used, regions, sketch.scatter)
+        ),
     )
 
 
@@ -225,6 +363,21 @@ def _regions(tree: TreeArrays, node: int, features: list[FeatureInfo]) -> tuple[
     return tuple(found[piece] for piece in range(len(branches)))
 
 
+def _missing_categories(
+    tree: TreeArrays, node: int, features: list[FeatureInfo]
+) -> tuple[tuple[Level, ...], ...]:
+    return tuple(
+        tuple(
+            category
+            for category, place in zip(
+                feature.categories or (), tree.position[tree.positions(node, side)], strict=True
+            )
+            if np.isnan(place)
+        )
+        for side, feature in enumerate(features)
+    )
+
+
 def _bound(
     tree: TreeArrays,
     node: int,
@@ -244,3 +397,81 @@ def _bound(
             )
             return Bound(weights, low, high, inside)
     return Bound(weights, low, high)
+
+
+# --- the plane of a pair ---
+
+
+def _plane(
+    tree: TreeArrays,
+    node: int,
+    features: list[FeatureInfo],
+    regions: tuple[Region, ...],
+    scatter: Scatter,
+) -> Plane:
+    axes, columns = [], []
+    for side, feature in enumerate(features):
+        values = scatter.points[:, side]
+        if feature.categories is None:
+            low, high = float(scatter.low[side]), float(scatter.high[side])
+            axes.append(PlaneAxis(low, high))
+            columns.append(values)
+        else:
+            places = tree.position[tree.positions(node, side)]
+            order = [code for code in np.argsort(places).tolist() if not np.isnan(places[code])]
+            drawn = tuple(feature.categories[code] for code in order)
+            axes.append(PlaneAxis(0.0, float(len(drawn)), drawn))
+            slot = np.full(len(places), np.nan)
+            slot[order] = np.arange(len(order))
+            # Spread over the category's width, so that equal points can be told apart.
+            spread = 0.15 + 0.7 * (np.arange(len(values)) * 0.618034 % 1)
+            columns.append(slot[values.astype(np.intp)] + spread)
+    points = np.stack(columns, axis=1)
+    drawable = ~np.isnan(points).any(axis=1)
+    both = (axes[0], axes[1])
+    return Plane(
+        axes=both,
+        polygons=tuple(_polygon(region, both) for region in regions),
+        points=points[drawable],
+        targets=scatter.targets[drawable],
+        n_missing=scatter.n_missing,
+    )
+
+
+def _polygon(region: Region, axes: tuple[PlaneAxis, PlaneAxis]) -> tuple[tuple[float, float], ...]:
+    """Corners of the part of a region that the axes show."""
+    x, y = axes
+    corners = [(x.low, y.low), (x.high, y.low), (x.high, y.high), (x.low, y.high)]
+    for bound in region.bounds:
+        low, high = bound.low, bound.high
+        if bound.categories is not None:
+            drawn = axes[0 if bound.weights[0] else 1].categories
+            assert drawn is not None
+            slots = [drawn.index(category) for category in bound.categories]
+            low, high = (min(slots), max(slots) + 1) if slots else (np.inf, -np.inf)
+        corners = _clip(corners, bound.weights, high)
+        corners = _clip(corners, (-bound.weights[0], -bound.weights[1]), -low)
+    return tuple(corners)
+
+
+def _clip(
+    corners: list[tuple[float, float]], weights: tuple[float, float], limit: float
+) -> list[tuple[float, float]]:
+    """The part of a convex polygon where a weighted sum does not exceed a limit."""
+    if limit == np.inf:
+        return corners
+    excess = [weights[0] * x + weights[1] * y - limit for x, y in corners]
+    clipped: list[tuple[float, float]] = []
+    for i, (corner, over) in enumerate(zip(corners, excess, strict=True)):
+        before, before_over = corners[i - 1], excess[i - 1]
+        if (over > 0) != (before_over > 0):
+            share = before_over / (before_over - over)
+            clipped.append(
+                (
+                    before[0] + share * (corner[0] - before[0]),
+                    before[1] + share * (corner[1] - before[1]),
+                )
+            )
+        if over <= 0:
+            clipped.append(corner)
+    return clipped if len(clipped) > 2 else []

@@ -59,7 +59,11 @@ def _lines(
     """A node's own line, then those of its subtree, indented."""
     folded = max_depth is not None and node.depth >= max_depth and not node.is_leaf
     is_end = node.is_leaf or folded
-    content = _prediction(view, node, digits) if is_end else " and ".join(node.features)
+    content = (
+        _prediction(view, node, digits)
+        if is_end
+        else " and ".join(feature.name for feature in node.features)
+    )
     more = " …" if folded else ""
     rows = "row" if node.n_rows == 1 else "rows"
     yield f"{condition}{content}  [{node.n_rows:,} {rows}]{more}"
@@ -82,7 +86,10 @@ def _condition(node: NodeView, branch: int, digits: int) -> str:
         if segment.branch == branch
     ]
     regions = [region for region in node.regions if region.branch == branch]
-    parts += [_region(region, node.features, digits) for region in regions[:MAX_REGIONS]]
+    parts += [
+        _region(region, tuple(feature.name for feature in node.features), digits)
+        for region in regions[:MAX_REGIONS]
+    ]
     if len(regions) > MAX_REGIONS:
         parts.append(f"{len(regions) - MAX_REGIONS} more regions")
     if node.saw_missing and node.missing_branch == branch:

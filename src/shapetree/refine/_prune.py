@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import takewhile
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from shapetree._nodes import TreeNode, nodes_of, tree_of
 from shapetree._shape import join_pieces, with_branches
+from shapetree._sketch import NodeSketch
 from shapetree._targets import NodeStatistics
 from shapetree._tree import TreeArrays
 
@@ -238,7 +240,11 @@ class _LeafJoiner:
             else self._impurity_of(value)
         )
         n_rows, weight = sum(part.n_rows for part in parts), sum(part.weight for part in parts)
-        return TreeNode(NodeStatistics(n_rows, weight, float(impurity), value))
+        sketches = [leaf.sketch for leaf in leaves if leaf.sketch is not None]
+        return TreeNode(
+            NodeStatistics(n_rows, weight, float(impurity), value),
+            sketch=reduce(NodeSketch.joined_with, sketches) if sketches else None,
+        )
 
     def _become_leaf(self, node: TreeNode, value: np.ndarray) -> None:
         """Make a leaf of a node, with its own value if that is the same prediction.
@@ -270,6 +276,7 @@ def _leave_out_unreached(node: TreeNode) -> None:
     if len(children) == 1:
         child = children[0]
         node.statistics, node.shape, node.children = child.statistics, child.shape, child.children
+        node.sketch = child.sketch
         return
     largest = int(np.argmax([child.statistics.weight for child in children]))
     new_branch = np.full(len(node.children), largest, dtype=np.int32)

@@ -1,0 +1,354 @@
+"""Sketches: how a node's rows are spread, kept with the tree for whoever draws or describes it.
+
+A sketch holds sums, not rows: counts in the cells of an axis and of the target. Only a pair's plane
+keeps a few points.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shapetree._table import Table
+
+# Cells of an axis that is drawn, and distinct values up to which each has a cell of its own.
+N_CELLS = 36
+MAX_DISTINCT = 24
+# Least share of an axis that a segment is drawn with, unless there are too many segments for it.
+LEAST_SHARE = 0.14
+# Rows that suffice to find the range of an axis, and points of a pair that are kept.
+RANGE_ROWS = 4096
+N_POINTS = 150
+# Share of the rows at either end that do not stretch an axis, where there are enough of them.
+TAIL = 0.01
+N_TARGET_CELLS = 24
+
+
+@dataclass(frozen=True, eq=False)
+class Density:
+    """Where a node's rows lie on its feature.
+
+    Attributes
+    ----------
+    edges : array of shape (n_cells + 1,) or None
+        Bounds of the cells of an ordered feature, ascending; every threshold of the node is one.
+        A cell holds the values above its lower and up to its upper edge, the first and the last
+        also what lies beyond. None for a categorical feature, whose cells are its categories.
+    positions : array of shape (n_cells + 1,) or None
+        Where to draw the edges, from 0 to 1: in proportion to the values within a segment, but with
+        room for every segment.
+    counts : int array of shape (n_cells, n_classes)
+        Rows in each cell by class; for regression there is one column.
+    totals : array of shape (n_cells,) or None
+        Sum of the targets in each cell; None for classes.
+    missing : int array of shape (n_classes,)
+        Rows that lack the feature.
+    missing_total : float or None
+        Sum of their targets.
+    """
+
+    edges: np.ndarray | None
+    positions: np.ndarray | None
+    counts: np.ndarray
+    totals: np.ndarray | None
+    missing: np.ndarray
+    missing_total: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Scatter:
+    """Where a node's rows lie in the plane of its pair.
+
+    Attributes
+    ----------
+    low, high : arrays of shape (2,)
+        Range of either feature that all but a few rows lie in; meaningless for categories.
+    points : array of shape (n_points, 2)
+        Values, or codes of categories, of some rows that have both.
+    targets : array of shape (n_points,)
+        Their classes' numbers or their targets.
+    n_missing : int
+        Rows that lack either feature.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    points: np.ndarray
+    targets: np.ndarray
+    n_missing: int
+
+
+@dataclass(frozen=True, eq=False)
+class NodeSketch:
+    """How the rows of a node are spread.
+
+    Attributes
+    ----------
+    counts : int array
+        Rows by class, or by cell of the target.
+    mean, deviation : float or None
+        Mean and standard deviation of the target; None for classes.
+    density : Density or None
+        Of a node that splits on one feature.
+    scatter : Scatter or None
+        Of a node that splits on a pair.
+    """
+
+    counts: np.ndarray
+    mean: float | None = None
+    deviation: float | None = None
+    density: Density | None = None
+    scatter: Scatter | None = None
+
+    def as_leaf(self) -> NodeSketch:
+        """The sketch without what only a node that splits has."""
+        return replace(self, density=None, scatter=None)
+
+    def joined_with(self, other: NodeSketch) -> NodeSketch:
+        """The sketch of a leaf that has the rows of two leaves."""
+        counts = self.counts + other.counts
+        if self.mean is None or other.mean is None:
+            return NodeSketch(counts)
+        assert self.deviation is not None
+        assert other.deviation is not None
+        n, m = self.counts.sum(), other.counts.sum()
+        if n + m == 0:
+            return NodeSketch(counts, self.mean, self.deviation)
+        mean = (n * self.mean + m * other.mean) / (n + m)
+        square = n * (self.deviation**2 + (self.mean - mean) ** 2)
+        square += m * (other.deviation**2 + (other.mean - mean) ** 2)
+        return NodeSketch(counts, float(mean), float(np.sqrt(square / (n + m))))
+
+
+@dataclass(frozen=True, eq=False)
+class DataSummary:
+    """What is remembered of the training rows beside the tree.
+
+    Attributes
+    ----------
+    scales : array of shape (n_features,)
+        Standard deviation of each ordered feature that the tree uses; 1 for all others.
+    target_edges : array or None
+        Bounds of the target's cells; None for classes.
+    """
+
+    scales: np.ndarray
+    target_edges: np.ndarray | None
+
+
+def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummary:
+    """Summarise training rows; `y` only if it holds one number a row."""
+    scales = np.ones(len(table.features))
+    for feature in used:
+        column = table.columns[feature]
+        assert column is not None
+        if not table.features[feature].is_categorical:
+            scales[feature] = _deviation(_finite(column))
+    return DataSummary(scales, None if y is None else _target_edges(y))
+
+
+class Sketcher:
+    """Sketches nodes, given the rows of each.
+
+    Parameters
+    ----------
+    table : Table
+    y : array of shape (n_rows,)
+        Classes' numbers, or targets.
+    n_classes : int or None
+        None for regression.
+    target_edges : array or None
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        y: np.ndarray,
+        n_classes: int | None,
+        target_edges: np.ndarray | None,
+    ) -> None:
+        self._table = table
+        self._y = y
+        self._n_classes = n_classes
+        self._target_edges = target_edges
+
+    def leaf(self, rows: np.ndarray) -> NodeSketch:
+        """Sketch of a leaf."""
+        y = self._y[rows]
+        if self._n_classes is not None:
+            return NodeSketch(np.bincount(y, minlength=self._n_classes).astype(np.int32))
+        assert self._target_edges is not None
+        cell = np.searchsorted(self._target_edges[1:-1], y, side="left")
+        counts = np.bincount(cell, minlength=len(self._target_edges) - 1).astype(np.int32)
+        if not len(y):
+            return NodeSketch(counts, float("nan"), float("nan"))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return NodeSketch(counts, float(y.mean()), float(y.std()))
+
+    def split(self, rows: np.ndarray, feature: int, thresholds: np.ndarray | None) -> NodeSketch:
+        """Sketch of a node that splits on one feature, at thresholds or by category."""
+        values, y = self._column(feature)[rows], self._y[rows]
+        if thresholds is None:
+            known = values >= 0
+            categories = self._table.features[feature].categories
+            assert categories is not None
+            edges = positions = None
+            cell, n_cells = values[known], len(categories)
+        else:
+            known = ~np.isnan(values)
+            numbers = _finite(values[known])
+            edges, positions = scale_axis(numbers, thresholds)
+            cell, n_cells = np.searchsorted(edges[1:-1], numbers, side="left"), len(edges) - 1
+        counts, totals = self._sums(cell, y[known], n_cells)
+        lost, lost_total = self._sums(np.zeros((~known).sum(), dtype=np.intp), y[~known], 1)
+        density = Density(
+            edges,
+            positions,
+            counts,
+            totals,
+            lost[0],
+            None if lost_total is None else float(lost_total[0]),
+        )
+        return replace(self.leaf(rows), density=density)
+
+    def split_pair(
+        self, rows: np.ndarray, features: tuple[int, int], thresholds: tuple[np.ndarray, np.ndarray]
+    ) -> NodeSketch:
+        """Sketch of a node that splits on a pair; thresholds are those along the axes."""
+        values = np.stack([self._column(feature)[rows] for feature in features], axis=1)
+        coded = [self._table.features[feature].is_categorical for feature in features]
+        known = np.ones(len(rows), dtype=bool)
+        for side in range(2):
+            known &= values[:, side] >= 0 if coded[side] else ~np.isnan(values[:, side])
+        sample = _some(np.flatnonzero(known), N_POINTS)
+        reach = _some(np.flatnonzero(known), RANGE_ROWS)
+        ranges = [_range(_finite(values[reach, side]), thresholds[side]) for side in range(2)]
+        low, high = np.array(ranges).T
+        scatter = Scatter(
+            low, high, _finite(values[sample]), self._y[rows][sample], int((~known).sum())
+        )
+        return replace(self.leaf(rows), scatter=scatter)
+
+    def _column(self, feature: int) -> np.ndarray:
+        column = self._table.columns[feature]
+        assert column is not None
+        return column
+
+    def _sums(
+        self, cell: np.ndarray, y: np.ndarray, n_cells: int
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Counts of rows by cell and class, and sums of numeric targets by cell."""
+        if self._n_classes is not None:
+            flat = np.bincount(cell * self._n_classes + y, minlength=n_cells * self._n_classes)
+            return flat.reshape(n_cells, self._n_classes).astype(np.int32), None
+        counts = np.bincount(cell, minlength=n_cells).astype(np.int32)
+        return counts[:, None], np.bincount(cell, y, minlength=n_cells)
+
+
+def scale_axis(values: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Edges of the cells of an axis, and where to draw them.
+
+    Parameters
+    ----------
+    values : array
+        Finite numbers, perhaps none.
+    thresholds : array
+        Ascending; between them are the segments, every one of which gets room.
+    """
+    values = _some(values, RANGE_ROWS)
+    distinct = np.unique(values)
+    if len(distinct) <= MAX_DISTINCT:
+        edges = _edges_between(distinct, thresholds)
+        n_cells = _counts_between(edges, thresholds)
+        return edges, _positions(n_cells / n_cells.sum(), n_cells)
+    low, high = _range(values, thresholds)
+    bounds = np.concatenate([[low], thresholds, [high]])
+    spans = np.diff(bounds / max(abs(low), abs(high)))
+    shares = _with_room(spans / spans.sum())
+    n_cells = np.maximum(2, np.rint(shares * N_CELLS)).astype(int)
+    parts = [
+        np.linspace(a, b, n, endpoint=False)
+        for a, b, n in zip(bounds[:-1], bounds[1:], n_cells, strict=True)
+    ]
+    return np.concatenate([*parts, [high]]), _positions(shares, n_cells)
+
+
+def _edges_between(distinct: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """A cell for each value, with the thresholds among its edges."""
+    parted = np.searchsorted(thresholds, distinct, side="left")
+    free = np.flatnonzero(parted[1:] == parted[:-1])
+    midpoints = distinct[free] + (distinct[free + 1] / 2 - distinct[free] / 2)
+    inner = np.union1d(midpoints, thresholds)
+    everything = np.union1d(inner, distinct)
+    with np.errstate(over="ignore"):
+        gaps = np.sort(np.diff(everything))
+    margin = float(gaps[len(gaps) // 2]) if len(gaps) else max(abs(float(everything[0])), 1.0) / 2
+    low, high = _stretched(float(everything[0]), float(everything[-1]), margin)
+    return np.concatenate([[low], inner, [high]])
+
+
+def _counts_between(edges: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Number of cells in each segment."""
+    return np.diff(np.concatenate([[0], np.searchsorted(edges, thresholds), [len(edges) - 1]]))
+
+
+def _positions(shares: np.ndarray, n_cells: np.ndarray) -> np.ndarray:
+    shares = _with_room(shares)
+    steps = np.repeat(shares / n_cells, n_cells)
+    positions = np.concatenate([[0.0], np.cumsum(steps)])
+    return positions / positions[-1]
+
+
+def _with_room(shares: np.ndarray) -> np.ndarray:
+    """Shares of an axis that leave no segment too little; those with enough give it."""
+    least = min(LEAST_SHARE, 0.7 / len(shares))
+    for _ in range(len(shares)):
+        small = shares < least
+        if not small.any():
+            break
+        rest = shares[~small].sum()
+        shares = np.where(small, least, shares * (1 - least * small.sum()) / rest)
+    return shares / shares.sum()
+
+
+def _range(values: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
+    """Range of an axis that holds the thresholds, with some room, and all but the values' tails."""
+    tail = TAIL if len(values) >= 1 / TAIL else 0.0
+    ends = list(np.quantile(values, [tail, 1 - tail], method="nearest")) if len(values) else []
+    low, high = min([*ends, *thresholds], default=0.0), max([*ends, *thresholds], default=1.0)
+    margin = 0.06 * (high / 2 - low / 2) * 2
+    if not margin > 0:
+        margin = max(abs(low), 1.0) / 2
+    return _stretched(low, high, margin)
+
+
+def _stretched(low: float, high: float, margin: float) -> tuple[float, float]:
+    limit = np.finfo(np.float64).max
+    return max(low - margin, -limit), min(high + margin, limit)
+
+
+def _target_edges(y: np.ndarray) -> np.ndarray:
+    low, high = _range(_some(y, RANGE_ROWS), np.empty(0))
+    return np.linspace(low, high, N_TARGET_CELLS + 1)
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    """Numbers as float64, infinite ones as the greatest finite ones; NaN stays."""
+    limit = np.finfo(np.float64).max
+    return np.clip(values.astype(np.float64), -limit, limit)
+
+
+def _some(items: np.ndarray, at_most: int) -> np.ndarray:
+    """All items, or that many of them, spread evenly."""
+    if len(items) <= at_most:
+        return items
+    return items[np.linspace(0, len(items) - 1, at_most).astype(np.intp)]
+
+
+def _deviation(values: np.ndarray) -> float:
+    """Standard deviation of the numbers among values; 1 if it is nothing to divide by."""
+    with np.errstate(all="ignore"):
+        numbers = values[~np.isnan(values)]
+        deviation = float(numbers.std()) if len(numbers) else 1.0
+    return deviation if 0 < deviation < np.inf else 1.0

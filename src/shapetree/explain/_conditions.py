@@ -1,0 +1,234 @@
+"""Conditions on a row: as data that can be checked, and in words that stay true."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from shapetree._table import FeatureInfo, Level
+from shapetree._view import Bound, NodeView
+from shapetree._words import (
+    ALL_DIGITS,
+    DIGITS,
+    at_least,
+    at_most,
+    exact,
+    interval,
+    join_bounds,
+    lower_bound,
+    n_digits,
+    rounded,
+    upper_bound,
+    weighted_sum,
+)
+
+# Categories that are named before the rest is only counted.
+MAX_CATEGORIES = 8
+# A bound of so many digits is said exactly; others are rounded.
+FEW_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What a row must satisfy in one feature, or in a weighted sum of two.
+
+    Attributes
+    ----------
+    features : tuple of one or two FeatureInfo
+    weights : tuple of floats
+        Of each feature in the sum; (1,) for one feature.
+    low, high : float
+        The number lies above `low` and is at most `high`.
+    categories : tuple or None
+        The categories that satisfy the condition; None for numbers.
+    is_missing : bool
+        The feature is missing, or its category is new; all else has no meaning then.
+    """
+
+    features: tuple[FeatureInfo, ...]
+    weights: tuple[float, ...] = (1.0,)
+    low: float = -math.inf
+    high: float = math.inf
+    categories: tuple[Level, ...] | None = None
+    is_missing: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of its features."""
+        return tuple(feature.name for feature in self.features)
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row, given by the names of its features, satisfies the condition.
+
+        Examples
+        --------
+        >>> from shapetree._table import FeatureInfo
+        >>> Condition((FeatureInfo("age"),), low=17.5).holds({"age": 18})
+        True
+        """
+        values = [known_value(row.get(feature.name), feature) for feature in self.features]
+        if self.is_missing:
+            return values[0] is None
+        if any(value is None for value in values):
+            return False
+        if self.categories is not None:
+            return values[0] in self.categories
+        return self.low < self.total([float(value) for value in values]) <= self.high
+
+    def total(self, values: list[float]) -> float:
+        """The number that is bounded, as native code computes it."""
+        if len(values) == 1:
+            return values[0]
+        u, v = (min(max(value, -sys.float_info.max), sys.float_info.max) for value in values)
+        return self.weights[0] * u + self.weights[1] * v
+
+    def merged(self, other: Condition) -> Condition:
+        """Both conditions on the same features as one; one of the two may be of no effect."""
+        if self.is_missing:
+            return self
+        if other.is_missing:
+            return other
+        categories = self.categories
+        if categories is not None and other.categories is not None:
+            categories = tuple(c for c in categories if c in other.categories)
+        return replace(
+            self,
+            low=max(self.low, other.low),
+            high=min(self.high, other.high),
+            categories=categories,
+        )
+
+    @property
+    def is_always(self) -> bool:
+        """Whether every value that is known satisfies it."""
+        if self.is_missing:
+            return False
+        if self.categories is None:
+            return self.low == -math.inf and self.high == math.inf
+        return self.categories == self.features[0].categories
+
+    def words(self, digits: int | None = None) -> str:
+        """The condition in words, exactly as strict as it is unless digits are given."""
+        if self.is_missing:
+            return _missing_words(self.features[0])
+        if self.categories is not None:
+            return category_words(self.features[0], self.categories)
+        if len(self.features) == 1:
+            feature = self.features[0]
+            return interval(feature.name, self.low, self.high, feature.is_whole, digits)
+        return join_bounds(
+            self._sum_words(digits or ALL_DIGITS),
+            lower_bound(self.low, digits=digits),
+            upper_bound(self.high, digits=digits),
+        )
+
+    def words_for(self, values: list[float]) -> str:
+        """The condition in words that a row with these values satisfies, rounded to its inside.
+
+        Whoever satisfies the words satisfies the condition, unless a weight had to be rounded.
+        """
+        if self.is_missing or self.categories is not None:
+            return self.words()
+        if len(values) == 1:
+            feature = self.features[0]
+            if feature.is_whole and float(values[0]).is_integer():
+                return self.words()
+            return join_bounds(feature.name, *self._rounded_bounds(values[0]))
+        digits, total = self._weight_digits(values)
+        return join_bounds(self._sum_words(digits), *self._rounded_bounds(total))
+
+    def _weight_digits(self, values: list[float]) -> tuple[int, float]:
+        """Digits of the weights that keep a row's sum within the bounds, and that sum."""
+        for digits in range(DIGITS, ALL_DIGITS):
+            weights = tuple(float(rounded(weight, digits)) for weight in self.weights)
+            total = replace(self, weights=weights).total(values)
+            if self.low < total <= self.high:
+                return digits, total
+        return ALL_DIGITS, self.total(values)
+
+    def _sum_words(self, digits: int) -> str:
+        a, b = (
+            exact(weight) if digits == ALL_DIGITS else rounded(weight, digits)
+            for weight in self.weights
+        )
+        first, second = self.names
+        return weighted_sum((a, b), (first, second))
+
+    def _rounded_bounds(
+        self, number: float
+    ) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
+        """Bounds on either side of a number, each in as few digits as keep it inside."""
+        lower, upper = lower_bound(self.low), upper_bound(self.high)
+        if lower is not None and n_digits(lower[1]) > FEW_DIGITS:
+            texts = (at_least(self.low, digits) for digits in range(DIGITS, ALL_DIGITS))
+            lower = next(((">", text) for text in texts if number > float(text)), lower)
+        if upper is not None and n_digits(upper[1]) > FEW_DIGITS:
+            texts = (at_most(self.high, digits) for digits in range(DIGITS, ALL_DIGITS))
+            upper = next((("≤", text) for text in texts if number <= float(text)), upper)
+        return lower, upper
+
+
+def merge(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
+    """One condition for each feature or weighted sum, in order of their first appearance."""
+    merged: dict[tuple[Any, ...], Condition] = {}
+    for condition in conditions:
+        key = (condition.names, condition.weights)
+        merged[key] = merged[key].merged(condition) if key in merged else condition
+    return tuple(merged.values())
+
+
+def bound_condition(bound: Bound, features: tuple[FeatureInfo, ...]) -> Condition:
+    """The condition of being within a region's bound."""
+    a, b = bound.weights
+    if a and b:
+        return Condition(features, bound.weights, bound.low, bound.high)
+    feature = features[0] if a else features[1]
+    if bound.categories is not None:
+        return Condition((feature,), categories=bound.categories)
+    return Condition((feature,), low=bound.low, high=bound.high)
+
+
+def missing_conditions(node: NodeView) -> list[Condition]:
+    """What makes a row one that its node counts as missing; any of these is enough."""
+    conditions = [Condition((feature,), is_missing=True) for feature in node.features]
+    for feature, categories in zip(node.features, node.missing_categories, strict=False):
+        if categories:
+            conditions.append(Condition((feature,), categories=categories))
+    return conditions
+
+
+def known_value(value: Any, feature: FeatureInfo) -> Any:
+    """The value, or None if it is missing or a category that training has not seen."""
+    if value is None or value != value:  # NaN, also pandas' NaT
+        return None
+    if feature.categories is not None and value not in feature.categories:
+        return None
+    return value
+
+
+def category_words(feature: FeatureInfo, categories: tuple[Level, ...]) -> str:
+    """Being one of some categories, or none of the others if these are fewer."""
+    assert feature.categories is not None
+    if len(categories) == 1:
+        return f"{feature.name} = {categories[0]}"
+    others = [c for c in feature.categories if c not in categories]
+    if not others:
+        return f"{feature.name} is known"
+    if len(others) == 1:
+        return f"{feature.name} ≠ {others[0]}"
+    if len(others) < len(categories):
+        return f"{feature.name} not in {_braces(others)}"
+    return f"{feature.name} in {_braces(list(categories))}"
+
+
+def _braces(categories: list[Level]) -> str:
+    shown = [str(category) for category in categories[:MAX_CATEGORIES]]
+    more = len(categories) - len(shown)
+    return "{" + ", ".join([*shown, f"and {more} more"] if more else shown) + "}"
+
+
+def _missing_words(feature: FeatureInfo) -> str:
+    return f"{feature.name} is missing" + (" or new" if feature.is_categorical else "")

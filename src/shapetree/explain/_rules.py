@@ -1,0 +1,275 @@
+"""A tree as a list of if/then rules, one for each leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, overload
+
+from shapetree._table import FeatureInfo
+from shapetree._view import NodeView, TreeView
+from shapetree._words import percent, rounded
+from shapetree.explain._conditions import (
+    Condition,
+    bound_condition,
+    merge,
+    missing_conditions,
+)
+from shapetree.explain._outcomes import outcome_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Clause:
+    """A part of a rule: a row must satisfy all conditions of one of the options.
+
+    Attributes
+    ----------
+    features : tuple of FeatureInfo
+        The features that it is about.
+    options : tuple of tuples of Condition
+        None if nothing can satisfy it.
+    speaks_of_missing : bool
+        Whether training rows lacked a feature where the clause comes from, so that its words
+        mention missing values.
+    """
+
+    features: tuple[FeatureInfo, ...]
+    options: tuple[tuple[Condition, ...], ...]
+    speaks_of_missing: bool
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row, given by the names of its features, satisfies the clause."""
+        return any(all(condition.holds(row) for condition in option) for option in self.options)
+
+    def words(self, digits: int | None = None) -> str:
+        """The clause in words; numbers are exact unless digits are given."""
+        spoken = [option for option in self.options if self.speaks_of_missing or _is_known(option)]
+        options = [_option_words(option, digits) for option in spoken or self.options]
+        if len(options) > 1:
+            braced = [f"({words})" if " and " in words else words for words in options]
+            return "(" + " or ".join(braced) + ")"
+        return options[0] if options else "never"
+
+
+def _is_known(option: tuple[Condition, ...]) -> bool:
+    return not any(condition.is_missing for condition in option)
+
+
+def _option_words(option: tuple[Condition, ...], digits: int | None) -> str:
+    said = [condition for condition in option if not condition.is_always] or option[:1]
+    return " and ".join(condition.words(digits) for condition in said)
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What leads to a leaf, and what is predicted there.
+
+    Attributes
+    ----------
+    leaf : int
+        Number of the leaf.
+    clauses : tuple of Clause
+        A row must satisfy all of them; it then ends in the leaf, and no other row does.
+    prediction : tuple
+        Predicted class or number of each output.
+    outcome : str
+        The same in words, with the share of the class or the spread of the numbers.
+    n_rows : int
+        Training rows in the leaf.
+    support : float
+        Their share of all rows.
+    confidence : float or None
+        Share of the predicted class in the leaf; None for numbers and for several outputs.
+    lift : float or None
+        How many times as large that is as the class's share of all rows.
+    deviation : float or None
+        Standard deviation of the target in the leaf; None for classes and for several outputs.
+    """
+
+    leaf: int
+    clauses: tuple[Clause, ...]
+    prediction: tuple[Any, ...]
+    outcome: str
+    n_rows: int
+    support: float
+    confidence: float | None
+    lift: float | None
+    deviation: float | None
+
+    def holds(self, row: Mapping[str, Any]) -> bool:
+        """Whether a row, given by the names of its features, ends in the leaf."""
+        return all(clause.holds(row) for clause in self.clauses)
+
+    def premise(self, digits: int | None = None) -> str:
+        """What must hold, in words; numbers are exact unless digits are given."""
+        return " and ".join(clause.words(digits) for clause in self.clauses) or "always"
+
+    def __str__(self) -> str:
+        return self.words()
+
+    def words(self, digits: int | None = None) -> str:
+        """The rule on a line; numbers are exact unless digits are given."""
+        rows = "row" if self.n_rows == 1 else "rows"
+        notes = [f"{self.n_rows:,} {rows}", f"support {percent(self.support)}"]
+        if self.lift is not None:
+            notes.append(f"lift {rounded(self.lift, 3)}")
+        return f"if {self.premise(digits)} then {self.outcome}  [{', '.join(notes)}]"
+
+
+class Rules(Sequence[Rule]):
+    """A tree's rules, in the order of its leaves from the first branch to the last.
+
+    Parameters
+    ----------
+    rules : sequence of Rule
+    digits : int, optional
+        Significant digits of the numbers in words; by default they are exact.
+    """
+
+    def __init__(self, rules: Sequence[Rule], digits: int | None = None) -> None:
+        self._rules = tuple(rules)
+        self._digits = digits
+
+    @overload
+    def __getitem__(self, index: int) -> Rule: ...
+    @overload
+    def __getitem__(self, index: slice) -> Rules: ...
+    def __getitem__(self, index: int | slice) -> Rule | Rules:
+        return (
+            Rules(self._rules[index], self._digits)
+            if isinstance(index, slice)
+            else self._rules[index]
+        )
+
+    def __len__(self) -> int:
+        return len(self._rules)
+
+    def __str__(self) -> str:
+        return "\n".join(rule.words(self._digits) for rule in self._rules)
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} rules>\n{self}"
+
+    def to_frame(self) -> pd.DataFrame:
+        """The rules as a pandas DataFrame, one row each."""
+        import pandas as pd
+
+        return pd.DataFrame(self._records())
+
+    def to_markdown(self) -> str:
+        """The rules as a Markdown table."""
+        records = self._records()
+        head = list(records[0])
+        lines = [head, ["---"] * len(head)]
+        lines += [[_cell(value) for value in record.values()] for record in records]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+    def _repr_markdown_(self) -> str:
+        return self.to_markdown()
+
+    def _records(self) -> list[dict[str, Any]]:
+        records = []
+        for rule in self._rules:
+            prediction = rule.prediction[0] if len(rule.prediction) == 1 else rule.prediction
+            record = {"if": rule.premise(self._digits), "then": prediction, "rows": rule.n_rows}
+            record["support"] = rule.support
+            if rule.confidence is not None:
+                record |= {"confidence": rule.confidence, "lift": rule.lift}
+            if rule.deviation is not None:
+                record["deviation"] = rule.deviation
+            records.append({**record, "leaf": rule.leaf})
+        return records
+
+
+def rules_of(view: TreeView, digits: int | None = None) -> Rules:
+    """The rules of a tree; the digits are those of `Rules`."""
+    return Rules([_rule(view, leaf) for leaf in _leaves(view, view.nodes[0])], digits)
+
+
+def _leaves(view: TreeView, node: NodeView) -> Iterator[NodeView]:
+    if node.is_leaf:
+        yield node
+    for child in node.children:
+        yield from _leaves(view, view.nodes[child])
+
+
+def _rule(view: TreeView, leaf: NodeView) -> Rule:
+    root = view.nodes[0]
+    path = view.path_to(leaf.number)
+    clauses = [_clause(node, node.children.index(child.number)) for node, child in pairwise(path)]
+    confidence = lift = None
+    if view.classes is not None and view.n_outputs == 1:
+        best = int(leaf.value[0].argmax())
+        confidence, share = float(leaf.value[0, best]), float(root.value[0, best])
+        lift = confidence / share if share > 0 else None
+    return Rule(
+        leaf=leaf.number,
+        clauses=_merged(clauses),
+        prediction=leaf.prediction,
+        outcome=outcome_words(view, leaf),
+        n_rows=leaf.n_rows,
+        support=leaf.n_rows / root.n_rows,
+        confidence=confidence,
+        lift=lift,
+        deviation=leaf.deviation,
+    )
+
+
+def _clause(node: NodeView, branch: int) -> Clause:
+    """What sends a row to a branch of a node."""
+    options: list[tuple[Condition, ...]] = [
+        (Condition(node.features, low=s.low, high=s.high, categories=s.categories),)
+        for s in node.segments
+        if s.branch == branch and s.categories != ()
+    ]
+    known = _unless_missing(node)
+    options += [
+        (*(bound_condition(bound, node.features) for bound in region.bounds), *known)
+        for region in node.regions
+        if region.branch == branch
+    ]
+    if node.missing_branch == branch:
+        options += [(condition,) for condition in missing_conditions(node)]
+    return Clause(node.features, tuple(merge(option) for option in options), node.saw_missing)
+
+
+def _unless_missing(node: NodeView) -> list[Condition]:
+    """What keeps a row out of a pair's regions if it does not hold: both values are known."""
+    known = []
+    for feature, lost in zip(node.features, node.missing_categories, strict=False):
+        categories = feature.categories
+        kept = None if categories is None else tuple(c for c in categories if c not in lost)
+        known.append(Condition((feature,), categories=kept))
+    return known
+
+
+def _merged(clauses: list[Clause]) -> tuple[Clause, ...]:
+    """One clause for each feature; those of pairs stay as they are."""
+    merged: dict[Any, Clause] = {}
+    for clause in clauses:
+        key = clause.features if len(clause.features) == 1 else len(merged)
+        merged[key] = _both(merged[key], clause) if key in merged else clause
+    return tuple(merged.values())
+
+
+def _both(one: Clause, other: Clause) -> Clause:
+    """Two clauses of the same single feature as one."""
+    options = []
+    for (first,) in one.options:
+        for (second,) in other.options:
+            if first.is_missing != second.is_missing:
+                continue
+            both = first.merged(second)
+            if both.is_missing or (both.low < both.high and both.categories != ()):
+                options.append((both,))
+    return Clause(one.features, tuple(options), one.speaks_of_missing or other.speaks_of_missing)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return rounded(value)
+    return str(value).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")

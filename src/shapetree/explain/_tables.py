@@ -1,0 +1,87 @@
+"""A node's shape function as a table."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from shapetree._view import NodeView, Segment, TreeView
+from shapetree.explain._conditions import bound_condition
+from shapetree.explain._outcomes import outcome_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def shape_table(view: TreeView, number: int) -> pd.DataFrame:
+    """A node's shape function as a pandas DataFrame, one row a segment or region."""
+    import pandas as pd
+
+    node = _splitting_node(view, number)
+    rows = [_segment_row(node, segment) for segment in node.segments]
+    rows += [
+        {
+            "region": " and ".join(
+                bound_condition(bound, node.features).words() for bound in region.bounds
+            ),
+            "branch": region.branch,
+        }
+        for region in node.regions
+    ]
+    if node.saw_missing:
+        rows.append(_missing_row(node))
+    feature = " and ".join(feature.name for feature in node.features)
+    for row in rows:
+        child = view.nodes[node.children[row["branch"]]]
+        row |= {"child": child.number, "leads_to": _destination(view, child)}
+    return pd.DataFrame([{"feature": feature, **row} for row in rows])
+
+
+def _splitting_node(view: TreeView, number: int) -> NodeView:
+    splitting = [node.number for node in view.nodes if not node.is_leaf]
+    if isinstance(number, bool) or number not in splitting:
+        nodes = ", ".join(map(str, splitting[:20])) + (", …" if len(splitting) > 20 else "")
+        which = f"nodes that have one are {nodes}" if splitting else "the tree is a single leaf"
+        raise ValueError(f"node {number!r} has no shape function; {which}")
+    return view.nodes[number]
+
+
+def _segment_row(node: NodeView, segment: Segment) -> dict[str, Any]:
+    row: dict[str, Any] = (
+        {"low": segment.low, "high": segment.high}
+        if segment.categories is None
+        else {"categories": segment.categories}
+    )
+    row["branch"] = segment.branch
+    if node.density is not None:
+        row["n_rows"] = _n_rows(node, segment)
+    return row
+
+
+def _n_rows(node: NodeView, segment: Segment) -> int:
+    """Rows in a segment: every threshold is an edge of the density's cells."""
+    assert node.density is not None
+    counts, edges = node.density.counts.sum(axis=1), node.density.edges
+    if edges is not None:
+        first, last = edges.searchsorted([segment.low, segment.high])
+        return int(counts[first:last].sum())
+    (feature,) = node.features
+    assert feature.categories is not None
+    assert segment.categories is not None
+    return int(sum(counts[feature.categories.index(c)] for c in segment.categories))
+
+
+def _missing_row(node: NodeView) -> dict[str, Any]:
+    """What becomes of missing values; the columns of the segments stay empty."""
+    if node.density is None:
+        return {"region": "missing", "branch": node.missing_branch}
+    key = "low" if node.density.edges is not None else "categories"
+    row: dict[str, Any] = {key: None if key == "categories" else float("nan")}
+    if key == "low":
+        row["high"] = float("nan")
+    return {**row, "branch": node.missing_branch, "n_rows": int(node.density.missing.sum())}
+
+
+def _destination(view: TreeView, child: NodeView) -> str:
+    if child.is_leaf:
+        return outcome_words(view, child)
+    return " and ".join(feature.name for feature in child.features)

@@ -6,10 +6,14 @@ keeps a few points.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
+from shapetree._core.columns import Columns
+from shapetree._core.sketch import count_cells
 from shapetree._table import Table
 
 # Cells of an axis that is drawn, and distinct values up to which each has a cell of its own.
@@ -17,8 +21,10 @@ N_CELLS = 36
 MAX_DISTINCT = 24
 # Least share of an axis that a segment is drawn with, unless there are too many segments for it.
 LEAST_SHARE = 0.14
-# Rows that suffice to find the range of an axis, and points of a pair that are kept.
-RANGE_ROWS = 4096
+# Rows that suffice to find the range of an axis and the scale of a feature.
+RANGE_ROWS = 512
+SCALE_ROWS = 65_536
+# Points of a pair that are kept.
 N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 TAIL = 0.01
@@ -106,7 +112,7 @@ class NodeSketch:
         return replace(self, density=None, scatter=None)
 
     def joined_with(self, other: NodeSketch) -> NodeSketch:
-        """The sketch of a leaf that has the rows of two leaves."""
+        """The sketch of a leaf that has the rows of two nodes."""
         counts = self.counts + other.counts
         if self.mean is None or other.mean is None:
             return NodeSketch(counts)
@@ -144,12 +150,27 @@ def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummar
         column = table.columns[feature]
         assert column is not None
         if not table.features[feature].is_categorical:
-            scales[feature] = _deviation(_finite(column))
+            scales[feature] = _deviation(_finite(_some(column, SCALE_ROWS)))
     return DataSummary(scales, None if y is None else _target_edges(y))
 
 
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """The cells of a node's feature, as `Density` has them.
+
+    Attributes
+    ----------
+    edges, positions : arrays or None
+    n_cells : int
+    """
+
+    edges: np.ndarray | None
+    positions: np.ndarray | None
+    n_cells: int
+
+
 class Sketcher:
-    """Sketches nodes, given the rows of each.
+    """Tells how rows are spread over the nodes of a tree.
 
     Parameters
     ----------
@@ -169,12 +190,12 @@ class Sketcher:
         target_edges: np.ndarray | None,
     ) -> None:
         self._table = table
-        self._y = y
+        self._y = np.ascontiguousarray(y, dtype=np.float64 if n_classes is None else np.int32)
         self._n_classes = n_classes
         self._target_edges = target_edges
 
     def leaf(self, rows: np.ndarray) -> NodeSketch:
-        """Sketch of a leaf."""
+        """Sketch of a leaf with these rows."""
         y = self._y[rows]
         if self._n_classes is not None:
             return NodeSketch(np.bincount(y, minlength=self._n_classes).astype(np.int32))
@@ -186,64 +207,73 @@ class Sketcher:
         with np.errstate(over="ignore", invalid="ignore"):
             return NodeSketch(counts, float(y.mean()), float(y.std()))
 
-    def split(self, rows: np.ndarray, feature: int, thresholds: np.ndarray | None) -> NodeSketch:
-        """Sketch of a node that splits on one feature, at thresholds or by category."""
-        values, y = self._column(feature)[rows], self._y[rows]
+    def axis(self, rows: np.ndarray, feature: int, thresholds: np.ndarray | None) -> Axis:
+        """Cells for a node with these rows that parts them at thresholds, or by category."""
         if thresholds is None:
-            known = values >= 0
             categories = self._table.features[feature].categories
             assert categories is not None
-            edges = positions = None
-            cell, n_cells = values[known], len(categories)
-        else:
-            known = ~np.isnan(values)
-            numbers = _finite(values[known])
-            edges, positions = scale_axis(numbers, thresholds)
-            cell, n_cells = np.searchsorted(edges[1:-1], numbers, side="left"), len(edges) - 1
-        counts, totals = self._sums(cell, y[known], n_cells)
-        lost, lost_total = self._sums(np.zeros((~known).sum(), dtype=np.intp), y[~known], 1)
-        density = Density(
-            edges,
-            positions,
-            counts,
-            totals,
-            lost[0],
-            None if lost_total is None else float(lost_total[0]),
-        )
-        return replace(self.leaf(rows), density=density)
+            return Axis(None, None, len(categories))
+        values = _finite(self._column(feature)[_some(rows, RANGE_ROWS)])
+        edges, positions = scale_axis(values[~np.isnan(values)], thresholds)
+        return Axis(edges, positions, len(edges) - 1)
 
-    def split_pair(
+    def densities(
+        self,
+        axes: Sequence[Axis | None],
+        leaves: np.ndarray,
+        parent: np.ndarray,
+        feature: np.ndarray,
+    ) -> list[Density | None]:
+        """Where rows lie on the axes of the nodes they pass; None for nodes without an axis."""
+        inner = [
+            axis.edges[1:-1] if axis and axis.edges is not None else np.empty(0) for axis in axes
+        ]
+        cell_start = _starts([axis.n_cells + 1 if axis else 0 for axis in axes])
+        counts, totals = count_cells(
+            Columns(self._table.columns, self._table.n_rows),
+            leaves,
+            parent,
+            feature,
+            _starts([len(edges) for edges in inner]),
+            np.concatenate(inner),
+            cell_start,
+            None if self._n_classes is None else self._y,
+            self._y if self._n_classes is None else None,
+            self._n_classes or 1,
+        )
+        parts = [slice(*ends) for ends in pairwise(cell_start.tolist())]
+        return [
+            None if axis is None else self._density(axis, counts[part], totals[part])
+            for axis, part in zip(axes, parts, strict=True)
+        ]
+
+    def _density(self, axis: Axis, counts: np.ndarray, totals: np.ndarray) -> Density:
+        """The last cell is that of missing values."""
+        density = Density(axis.edges, axis.positions, counts[:-1], None, counts[-1], None)
+        if self._n_classes is not None:
+            return density
+        return replace(density, totals=totals[:-1], missing_total=float(totals[-1]))
+
+    def scatter(
         self, rows: np.ndarray, features: tuple[int, int], thresholds: tuple[np.ndarray, np.ndarray]
-    ) -> NodeSketch:
-        """Sketch of a node that splits on a pair; thresholds are those along the axes."""
+    ) -> Scatter:
+        """Where rows lie in the plane of a node's pair; thresholds are those along the axes."""
         values = np.stack([self._column(feature)[rows] for feature in features], axis=1)
         coded = [self._table.features[feature].is_categorical for feature in features]
         known = np.ones(len(rows), dtype=bool)
         for side in range(2):
             known &= values[:, side] >= 0 if coded[side] else ~np.isnan(values[:, side])
         sample = _some(np.flatnonzero(known), N_POINTS)
-        reach = _some(np.flatnonzero(known), RANGE_ROWS)
-        ranges = [_range(_finite(values[reach, side]), thresholds[side]) for side in range(2)]
+        reach = _finite(values[_some(np.flatnonzero(known), RANGE_ROWS)])
+        ranges = [_range(np.sort(reach[:, side]), thresholds[side]) for side in range(2)]
         low, high = np.array(ranges).T
-        scatter = Scatter(
-            low, high, _finite(values[sample]), self._y[rows][sample], int((~known).sum())
-        )
-        return replace(self.leaf(rows), scatter=scatter)
+        points, n_missing = _finite(values[sample]), int((~known).sum())
+        return Scatter(low, high, points, self._y[rows[sample]], n_missing)
 
     def _column(self, feature: int) -> np.ndarray:
         column = self._table.columns[feature]
         assert column is not None
         return column
-
-    def _sums(
-        self, cell: np.ndarray, y: np.ndarray, n_cells: int
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Counts of rows by cell and class, and sums of numeric targets by cell."""
-        if self._n_classes is not None:
-            flat = np.bincount(cell * self._n_classes + y, minlength=n_cells * self._n_classes)
-            return flat.reshape(n_cells, self._n_classes).astype(np.int32), None
-        counts = np.bincount(cell, minlength=n_cells).astype(np.int32)
-        return counts[:, None], np.bincount(cell, y, minlength=n_cells)
 
 
 def scale_axis(values: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -256,22 +286,20 @@ def scale_axis(values: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, 
     thresholds : array
         Ascending; between them are the segments, every one of which gets room.
     """
-    values = _some(values, RANGE_ROWS)
-    distinct = np.unique(values)
+    ordered = np.sort(_some(values, RANGE_ROWS))
+    distinct = ordered[np.append(True, ordered[1:] > ordered[:-1])[: len(ordered)]]
     if len(distinct) <= MAX_DISTINCT:
         edges = _edges_between(distinct, thresholds)
         n_cells = _counts_between(edges, thresholds)
         return edges, _positions(n_cells / n_cells.sum(), n_cells)
-    low, high = _range(values, thresholds)
-    bounds = np.concatenate([[low], thresholds, [high]])
-    spans = np.diff(bounds / max(abs(low), abs(high)))
-    shares = _with_room(spans / spans.sum())
+    low, high = _range(ordered, thresholds)
+    bounds = np.concatenate([[low], thresholds, [high]]) / 4  # so that no difference overflows
+    shares = _with_room(np.diff(bounds) / (bounds[-1] - bounds[0]))
     n_cells = np.maximum(2, np.rint(shares * N_CELLS)).astype(int)
-    parts = [
-        np.linspace(a, b, n, endpoint=False)
-        for a, b, n in zip(bounds[:-1], bounds[1:], n_cells, strict=True)
-    ]
-    return np.concatenate([*parts, [high]]), _positions(shares, n_cells)
+    ends = np.concatenate([[0], np.cumsum(n_cells)])
+    edges = 4 * np.interp(np.arange(ends[-1] + 1), ends, bounds)
+    edges[ends[1:-1]] = thresholds
+    return edges, _positions(shares, n_cells)
 
 
 def _edges_between(distinct: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -312,11 +340,12 @@ def _with_room(shares: np.ndarray) -> np.ndarray:
     return shares / shares.sum()
 
 
-def _range(values: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
+def _range(ordered: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
     """Range of an axis that holds the thresholds, with some room, and all but the values' tails."""
-    tail = TAIL if len(values) >= 1 / TAIL else 0.0
-    ends = list(np.quantile(values, [tail, 1 - tail], method="nearest")) if len(values) else []
-    low, high = min([*ends, *thresholds], default=0.0), max([*ends, *thresholds], default=1.0)
+    tail = int(TAIL * len(ordered))
+    ends = [ordered[tail], ordered[-1 - tail]] if len(ordered) else []
+    low = float(min([*ends, *thresholds], default=0.0))
+    high = float(max([*ends, *thresholds], default=1.0))
     margin = 0.06 * (high / 2 - low / 2) * 2
     if not margin > 0:
         margin = max(abs(low), 1.0) / 2
@@ -329,8 +358,13 @@ def _stretched(low: float, high: float, margin: float) -> tuple[float, float]:
 
 
 def _target_edges(y: np.ndarray) -> np.ndarray:
-    low, high = _range(_some(y, RANGE_ROWS), np.empty(0))
+    low, high = _range(np.sort(_some(y, RANGE_ROWS)), np.empty(0))
     return np.linspace(low, high, N_TARGET_CELLS + 1)
+
+
+def _starts(lengths: list[int]) -> np.ndarray:
+    """Where parts of these lengths start, and where the last ends."""
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

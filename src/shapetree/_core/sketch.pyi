@@ -1,0 +1,17 @@
+from numpy.typing import NDArray
+from typing import Any
+
+from shapetree._core.columns import Columns
+
+def count_cells(
+    columns: Columns,
+    leaves: NDArray[Any],
+    parent: NDArray[Any],
+    feature: NDArray[Any],
+    edge_start: NDArray[Any],
+    edges: NDArray[Any],
+    cell_start: NDArray[Any],
+    labels: NDArray[Any] | None,
+    targets: NDArray[Any] | None,
+    n_classes: int,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...

@@ -30,6 +30,7 @@ from shapetree._core.reduced import cheapest_shapes
 from shapetree._core.routing import LeafLosses, Router
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NodeSearch
+from shapetree._core.sketch import count_cells
 from shapetree._core.sorting import order_of
 from shapetree._predictor import leaves_of, paths_to
 from shapetree._table import FeatureInfo, Table
@@ -842,6 +843,27 @@ def test_find_leaves_with_any_targets_of_cuts(data, tree):
             arrays_of_tree[name] = arrays_of_tree[name] + moves
     columns = Columns([np.arange(9.0), np.arange(9, dtype=np.int32) - 2], 9)
     survives(find_leaves, columns, SimpleNamespace(**arrays_of_tree), 1)
+
+
+@fuzz
+@given(st.data(), st.booleans())
+def test_count_cells(data, has_labels):
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
+        parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
+        feature=np.array([0, -1, 2, -1, -1, -1], dtype=np.int32),
+        edge_start=np.array([0, 2, 2, 2, 2, 2, 2]),
+        edges=np.array([-1.0, 1.0]),
+        cell_start=np.array([0, 4, 4, 8, 8, 8, 8]),
+        labels=np.array([0, 1, 2, 0, 1, 2], dtype=np.int32) if has_labels else None,
+        targets=None if has_labels else np.arange(6.0),
+        n_classes=3 if has_labels else 1,
+    )
+    found = survives(count_cells, **arguments)
+    if found is not None:
+        assert found[0].sum() <= 6 * len(arguments["parent"])
 
 
 # Estimators

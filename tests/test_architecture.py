@@ -28,6 +28,7 @@ LAYERS = [
     "_progress",
     "_grower",
     "_predictor",
+    "_files",
     "_words",
     "_view",
     "refine",

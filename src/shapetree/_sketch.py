@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -29,6 +30,52 @@ N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 TAIL = 0.01
 N_TARGET_CELLS = 24
+# Significant digits of sums that are only drawn, and decimals of points in units of their range.
+DIGITS = 7
+DECIMALS = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """How a feature's axis is parted into cells, and where it is drawn.
+
+    Attributes
+    ----------
+    bounds : array of shape (n_parts + 1,) or None
+        Bounds of parts of an ordered feature's axis, ascending; every threshold of the node is one.
+        None for a categorical feature, whose cells are its categories.
+    cells : int array of shape (n_parts,)
+        Number of cells of equal width in each part.
+    places : array of shape (n_parts + 1,) or None
+        Where to draw the bounds, from 0 to 1, with room for every segment.
+    """
+
+    bounds: np.ndarray | None
+    cells: np.ndarray
+    places: np.ndarray | None
+
+    @property
+    def n_cells(self) -> int:
+        """Number of cells."""
+        return int(self.cells.sum())
+
+    @cached_property
+    def edges(self) -> np.ndarray | None:
+        """Bounds of the cells."""
+        if self.bounds is None:
+            return None
+        ends = _starts(self.cells)
+        edges = 4 * np.interp(np.arange(ends[-1] + 1), ends, self.bounds / 4)  # no overflow
+        edges[ends] = self.bounds
+        return edges
+
+    @cached_property
+    def positions(self) -> np.ndarray | None:
+        """Where to draw the bounds of the cells."""
+        if self.places is None:
+            return None
+        ends = _starts(self.cells)
+        return np.interp(np.arange(ends[-1] + 1), ends, self.places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,29 +84,34 @@ class Density:
 
     Attributes
     ----------
-    edges : array of shape (n_cells + 1,) or None
-        Bounds of the cells of an ordered feature, ascending; every threshold of the node is one.
+    axis : Axis
         A cell holds the values above its lower and up to its upper edge, the first and the last
-        also what lies beyond. None for a categorical feature, whose cells are its categories.
-    positions : array of shape (n_cells + 1,) or None
-        Where to draw the edges, from 0 to 1: in proportion to the values within a segment, but with
-        room for every segment.
+        also what lies beyond.
     counts : int array of shape (n_cells, n_classes)
         Rows in each cell by class; for regression there is one column.
     totals : array of shape (n_cells,) or None
-        Sum of the targets in each cell; None for classes.
+        Sum of the targets in each cell, in a few digits; None for classes.
     missing : int array of shape (n_classes,)
         Rows that lack the feature.
     missing_total : float or None
         Sum of their targets.
     """
 
-    edges: np.ndarray | None
-    positions: np.ndarray | None
+    axis: Axis
     counts: np.ndarray
     totals: np.ndarray | None
     missing: np.ndarray
     missing_total: float | None
+
+    @property
+    def edges(self) -> np.ndarray | None:
+        """Bounds of the cells; None for a categorical feature."""
+        return self.axis.edges
+
+    @property
+    def positions(self) -> np.ndarray | None:
+        """Where to draw these bounds, from 0 to 1; None for a categorical feature."""
+        return self.axis.positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,21 +206,6 @@ def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummar
     return DataSummary(scales, None if y is None else _target_edges(y))
 
 
-@dataclass(frozen=True, eq=False)
-class Axis:
-    """The cells of a node's feature, as `Density` has them.
-
-    Attributes
-    ----------
-    edges, positions : arrays or None
-    n_cells : int
-    """
-
-    edges: np.ndarray | None
-    positions: np.ndarray | None
-    n_cells: int
-
-
 class Sketcher:
     """Tells how rows are spread over the nodes of a tree.
 
@@ -212,10 +249,9 @@ class Sketcher:
         if thresholds is None:
             categories = self._table.features[feature].categories
             assert categories is not None
-            return Axis(None, None, len(categories))
+            return Axis(None, np.array([len(categories)]), None)
         values = _finite(self._column(feature)[_some(rows, RANGE_ROWS)])
-        edges, positions = scale_axis(values[~np.isnan(values)], thresholds)
-        return Axis(edges, positions, len(edges) - 1)
+        return scale_axis(values[~np.isnan(values)], thresholds)
 
     def densities(
         self,
@@ -249,10 +285,10 @@ class Sketcher:
 
     def _density(self, axis: Axis, counts: np.ndarray, totals: np.ndarray) -> Density:
         """The last cell is that of missing values."""
-        density = Density(axis.edges, axis.positions, counts[:-1], None, counts[-1], None)
         if self._n_classes is not None:
-            return density
-        return replace(density, totals=totals[:-1], missing_total=float(totals[-1]))
+            return Density(axis, counts[:-1], None, counts[-1], None)
+        short = np.array([float(f"{total:.{DIGITS}g}") for total in totals.tolist()])
+        return Density(axis, counts[:-1], short[:-1], counts[-1], float(short[-1]))
 
     def scatter(
         self, rows: np.ndarray, features: tuple[int, int], thresholds: tuple[np.ndarray, np.ndarray]
@@ -267,8 +303,8 @@ class Sketcher:
         reach = _finite(values[_some(np.flatnonzero(known), RANGE_ROWS)])
         ranges = [_range(np.sort(reach[:, side]), thresholds[side]) for side in range(2)]
         low, high = np.array(ranges).T
-        points, n_missing = _finite(values[sample]), int((~known).sum())
-        return Scatter(low, high, points, self._y[rows[sample]], n_missing)
+        points = _rounded(_finite(values[sample]), np.where(coded, 1.0, high - low))
+        return Scatter(low, high, points, self._y[rows[sample]], int((~known).sum()))
 
     def _column(self, feature: int) -> np.ndarray:
         column = self._table.columns[feature]
@@ -276,30 +312,30 @@ class Sketcher:
         return column
 
 
-def scale_axis(values: np.ndarray, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Edges of the cells of an axis, and where to draw them.
+def scale_axis(values: np.ndarray, thresholds: np.ndarray) -> Axis:
+    """Part an axis into cells, and give every segment room.
 
     Parameters
     ----------
     values : array
         Finite numbers, perhaps none.
     thresholds : array
-        Ascending; between them are the segments, every one of which gets room.
+        Ascending; between them are the segments.
     """
     ordered = np.sort(_some(values, RANGE_ROWS))
     distinct = ordered[np.append(True, ordered[1:] > ordered[:-1])[: len(ordered)]]
     if len(distinct) <= MAX_DISTINCT:
         edges = _edges_between(distinct, thresholds)
-        n_cells = _counts_between(edges, thresholds)
-        return edges, _positions(n_cells / n_cells.sum(), n_cells)
+        in_segment = _counts_between(edges, thresholds)
+        shares = _with_room(in_segment / in_segment.sum())
+        widths = np.repeat(shares / in_segment, in_segment)
+        return Axis(edges, np.ones(len(widths), dtype=np.int64), _places(widths))
     low, high = _range(ordered, thresholds)
-    bounds = np.concatenate([[low], thresholds, [high]]) / 4  # so that no difference overflows
-    shares = _with_room(np.diff(bounds) / (bounds[-1] - bounds[0]))
-    n_cells = np.maximum(2, np.rint(shares * N_CELLS)).astype(int)
-    ends = np.concatenate([[0], np.cumsum(n_cells)])
-    edges = 4 * np.interp(np.arange(ends[-1] + 1), ends, bounds)
-    edges[ends[1:-1]] = thresholds
-    return edges, _positions(shares, n_cells)
+    bounds = np.concatenate([[low], thresholds, [high]])
+    spans = np.diff(bounds / 4)  # so that no difference overflows
+    shares = _with_room(spans / spans.sum())
+    cells = np.maximum(2, np.rint(shares * N_CELLS)).astype(np.int64)
+    return Axis(bounds, cells, _places(shares))
 
 
 def _edges_between(distinct: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
@@ -321,11 +357,9 @@ def _counts_between(edges: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     return np.diff(np.concatenate([[0], np.searchsorted(edges, thresholds), [len(edges) - 1]]))
 
 
-def _positions(shares: np.ndarray, n_cells: np.ndarray) -> np.ndarray:
-    shares = _with_room(shares)
-    steps = np.repeat(shares / n_cells, n_cells)
-    positions = np.concatenate([[0.0], np.cumsum(steps)])
-    return positions / positions[-1]
+def _places(widths: np.ndarray) -> np.ndarray:
+    places = np.concatenate([[0.0], np.cumsum(widths)])
+    return (places / places[-1]).round(DECIMALS)
 
 
 def _with_room(shares: np.ndarray) -> np.ndarray:
@@ -362,7 +396,7 @@ def _target_edges(y: np.ndarray) -> np.ndarray:
     return np.linspace(low, high, N_TARGET_CELLS + 1)
 
 
-def _starts(lengths: list[int]) -> np.ndarray:
+def _starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where parts of these lengths start, and where the last ends."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
@@ -371,6 +405,17 @@ def _finite(values: np.ndarray) -> np.ndarray:
     """Numbers as float64, infinite ones as the greatest finite ones; NaN stays."""
     limit = np.finfo(np.float64).max
     return np.clip(values.astype(np.float64), -limit, limit)
+
+
+def _rounded(points: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """Points in as many decimals as can be seen in axes of these ranges."""
+    with np.errstate(all="ignore"):
+        decimals = DECIMALS - np.floor(np.log10(ranges)).astype(int)
+    columns = [
+        [round(value, digits) for value in column.tolist()]
+        for column, digits in zip(points.T, decimals.tolist(), strict=True)
+    ]
+    return np.array(columns).T.reshape(points.shape)
 
 
 def _some(items: np.ndarray, at_most: int) -> np.ndarray:

@@ -1,0 +1,310 @@
+"""Where things go: pure geometry, in points from the top left corner."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+Point = tuple[float, float]
+
+
+class Box(NamedTuple):
+    """A rectangle; y grows downwards."""
+
+    x0: float
+    y0: float
+    x1: float
+    y1: float
+
+    @property
+    def width(self) -> float:
+        """Its extent to the right."""
+        return self.x1 - self.x0
+
+    @property
+    def height(self) -> float:
+        """Its extent downwards."""
+        return self.y1 - self.y0
+
+    def moved(self, x: float, y: float) -> Box:
+        """The same rectangle elsewhere."""
+        return Box(self.x0 + x, self.y0 + y, self.x1 + x, self.y1 + y)
+
+    def corners(self) -> list[Point]:
+        """Its four corners, in turn."""
+        return [(self.x0, self.y0), (self.x1, self.y0), (self.x1, self.y1), (self.x0, self.y1)]
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Space between boxes: of one parent, of different ones, and between levels."""
+
+    siblings: float
+    cousins: float
+    levels: float
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A tree's boxes by node, its edges by child, and the size of it all.
+
+    Attributes
+    ----------
+    boxes : dict of Box
+    edges : dict of lists of four points
+        Where an edge starts, bends, bends back and ends; see `curve`.
+    width, height : float
+    """
+
+    boxes: dict[int, Box]
+    edges: dict[int, list[Point]]
+    width: float
+    height: float
+
+
+def place_tree(
+    root: int,
+    children: Mapping[int, Sequence[int]],
+    sizes: Mapping[int, tuple[float, float]],
+    downwards: bool,
+    gaps: Gaps,
+) -> Placement:
+    """Place boxes of given widths and heights, level by level, as closely as the gaps allow.
+
+    Parameters
+    ----------
+    root : int
+    children : mapping of sequences
+        Children of every node that has some.
+    sizes : mapping of (width, height)
+    downwards : bool
+        Whether levels follow each other downwards; otherwise to the right.
+    gaps : Gaps
+    """
+    # Positions "across" lie within a level, positions "along" lead from level to level.
+    order, level = _by_level(root, children)
+    extent = {node: size if downwards else size[::-1] for node, size in sizes.items()}
+    across = _centres(order, children, {node: extent[node][0] for node in order}, gaps)
+    first = min(across[node] - extent[node][0] / 2 for node in order)
+    last = max(across[node] + extent[node][0] / 2 for node in order)
+    depth = [0.0] * (max(level.values()) + 1)
+    for node in order:
+        depth[level[node]] = max(depth[level[node]], extent[node][1])
+    start = list(accumulate((size + gaps.levels for size in depth[:-1]), initial=0.0))
+
+    def turned(point: Point) -> Point:
+        return point if downwards else (point[1], point[0])
+
+    boxes: dict[int, Box] = {}
+    edges: dict[int, list[Point]] = {}
+    for node in order:
+        low, along = across[node] - first - extent[node][0] / 2, start[level[node]]
+        corner = turned((low, along))
+        boxes[node] = Box(*corner, corner[0] + sizes[node][0], corner[1] + sizes[node][1])
+        below = children.get(node, ())
+        for i, child in enumerate(below):
+            leaves_at = low + extent[node][0] * (0.2 + 0.6 * (i + 0.5) / len(below))
+            # Straight on past whatever is larger on this level; bends lie between levels only.
+            points = [
+                (leaves_at, along + extent[node][1]),
+                (leaves_at, along + depth[level[node]]),
+                (across[child] - first, start[level[child]]),
+            ]
+            edges[child] = [turned(point) for point in points]
+    total = turned((last - first, start[-1] + depth[-1]))
+    return Placement(boxes, edges, *total)
+
+
+def curve(edge: Sequence[Point], downwards: bool, n_points: int = 24) -> list[Point]:
+    """Points of an edge that leaves one level and enters the next at a right angle."""
+    start, bend, end = edge
+    middle = (bend[1] + end[1]) / 2 if downwards else (bend[0] + end[0]) / 2
+    first = (bend[0], middle) if downwards else (middle, bend[1])
+    second = (end[0], middle) if downwards else (middle, end[1])
+    t = np.linspace(0, 1, n_points)[:, None]
+    weights = [(1 - t) ** 3, 3 * t * (1 - t) ** 2, 3 * t**2 * (1 - t), t**3]
+    points = sum(w * np.array(p) for w, p in zip(weights, (bend, first, second, end), strict=True))
+    return [start, *map(tuple, np.asarray(points).tolist())]
+
+
+def _by_level(root: int, children: Mapping[int, Sequence[int]]) -> tuple[list[int], dict[int, int]]:
+    order, level = [root], {root: 0}
+    for node in order:
+        for child in children.get(node, ()):
+            order.append(child)
+            level[child] = level[node] + 1
+    return order, level
+
+
+def _centres(
+    order: list[int],
+    children: Mapping[int, Sequence[int]],
+    extent: Mapping[int, float],
+    gaps: Gaps,
+) -> dict[int, float]:
+    """Centre of every node across its level, parents in the middle of their children."""
+    offset: dict[int, float] = {}  # of a child from its parent
+    low: dict[int, list[float]] = {}  # bounds of a subtree by level, from the centre of its root
+    high: dict[int, list[float]] = {}
+    for node in reversed(order):
+        lows: list[float] = []
+        highs: list[float] = []
+        shifts: list[float] = []
+        below = children.get(node, ())
+        for child in below:
+            shift = max(
+                (
+                    right - left + (gaps.cousins if deeper else gaps.siblings)
+                    for deeper, (right, left) in enumerate(zip(highs, low[child], strict=False))
+                ),
+                default=0.0,
+            )
+            shifts.append(shift)
+            highs = [shift + right for right in high[child]] + highs[len(high[child]) :]
+            lows += [shift + left for left in low[child][len(lows) :]]
+        middle = (shifts[0] + shifts[-1]) / 2 if shifts else 0.0
+        offset.update((child, shift - middle) for child, shift in zip(below, shifts, strict=True))
+        low[node] = [-extent[node] / 2, *(left - middle for left in lows)]
+        high[node] = [extent[node] / 2, *(right - middle for right in highs)]
+        for child in below:
+            del low[child], high[child]
+    centres = {order[0]: 0.0}
+    for node in order:
+        for child in children.get(node, ()):
+            centres[child] = centres[node] + offset[child]
+    return centres
+
+
+# --- labels along an axis ---
+
+
+def spread(
+    wanted: Sequence[float], widths: Sequence[float], low: float, high: float, gap: float
+) -> list[float] | None:
+    """Centres of labels, nearest to the wanted ones, so that they do not touch.
+
+    Parameters
+    ----------
+    wanted : sequence of floats
+        Ascending.
+    widths : sequence of floats
+    low, high : float
+        Bounds that no label may leave.
+    gap : float
+        Least space between two labels.
+
+    Returns
+    -------
+    list of floats, or None if there is too little room
+    """
+    if sum(widths) + gap * (len(widths) - 1) > high - low:
+        return None
+    # Without the room that the labels before it need, each may be where the last one is.
+    before = [0.0]
+    for one, other in pairwise(widths):
+        before.append(before[-1] + (one + other) / 2 + gap)
+    blocks: list[tuple[float, int]] = []  # mean of what its labels want, and their number
+    for place, used in zip(wanted, before, strict=True):
+        mean, size = place - used, 1
+        while blocks and blocks[-1][0] > mean:
+            other_mean, other_size = blocks.pop()
+            mean = (mean * size + other_mean * other_size) / (size + other_size)
+            size += other_size
+        blocks.append((mean, size))
+    free = [mean for mean, size in blocks for _ in range(size)]
+    least, most = low + widths[0] / 2, high - widths[-1] / 2 - before[-1]
+    return [min(max(x, least), most) + used for x, used in zip(free, before, strict=True)]
+
+
+Rows = list[list[tuple[int, float]]]
+
+
+def label_rows(
+    wanted: Sequence[float],
+    widths: Sequence[float],
+    low: float,
+    high: float,
+    gap: float,
+    max_shift: float,
+    n_rows: int,
+) -> Rows | None:
+    """Numbers and centres of all labels, in turn on some rows; None if they do not fit."""
+    rows = []
+    for row in range(n_rows):
+        chosen = list(range(row, len(wanted), n_rows))
+        if not chosen:
+            continue
+        places = [wanted[i] for i in chosen]
+        centres = spread(places, [widths[i] for i in chosen], low, high, gap)
+        if centres is None or max(map(_distance, centres, places)) > max_shift:
+            return None
+        rows.append(list(zip(chosen, centres, strict=True)))
+    return rows
+
+
+def some_labels(
+    wanted: Sequence[float], widths: Sequence[float], low: float, high: float, gap: float
+) -> Rows:
+    """As many labels as there is room for where they belong, on two rows."""
+    rows: Rows = [[], []]
+    ends = [-math.inf, -math.inf]
+    for i, (place, size) in enumerate(zip(wanted, widths, strict=True)):
+        if size > high - low:
+            continue
+        centre = min(max(place, low + size / 2), high - size / 2)
+        for row in (0, 1):
+            if centre - size / 2 >= ends[row] + gap:
+                rows[row].append((i, centre))
+                ends[row] = centre + size / 2
+                break
+    return [row for row in rows if row]
+
+
+def _distance(a: float, b: float) -> float:
+    return abs(a - b)
+
+
+def round_numbers(low: float, high: float, at_most: int) -> list[float]:
+    """A few round numbers between two bounds.
+
+    Examples
+    --------
+    >>> round_numbers(0.3, 9.7, 5)
+    [2.0, 4.0, 6.0, 8.0]
+    """
+    span = high / 2 - low / 2
+    if not 0 < span < math.inf or at_most < 1:
+        return []
+    power = math.floor(math.log10(span)) + 1
+    for exponent in range(power - 3, power + 2):
+        for factor in (1, 2, 5):
+            step = factor * 10.0**exponent if exponent > -300 else 0.0
+            if not 0 < step < math.inf or high / step - low / step > at_most + 1:
+                continue
+            first, last = math.ceil(low / step), math.floor(high / step)
+            if 0 < last - first + 1 <= at_most:
+                # Not i * step, which has more digits than it should.
+                return [float(f"{i * factor}e{exponent}") for i in range(first, last + 1)]
+    return []
+
+
+def share_of(value: float, low: float, high: float) -> float:
+    """Where a value lies between two bounds, from 0 to 1; bounds may be the greatest numbers."""
+    span = high / 2 - low / 2
+    return min(max((value / 2 - low / 2) / span, 0.0), 1.0) if span > 0 else 0.5
+
+
+def hatching(box: Box, step: float = 4.0) -> list[list[Point]]:
+    """Slanted lines that fill a box."""
+    lines = []
+    reach = box.width + box.height
+    for i in range(1, math.ceil(reach / step)):
+        run = i * step  # each line is where x + y equals this, from the top left corner
+        x, y = min(run, box.width), min(run, box.height)
+        lines.append([(box.x0 + x, box.y0 + run - x), (box.x0 + run - y, box.y0 + y)])
+    return lines

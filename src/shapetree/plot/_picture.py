@@ -1,0 +1,187 @@
+"""Picture: a finished drawing, and the axes it is drawn on."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from shapetree.plot._canvas import Canvas, Painted
+from shapetree.plot._layout import Box
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
+
+POINTS_PER_INCH = 72.0
+# Greatest side of a figure: what viewers can open, and below 2**16 pixels at 600 dots per inch.
+MAX_INCHES = 100.0
+# Most that a drawing is enlarged to fill axes that were given.
+MAX_SCALE = 1.5
+
+
+class Picture:
+    """A drawing of a tree or of a node.
+
+    In a notebook it shows itself; in a script, call `matplotlib.pyplot.show()` or `save`.
+
+    Attributes
+    ----------
+    figure : matplotlib Figure
+    ax : matplotlib Axes
+        In its data coordinates, y grows downwards.
+    nodes : dict of int to (x0, y0, x1, y1)
+        Box of every node that is drawn, in data coordinates.
+    texts : list of matplotlib Text
+    """
+
+    def __init__(
+        self, ax: Axes, nodes: dict[int, Box], texts: list[Text], is_own_figure: bool
+    ) -> None:
+        self.figure: Figure = _root_figure(ax)
+        self.ax = ax
+        self.nodes = nodes
+        self.texts = texts
+        self._is_own_figure = is_own_figure
+
+    def save(self, path: str | Path, **kwargs: Any) -> None:
+        """Write the figure to a file; its ending says the format.
+
+        Parameters
+        ----------
+        path : str or Path
+        **kwargs
+            For matplotlib's `Figure.savefig`, such as `dpi`.
+        """
+        self.figure.savefig(path, **kwargs)
+
+    def __repr__(self) -> str:
+        width, height = self.figure.get_size_inches()
+        words = "1 node" if len(self.nodes) == 1 else f"{len(self.nodes)} nodes"
+        return f"<Picture of {words}, {width:.1f} x {height:.1f} inch>"
+
+    def _repr_html_(self) -> str | None:
+        """The picture as SVG for notebooks; None if its figure is the user's to show."""
+        if not self._is_own_figure:
+            return None
+        import matplotlib.pyplot as plt
+
+        buffer = io.StringIO()
+        self.figure.savefig(buffer, format="svg")
+        # Otherwise the notebook would show the figure once more.
+        plt.close(self.figure)
+        drawing = buffer.getvalue()
+        return f'<div style="overflow-x: auto">{drawing[drawing.index("<svg") :]}</div>'
+
+
+def check_axes(ax: Any) -> None:
+    """Refuse what a picture cannot be drawn on."""
+    if ax is None:
+        return
+    from matplotlib.axes import Axes
+
+    if not isinstance(ax, Axes):
+        raise TypeError(
+            f"ax must be a matplotlib Axes, got {type(ax).__name__}; "
+            "make one with matplotlib.pyplot.subplots()"
+        )
+    if ax.name != "rectilinear":
+        raise ValueError(f"ax has the projection {ax.name!r}; a tree needs plain axes")
+    if ax.get_figure() is None or not _is_shown(ax):
+        raise ValueError("ax was removed from its figure; make a new one")
+
+
+def draw_picture(
+    canvas: Canvas, nodes: dict[int, Box], width: float, height: float, ax: Any
+) -> Picture:
+    """Draw on axes that fit, or fit the drawing into axes that were given."""
+    own = ax is None
+    if own:
+        ax = _new_axes(width, height)
+    try:
+        _set_limits(ax, width, height, MAX_SCALE if not own else 1.0)
+        painted = canvas.paint(ax)
+        _keep_in_scale(ax, painted)
+    except BaseException:
+        if own:
+            import matplotlib.pyplot as plt
+
+            plt.close(_root_figure(ax))
+        raise
+    return Picture(ax, nodes, [text for text, _ in painted.texts], own)
+
+
+def import_matplotlib() -> None:
+    """Say how to get matplotlib if it is not there."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "Pictures need matplotlib; install it with pip install shapetree[plot]"
+        ) from error
+
+
+def _new_axes(width: float, height: float) -> Axes:
+    import matplotlib.pyplot as plt
+
+    scale = min(1.0, MAX_INCHES * POINTS_PER_INCH / max(width, height))
+    size = (width * scale / POINTS_PER_INCH, height * scale / POINTS_PER_INCH)
+    figure = plt.figure(figsize=size, layout="none", facecolor="white")
+    return figure.add_axes((0.0, 0.0, 1.0, 1.0))
+
+
+def _set_limits(ax: Axes, width: float, height: float, max_scale: float) -> None:
+    room = ax.get_window_extent()
+    dpi = _root_figure(ax).dpi
+    x = max(0.0, room.width / dpi * POINTS_PER_INCH / max_scale - width) / 2
+    y = max(0.0, room.height / dpi * POINTS_PER_INCH / max_scale - height) / 2
+    # Only what is too large for the drawing both ways is left empty.
+    if not (x > 0 and y > 0):
+        x = y = 0.0
+    ax.set(xlim=(-x, width + x), ylim=(height + y, -y), autoscale_on=False)
+    ax.set_aspect("equal", adjustable="box")
+    ax.set_axis_off()
+
+
+def _keep_in_scale(ax: Axes, painted: Painted) -> None:
+    """Fit letters and lines to the size of the axes, now and whenever these are drawn."""
+
+    def rescale() -> None:
+        ax.apply_aspect()
+        (left, _), (right, _) = ax.transData.transform([(0, 0), (1, 0)])
+        painted.rescale(abs(right - left) * POINTS_PER_INCH / _root_figure(ax).dpi)
+
+    ax.add_artist(_make_rescaler(rescale))
+    rescale()
+
+
+def _make_rescaler(rescale: Callable[[], None]) -> Artist:
+    """An artist that shows nothing, but is drawn before all others."""
+    from matplotlib.artist import Artist
+
+    class Rescaler(Artist):
+        def draw(self, renderer: Any) -> None:
+            rescale()
+
+    artist = Rescaler()
+    artist.set_zorder(-1e9)
+    artist.set_in_layout(False)
+    return artist
+
+
+def _root_figure(ax: Axes) -> Figure:
+    figure: Any = ax.get_figure()
+    return figure.figure  # the figure itself, or the one a subfigure belongs to
+
+
+def _is_shown(ax: Axes) -> bool:
+    """Whether the axes, or axes they are set into, are among those of their figure."""
+    pending: list[Any] = list(_root_figure(ax).axes)
+    for other in pending:
+        if other is ax:
+            return True
+        pending.extend(other.child_axes)
+    return False

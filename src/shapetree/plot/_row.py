@@ -1,0 +1,88 @@
+"""A row to mark in a picture."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from shapetree._view import TreeView
+from shapetree.plot._scene import MarkedRow
+
+
+def read_row(estimator: Any, view: TreeView, row: Any, node: int) -> MarkedRow | None:
+    """Find a row's values and the nodes it passes, of which `node` must be one.
+
+    Parameters
+    ----------
+    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+    view : TreeView
+    row : one-dimensional array-like, table of one row, mapping, Series or None
+    node : int
+    """
+    if row is None:
+        return None
+    names = [feature.name for feature in view.features]
+    values = _values(row, names)
+    table = np.empty((1, len(values)), dtype=object)
+    table[0] = values
+    with warnings.catch_warnings():
+        # The values are in the order of the features, so their names are not missed.
+        warnings.filterwarnings("ignore", message=".*feature names.*")
+        path = sorted(estimator.decision_path(table).indices.tolist())
+    if node not in path:
+        raise ValueError(
+            f"row does not reach node {node}; it passes the nodes {', '.join(map(str, path))}"
+        )
+    return MarkedRow(frozenset(path), dict(zip(names, values, strict=True)))
+
+
+def _values(row: Any, names: list[str]) -> list[Any]:
+    """The row's values in the order of the features."""
+    if isinstance(row, Mapping):
+        return _by_name({str(key): value for key, value in row.items()}, names)
+    native = nw.from_native(row, pass_through=True, allow_series=True)
+    if isinstance(native, nw.DataFrame):
+        if native.shape[0] != 1:
+            raise ValueError(f"row must be one row, got a table of {native.shape[0]} rows")
+        return _by_name(dict(zip(map(str, native.columns), native.row(0), strict=True)), names)
+    if isinstance(native, nw.Series):
+        values = native.to_list()
+        labels = [str(label) for label in getattr(row, "index", [])]
+        if set(labels) == set(names):
+            return _by_name(dict(zip(labels, values, strict=True)), names)
+    else:
+        values = _from_array(row)
+    if len(values) != len(names):
+        raise ValueError(
+            f"row has {len(values)} values, but the tree was fitted on {len(names)} features; "
+            "give one value for each"
+        )
+    return values
+
+
+def _by_name(values: dict[str, Any], names: list[str]) -> list[Any]:
+    lacking = [name for name in names if name not in values]
+    if lacking:
+        raise ValueError(f"row has no value for the feature {lacking[0]!r}; give one, or None")
+    unknown = [name for name in values if name not in set(names)]
+    if unknown:
+        raise ValueError(f"row has a value for {unknown[0]!r}, which is not a feature of the tree")
+    return [values[name] for name in names]
+
+
+def _from_array(row: Any) -> list[Any]:
+    if isinstance(row, np.ma.MaskedArray):
+        row = np.ma.filled(row.astype(object), None)
+    array = row if isinstance(row, np.ndarray) else np.asarray(row, dtype=object)
+    if array.ndim == 2 and len(array) == 1:
+        array = array[0]
+    if array.ndim != 1:
+        raise ValueError(
+            f"row must hold one value for each feature, got an array of shape {array.shape}"
+        )
+    values: list[Any] = array.tolist()
+    return values

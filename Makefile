@@ -10,7 +10,7 @@ SANITIZE := -C setup-args=-Dbuildtype=debugoptimized \
 	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
 	-C setup-args=-Dc_args=-fno-sanitize-recover=all
 
-.PHONY: demo test lint bench sanitize wheel-check clean
+.PHONY: demo test lint bench page page-check sanitize wheel-check clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/package $(VENV)/demo.extra
@@ -28,8 +28,23 @@ lint: $(VENV)/test.extra $(VENV)/lint.extra
 bench: $(VENV)/package $(VENV)/bench.extra
 	$(PYTHON) -m asv_bench.ratios
 
+# The page that `export_html` fills; its parts come from npm, its build is kept with the package.
+page: page/node_modules
+	cd page && npm run --silent build
+
+page-check: page/node_modules
+	cd page && npm run --silent check-format
+	mkdir -p build/page
+	cd page && node build.mjs ../build/page/page.html && node build-module.mjs ../build/page/module.js
+	cmp build/page/page.html src/shapetree/export/page.html
+	cmp build/page/module.js src/shapetree/export/module.js
+
+page/node_modules: page/package-lock.json
+	cd page && npm ci --silent
+	touch $@
+
 sanitize:
-	$(MAKE) VENV=.venv-sanitize BUILD_FLAGS="$(SANITIZE)" .venv-sanitize/package .venv-sanitize/test.extra
+	$(MAKE) VENV=.venv-sanitize BUILD_FLAGS="$(SANITIZE)" .venv-sanitize/package .venv-sanitize/fuzz.extra
 	LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	.venv-sanitize/bin/python -m pytest -s tests/test_fuzz.py
@@ -41,7 +56,7 @@ wheel-check: $(VENV)/wheel
 	.venv-wheel/bin/python -I tools/fit_predict.py
 
 clean:
-	rm -rf .venv .venv-sanitize .venv-wheel build dist .mesonpy-*
+	rm -rf .venv .venv-sanitize .venv-wheel build dist .mesonpy-* page/node_modules
 
 $(PYTHON):
 	$(PYTHON3) -m venv --upgrade-deps $(VENV)

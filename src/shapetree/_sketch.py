@@ -6,6 +6,7 @@ keeps a few points.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -30,8 +31,10 @@ N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 TAIL = 0.01
 N_TARGET_CELLS = 24
-# Significant digits of sums that are only drawn, and decimals of points in units of their range.
-DIGITS = 7
+# Significant digits of means and of sums that are only drawn; decimals of points in units of their
+# range.
+MEAN_DIGITS = 9
+SUM_DIGITS = 5
 DECIMALS = 4
 
 
@@ -170,13 +173,17 @@ class NodeSketch:
             return NodeSketch(counts)
         assert self.deviation is not None
         assert other.deviation is not None
-        n, m = self.counts.sum(), other.counts.sum()
-        if n + m == 0:
-            return NodeSketch(counts, self.mean, self.deviation)
-        mean = (n * self.mean + m * other.mean) / (n + m)
-        square = n * (self.deviation**2 + (self.mean - mean) ** 2)
-        square += m * (other.deviation**2 + (other.mean - mean) ** 2)
-        return NodeSketch(counts, float(mean), float(np.sqrt(square / (n + m))))
+        n, m = int(self.counts.sum()), int(other.counts.sum())
+        if n == 0 or m == 0:
+            kept = self if n else other
+            return NodeSketch(counts, kept.mean, kept.deviation)
+        mean = self.mean * (n / (n + m)) + other.mean * (m / (n + m))
+        # Products instead of squares, because a square of Python's that is too large is an error.
+        within = n * self.deviation * self.deviation + m * other.deviation * other.deviation
+        between = n * (self.mean - mean) * (self.mean - mean)
+        between += m * (other.mean - mean) * (other.mean - mean)
+        deviation = math.sqrt((within + between) / (n + m))
+        return NodeSketch(counts, *_short_moments(mean, deviation))
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,7 +249,7 @@ class Sketcher:
         if not len(y):
             return NodeSketch(counts, float("nan"), float("nan"))
         with np.errstate(over="ignore", invalid="ignore"):
-            return NodeSketch(counts, float(y.mean()), float(y.std()))
+            return NodeSketch(counts, *_short_moments(float(y.mean()), float(y.std())))
 
     def axis(self, rows: np.ndarray, feature: int, thresholds: np.ndarray | None) -> Axis:
         """Cells for a node with these rows that parts them at thresholds, or by category."""
@@ -287,7 +294,7 @@ class Sketcher:
         """The last cell is that of missing values."""
         if self._n_classes is not None:
             return Density(axis, counts[:-1], None, counts[-1], None)
-        short = np.array([float(f"{total:.{DIGITS}g}") for total in totals.tolist()])
+        short = np.array([_in_digits(total, SUM_DIGITS) for total in totals.tolist()])
         return Density(axis, counts[:-1], short[:-1], counts[-1], float(short[-1]))
 
     def scatter(
@@ -344,7 +351,7 @@ def _edges_between(distinct: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
     free = np.flatnonzero(parted[1:] == parted[:-1])
     midpoints = distinct[free] + (distinct[free + 1] / 2 - distinct[free] / 2)
     inner = np.union1d(midpoints, thresholds)
-    everything = np.union1d(inner, distinct)
+    everything = np.union1d(inner, distinct if len(distinct) else 0.0)
     with np.errstate(over="ignore"):
         gaps = np.sort(np.diff(everything))
     margin = float(gaps[len(gaps) // 2]) if len(gaps) else max(abs(float(everything[0])), 1.0) / 2
@@ -405,6 +412,14 @@ def _finite(values: np.ndarray) -> np.ndarray:
     """Numbers as float64, infinite ones as the greatest finite ones; NaN stays."""
     limit = np.finfo(np.float64).max
     return np.clip(values.astype(np.float64), -limit, limit)
+
+
+def _short_moments(mean: float, deviation: float) -> tuple[float, float]:
+    return _in_digits(mean, MEAN_DIGITS), _in_digits(deviation, MEAN_DIGITS)
+
+
+def _in_digits(number: float, digits: int) -> float:
+    return float(f"{number:.{digits}g}")
 
 
 def _rounded(points: np.ndarray, ranges: np.ndarray) -> np.ndarray:

@@ -183,7 +183,8 @@ class NodeView:
         """Sum over its rows of the target's squared distance from a number."""
         if number is None or self.mean is None or self.deviation is None:
             raise ValueError("only numbers have a squared error")
-        return self.n_rows * (self.deviation**2 + (self.mean - number) ** 2)
+        off = self.mean - number
+        return self.n_rows * (self.deviation * self.deviation + off * off)
 
 
 @dataclass(frozen=True)

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 
 # Significant digits that a rounded number has, unless fewer say it all.
 DIGITS = 4
+# A threshold of so many digits is said exactly; others are rounded.
+FEW_DIGITS = 6
 # Digits that say every number exactly.
 ALL_DIGITS = 17
 # Threshold by threshold, the same numbers are put into words again and again.
 remember = lru_cache(maxsize=8192)
+# Decimals are computed with enough digits, whatever precision the caller has set.
+_CONTEXT = Context(prec=2 * ALL_DIGITS)
 
 
 @remember
@@ -82,6 +86,20 @@ def n_digits(text: str) -> int:
     return len(mantissa.replace(".", "").strip("0"))
 
 
+def readable(threshold: float) -> str:
+    """A threshold for people: exactly if that takes few digits, else rounded.
+
+    Examples
+    --------
+    >>> readable(1033.5), readable(0.14234999999999998), readable(0.0723456789)
+    ('1033.5', '0.14235', '0.07235')
+    """
+    bound = upper_bound(threshold)
+    if bound is not None and n_digits(bound[1]) <= FEW_DIGITS:
+        return bound[1]
+    return rounded(threshold)
+
+
 def percent(share: float) -> str:
     """A share in whole percent.
 
@@ -121,7 +139,7 @@ def interval(
     'dose in (0.3, 1.4235)'
     """
     if is_whole and math.isfinite(low) and math.isfinite(high):
-        first, last = exact(math.floor(low) + 1), exact(math.floor(high))
+        first, last = exact(_next_whole(low)), exact(math.floor(high))
         return f"{name} = {first}" if first == last else f"{name} in [{first}, {last}]"
     return join_bounds(
         name, lower_bound(low, is_whole, digits), upper_bound(high, is_whole, digits)
@@ -136,7 +154,7 @@ def lower_bound(
     if low == -math.inf:
         return None
     if is_whole:
-        return "≥", exact(math.floor(low) + 1)
+        return "≥", exact(_next_whole(low))
     if digits is not None:
         return ">", rounded(low, digits)
     after = math.nextafter(low, math.inf)
@@ -151,7 +169,7 @@ def upper_bound(
     if high == math.inf:
         return None
     if is_whole:
-        return "<", exact(math.floor(high) + 1)
+        return "<", exact(_next_whole(high))
     if digits is not None:
         return "≤", rounded(high, digits)
     after = math.nextafter(high, math.inf)
@@ -184,6 +202,11 @@ def weighted_sum(weights: tuple[str, str], names: tuple[str, str]) -> str:
     return f"{first} - {b[1:]}·{second}" if b.startswith("-") else f"{first} + {b}·{second}"
 
 
+def _next_whole(number: float) -> float:
+    """The least whole number above a number, among those that floats have."""
+    return max(math.floor(number) + 1, math.nextafter(number, math.inf))
+
+
 def _shorter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
     return other if len(other[1]) < len(one[1]) and other[1] != "inf" else one
 
@@ -195,13 +218,14 @@ def _towards(number: float, digits: int, side: int) -> str:
         return exact(number)
     decimal = _to_digits(number, digits)
     if side * (float(decimal) - number) < 0:
-        decimal += side * Decimal(1).scaleb(_exponent(number) - digits + 1)
+        step = Decimal(1).scaleb(_exponent(number) - digits + 1)
+        decimal = _CONTEXT.add(decimal, side * step)
     return _plain(decimal)
 
 
 def _to_digits(number: float, digits: int) -> Decimal:
-    step = Decimal(1).scaleb(_exponent(number) - digits + 1)
-    return (Decimal(number) / step).quantize(Decimal(1), rounding=ROUND_HALF_UP) * step
+    context = Context(prec=min(digits, ALL_DIGITS), rounding=ROUND_HALF_UP)
+    return context.create_decimal(Decimal(number))
 
 
 def _exponent(number: float) -> int:
@@ -211,7 +235,7 @@ def _exponent(number: float) -> int:
 
 def _plain(decimal: Decimal) -> str:
     """A decimal without needless zeros, in powers of ten only where it would be long."""
-    sign, figures, exponent = decimal.normalize().as_tuple()
+    sign, figures, exponent = decimal.normalize(_CONTEXT).as_tuple()
     digits = "".join(map(str, figures))
     if digits == "0":
         return "0"

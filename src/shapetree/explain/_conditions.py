@@ -13,6 +13,7 @@ from shapetree._view import Bound, NodeView
 from shapetree._words import (
     ALL_DIGITS,
     DIGITS,
+    FEW_DIGITS,
     at_least,
     at_most,
     exact,
@@ -27,8 +28,6 @@ from shapetree._words import (
 
 # Categories that are named before the rest is only counted.
 MAX_CATEGORIES = 8
-# A bound of so many digits is said exactly; others are rounded.
-FEW_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,11 @@ class Condition:
             return False
         if self.categories is not None:
             return values[0] in self.categories
-        return self.low < self.total([float(value) for value in values]) <= self.high
+        return self._encloses(self.total([float(value) for value in values]))
+
+    def _encloses(self, number: float) -> bool:
+        """Whether a number is within the bounds; any number is within infinite ones."""
+        return (self.low < number or self.low == -math.inf) and number <= self.high
 
     def total(self, values: list[float]) -> float:
         """The number that is bounded, as native code computes it."""
@@ -145,7 +148,7 @@ class Condition:
         for digits in range(DIGITS, ALL_DIGITS):
             weights = tuple(float(rounded(weight, digits)) for weight in self.weights)
             total = replace(self, weights=weights).total(values)
-            if self.low < total <= self.high:
+            if self._encloses(total):
                 return digits, total
         return ALL_DIGITS, self.total(values)
 
@@ -202,7 +205,7 @@ def missing_conditions(node: NodeView) -> list[Condition]:
 
 def known_value(value: Any, feature: FeatureInfo) -> Any:
     """The value, or None if it is missing or a category that training has not seen."""
-    if value is None or value != value:  # NaN, also pandas' NaT
+    if value is None or type(value).__name__ == "NAType" or value != value:  # NaN, pandas' NaT
         return None
     if feature.categories is not None and value not in feature.categories:
         return None

@@ -15,7 +15,7 @@ import numpy as np
 
 from shapetree._table import FeatureInfo
 from shapetree._view import TreeView
-from shapetree._words import at_least, at_most, exact, rounded
+from shapetree._words import ALL_DIGITS, at_least, at_most, exact, rounded
 from shapetree.explain._outcomes import outcome_words, python_values
 
 # Finds the leaves of rows, given their columns.
@@ -47,6 +47,8 @@ class Flip:
         Leaf that the changed row ends in.
     outcome : str
         What that leaf predicts.
+    is_number : bool
+        Whether the feature has numbers rather than categories.
     """
 
     feature: str
@@ -56,14 +58,22 @@ class Flip:
     size: float
     leaf: int
     outcome: str
+    is_number: bool
 
     def __str__(self) -> str:
-        if isinstance(self.new, float) and self.old is not None:
+        if self.is_number and self.old is not None:
             verb = "rose" if self.new > self.old else "fell"
-            change = f"{verb} from {rounded(self.old, OWN_DIGITS)} to {self.shown}"
+            change = f"{verb} from {self._old_words(self.old)} to {self.shown}"
         else:
             change = f"were {self.shown} instead of {'missing' if self.old is None else self.old}"
         return f"It would be {self.outcome} if {self.feature} {change}"
+
+    def _old_words(self, old: float) -> str:
+        """The row's number, in as few digits as keep it on its side of the number shown."""
+        shown, rises = float(self.shown), self.new > old
+        texts = (rounded(old, digits) for digits in range(OWN_DIGITS, ALL_DIGITS))
+        apart = (text for text in texts if (shown > float(text) if rises else shown < float(text)))
+        return next(apart, exact(old))
 
 
 @dataclass(eq=False)
@@ -194,12 +204,16 @@ def _nearest(
 ) -> np.ndarray:
     """The nearest value above `low` and at most `high`; NaN if there is none.
 
-    For missing values, the greatest, or the least if there is no greatest.
+    For missing values, the greatest, or the least if there is no greatest; 0 if neither is there.
     """
-    least = np.where(is_whole, np.floor(low) + 1, np.nextafter(low, np.inf))
+    with np.errstate(over="ignore"):
+        least = np.nextafter(low, np.inf)
+    # Great floats are whole, and one more is no other number.
+    least = np.where(is_whole, np.maximum(np.floor(low) + 1, least), least)
     greatest = np.where(is_whole, np.floor(high), high)
     up = (own <= low) | (np.isnan(own) & (high == np.inf))
     value = np.where(up, least, greatest)
+    value[np.isnan(own) & (low == -np.inf) & (high == np.inf)] = 0.0
     return np.where((value > low) & (value <= high) & np.isfinite(value), value, np.nan)
 
 
@@ -301,6 +315,7 @@ def _flips(
     for feature in np.unique(best.feature[best.feature >= 0]).tolist():
         info, rows = view.features[feature], np.flatnonzero(best.feature == feature)
         old = python_values(_column(columns, feature)[rows], info)
+        is_number = info.categories is None
         if info.categories is None:
             shown = _shown_numbers(columns, feature, rows, best, route)
             new: list[Any] = best.value[rows].tolist()
@@ -310,7 +325,9 @@ def _flips(
         for i, row in enumerate(rows.tolist()):
             leaf = int(best.leaf[row])
             size = float(best.size[row])
-            flips[row] = Flip(info.name, old[i], new[i], shown[i], size, leaf, words[leaf])
+            flips[row] = Flip(
+                info.name, old[i], new[i], shown[i], size, leaf, words[leaf], is_number
+            )
     return flips
 
 

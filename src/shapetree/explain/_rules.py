@@ -163,7 +163,7 @@ class Rules(Sequence[Rule]):
     def to_markdown(self) -> str:
         """The rules as a Markdown table."""
         records = self._records()
-        head = list(records[0])
+        head = list(records[0]) if records else ["if", "then"]
         lines = [head, ["---"] * len(head)]
         lines += [[_cell(value) for value in record.values()] for record in records]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
@@ -272,4 +272,4 @@ def _both(one: Clause, other: Clause) -> Clause:
 def _cell(value: Any) -> str:
     if isinstance(value, float):
         return rounded(value)
-    return str(value).replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ")
+    return " ".join(str(value).replace("\\", "\\\\").replace("|", "\\|").splitlines())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from shapetree._view import NodeView, Segment, TreeView
 from shapetree.explain._conditions import bound_condition
 from shapetree.explain._outcomes import outcome_words
@@ -38,7 +40,8 @@ def shape_table(view: TreeView, number: int) -> pd.DataFrame:
 
 def _splitting_node(view: TreeView, number: int) -> NodeView:
     splitting = [node.number for node in view.nodes if not node.is_leaf]
-    if isinstance(number, bool) or number not in splitting:
+    is_int = isinstance(number, int | np.integer) and not isinstance(number, bool)
+    if not is_int or number not in splitting:
         nodes = ", ".join(map(str, splitting[:20])) + (", …" if len(splitting) > 20 else "")
         which = f"nodes that have one are {nodes}" if splitting else "the tree is a single leaf"
         raise ValueError(f"node {number!r} has no shape function; {which}")
@@ -72,13 +75,15 @@ def _n_rows(node: NodeView, segment: Segment) -> int:
 
 def _missing_row(node: NodeView) -> dict[str, Any]:
     """What becomes of missing values; the columns of the segments stay empty."""
-    if node.density is None:
-        return {"region": "missing", "branch": node.missing_branch}
-    key = "low" if node.density.edges is not None else "categories"
-    row: dict[str, Any] = {key: None if key == "categories" else float("nan")}
-    if key == "low":
-        row["high"] = float("nan")
-    return {**row, "branch": node.missing_branch, "n_rows": int(node.density.missing.sum())}
+    row: dict[str, Any] = {"low": np.nan, "high": np.nan}
+    if node.regions:
+        row = {"region": "missing"}
+    elif node.features[0].is_categorical:
+        row = {"categories": None}
+    row["branch"] = node.missing_branch
+    if node.density is not None:
+        row["n_rows"] = int(node.density.missing.sum())
+    return row
 
 
 def _destination(view: TreeView, child: NodeView) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from shapetree._view import NodeView
 from shapetree.plot._canvas import Canvas, line_height
-from shapetree.plot._cards import draw_frame
+from shapetree.plot._card import draw_frame
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
 from shapetree.plot._layout import Box
 from shapetree.plot._scene import Scene

@@ -8,7 +8,8 @@ from typing import Any
 from shapetree._view import NodeView
 from shapetree._words import percent
 from shapetree.plot._canvas import Canvas, line_height
-from shapetree.plot._cards import TICK, card_for, draw_frame
+from shapetree.plot._card import TICK, draw_frame
+from shapetree.plot._cards import card_for
 from shapetree.plot._checks import check_node, check_title, view_to_draw
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE, palette_for
 from shapetree.plot._layout import Box, round_numbers

@@ -1,0 +1,223 @@
+/** The panel with everything about one node. */
+
+import { branchColour, classColour } from "./colours.js";
+import { branchWords, partWords, predictionWords } from "./conditions.js";
+import { byId, html, nameText, svg } from "./dom.js";
+import { missingCounts, missingRows, showsMissing, sum, classCounts } from "./figures/bars.js";
+import { drawShape, LARGE, shapeHeight } from "./figures/index.js";
+import { drawTargets } from "./figures/leaf.js";
+import { orderedParts } from "./figures/ordered.js";
+import { featureNames, pathTo } from "./model.js";
+import { countOf, percent, rounded } from "./words.js";
+
+const LEAF_HEIGHT = 110;
+
+const grouped = (count) => count.toLocaleString("en-US");
+
+export function showNode(model, number, onOpen) {
+  const node = model.nodes[number];
+  byId("node-title").replaceChildren(...title(model, node));
+  byId("node-facts").textContent = facts(model, node);
+  byId("node-body").replaceChildren(
+    ...(node.isLeaf ? leafBody(model, node) : splitBody(model, node, onOpen)),
+    ...way(model, node, onOpen),
+  );
+  byId("node").hidden = false;
+  // Beside the tree the panel scrolls by itself; below it, with the page.
+  byId("node").parentNode.scrollTop = 0;
+  byId("node").scrollIntoView({ block: "nearest" });
+}
+
+export function hideNode() {
+  byId("node").hidden = true;
+}
+
+function title(model, node) {
+  if (node.isLeaf) return ["Leaf: ", nameText(predictionWords(model, node))];
+  const names = featureNames(model, node).map((name) => nameText(name));
+  return names.length === 2 ? [names[0], " × ", names[1]] : names;
+}
+
+function facts(model, node) {
+  const all = model.nodes[0].rows;
+  const share = node.parent === null || !all ? "" : `, ${percent(node.rows / all)} of all`;
+  const here = node.isLeaf ? "" : ` · alone it would predict ${predictionWords(model, node)}`;
+  return `${countOf(node.rows, "row")}${share}${here}`;
+}
+
+// --- a node that splits ---
+
+function splitBody(model, node, onOpen) {
+  const height = shapeHeight(node, LARGE);
+  const label = `Shape function of ${featureNames(model, node).join(" and ")}`;
+  const picture = svg(
+    "svg",
+    {
+      viewBox: `-2 -4 ${LARGE.width + 4} ${height + 8}`,
+      class: "large",
+      role: "group",
+      "aria-label": label,
+    },
+    [drawShape(model, node, LARGE)],
+  );
+  return [picture, shapeTable(model, node, onOpen)];
+}
+
+function shapeTable(model, node, onOpen) {
+  const rows = tableRows(model, node).map(({ content, branch, rows: count }) =>
+    html("tr", {}, [
+      html("td", { class: "values", dir: "auto" }, content),
+      html("td", {}, branchButton(node, branch, onOpen)),
+      html("td", { dir: "auto" }, predictionWords(model, model.nodes[node.children[branch]])),
+      html("td", { class: "number" }, count),
+    ]),
+  );
+  const heads = [node.regions ? "Region" : "Values", "Branch", "Predicts", "Rows"];
+  return html("table", {}, [
+    html(
+      "thead",
+      {},
+      html(
+        "tr",
+        {},
+        heads.map((head) => html("th", { scope: "col" }, head)),
+      ),
+    ),
+    html("tbody", {}, rows),
+  ]);
+}
+
+function tableRows(model, node) {
+  const rows = node.regions
+    ? regionRows(model, node)
+    : node.segments[0].codes
+      ? categoryRows(model, node)
+      : orderedParts(model, node).map(({ words, branch, counts }) => ({
+          content: words,
+          branch,
+          rows: grouped(sum(counts.map(([, count]) => count))),
+        }));
+  if (showsMissing(node)) {
+    const count = node.regions ? missingRows(node) : sum(missingCounts(node).map(([, n]) => n));
+    rows.push({ content: "missing", branch: node.missingBranch, rows: grouped(count) });
+  }
+  return rows;
+}
+
+/** Rows of a region are known only where it is the only way to its branch; else the branch's are. */
+function regionRows(model, node) {
+  return node.regions.map((region) => {
+    const isOnly = node.regions.filter(({ branch }) => branch === region.branch).length === 1;
+    const child = model.nodes[node.children[region.branch]];
+    const known = isOnly && !(showsMissing(node) && node.missingBranch === region.branch);
+    const rows = known ? grouped(child.rows) : `of ${grouped(child.rows)}`;
+    return { content: partWords(model, node, region), branch: region.branch, rows };
+  });
+}
+
+function categoryRows(model, node) {
+  const { categories } = model.features[node.features[0]];
+  const known = node.segments.filter(({ codes }) => codes.length > 0);
+  return known.map(({ branch, codes }) => ({
+    content: html(
+      "div",
+      { class: "chips" },
+      codes.map((code) => nameText(categories[code], "chip")),
+    ),
+    branch,
+    rows: grouped(sum(codes.flatMap((code) => classCounts(model, node, code).map(([, n]) => n)))),
+  }));
+}
+
+function branchButton(node, branch, onOpen) {
+  const swatch = html("span", { class: "swatch" });
+  swatch.style.background = branchColour(branch);
+  const attributes = {
+    type: "button",
+    class: "branch",
+    "aria-label": `Branch ${branch + 1}: open its node`,
+  };
+  return html("button", { ...attributes, onclick: () => onOpen(node.children[branch]) }, [
+    swatch,
+    String(branch + 1),
+  ]);
+}
+
+// --- a leaf ---
+
+function leafBody(model, node) {
+  if (model.classes) return [classTable(model, node)];
+  const edges = model.targetEdges;
+  const picture = svg(
+    "svg",
+    {
+      viewBox: `-2 -6 ${LARGE.width + 4} ${LEAF_HEIGHT + 30}`,
+      class: "large",
+      role: "img",
+      "aria-label": `How the target is spread here: ${predictionWords(model, node)}`,
+    },
+    [
+      drawTargets(model, node, LARGE.width, LEAF_HEIGHT),
+      endLabel(edges[0], 0, "start"),
+      endLabel(edges.at(-1), LARGE.width, "end"),
+    ],
+  );
+  return [picture];
+}
+
+function endLabel(value, x, anchor) {
+  const attributes = { x, y: LEAF_HEIGHT + 17, "font-size": 12, "text-anchor": anchor };
+  return svg("text", { ...attributes, class: "muted number" }, rounded(value));
+}
+
+function classTable(model, node) {
+  const present = model.classes
+    .map((name, number) => ({ name, number, share: node.value[number], rows: node.counts[number] }))
+    .filter(({ share, rows }) => share > 0 || rows > 0 || model.classes.length <= 8);
+  const rows = present.map(({ name, number, share, rows: count }) => {
+    const swatch = html("span", { class: "swatch" });
+    swatch.style.background = classColour(number);
+    return html("tr", {}, [
+      html("td", {}, html("span", { class: "labelled" }, [swatch, nameText(name)])),
+      html("td", { class: "number" }, percent(share)),
+      html("td", { class: "number" }, grouped(count)),
+    ]);
+  });
+  const heads = ["Class", "Probability", "Rows"];
+  return html("table", { class: "classes" }, [
+    html(
+      "thead",
+      {},
+      html(
+        "tr",
+        {},
+        heads.map((head) => html("th", { scope: "col" }, head)),
+      ),
+    ),
+    html("tbody", {}, rows),
+  ]);
+}
+
+// --- how rows get there ---
+
+function way(model, node, onOpen) {
+  if (node.parent === null) return [];
+  const path = pathTo(model, node.number);
+  const steps = path.slice(1).map((step, i) => {
+    const parent = path[i];
+    const words = branchWords(model, parent, step.branch);
+    const swatch = html("span", { class: "swatch" });
+    swatch.style.background = branchColour(step.branch);
+    const name = featureNames(model, parent).join(" × ");
+    const link = html(
+      "button",
+      { type: "button", class: "link", onclick: () => onOpen(parent.number) },
+      nameText(name),
+    );
+    return html("li", {}, [
+      swatch,
+      html("span", {}, [link, html("span", { class: "muted", dir: "auto" }, ` ${words}`)]),
+    ]);
+  });
+  return [html("h3", {}, "How rows get here"), html("ol", { class: "way" }, steps)];
+}

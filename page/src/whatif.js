@@ -1,0 +1,165 @@
+/** Trying out a row: its values, what is predicted for it and why, and what would change that. */
+
+import { classColour } from "./colours.js";
+import { byId, html, nameText } from "./dom.js";
+import { explainRow } from "./explain.js";
+import { isCategorical } from "./model.js";
+import { pathOf } from "./predict.js";
+import { rangeOf, typicalRow } from "./typical.js";
+import { percent, rounded } from "./words.js";
+
+const MAX_BARS = 8;
+const SLIDER_STEPS = 200;
+
+/** Fills the panel; `onPath` learns the path of every row that is tried. */
+export function setUpWhatIf(model, onPath) {
+  const start = typicalRow(model);
+  let row = [...start];
+  const update = () => {
+    const path = pathOf(model, row);
+    showOutcome(model, path.at(-1));
+    showReasons(model, row);
+    onPath(path, row);
+  };
+  const fields = byFirstUse(model).map((feature) =>
+    makeField(model, feature, (value) => {
+      row[feature] = value;
+      update();
+    }),
+  );
+  const reset = () => {
+    row = [...start];
+    for (const field of fields) field.set(row[field.feature]);
+    update();
+  };
+  byId("inputs").replaceChildren(...fields.map((field) => field.element));
+  byId("reset").addEventListener("click", reset);
+  byId("values").hidden = fields.length === 0;
+  reset();
+}
+
+/** Features in use, those nearest to the root first. */
+function byFirstUse(model) {
+  const nodes = [...model.nodes].sort((one, other) => one.depth - other.depth);
+  return [...new Set(nodes.flatMap((node) => node.features))];
+}
+
+// --- inputs ---
+
+function makeField(model, feature, onChange) {
+  const info = model.features[feature];
+  const id = `feature-${feature}`;
+  const label = html("label", { for: id }, nameText(info.name));
+  const control = isCategorical(info)
+    ? categoryControl(info, id, onChange)
+    : numberControl(model, feature, id, onChange);
+  const element = html("div", { class: "field" }, [label, ...control.elements]);
+  return { feature, element, set: control.set };
+}
+
+function categoryControl(info, id, onChange) {
+  const options = info.categories.map((name, code) => html("option", { value: code }, name));
+  const select = html("select", { id, dir: "auto" }, [
+    html("option", { value: "" }, "missing or new"),
+    html("hr"),
+    ...options,
+  ]);
+  select.addEventListener("change", () =>
+    onChange(select.value === "" ? null : Number(select.value)),
+  );
+  return {
+    elements: [select],
+    set: (code) => {
+      select.value = code ?? "";
+    },
+  };
+}
+
+function numberControl(model, feature, id, onChange) {
+  const { name, whole } = model.features[feature];
+  const [low, high] = rangeOf(model, feature);
+  const box = html("input", { id, type: "number", step: "any", placeholder: "missing" });
+  const slider = html("input", {
+    type: "range",
+    min: 0,
+    max: SLIDER_STEPS,
+    step: "any",
+    "aria-label": `${name}, slider`,
+  });
+  const showOnSlider = (value) => {
+    if (value !== null)
+      slider.value = ((value / 2 - low / 2) / (high / 2 - low / 2)) * SLIDER_STEPS;
+    slider.classList.toggle("missing", value === null);
+  };
+  box.addEventListener("input", () => {
+    const value = box.value === "" ? null : box.valueAsNumber;
+    showOnSlider(value);
+    onChange(value);
+  });
+  slider.addEventListener("input", () => {
+    const value = fromSlider(Number(slider.value) / SLIDER_STEPS, low, high, whole);
+    box.value = value;
+    slider.classList.remove("missing");
+    onChange(value);
+  });
+  return {
+    elements: [box, slider],
+    set: (value) => {
+      box.value = value ?? "";
+      showOnSlider(value);
+    },
+  };
+}
+
+/** A value with as many digits as the slider can tell apart. */
+function fromSlider(share, low, high, isWhole) {
+  const value = (1 - share) * low + share * high;
+  if (isWhole) return Math.round(value);
+  const decimals = Math.min(Math.max(2 - Math.floor(Math.log10(high / 2 - low / 2)), 0), 20);
+  return Number.isFinite(value) && Math.abs(value) < 1e15 ? Number(value.toFixed(decimals)) : value;
+}
+
+// --- results ---
+
+function showOutcome(model, leaf) {
+  const heading = model.classes ? model.classes[leaf.predicted] : rounded(leaf.value[0]);
+  byId("outcome").replaceChildren(nameText(heading));
+  byId("chances").replaceChildren(...(model.classes ? chances(model, leaf) : [spread(leaf)]));
+}
+
+function chances(model, leaf) {
+  const ranked = leaf.value.map((share, number) => ({ share, number }));
+  const shown =
+    model.classes.length <= MAX_BARS
+      ? ranked
+      : ranked.sort((one, other) => other.share - one.share).slice(0, MAX_BARS);
+  const rest = 1 - shown.reduce((sum, { share }) => sum + share, 0);
+  const bars = shown.map(({ share, number }) => {
+    const fill = html("span", { class: "fill" });
+    fill.style.width = `${100 * share}%`;
+    fill.style.background = classColour(number);
+    return html("li", { class: number === leaf.predicted ? "chance best" : "chance" }, [
+      nameText(model.classes[number]),
+      html("span", { class: "bar" }, fill),
+      html("span", { class: "number" }, percent(share)),
+    ]);
+  });
+  const others = model.classes.length - shown.length;
+  if (others > 0)
+    bars.push(html("li", { class: "muted" }, `${others} others: ${percent(Math.max(rest, 0))}`));
+  return bars;
+}
+
+function spread(leaf) {
+  const words =
+    leaf.deviation === null ? "no rows here" : `± ${rounded(leaf.deviation)} among the rows here`;
+  return html("li", { class: "muted" }, words);
+}
+
+function showReasons(model, row) {
+  const { sentence, flip } = explainRow(model, row);
+  byId("sentence").textContent = `${sentence}.`;
+  byId("flip").hidden = model.used.length === 0;
+  byId("flip").textContent =
+    flip === null ? "No change of a single value would change that." : `${flip}.`;
+}

@@ -1,0 +1,177 @@
+/**
+ * Numbers and conditions in words, exactly as `_words.py` says them; a test compares the two.
+ */
+
+/** Significant digits that a bound in a sentence has at least, unless fewer say it all. */
+export const DIGITS = 4;
+/** A threshold of so many digits is said exactly; others are rounded. */
+export const FEW_DIGITS = 6;
+/** Digits that say every number exactly. */
+export const ALL_DIGITS = 17;
+
+/** The shortest decimal that reads back as the number. */
+export function exact(number) {
+  if (!Number.isFinite(number)) return notFinite(number);
+  return plain(parseDecimal(number.toExponential()));
+}
+
+/** The number to some significant digits, ties away from zero. */
+export function rounded(number, digits = DIGITS) {
+  if (!Number.isFinite(number)) return notFinite(number);
+  return plain(parseDecimal(number.toExponential(digits - 1)));
+}
+
+/** The greatest decimal of some significant digits that is not above the number. */
+export const atMost = (number, digits) => towards(number, digits, -1n);
+
+/** The least decimal of some significant digits that is not below the number. */
+export const atLeast = (number, digits) => towards(number, digits, 1n);
+
+/** Significant digits of a number in words, zeros at its end not counted. */
+export function countDigits(text) {
+  const mantissa = text.replace(/^-/, "").split("e")[0];
+  return mantissa.replace(".", "").replace(/^0+|0+$/g, "").length;
+}
+
+/** A threshold for people: exactly if that takes few digits, else rounded. */
+export function readable(threshold) {
+  const bound = upperBound(threshold);
+  return bound !== null && countDigits(bound[1]) <= FEW_DIGITS ? bound[1] : rounded(threshold);
+}
+
+/** A share in whole percent. */
+export const percent = (share) => `${Math.floor(100 * share + 0.5)} %`;
+
+/** A count of things, with commas between thousands. */
+export function countOf(number, thing) {
+  return `${number.toLocaleString("en-US")} ${number === 1 ? thing : `${thing}s`}`;
+}
+
+/** Words as a list. */
+export function listing(words) {
+  if (words.length < 2) return words.join("");
+  return `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}
+
+/** What it means to be above `low` and at most `high`, exactly unless digits are given. */
+export function interval(name, low, high, isWhole = false, digits = null) {
+  if (isWhole && Number.isFinite(low) && Number.isFinite(high)) {
+    const [first, last] = [exact(nextWhole(low)), exact(Math.floor(high))];
+    return first === last ? `${name} = ${first}` : `${name} in [${first}, ${last}]`;
+  }
+  return joinBounds(name, lowerBound(low, isWhole, digits), upperBound(high, isWhole, digits));
+}
+
+/** Sign and number of a lower bound, exact unless digits are given; null if there is none. */
+export function lowerBound(low, isWhole = false, digits = null) {
+  if (low === -Infinity) return null;
+  if (isWhole) return ["≥", exact(nextWhole(low))];
+  if (digits !== null) return [">", rounded(low, digits)];
+  return shorter([">", exact(low)], ["≥", exact(nextAbove(low))]);
+}
+
+/** Sign and number of an upper bound, exact unless digits are given; null if there is none. */
+export function upperBound(high, isWhole = false, digits = null) {
+  if (high === Infinity) return null;
+  if (isWhole) return ["<", exact(nextWhole(high))];
+  if (digits !== null) return ["≤", rounded(high, digits)];
+  return shorter(["≤", exact(high)], ["<", exact(nextAbove(high))]);
+}
+
+/** One or two bounds of a quantity. */
+export function joinBounds(name, lower, upper) {
+  if (lower === null || upper === null) {
+    const bound = lower ?? upper;
+    return bound === null ? `${name} is any number` : `${name} ${bound[0]} ${bound[1]}`;
+  }
+  const start = lower[0] === ">" ? "(" : "[";
+  const end = upper[0] === "<" ? ")" : "]";
+  return `${name} in ${start}${lower[1]}, ${upper[1]}${end}`;
+}
+
+/** A pair's weighted sum, the first weight being 0 or 1, both given as text. */
+export function weightedSum([a, b], [first, second]) {
+  if (a === "0") return second;
+  if (b === "0") return first;
+  return b.startsWith("-") ? `${first} - ${b.slice(1)}·${second}` : `${first} + ${b}·${second}`;
+}
+
+const memory = new DataView(new ArrayBuffer(8));
+
+/** The numbers in order as whole numbers: neighbours differ by one. */
+export function orderOf(number) {
+  memory.setFloat64(0, number);
+  const bits = memory.getBigInt64(0);
+  return bits < 0n ? -(bits & 0x7fffffffffffffffn) : bits;
+}
+
+/** The number at a place in the order of all numbers. */
+export function numberAt(order) {
+  memory.setBigInt64(0, order < 0n ? -order : order);
+  const size = memory.getFloat64(0);
+  return order < 0n ? -size : size;
+}
+
+/** The next greater number. */
+export function nextAbove(number) {
+  return number === Infinity ? number : numberAt(orderOf(number) + 1n);
+}
+
+/** The least whole number above a number, among those that there are. */
+export function nextWhole(number) {
+  return Math.max(Math.floor(number) + 1, nextAbove(number));
+}
+
+function shorter(one, other) {
+  return other[1].length < one[1].length && other[1] !== "inf" ? other : one;
+}
+
+function notFinite(number) {
+  if (Number.isNaN(number)) return "nan";
+  return number > 0 ? "inf" : "-inf";
+}
+
+/** The number to some digits, rounded to one side. */
+function towards(number, digits, side) {
+  if (number === 0 || !Number.isFinite(number)) return exact(number);
+  const decimal = parseDecimal(number.toExponential(digits - 1));
+  const step = exponentOf(number) - digits + 1;
+  const text = plain(decimal);
+  const excess = Number(text) - number;
+  const isBeyond = side > 0n ? excess < 0 : excess > 0;
+  return isBeyond ? plain(moveBy(decimal, side, step)) : text;
+}
+
+/** A decimal as a whole number times a power of ten. */
+function parseDecimal(text) {
+  const [mantissa, exponent] = text.split("e");
+  const [whole, fraction = ""] = mantissa.split(".");
+  return { figures: BigInt(whole + fraction), power: Number(exponent) - fraction.length };
+}
+
+/** Power of ten of the first digit; to 100 digits, lest it be rounded up. */
+function exponentOf(number) {
+  return Number(number.toExponential(100).split("e")[1]);
+}
+
+function moveBy({ figures, power }, side, step) {
+  const scale = 10n ** BigInt(Math.max(0, power - step));
+  const finer = 10n ** BigInt(Math.max(0, step - power));
+  return { figures: figures * scale + side * finer, power: Math.min(power, step) };
+}
+
+/** A decimal without needless zeros, in powers of ten only where it would be long. */
+function plain({ figures, power }) {
+  if (figures === 0n) return "0";
+  const minus = figures < 0n ? "-" : "";
+  const all = String(figures < 0n ? -figures : figures);
+  const digits = all.replace(/0+$/, "");
+  const point = all.length + power; // where the decimal point is, counted from the left
+  if (point < -4 || point > 16) {
+    const rest = digits.length > 1 ? `.${digits.slice(1)}` : "";
+    return `${minus}${digits[0]}${rest}e${point - 1}`;
+  }
+  if (point <= 0) return `${minus}0.${"0".repeat(-point)}${digits}`;
+  if (point >= digits.length) return `${minus}${digits}${"0".repeat(point - digits.length)}`;
+  return `${minus}${digits.slice(0, point)}.${digits.slice(point)}`;
+}

@@ -1,0 +1,423 @@
+"""The page in a browser: it predicts and explains as Python does, and can be used by everyone."""
+
+import math
+import shutil
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import is_classifier
+from sklearn.datasets import load_diabetes, load_iris
+from test_html import nasty_data
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._view import view_of
+from shapetree.export import export_html
+
+playwright = pytest.importorskip("playwright.sync_api")
+
+N_ROWS = 200
+BROWSERS = ["chromium", "chromium-browser", "google-chrome"]
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip(f"there is none of the browsers {', '.join(BROWSERS)}")
+    with playwright.sync_playwright() as api:
+        browser = api.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser, tmp_path):
+    """Opens the page of a tree; in the end there must have been neither complaint nor request."""
+    opened, complaints, requests = [], [], []
+
+    def open_(tree, X=None, y=None, *, width=1280, height=800, title="A tree", **options):
+        path = tmp_path / f"{len(opened)}.html"
+        export_html(tree, path, X, y, title=title)
+        page = browser.new_page(viewport={"width": width, "height": height}, **options)
+        opened.append(page)
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda request: requests.append(request.url))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_
+    for page in opened:
+        page.close()
+    assert complaints == []
+    assert all(url.startswith("file:") or url == "data:," for url in requests)
+
+
+# --- trees and rows ---
+
+
+def iris_tree(**params):
+    iris = load_iris(as_frame=True)
+    return ShapeTreeClassifier(**{"max_depth": 3} | params).fit(
+        iris.data, iris.target_names[iris.target]
+    )
+
+
+def mixed_data(n_rows=900):
+    """Numbers, whole numbers, categories of several types, and missing values."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(
+        {
+            "colour": rng.choice(["red", "green", "blue", "grey"], n_rows),
+            "age": rng.integers(0, 90, n_rows),
+            "dose": rng.lognormal(size=n_rows),
+            "member": rng.random(n_rows) < 0.5,
+            "height": rng.normal(170, 10, n_rows),
+            "town": pd.Categorical(rng.choice([f"town {i}" for i in range(14)], n_rows)),
+            "size": pd.Categorical(rng.choice([1.5, 2.0, 3.25], n_rows)),
+        }
+    )
+    score = X.colour.isin(["red", "grey"]) * 1.5 + (abs(X.age - 40) < 15) + X.dose * 0.4
+    score += (
+        (X.dose * 20 + X.height > 200)
+        + X.town.cat.codes % 3
+        + X["size"].cat.codes * 0.6
+        + rng.normal(0, 0.4, n_rows)
+    )
+    X.loc[rng.random(n_rows) < 0.12, "colour"] = None
+    X["dose"] = X.dose.mask(rng.random(n_rows) < 0.1)
+    return X, score
+
+
+@cache
+def mixed_tree(kind, **params):
+    X, score = mixed_data()
+    if kind == "numbers":
+        return ShapeTreeRegressor(max_depth=4, **params).fit(X, score), X
+    labels = np.array(["low", "middle", "high"])[pd.qcut(score, 3, labels=False)]
+    return ShapeTreeClassifier(max_depth=4, **params).fit(X, labels), X
+
+
+def diabetes_tree(**params):
+    X, y = load_diabetes(return_X_y=True, as_frame=True)
+    return ShapeTreeRegressor(max_depth=4, **params).fit(X, y), X
+
+
+def thresholds_of(tree):
+    """Bounds of each feature, by name."""
+    bounds = {}
+    for node in view_of(tree).nodes:
+        for segment in node.segments:
+            bounds.setdefault(node.features[0].name, []).append(segment.high)
+        for bound in (bound for region in node.regions for bound in region.bounds):
+            if bound.categories is None and 0 in bound.weights:
+                name = node.features[bound.weights.index(1)].name
+                bounds.setdefault(name, []).extend([bound.low, bound.high])
+    return {name: [x for x in xs if math.isfinite(x)] for name, xs in bounds.items()}
+
+
+def rows_to_try(tree, X, rng):
+    """Rows with values of training, missing, new and huge ones, and some that lie on thresholds."""
+    rows = X.iloc[rng.integers(0, len(X), N_ROWS)].reset_index(drop=True).copy()
+    thresholds = thresholds_of(tree)
+    for name in rows.columns:
+        is_number = pd.api.types.is_numeric_dtype(rows[name]) and rows[name].dtype != bool
+        column = rows[name].astype(float if is_number else object)
+        if is_number and thresholds.get(name):
+            on_edge = rng.random(N_ROWS) < 0.3
+            column[on_edge] = rng.choice(thresholds[name], on_edge.sum())
+            beyond = rng.random(N_ROWS) < 0.05
+            column[beyond] = rng.choice([-math.inf, -1e308, 1e308, math.inf], beyond.sum())
+        elif not is_number:
+            column[rng.random(N_ROWS) < 0.1] = "never seen"
+        rows[name] = column.mask(rng.random(N_ROWS) < 0.15)
+    return rows
+
+
+def as_json(rows):
+    """Rows as the page's script takes them."""
+    plain = rows.astype(object).where(rows.notna(), None)
+    return plain.to_dict("records")
+
+
+GRID = {
+    "classes": lambda: mixed_tree("classes"),
+    "three branches": lambda: mixed_tree("classes", max_branches=3),
+    "pairs": lambda: mixed_tree("classes", pairs="auto", max_branches=3),
+    "numbers": lambda: mixed_tree("numbers", max_branches=3),
+    "pairs and numbers": lambda: mixed_tree("numbers", pairs="auto"),
+    "diabetes": lambda: diabetes_tree(pairs="auto", refine=None),
+}
+
+
+@pytest.mark.parametrize("name", GRID)
+def test_the_page_predicts_and_explains_as_python_does(open_page, name):
+    tree, X = GRID[name]()
+    page = open_page(tree)
+    rows = rows_to_try(tree, X, np.random.default_rng(2))
+    script = "rows => rows.map(row => [shapetree.predict(row), shapetree.explain(row)])"
+    answers = page.evaluate(script, as_json(rows))
+    if is_classifier(tree):
+        said = [predicted["probabilities"] for predicted, _ in answers]
+        np.testing.assert_array_equal(said, tree.predict_proba(rows), strict=True)
+    said = [predicted["prediction"] for predicted, _ in answers]
+    assert said == tree.predict(rows).tolist()
+    for (_, said), explanation in zip(answers, tree.explain(rows), strict=True):
+        assert said["sentence"] == str(explanation)
+        assert said["flip"] == (None if explanation.flip is None else str(explanation.flip))
+
+
+def test_numbers_are_written_as_in_python(open_page):
+    rng = np.random.default_rng(0)
+    scales = 10.0 ** rng.integers(-30, 30, 300)
+    X = np.sort(rng.normal(size=300) * scales)[:, None]
+    y = np.arange(300) // 10 % 2
+    tree = ShapeTreeClassifier(
+        max_depth=2, max_bins=None, inner_max_leaf_nodes=None, segment_penalty=0.0, refine=None
+    ).fit(X, y)
+    rows = [(one + other) / 2 for one, other in pairwise(X[:, 0].tolist())]
+    answers = open_page(tree).evaluate("rows => rows.map(x => shapetree.explain({x0: x}))", rows)
+    for said, explanation in zip(answers, tree.explain(np.array(rows)[:, None]), strict=True):
+        assert said["sentence"] == str(explanation)
+        assert said["flip"] == (None if explanation.flip is None else str(explanation.flip))
+
+
+# --- what one sees and does ---
+
+
+def test_a_click_opens_a_node(open_page):
+    page = open_page(iris_tree())
+    assert page.locator("#node").is_hidden()
+    page.locator("[data-node='0'] .card-title").click()
+    assert page.locator("#node-title").inner_text() == "petal width (cm)"
+    assert "150 rows" in page.locator("#node-facts").inner_text()
+    assert page.locator("#node table tbody tr").count() == 3
+    page.locator("#node .branch").first.click()
+    assert page.locator("#node-title").inner_text().startswith("Leaf: setosa")
+    page.keyboard.press("Escape")
+    assert page.locator("#node").is_hidden()
+
+
+def test_values_can_be_tried_out(open_page):
+    tree = iris_tree(max_depth=1)
+    page = open_page(tree)
+    box = page.get_by_label("petal width (cm)", exact=True)
+    for value, species in [("0.2", "setosa"), ("2.4", "virginica"), ("1.2", "versicolor")]:
+        box.fill(value)
+        assert page.locator("#outcome").inner_text() == species
+        assert f"Predicted {species}" in page.locator("#sentence").inner_text()
+        assert page.locator("#flip").inner_text().startswith("It would be")
+        assert page.locator("[role=treeitem].lit").count() == 2
+    box.fill("")
+    assert "is missing" in page.locator("#sentence").inner_text()
+    page.get_by_label("petal width (cm), slider").fill("0")
+    assert page.locator("#outcome").inner_text() == "setosa"
+    page.get_by_role("button", name="Reset to typical values").click()
+    assert box.input_value() == "1.3"
+
+
+def test_categories_can_be_tried_out(open_page):
+    tree, _ = mixed_tree("classes")
+    page = open_page(tree)
+    choice = page.get_by_label("town", exact=True)
+    said = []
+    for name in ["town 0", "town 1", "town 2", "missing or new"]:
+        choice.select_option(name)
+        said.append(page.locator("#sentence").inner_text())
+    assert len(set(said)) > 1
+
+
+def test_subtrees_fold(open_page):
+    page = open_page(iris_tree())
+    n_nodes = page.locator("[role=treeitem]").count()
+    page.locator("[data-node='0'] .fold").click()
+    assert page.locator("[role=treeitem]").count() == 1
+    assert page.locator("[data-node='0']").get_attribute("aria-expanded") == "false"
+    page.get_by_role("button", name="Expand all").click()
+    assert page.locator("[role=treeitem]").count() == n_nodes
+    page.get_by_role("button", name="Collapse").click()
+    assert page.locator("[role=treeitem]").count() == 4
+
+
+def test_features_can_be_searched(open_page):
+    page = open_page(iris_tree())
+    page.keyboard.press("/")
+    page.keyboard.type("length")
+    n_found = page.locator("[role=treeitem].found").count()
+    assert n_found >= 1
+    assert page.locator("#search-result").inner_text() == f"{n_found} node" + "s" * (n_found > 1)
+    page.keyboard.press("Enter")
+    assert "petal length" in page.evaluate("document.activeElement.getAttribute('aria-label')")
+    page.locator("#search").fill("nothing like it")
+    assert page.locator("#search-result").inner_text() == "no nodes"
+
+
+def test_everything_can_be_done_by_keyboard(open_page):
+    page = open_page(iris_tree())
+
+    def focused():
+        return page.evaluate("Number(document.activeElement.dataset.node)")
+
+    page.locator("#theme").focus()
+    page.keyboard.press("Tab")
+    assert focused() == 0
+    page.keyboard.press("ArrowRight")
+    first = focused()
+    assert page.locator(f"[data-node='{first}']").get_attribute("aria-level") == "2"
+    page.keyboard.press("ArrowDown")
+    assert focused() not in (0, first)
+    page.keyboard.press("Enter")
+    assert page.locator("#node").is_visible()
+    page.keyboard.press("Escape")
+    assert page.locator("#node").is_hidden()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("[role=treeitem]").count() == 1
+    page.keyboard.press("ArrowRight")
+    assert page.locator("[role=treeitem]").count() > 1
+    page.keyboard.press(" ")
+    page.locator("#node .part").first.focus()
+    assert "branch 1: setosa" in page.locator("#tooltip").inner_text()
+    before = page.locator("#stage > g").get_attribute("transform")
+    page.keyboard.press("+")
+    zoomed = page.locator("#stage > g").get_attribute("transform")
+    page.keyboard.press("-")
+    page.keyboard.press("0")
+    assert before != zoomed
+
+
+def test_segments_tell_their_rows_on_hover(open_page):
+    page = open_page(iris_tree())
+    page.locator("[data-node='0'] .part").first.hover()
+    lines = page.locator("#tooltip").inner_text().splitlines()
+    assert lines[:2] == ["≤ 0.8", "50 rows"]
+
+
+@pytest.mark.parametrize("kind", ["one feature", "pairs"])
+def test_names_are_text_and_never_run(open_page, kind):
+    X, y = nasty_data()
+    pairs = "auto" if kind == "pairs" else 0
+    tree = ShapeTreeClassifier(max_depth=3, pairs=pairs, refine=None).fit(X, y)
+    title = "<script>window.hacked=1</script>"
+    page = open_page(tree, title=title)
+    page.get_by_role("button", name="Expand all").click()
+    for node in range(tree.tree_.node_count):
+        page.locator(f"[data-node='{node}']").dispatch_event("click")
+    page.locator("#search").fill("<")
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("img").count() == 0
+    assert page.title() == page.locator("h1").inner_text() == title
+    assert '"><img src=x' in page.locator("#legend").inner_text()
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme"), [("classes", "light"), ("classes", "dark"), ("numbers", "dark")]
+)
+def test_axe_finds_no_serious_fault(open_page, kind, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+    tree, _ = mixed_tree(kind, pairs="auto", max_branches=3)
+    page = open_page(tree, color_scheme=scheme, bypass_csp=True)
+    page.locator("[data-node='0'] .card-title").click()
+    faults = axe.Axe().run(page).response["violations"]
+    grave = [fault for fault in faults if fault["impact"] in ("serious", "critical")]
+    assert [(fault["id"], fault["nodes"][0]["html"][:200]) for fault in grave] == []
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_has_to_be_scrolled_sideways(open_page, width):
+    X, y = nasty_data()
+    tree = ShapeTreeClassifier(max_depth=3).fit(X, y)
+    page = open_page(tree, width=width, height=844, title="w" * 300)
+    page.locator("[data-node='0']").dispatch_event("click")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.locator("#theme").bounding_box()["x"] < width
+    assert page.locator("#what-if").is_visible()
+
+
+def test_the_theme_can_be_switched(open_page):
+    page = open_page(iris_tree(), color_scheme="light")
+    colour = "getComputedStyle(document.body.parentNode).backgroundColor"
+    light = page.evaluate(colour)
+    page.get_by_role("button", name="Use dark colours").click()
+    assert page.evaluate(colour) != light
+
+
+def test_cards_do_not_overlap(open_page):
+    tree, _ = mixed_tree("classes", max_branches=3)
+    page = open_page(tree)
+    page.get_by_role("button", name="Expand all").click()
+    boxes = page.evaluate(
+        "[...document.querySelectorAll('.card-box')].map(box => {"
+        " const {x, y, width, height} = box.getBoundingClientRect();"
+        " return [x, y, x + width, y + height]; })"
+    )
+    assert len(boxes) == tree.tree_.node_count
+    left, top, right, bottom = np.array(boxes).T
+    across = (left[:, None] < right) & (left < right[:, None])
+    down = (top[:, None] < bottom) & (top < bottom[:, None])
+    assert (across & down).sum() == len(boxes)
+
+
+def test_on_paper_the_whole_tree_is_shown(open_page):
+    page = open_page(iris_tree())
+    page.emulate_media(media="print")
+    page.wait_for_selector("#stage[viewBox]")
+    assert page.locator("#search").is_hidden()
+    page.emulate_media(media="screen")
+    page.wait_for_selector("#stage:not([viewBox])")
+
+
+@pytest.mark.parametrize("n_classes", [30, 100])
+def test_any_number_of_classes_has_colours(open_page, n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(1500, 3))
+    y = np.digitize(X[:, 0], np.quantile(X[:, 0], np.arange(1, n_classes) / n_classes))
+    page = open_page(ShapeTreeClassifier(max_depth=4, max_branches=4).fit(X, y))
+    colours = page.evaluate(
+        "[...document.querySelectorAll('#legend .swatch')].map(one => one.style.background)"
+    )
+    assert len(set(colours)) >= n_classes
+    assert page.locator("#chances li").count() <= 9
+
+
+def test_a_single_leaf_is_a_page(open_page):
+    page = open_page(ShapeTreeClassifier().fit([[0.0], [0.0]], ["a", "b"]))
+    assert page.locator("[role=treeitem]").count() == 1
+    assert page.locator("#sentence").inner_text() == "Predicted a (50 %) for every row."
+    assert page.locator("#values").is_hidden()
+
+
+def test_the_rows_given_may_be_few(open_page):
+    tree, X = diabetes_tree(pairs="auto")
+    page = open_page(tree, X.head(1), [150.0])
+    assert "1 row given" in page.locator("#facts").inner_text()
+    page.get_by_role("button", name="Expand all").click()
+    for node in range(tree.tree_.node_count):
+        page.locator(f"[data-node='{node}']").dispatch_event("click")
+    # What sentences say is about the training rows all the same.
+    said = page.evaluate("row => shapetree.explain(row).sentence", as_json(X.head(1))[0])
+    assert said == str(tree.explain(X.head(1))[0])
+
+
+def test_huge_numbers_can_be_drawn_and_tried_out(open_page):
+    X = np.array([[-1e308], [1e308], [math.inf], [-math.inf]] * 20)
+    y = np.array([0.0, 1.0, 2.0, 3.0] * 20)
+    tree = ShapeTreeRegressor(max_depth=2, min_samples_leaf=1, refine=None).fit(X, y)
+    page = open_page(tree)
+    page.locator("[data-node='0']").dispatch_event("click")
+    slider = page.get_by_label("x0, slider")
+    for place, number in [("0", -1.5e308), ("200", 1.5e308)]:
+        slider.fill(place)
+        assert page.locator("#outcome").inner_text() == f"{tree.predict([[number]])[0]:g}"

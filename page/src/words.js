@@ -4,7 +4,7 @@
 
 /** Significant digits that a bound in a sentence has at least, unless fewer say it all. */
 export const DIGITS = 4;
-/** A threshold of so many digits is said exactly; others are rounded. */
+/** Digits of thresholds that are looked at; in a sentence, so many are still said exactly. */
 export const FEW_DIGITS = 6;
 /** Digits that say every number exactly. */
 export const ALL_DIGITS = 17;
@@ -33,11 +33,8 @@ export function countDigits(text) {
   return mantissa.replace(".", "").replace(/^0+|0+$/g, "").length;
 }
 
-/** A threshold for people: exactly if that takes few digits, else rounded. */
-export function readable(threshold) {
-  const bound = upperBound(threshold);
-  return bound !== null && countDigits(bound[1]) <= FEW_DIGITS ? bound[1] : rounded(threshold);
-}
+/** A threshold for people who look at a tree. */
+export const readable = (threshold) => rounded(threshold, FEW_DIGITS);
 
 /** A share in whole percent. */
 export const percent = (share) => `${Math.floor(100 * share + 0.5)} %`;

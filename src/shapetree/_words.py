@@ -12,7 +12,7 @@ from functools import lru_cache
 
 # Significant digits that a rounded number has, unless fewer say it all.
 DIGITS = 4
-# A threshold of so many digits is said exactly; others are rounded.
+# Digits of thresholds that are looked at; in a sentence, so many are still said exactly.
 FEW_DIGITS = 6
 # Digits that say every number exactly.
 ALL_DIGITS = 17
@@ -87,17 +87,14 @@ def n_digits(text: str) -> int:
 
 
 def readable(threshold: float) -> str:
-    """A threshold for people: exactly if that takes few digits, else rounded.
+    """A threshold for people who look at a tree, the same in text, pictures and pages.
 
     Examples
     --------
     >>> readable(1033.5), readable(0.14234999999999998), readable(0.0723456789)
-    ('1033.5', '0.14235', '0.07235')
+    ('1033.5', '0.14235', '0.0723457')
     """
-    bound = upper_bound(threshold)
-    if bound is not None and n_digits(bound[1]) <= FEW_DIGITS:
-        return bound[1]
-    return rounded(threshold)
+    return rounded(threshold, FEW_DIGITS)
 
 
 def percent(share: float) -> str:

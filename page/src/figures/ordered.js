@@ -3,7 +3,7 @@
 import { partWords } from "../conditions.js";
 import { svg, textWidth } from "../dom.js";
 import { isMissing } from "../predict.js";
-import { ALL_DIGITS, DIGITS, readable, rounded } from "../words.js";
+import { ALL_DIGITS, FEW_DIGITS, readable, rounded } from "../words.js";
 import {
   addCounts,
   axisWidth,
@@ -158,7 +158,7 @@ function drawTicks(node, width, size) {
 function textsApart(thresholds) {
   const isApart = (texts) => new Set(texts).size === thresholds.length;
   let texts = thresholds.map(readable);
-  for (let digits = DIGITS + 1; digits <= ALL_DIGITS && !isApart(texts); digits += 1) {
+  for (let digits = FEW_DIGITS + 1; digits <= ALL_DIGITS && !isApart(texts); digits += 1) {
     texts = thresholds.map((threshold) => rounded(threshold, digits));
   }
   return texts;

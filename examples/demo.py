@@ -1,15 +1,23 @@
-"""Shape trees beside CART: three toy problems and two real ones, in seconds."""
+"""A tree that you can show, then shape trees beside CART on toy problems and real ones.
 
+    python examples/demo.py [folder]
+
+The picture and the page are written into the folder, `demo` by default.
+"""
+
+import sys
+from pathlib import Path
 from time import perf_counter
 
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_breast_cancer, load_digits
-from sklearn.model_selection import cross_validate
+from sklearn.model_selection import cross_validate, train_test_split
 from sklearn.tree import DecisionTreeClassifier
 from toys import make_bars, make_checkerboard, make_plus_sign
 
-from shapetree import ShapeTreeClassifier, export_text
+from shapetree import ShapeTreeClassifier, export_html, export_text, plot_tree
 
 ROW = "  {:<28} {:>9} {:>8} {:>7} {:>10}"
 
@@ -48,6 +56,27 @@ def on_new_rows(
         np.mean([tree.get_n_leaves() for tree in trees]),
         result["fit_time"].mean(),
     )
+
+
+def show(folder: Path) -> None:
+    heading("Breast cancer (Wisconsin): a tree that you can show")
+    data = load_breast_cancer(as_frame=True)
+    X, y = data.data, data.target_names[data.target]
+    X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
+    tree = ShapeTreeClassifier(max_depth=3).fit(X_train, y_train)
+    folder.mkdir(exist_ok=True)
+    plot_tree(tree, title="Breast cancer").save(folder / "tree.png")
+    export_html(tree, folder / "page.html", X_test, y_test, title="Breast cancer")
+    plt.close("all")
+    print(export_text(tree))
+    case = X_test.iloc[[2]]
+    (why,) = tree.explain(case)
+    print(
+        f"\nOne of the {len(X_test)} cases that it has not seen, {tree.score(X_test, y_test):.1%}"
+    )
+    print(f"of which it gets right:\n\n  {why}.\n  {why.flip}.")
+    print(f"\nThe tree as a picture: {folder / 'tree.png'}")
+    print(f"and as a page to explore, which needs no network: {folder / 'page.html'}")
 
 
 def plus_sign() -> None:
@@ -110,11 +139,10 @@ def breast_cancer() -> None:
             )
         ]
     )
-    print("\nThe shape tree of depth 2 on all rows:\n")
-    print(export_text(ShapeTreeClassifier(max_depth=2).fit(X, y), digits=4))
 
 
 if __name__ == "__main__":
+    show(Path(sys.argv[1] if len(sys.argv) > 1 else "demo"))
     plus_sign()
     bars()
     checkerboard()

@@ -7,6 +7,7 @@ keeps a few points.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,11 +32,11 @@ N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 TAIL = 0.01
 N_TARGET_CELLS = 24
-# Significant digits of means and of sums that are only drawn; decimals of points in units of their
-# range.
-MEAN_DIGITS = 9
+# Significant digits of sums that are only drawn, and decimals of points in units of their range.
 SUM_DIGITS = 5
 DECIMALS = 4
+# A range that rounding could take numbers out of.
+HUGE = 1e300
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +70,9 @@ class Axis:
             return None
         ends = _starts(self.cells)
         edges = 4 * np.interp(np.arange(ends[-1] + 1), ends, self.bounds / 4)  # no overflow
+        # Tiny numbers lose digits by the division.
+        low, high = (np.repeat(side, self.cells) for side in (self.bounds[:-1], self.bounds[1:]))
+        edges[:-1] = np.clip(edges[:-1], low, high)
         edges[ends] = self.bounds
         return edges
 
@@ -183,7 +187,7 @@ class NodeSketch:
         between = n * (self.mean - mean) * (self.mean - mean)
         between += m * (other.mean - mean) * (other.mean - mean)
         deviation = math.sqrt((within + between) / (n + m))
-        return NodeSketch(counts, *_short_moments(mean, deviation))
+        return NodeSketch(counts, mean, deviation)
 
 
 @dataclass(frozen=True, eq=False)
@@ -249,7 +253,7 @@ class Sketcher:
         if not len(y):
             return NodeSketch(counts, float("nan"), float("nan"))
         with np.errstate(over="ignore", invalid="ignore"):
-            return NodeSketch(counts, *_short_moments(float(y.mean()), float(y.std())))
+            return NodeSketch(counts, float(y.mean()), float(y.std()))
 
     def axis(self, rows: np.ndarray, feature: int, thresholds: np.ndarray | None) -> Axis:
         """Cells for a node with these rows that parts them at thresholds, or by category."""
@@ -310,7 +314,9 @@ class Sketcher:
         reach = _finite(values[_some(np.flatnonzero(known), RANGE_ROWS)])
         ranges = [_range(np.sort(reach[:, side]), thresholds[side]) for side in range(2)]
         low, high = np.array(ranges).T
-        points = _rounded(_finite(values[sample]), np.where(coded, 1.0, high - low))
+        with np.errstate(over="ignore"):
+            ranges_drawn = np.where(coded, 1.0, high - low)
+        points = _rounded(_finite(values[sample]), ranges_drawn)
         return Scatter(low, high, points, self._y[rows[sample]], int((~known).sum()))
 
     def _column(self, feature: int) -> np.ndarray:
@@ -369,16 +375,16 @@ def _places(widths: np.ndarray) -> np.ndarray:
     return (places / places[-1]).round(DECIMALS)
 
 
-def _with_room(shares: np.ndarray) -> np.ndarray:
+def _with_room(wanted: np.ndarray) -> np.ndarray:
     """Shares of an axis that leave no segment too little; those with enough give it."""
-    least = min(LEAST_SHARE, 0.7 / len(shares))
-    for _ in range(len(shares)):
-        small = shares < least
-        if not small.any():
-            break
-        rest = shares[~small].sum()
-        shares = np.where(small, least, shares * (1 - least * small.sum()) / rest)
-    return shares / shares.sum()
+    least = min(LEAST_SHARE, 0.7 / len(wanted))
+    wanted = wanted / wanted.sum()
+    shares, is_small = wanted, np.zeros(len(wanted), dtype=bool)
+    while np.any(shares[~is_small] < least):
+        is_small |= shares < least
+        rest = (1 - least * is_small.sum()) / wanted[~is_small].sum()
+        shares = np.where(is_small, least, wanted * rest)
+    return shares
 
 
 def _range(ordered: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
@@ -394,8 +400,11 @@ def _range(ordered: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
 
 
 def _stretched(low: float, high: float, margin: float) -> tuple[float, float]:
-    limit = np.finfo(np.float64).max
-    return max(low - margin, -limit), min(high + margin, limit)
+    """A wider range, if only by a rounding error, of finite numbers."""
+    limit = sys.float_info.max
+    low = min(low - margin, math.nextafter(low, -limit))
+    high = max(high + margin, math.nextafter(high, limit))
+    return max(low, -limit), min(high, limit)
 
 
 def _target_edges(y: np.ndarray) -> np.ndarray:
@@ -414,22 +423,19 @@ def _finite(values: np.ndarray) -> np.ndarray:
     return np.clip(values.astype(np.float64), -limit, limit)
 
 
-def _short_moments(mean: float, deviation: float) -> tuple[float, float]:
-    return _in_digits(mean, MEAN_DIGITS), _in_digits(deviation, MEAN_DIGITS)
-
-
 def _in_digits(number: float, digits: int) -> float:
     return float(f"{number:.{digits}g}")
 
 
 def _rounded(points: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     """Points in as many decimals as can be seen in axes of these ranges."""
-    with np.errstate(all="ignore"):
-        decimals = DECIMALS - np.floor(np.log10(ranges)).astype(int)
-    columns = [
-        [round(value, digits) for value in column.tolist()]
-        for column, digits in zip(points.T, decimals.tolist(), strict=True)
-    ]
+    columns = []
+    for column, range_ in zip(points.T.tolist(), ranges.tolist(), strict=True):
+        if 0 < range_ < HUGE:
+            decimals = DECIMALS - math.floor(math.log10(range_))
+            columns.append([round(value, decimals) for value in column])
+        else:
+            columns.append(column)
     return np.array(columns).T.reshape(points.shape)
 
 

@@ -461,18 +461,24 @@ def _clip(
     """The part of a convex polygon where a weighted sum does not exceed a limit."""
     if limit == np.inf:
         return corners
-    excess = [weights[0] * x + weights[1] * y - limit for x, y in corners]
+    # Eighths, because the sum of great numbers would overflow.
+    excess = [weights[0] * (x / 8) + weights[1] * (y / 8) - limit / 8 for x, y in corners]
     clipped: list[tuple[float, float]] = []
     for i, (corner, over) in enumerate(zip(corners, excess, strict=True)):
         before, before_over = corners[i - 1], excess[i - 1]
         if (over > 0) != (before_over > 0):
             share = before_over / (before_over - over)
-            clipped.append(
-                (
-                    before[0] + share * (corner[0] - before[0]),
-                    before[1] + share * (corner[1] - before[1]),
-                )
-            )
+            clipped.append(_between(before, corner, share))
         if over <= 0:
             clipped.append(corner)
     return clipped if len(clipped) > 2 else []
+
+
+def _between(
+    one: tuple[float, float], other: tuple[float, float], share: float
+) -> tuple[float, float]:
+    """The point that divides the way from one point to another."""
+    return (
+        (1 - share) * one[0] + share * other[0],
+        (1 - share) * one[1] + share * other[1],
+    )

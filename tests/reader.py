@@ -1,0 +1,158 @@
+"""Reads the words for conditions back, as somebody would who knows nothing of the tree."""
+
+import re
+import sys
+
+import numpy as np
+
+NUMBER = r"-?(?:\d+(?:\.\d+)?(?:e-?\d+)?|inf)"
+SIGNS = {"≤": np.less_equal, "<": np.less, "≥": np.greater_equal, ">": np.greater, "=": np.equal}
+
+
+class Rows:
+    """Rows as their conditions see them.
+
+    Parameters
+    ----------
+    features : sequence of FeatureInfo
+    columns : dict
+        Values by name; None or NaN where one is missing.
+    """
+
+    def __init__(self, features, columns):
+        self.features = {feature.name: feature for feature in features}
+        self._values, self._known, self._members = {}, {}, {}
+        for name, feature in self.features.items():
+            values = columns[name]
+            if feature.categories is None:
+                self._values[name] = np.array(values, dtype=float)
+                self._known[name] = ~np.isnan(self._values[name])
+                continue
+            is_one = {
+                category: np.array([value == category for value in values])
+                for category in feature.categories
+            }
+            self._known[name] = np.any(list(is_one.values()), axis=0)
+            self._members |= {(name, str(category)): held for category, held in is_one.items()}
+
+    def __len__(self):
+        return len(next(iter(self._known.values())))
+
+    def known(self, name):
+        return self._known[name]
+
+    def among(self, name, categories):
+        held = [self._members[name, category] for category in categories]
+        return np.any(held, axis=0) if held else np.zeros(len(self), dtype=bool)
+
+    def total(self, names, weights):
+        """A feature's numbers, or a weighted sum of two, in which infinite ones are finite."""
+        if len(names) == 1:
+            return self._values[names[0]]
+        limit = sys.float_info.max
+        u, v = (np.clip(self._values[name], -limit, limit) for name in names)
+        with np.errstate(over="ignore"):
+            return weights[0] * u + weights[1] * v
+
+
+def one_of(words):
+    return "(?:" + "|".join(re.escape(word) for word in sorted(words, key=len, reverse=True)) + ")"
+
+
+class Reader:
+    """Reads conditions on features; their names and categories must not be part of the grammar.
+
+    Parameters
+    ----------
+    rows : Rows
+        For which to tell whether they satisfy what is read.
+    """
+
+    def __init__(self, rows):
+        self._rows = rows
+        features = rows.features.values()
+        categories = [str(c) for feature in features for c in feature.categories or ()]
+        name, category = one_of(rows.features), one_of(categories or ["?"])
+        braces = rf"\{{(?P<braces>(?:{category}(?:, )?)*)\}}"
+        self._condition = re.compile(
+            rf"(?P<name>{name})(?: (?P<plus>[+-]) (?P<weight>{NUMBER})·(?P<second>{name}))?"
+            rf" (?:(?P<sign>[≤<≥>=]) (?P<number>{NUMBER})(?![\w.])"
+            rf"|in (?P<start>[\[(])(?P<low>{NUMBER}), (?P<high>{NUMBER})(?P<end>[\])])"
+            rf"|(?P<is>[=≠]) (?P<category>{category})(?![\w.])|(?P<not>not )?in {braces}"
+            r"|is (?P<state>any number|known|missing(?: or new)?))"
+        )
+
+    def sentence(self, text):
+        """Which rows satisfy the reasons of a sentence, and whether it speaks of sums."""
+        held, at, has_sums = np.ones(len(self._rows), dtype=bool), 0, False
+        while True:
+            more, at, is_sum = self._read_condition(text, at)
+            held, has_sums = held & more, has_sums or is_sum
+            if at == len(text):
+                return held, has_sums
+            separator = re.compile(r", | and ").match(text, at)
+            assert separator, text[at:]
+            at = separator.end()
+
+    def premise(self, text):
+        """Which rows satisfy the premise of a rule."""
+        if text in ("always", "never"):
+            return np.full(len(self._rows), text == "always")
+        held, at = self._read_all_of(text, 0)
+        assert at == len(text), text[at:]
+        return held
+
+    def _read_all_of(self, text, at):
+        held, at = self._read_part(text, at)
+        while text.startswith(" and ", at):
+            more, at = self._read_part(text, at + len(" and "))
+            held = held & more
+        return held, at
+
+    def _read_part(self, text, at):
+        if text.startswith("never", at):
+            return np.zeros(len(self._rows), dtype=bool), at + len("never")
+        if text[at] != "(":
+            return self._read_condition(text, at)[:2]
+        held, at = self._read_all_of(text, at + 1)
+        while text.startswith(" or ", at):
+            more, at = self._read_all_of(text, at + len(" or "))
+            held = held | more
+        assert text[at] == ")", text[at:]
+        return held, at + 1
+
+    def _read_condition(self, text, at):
+        found = self._condition.match(text, at)
+        assert found, text[at:]
+        names, weights = [found["name"]], [1.0]
+        if found["second"]:
+            names.append(found["second"])
+            weights.append(float(found["weight"]) * (-1 if found["plus"] == "-" else 1))
+        known = np.all([self._rows.known(name) for name in names], axis=0)
+        if found["state"] and found["state"].startswith("missing"):
+            says_new = self._rows.features[names[0]].is_categorical
+            assert found["state"] == "missing" + " or new" * says_new
+            held = ~known
+        else:
+            held = known & self._read_values(found, names, weights)
+        return held, found.end(), len(names) == 2
+
+    def _read_values(self, found, names, weights):
+        """What is said of values that are known."""
+        if found["state"]:
+            return True
+        if found["category"]:
+            held = self._rows.among(names[0], [found["category"]])
+            return held if found["is"] == "=" else ~held
+        if found["braces"] is not None:
+            categories = found["braces"].split(", ") if found["braces"] else []
+            held = self._rows.among(names[0], categories)
+            return ~held if found["not"] else held
+        if names[0] not in self._rows._values:
+            return self._rows.among(names[0], [found["number"]])  # a category like 3
+        total = self._rows.total(names, weights)
+        if found["sign"]:
+            return SIGNS[found["sign"]](total, float(found["number"]))
+        above = SIGNS[">" if found["start"] == "(" else "≥"](total, float(found["low"]))
+        below = SIGNS["<" if found["end"] == ")" else "≤"](total, float(found["high"]))
+        return above & below

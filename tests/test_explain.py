@@ -1,0 +1,916 @@
+"""Sentences, rules and flips: what they say of a tree is what the tree does."""
+
+import re
+from copy import copy
+from dataclasses import replace
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from naive import trees
+from numpy.testing import assert_array_equal
+from reader import Reader, Rows
+from sklearn.exceptions import NotFittedError
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._table import FeatureInfo
+from shapetree._view import view_of
+from shapetree._words import percent, rounded
+from shapetree.explain import Condition, Flip
+
+INF, NAN, LARGEST = np.inf, np.nan, np.finfo(float).max
+COLOURS, SIZES = ["red", "green", "blue", "grey"], ["S", "M", "L"]
+seeds = st.integers(0, 2**32 - 1)
+pytestmark = pytest.mark.filterwarnings("error::RuntimeWarning")
+
+# Trees of all kinds
+
+
+def mixed_table(rng, n_rows, missing=0.0):
+    """Numbers, whole numbers and categories; some missing."""
+    frame = pd.DataFrame(
+        {
+            "u": rng.normal(size=n_rows),
+            "v": rng.normal(size=n_rows).astype(np.float32),
+            "n": rng.integers(-20, 60, n_rows),
+            "m": rng.integers(0, 9, n_rows),
+            "colour": rng.choice(COLOURS, n_rows),
+            "size": rng.choice(SIZES, n_rows),
+        }
+    )
+    if missing:
+        for name in ("u", "v", "colour", "size"):
+            frame.loc[rng.random(n_rows) < missing, name] = None
+        frame["n"] = frame["n"].astype("Int64").mask(rng.random(n_rows) < missing)
+    return frame
+
+
+def mixed_score(rng, frame):
+    """A number that depends on single features, on pairs of them, and on what is missing."""
+    u, v = frame["u"].fillna(0.7), frame["v"].fillna(-0.3)
+    n, m = frame["n"].astype(float).fillna(3), frame["m"]
+    warm = frame["colour"].isin(["red", "blue"]).to_numpy()
+    score = 2.0 * ((u + v > 0) ^ (u - 0.4 * v > 0.5)) + 1.5 * (warm ^ (n > 17))
+    score += ((m > 2) & (m < 6)) ^ (frame["size"] == "L")
+    return np.asarray(score, dtype=float) + rng.normal(scale=0.3, size=len(frame))
+
+
+def mixed_targets(rng, frame, kind):
+    score = mixed_score(rng, frame)
+    if kind == "numbers":
+        return score
+    if kind == "two numbers":
+        return np.stack([score, frame["m"] > 4], axis=1).astype(float)
+    two = np.array(["no", "yes"])[(score > np.median(score)) * 1]
+    if kind == "two outputs":
+        return np.stack([two, np.where(frame["m"] > 4, "many", "few")], axis=1)
+    return two if kind == "2" else np.digitize(score, np.quantile(score, [0.2, 0.4, 0.6, 0.8]))
+
+
+GRID = {
+    "two classes": ("2", {"max_branches": 2}),
+    "two classes, refined": ("2", {"max_branches": 3, "refine": "tao"}),
+    "two classes, missing": ("2", {"max_branches": 3, "missing": 0.15}),
+    "five classes": ("5", {"max_branches": 4, "refine": "tao"}),
+    "five classes, missing": ("5", {"max_branches": 4, "missing": 0.15, "after": "simplify"}),
+    "pairs": ("2", {"pairs": "all", "max_branches": 2}),
+    "pairs, refined": ("5", {"pairs": "auto", "refine": "tao", "max_branches": 3}),
+    "pairs, missing": ("2", {"pairs": "all", "missing": 0.15, "max_branches": 3}),
+    "pairs, simplified": ("2", {"pairs": "all", "missing": 0.1, "after": "simplify"}),
+    "pairs, pruned": ("5", {"pairs": "all", "max_branches": 4, "after": "prune"}),
+    "numbers": ("numbers", {"max_branches": 3}),
+    "numbers, missing": ("numbers", {"max_branches": 4, "missing": 0.15, "refine": "tao"}),
+    "medians": ("numbers", {"criterion": "absolute_error", "max_branches": 2, "missing": 0.1}),
+    "numbers of pairs": ("numbers", {"pairs": "all", "missing": 0.1, "refine": "tao"}),
+    "medians of pairs": ("numbers", {"criterion": "absolute_error", "pairs": "auto"}),
+    "pruned numbers": ("numbers", {"max_branches": 3, "after": "prune"}),
+    "two outputs": ("two outputs", {"max_branches": 3, "missing": 0.1}),
+    "two numbers of pairs": ("two numbers", {"pairs": "all", "max_branches": 2, "missing": 0.1}),
+}
+EVERY_TREE = pytest.mark.parametrize("name", GRID)
+WITHOUT_PAIRS = [name for name, (_, params) in GRID.items() if "pairs" not in params]
+
+
+@cache
+def fitted(name):
+    """A tree of the grid with its training data."""
+    kind, params = GRID[name]
+    params = {"refine": None, "max_depth": 4, "split_penalty": 0.0, "pair_penalty": 0.0} | params
+    missing, after = params.pop("missing", 0.0), params.pop("after", None)
+    rng = np.random.default_rng(list(GRID).index(name))
+    X = mixed_table(rng, 400, missing)
+    y = mixed_targets(rng, X, kind)
+    make = ShapeTreeRegressor if "numbers" in kind else ShapeTreeClassifier
+    model = make(n_threads=1, **params).fit(X, y)
+    if after == "prune":
+        inner = np.flatnonzero(~model.tree_.is_leaf & (model.tree_.depth >= 2))
+        model = model.prune(inner[::2])
+    if after == "simplify":
+        model = model.simplify()
+    return model, X, y
+
+
+def test_the_grid_has_trees_of_all_kinds():
+    views = [view_of(fitted(name)[0]) for name in GRID]
+    splits = [node for view in views for node in view.nodes if node.children]
+    bounds = [bound for node in splits for region in node.regions for bound in region.bounds]
+    assert all(len(view.nodes) > 8 for view in views)
+    assert sum(len(node.features) == 2 for node in splits) > 30
+    assert any(all(bound.weights) for bound in bounds)
+    assert any(bound.categories is not None for bound in bounds)
+    assert any(node.saw_missing and node.regions for node in splits)
+    assert any(node.saw_missing and node.segments for node in splits)
+    assert any(len(node.segments) > 3 for node in splits)
+    assert {len(node.children) for node in splits} == {2, 3, 4}
+    used = {feature for node in splits for feature in node.features}
+    assert {feature.name for feature in used} == set("uvnm") | {"colour", "size"}
+
+
+# Rows of all kinds
+
+
+def edges_of(view, name):
+    """Numbers at which a tree changes its mind about a feature alone."""
+    found = set()
+    for node in view.nodes:
+        names = [feature.name for feature in node.features]
+        if names == [name]:
+            found.update(segment.high for segment in node.segments)
+        for bound in [bound for region in node.regions for bound in region.bounds]:
+            weights = dict(zip(names, bound.weights, strict=True))
+            if bound.categories is None and weights.pop(name, 0) and not any(weights.values()):
+                found |= {bound.low, bound.high}
+    return sorted(edge for edge in found if np.isfinite(edge))
+
+
+def oblique_cuts(view):
+    """Names, weights and limit of every cut through a plane."""
+    return sorted(
+        {
+            (tuple(feature.name for feature in node.features), bound.weights, limit)
+            for node in view.nodes
+            for region in node.regions
+            for bound in region.bounds
+            for limit in (bound.low, bound.high)
+            if all(bound.weights) and np.isfinite(limit)
+        }
+    )
+
+
+def crossings(cut, name, others):
+    """About where a cut is on one of its features, given the other's values."""
+    names, weights, limit = cut
+    side = names.index(name)
+    with np.errstate(all="ignore"):
+        return (limit - weights[1 - side] * np.clip(others, -LARGEST, LARGEST)) / weights[side]
+
+
+def with_neighbours(numbers):
+    numbers = np.asarray(numbers, dtype=float)
+    with np.errstate(over="ignore"):
+        return np.concatenate([numbers, np.nextafter(numbers, INF), np.nextafter(numbers, -INF)])
+
+
+def random_columns(rng, view, n_rows, whole_share=0.8):
+    """Columns of odd rows: on thresholds and beside them, on cuts, infinite, missing, new."""
+    columns = {}
+    for feature in view.features:
+        if feature.is_categorical:
+            columns[feature.name] = rng.choice([*feature.categories, "new", None], n_rows)
+            continue
+        edges = edges_of(view, feature.name) or [0.0]
+        odd = np.concatenate([with_neighbours(edges), [INF, -INF, NAN, 0.0, 1e300, -1e300]])
+        middling = np.clip(edges, -1e3, 1e3)
+        usual = rng.normal(size=n_rows) * max(1.0, np.ptp(middling)) + np.mean(middling)
+        values = np.where(rng.random(n_rows) < 0.5, usual, rng.choice(odd, n_rows))
+        if feature.is_whole:
+            values = np.where(rng.random(n_rows) < whole_share, np.floor(values), values)
+        columns[feature.name] = values
+    whole = {feature.name for feature in view.features if feature.is_whole}
+    for cut in oblique_cuts(view):
+        chosen = np.flatnonzero(rng.random(n_rows) < 0.1)
+        name, other = rng.permutation(cut[0]).tolist()
+        at = with_neighbours(crossings(cut, name, columns[other][chosen]))
+        at = at.reshape(3, -1)[rng.integers(3, size=len(chosen)), np.arange(len(chosen))]
+        columns[name][chosen] = np.floor(at) if name in whole else at
+    return columns
+
+
+def as_frame(columns):
+    return pd.DataFrame({name: pd.Series(list(values)) for name, values in columns.items()})
+
+
+def without_missing(rng, view, n_rows):
+    """Rows of which all is known, whole where it should be."""
+    columns = random_columns(rng, view, n_rows, whole_share=1.0)
+    for feature in view.features:
+        values = columns[feature.name]
+        if feature.is_categorical:
+            columns[feature.name] = rng.choice(list(feature.categories), n_rows)
+        else:
+            columns[feature.name] = np.nan_to_num(values, nan=1.0, posinf=INF, neginf=-INF)
+    return columns
+
+
+def whole_rows(view, columns):
+    """Which rows have whole numbers, or none, where training had only these."""
+    whole = np.ones(len(next(iter(columns.values()))), dtype=bool)
+    for feature in view.features:
+        if feature.is_whole:
+            values = columns[feature.name]
+            whole &= np.isnan(values) | (values == np.floor(values))
+    return whole
+
+
+def reasons_of(sentence):
+    assert sentence.startswith("Predicted ")
+    return sentence.split(" because ")[1]
+
+
+# Sentences
+
+
+def assert_explained(model, columns):
+    """Rows satisfy what is said of them, and what is said leads to where they are."""
+    view, X = view_of(model), as_frame(columns)
+    leaves, paths = model.apply(X), model.decision_path(X)
+    reader, is_proper = Reader(Rows(view.features, columns)), whole_rows(view, columns)
+    if any(node.regions for node in view.nodes):
+        # That both values of a pair are known goes without saying.
+        is_proper &= ~counted_as_missing(model, X)
+    records = X.to_dict("records")
+    for i, why in enumerate(model.explain(X)):
+        assert why.leaf == leaves[i]
+        passed = [*(step.node for step in why.path), why.leaf]
+        assert passed == sorted(paths[[i]].indices.tolist())
+        for step, after in pairwise([*why.path, None]):
+            next_node = why.leaf if after is None else after.node
+            assert model.tree_.first_child[step.node] + step.branch == next_node
+            assert step.conditions
+            assert all(condition.holds(records[i]) for condition in step.conditions)
+        assert all(condition.holds(records[i]) for condition in why.conditions)
+        assert all(condition.holds(why.row) for condition in why.conditions)
+        said_of = [(condition.names, condition.weights) for condition in why.conditions]
+        assert len(set(said_of)) == len(said_of)
+        held, has_sums = reader.sentence(reasons_of(str(why)))
+        assert held[i], (str(why), records[i])
+        if not has_sums:
+            alike = held & is_proper if is_proper[i] else held & False
+            assert_array_equal(leaves[alike], leaves[i], err_msg=str(why))
+
+
+@EVERY_TREE
+def test_rows_satisfy_their_sentences_and_whoever_does_ends_in_the_same_leaf(name):
+    model, X, _ = fitted(name)
+    rng = np.random.default_rng(1)
+    assert_explained(model, random_columns(rng, view_of(model), 560))
+    seen = X.sample(40, random_state=0)
+    assert_explained(
+        model,
+        {
+            name: seen[name].astype(float if name in "uvnm" else object).to_numpy()
+            for name in seen.columns
+        },
+    )
+
+
+@cache
+def schema():
+    """A tree of two numbers and two categorical features, whose nodes will be replaced."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "a": rng.normal(size=60),
+            "b": rng.normal(size=60),
+            "c": rng.permutation(["one", "two", "three"] * 20),
+            "d": rng.permutation(["A", "B", "C", "D"] * 15),
+        }
+    )
+    return ShapeTreeClassifier(max_depth=1, refine=None, n_threads=1).fit(X, np.arange(60) % 2)
+
+
+def as_fitted(tree):
+    """An estimator with another tree, whose cuts are such as growth makes."""
+    categorical = np.isin(tree.feature, (2, 3)), np.isin(tree.second_feature, (2, 3))
+    coded = np.repeat(categorical[0] | categorical[1], np.diff(tree.cut_start))
+    a = tree.cut_a
+    b = np.where(a == 0, 1.0, np.where(coded, 0.0, tree.cut_b))
+    model = copy(schema())
+    model.tree_ = replace(tree, cut_b=b, cut_threshold=np.minimum(tree.cut_threshold, 1e308))
+    return model
+
+
+@settings(max_examples=60)
+@given(trees(max_nodes=14), seeds)
+def test_sentences_of_any_tree_hold(tree, seed):
+    model = as_fitted(tree)
+    if model.tree_.node_count > 1:
+        columns = random_columns(np.random.default_rng(seed), view_of(model), 25)
+        assert_explained(model, columns)
+
+
+def test_a_lone_leaf_speaks_of_every_row():
+    model = ShapeTreeClassifier().fit([[1.0], [2.0]], ["a", "a"])
+    (why,) = model.explain([[3.0]])
+    assert str(why) == "Predicted a (100 %) for every row"
+    assert repr(why) == "<Explanation: Predicted a (100 %) for every row>"
+    assert (why.path, why.conditions, why.flip, why.leaf) == ((), (), None, 0)
+    assert str(model.rules()) == "if always then a (100 %)  [2 rows, support 100 %, lift 1]"
+    assert model.rules()[0].holds({})
+
+
+def test_the_sentence_reads_as_in_the_paper():
+    columns = np.meshgrid(np.arange(210, 260), np.arange(20), np.arange(1, 7), indexing="ij")
+    names = ["regressDur", "lastSaccLen", "nWordsInTitle"]
+    X = pd.DataFrame({name: c.ravel() for name, c in zip(names, columns, strict=True)})
+    inside = (X["regressDur"] < 220) & (X["lastSaccLen"] < 5) & X["nWordsInTitle"].isin([4, 5])
+    rank = np.cumsum(inside) * inside
+    y = np.where((rank > 0) & (rank * 29 % 100 < 81), "Relevant", "Irrelevant")
+    model = ShapeTreeClassifier(max_depth=3, max_branches=2).fit(X, y)
+    row = pd.DataFrame({"regressDur": [215], "lastSaccLen": [3], "nWordsInTitle": [5]})
+    (why,) = model.explain(row)
+    assert str(why) == (
+        "Predicted Relevant (81 %) because regressDur < 220, lastSaccLen < 5 and "
+        "nWordsInTitle in [4, 5]"
+    )
+    assert str(why.flip) == "It would be Irrelevant (100 %) if regressDur rose from 215 to 220"
+    assert why.prediction == ("Relevant",)
+    assert why.row == {"regressDur": 215, "lastSaccLen": 3, "nWordsInTitle": 5}
+
+
+def test_a_missing_value_is_said_to_be_missing():
+    X = pd.DataFrame({"x": [1.0, 2.0, NAN] * 20, "c": ["k", "l", None] * 20})
+    for name, words in (("x", "x is missing"), ("c", "c is missing or new")):
+        model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(X[[name]], [0, 0, 1] * 20)
+        gone = pd.DataFrame({name: pd.Series([None], dtype=X[name].dtype)})
+        (why,) = model.explain(gone)
+        assert str(why) == f"Predicted 1 (100 %) because {words}"
+        assert why.row == {name: None}
+    (new,) = model.explain(pd.DataFrame({"c": ["unheard of"]}))
+    assert str(new) == "Predicted 1 (100 %) because c is missing or new"
+
+
+@pytest.mark.parametrize(
+    ("labels", "word"),
+    [([0, 1], "1"), ([False, True], "True"), (["no", "yes"], "yes"), ([-7, 12], "12")],
+)
+def test_labels_are_said_as_they_are(labels, word):
+    y = np.array(labels)[(np.arange(40) >= 20) * 1]
+    model = ShapeTreeClassifier().fit(np.arange(40.0)[:, None], y)
+    (why,) = model.explain([[30.0]])
+    assert str(why) == f"Predicted {word} (100 %) because x0 > 19.5"
+    assert why.prediction == (labels[1],)
+    assert model.rules()[1].prediction == (labels[1],)
+    assert str(why.flip).startswith(f"It would be {labels[0]} (100 %)")
+
+
+@pytest.mark.parametrize(
+    "name", ['a "b"', "it's", "a|b", "x\ny", "<b>&amp;</b>", "größe in °C", "", " ", "a and b", "≤"]
+)
+def test_names_just_pass_through(name):
+    X = pd.DataFrame({name: np.arange(40.0)})
+    model = ShapeTreeClassifier().fit(X, np.arange(40) >= 20)
+    (why,) = model.explain(pd.DataFrame({name: [30.0]}))
+    assert str(why) == f"Predicted True (100 %) because {name} > 19.5"
+    assert str(why.flip) == f"It would be False (100 %) if {name} fell from 30 to 19.5"
+    assert model.rules()[1].premise() == f"{name} > 19.5"
+    assert list(model.shape_table()["feature"]) == [name] * 2
+
+
+def test_many_categories_are_counted_beyond_the_first():
+    names = [f"k{i:02}" for i in range(30)]
+    X = pd.DataFrame({"c": names * 10})
+    model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(X, np.arange(300) % 30 < 12)
+    (why,) = model.explain(pd.DataFrame({"c": ["k03"]}))
+    shown = ", ".join(names[:8])
+    assert str(why) == f"Predicted True (100 %) because c in {{{shown}, and 4 more}}"
+
+
+def test_numbers_have_their_spread():
+    model = ShapeTreeRegressor(max_depth=1).fit(
+        [[0.0], [0.0], [1.0], [1.0]] * 10, [1, 3, 7, 7] * 10
+    )
+    low, high = model.explain([[0.0], [1.0]])
+    assert str(low) == "Predicted 2 ± 1 because x0 ≤ 0.5"
+    assert str(high) == "Predicted 7 ± 0 because x0 > 0.5"
+
+
+def test_rows_and_columns_may_come_as_any_table():
+    model, X, _ = fitted("two classes")
+    frame = model.explain(X[:20])
+    assert list(map(str, frame)) == list(map(str, model.explain(X[:20].to_numpy(dtype=object))))
+
+
+# Conditions
+
+
+def test_conditions_of_missing_values_hold_for_all_that_is_missing():
+    number, word = FeatureInfo("x"), FeatureInfo("c", ("a", "b"))
+    for feature in (number, word):
+        missing, known = Condition((feature,), is_missing=True), Condition((feature,))
+        for value in (None, NAN, np.float32("nan"), pd.NaT, pd.NA):
+            assert missing.holds({feature.name: value})
+            assert not known.holds({feature.name: value})
+        assert missing.holds({})
+    for one in (1, 1.0, np.int64(1), np.float32(1), np.float64(1), True):
+        assert Condition((number,), low=0.5, high=1.5).holds({"x": one})
+    assert Condition((word,), is_missing=True).holds({"c": "new"})
+    assert not Condition((word,), categories=("a", "b")).holds({"c": "new"})
+
+
+def test_a_condition_that_always_holds_is_known_to():
+    word = FeatureInfo("c", ("a", "b"))
+    assert Condition((FeatureInfo("x"),)).is_always
+    assert Condition((word,), categories=("a", "b")).is_always
+    assert not Condition((word,), categories=("a",)).is_always
+    assert not Condition((word,), is_missing=True).is_always
+
+
+# Rules
+
+
+def counted_as_missing(model, X):
+    """Which rows go where missing values go, somewhere on their path."""
+    lost = [
+        set(categories)
+        for node in view_of(model).nodes
+        for categories in node.missing_categories
+        if categories
+    ]
+
+    def is_lost(condition):
+        """Whether it is about categories that count as missing in a pair's node."""
+        some = condition.categories
+        return condition.is_missing or (some is not None and any(set(some) <= s for s in lost))
+
+    return np.array([any(map(is_lost, why.conditions)) for why in model.explain(X)])
+
+
+def assert_rules_say_the_same(model, columns, known):
+    """A row satisfies the rule of its leaf and no other, in data and in words."""
+    view, X, rules = view_of(model), as_frame(columns), model.rules()
+    leaves = model.apply(X)
+    assert sorted(rule.leaf for rule in rules) == np.flatnonzero(model.tree_.is_leaf).tolist()
+    for row, leaf in zip(X.to_dict("records")[:150], leaves, strict=False):
+        assert [rule.leaf for rule in rules if rule.holds(row)] == [leaf]
+    reader = Reader(Rows(view.features, known))
+    leaves = model.apply(as_frame(known))
+    sure = ~counted_as_missing(model, as_frame(known))
+    for rule in rules:
+        held = reader.premise(rule.premise())
+        assert_array_equal(held[sure], (leaves == rule.leaf)[sure], err_msg=str(rule))
+
+
+@EVERY_TREE
+def test_rules_hold_for_exactly_the_rows_of_their_leaves(name):
+    model, view = fitted(name)[0], view_of(fitted(name)[0])
+    rng = np.random.default_rng(2)
+    columns, known = random_columns(rng, view, 150), without_missing(rng, view, 1000)
+    assert_rules_say_the_same(model, columns, known)
+
+
+@settings(max_examples=60)
+@given(trees(max_nodes=14), seeds)
+def test_rules_of_any_tree_hold_for_exactly_the_rows_of_their_leaves(tree, seed):
+    model, rng = as_fitted(tree), np.random.default_rng(seed)
+    view = view_of(model)
+    columns, known = random_columns(rng, view, 15), without_missing(rng, view, 25)
+    assert_rules_say_the_same(model, columns, known)
+
+
+@EVERY_TREE
+def test_words_of_a_rule_speak_of_missing_values_where_training_had_them(name):
+    model, view = fitted(name)[0], view_of(fitted(name)[0])
+    for rule in model.rules():
+        path = view.path_to(rule.leaf)
+        may_speak = any(
+            node.saw_missing and node.children[node.missing_branch] == child.number
+            for node, child in pairwise(path)
+        )
+        only_missing = any(
+            node.children.index(child.number) not in {p.branch for p in node.segments}
+            and not node.regions
+            for node, child in pairwise(path)
+        )
+        if "missing" in rule.premise():
+            assert may_speak or only_missing
+
+
+@EVERY_TREE
+def test_rules_count_the_training_rows(name):
+    model, X, y = fitted(name)
+    leaves = model.apply(X)
+    for rule in model.rules():
+        inside = leaves == rule.leaf
+        assert rule.n_rows == inside.sum()
+        assert rule.support == inside.sum() / len(X)
+        predicted = model.predict(X[inside])[0]
+        assert rule.prediction == tuple(np.atleast_1d(predicted).tolist())
+        if y.ndim == 2:
+            assert (rule.confidence, rule.lift, rule.deviation) == (None, None, None)
+        elif y.dtype.kind == "f":
+            assert (rule.confidence, rule.lift) == (None, None)
+            assert rule.deviation == pytest.approx(y[inside].std())
+            assert rule.outcome == f"{rounded(predicted)} ± {rounded(rule.deviation)}"
+        else:
+            assert rule.deviation is None
+            assert rule.confidence == pytest.approx((y[inside] == predicted).mean())
+            assert rule.lift == pytest.approx(rule.confidence / (y == predicted).mean())
+            assert rule.outcome == f"{predicted} ({percent(rule.confidence)})"
+
+
+def test_confidence_counts_weights():
+    X, y = [[0.0]] * 4 + [[1.0]] * 4, [0, 0, 0, 1, 1, 1, 1, 0]
+    weights = [1, 1, 1, 3, 2, 2, 2, 2]
+    model = ShapeTreeClassifier(
+        max_depth=1, split_penalty=0.0, segment_penalty=0.0, refine=None
+    ).fit(X, y, weights)
+    low, high = model.rules()
+    assert (low.confidence, high.confidence) == (0.5, 0.75)
+    assert high.lift == pytest.approx(0.75 / (9 / 14))
+    assert (low.n_rows, low.support) == (4, 0.5)
+
+
+def test_rules_are_in_the_order_of_the_branches():
+    model, _, _ = fitted("five classes")
+
+    def leaves_below(node):
+        children = model.tree_.children(node)
+        return [leaf for child in children for leaf in leaves_below(child)] or [node]
+
+    assert [rule.leaf for rule in model.rules()] == leaves_below(0)
+
+
+def test_rules_are_a_sequence():
+    rules = fitted("two classes")[0].rules()
+    assert len(rules) == len(list(rules)) > 4
+    assert rules[-1] is list(rules)[-1]
+    assert list(rules[1:3]) == list(rules)[1:3]
+    assert str(rules[1:3]) == f"{rules[1]}\n{rules[2]}"
+    assert repr(rules) == f"<{len(rules)} rules>\n{rules}"
+
+
+def test_slices_of_rules_keep_their_digits():
+    model = ShapeTreeClassifier(max_depth=1).fit(np.arange(40)[:, None] / 3, np.arange(40) >= 20)
+    exact, short = model.rules(), model.rules(digits=2)
+    assert str(short[:1]) == "if x0 ≤ 6.5 then False (100 %)  [20 rows, support 50 %, lift 2]"
+    assert str(exact[:1]) == "if x0 ≤ 6.5 then False (100 %)  [20 rows, support 50 %, lift 2]"
+    model = ShapeTreeClassifier(max_depth=1).fit(np.arange(40)[:, None] / 7, np.arange(40) >= 20)
+    short = model.rules(digits=2)
+    assert short[0].premise() == "x0 < 2.785714285714286"
+    assert short[0].premise(2) == "x0 ≤ 2.8"
+    assert "x0 ≤ 2.8 then" in str(short)
+    assert "x0 > 2.8 then" in str(short[1:])
+    assert list(short[1:].to_frame()["if"]) == ["x0 > 2.8"]
+    assert "x0 > 2.8 |" in short[1:].to_markdown()
+
+
+@EVERY_TREE
+@pytest.mark.parametrize("digits", [1, 3, 17, 50])
+def test_digits_round_what_rules_say(name, digits):
+    model, _, _ = fitted(name)
+    numbers = re.findall(
+        r"(?<![\w·])-?\d+(?:\.\d+)?(?:e-?\d+)?",
+        "".join(rule.premise(digits) for rule in model.rules(digits)),
+    )
+    assert numbers
+    fractions = [number for number in numbers if "." in number]
+    assert all(len(number.strip("-0.").replace(".", "")) <= digits for number in fractions)
+
+
+@EVERY_TREE
+def test_rules_become_a_frame(name):
+    model, _, y = fitted(name)
+    rules = model.rules()
+    frame = rules.to_frame()
+    assert len(frame) == len(rules)
+    assert frame["if"].tolist() == [rule.premise() for rule in rules]
+    assert frame["rows"].tolist() == [rule.n_rows for rule in rules]
+    assert frame["support"].tolist() == [rule.support for rule in rules]
+    assert frame["leaf"].tolist() == [rule.leaf for rule in rules]
+    single = y.ndim == 1
+    expected = [rule.prediction[0] if single else rule.prediction for rule in rules]
+    assert frame["then"].tolist() == expected
+    assert ("confidence" in frame) == ("lift" in frame) == (single and y.dtype.kind != "f")
+    assert ("deviation" in frame) == (single and y.dtype.kind == "f")
+
+
+def table_cells(markdown):
+    """Cells of a Markdown table, as who draws it reads them."""
+    lines = markdown.split("\n")
+    return [
+        [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        for line in lines
+    ]
+
+
+@EVERY_TREE
+def test_rules_become_a_markdown_table(name):
+    rules = fitted(name)[0].rules()
+    head, dashes, *lines = table_cells(rules.to_markdown())
+    assert head == list(rules.to_frame().columns)
+    assert set(dashes) == {"---"}
+    assert len(lines) == len(rules)
+    assert all(len(line) == len(head) for line in lines)
+    assert [line[0] for line in lines] == [rule.premise() for rule in rules]
+    assert [line[2] for line in lines] == [str(rule.n_rows) for rule in rules]
+    assert rules._repr_markdown_() == rules.to_markdown()
+
+
+@pytest.mark.parametrize("name", ["a|b", "a||b", "|", "x\ny", "a\r\nb", "end|\n|"])
+def test_markdown_escapes_what_would_break_its_table(name):
+    X = pd.DataFrame({name: ["k|l", "m\nn"] * 20})
+    markdown = ShapeTreeClassifier().fit(X, [f"{name}1", f"{name}2"] * 20).rules().to_markdown()
+    head, _, *lines = table_cells(markdown)
+    assert "\r" not in markdown
+    assert [len(line) for line in lines] == [len(head)] * 2
+    assert lines[0][0] == re.sub(r"\r?\n", " ", f"{name} = k|l")
+    assert lines[1][1] == re.sub(r"\r?\n", " ", f"{name}2")
+
+
+def test_no_rules_are_an_empty_table():
+    nothing = fitted("two classes")[0].rules()[:0]
+    assert (len(nothing), str(nothing), len(nothing.to_frame())) == (0, "", 0)
+    assert isinstance(nothing.to_markdown(), str)
+
+
+def test_no_option_of_a_rule_is_impossible_to_satisfy():
+    for name in GRID:
+        for rule in fitted(name)[0].rules():
+            options = [option for clause in rule.clauses for option in clause.options]
+            for condition in [condition for option in options for condition in option]:
+                assert condition.categories != (), str(rule)
+                assert condition.low < condition.high, str(rule)
+
+
+# Flips
+
+
+def scales_of(model, X):
+    """Standard deviations of the features in training, computed anew."""
+    return {
+        feature.name: np.nanstd(X[feature.name].astype(float)) for feature in number_features(model)
+    }
+
+
+def number_features(model):
+    used = model.tree_.used_features
+    return [f for j, f in enumerate(model._features) if j in used and not f.is_categorical]
+
+
+def tried_numbers(view, feature, columns, i):
+    """All numbers that could be the nearest of their kind for a row, and some more."""
+    own = columns[feature.name][i]
+    tried = with_neighbours(edges_of(view, feature.name)).tolist()
+    for cut in oblique_cuts(view):
+        if feature.name in cut[0]:
+            (other,) = set(cut[0]) - {feature.name}
+            at = crossings(cut, feature.name, columns[other][i])
+            spread = 1e-9 * (min(abs(at), 1e300) + 1e-3)
+            if np.isfinite(at):
+                tried += [at, at - spread, at + spread]
+    tried += [0.0, *np.linspace(-4, 4, 17).tolist()]
+    if feature.is_whole and (np.isnan(own) or own == np.floor(own)):
+        tried = [number for t in tried for number in (np.floor(t), np.floor(t) + 1)]
+    return [number for number in tried if np.isfinite(number)]
+
+
+def assert_smallest_flips(model, columns, scales):
+    """Compare flips with all changes that are worth a try."""
+    view, X = view_of(model), as_frame(columns)
+    whys, leaves = model.explain(X), model.apply(X)
+    used = [feature for j, feature in enumerate(view.features) if j in model.tree_.used_features]
+    changed, at, sizes = {name: [] for name in columns}, [], []
+    for i in range(len(X)):
+        for feature in used:
+            own = columns[feature.name][i]
+            if feature.is_categorical:
+                tried = [(category, 1.0) for category in feature.categories if category != own]
+            else:
+                scale, finite = scales[feature.name], np.clip(own, -LARGEST, LARGEST)
+                with np.errstate(over="ignore"):
+                    tried = [
+                        (number, 1.0 if np.isnan(own) else abs(number - finite) / scale)
+                        for number in tried_numbers(view, feature, columns, i)
+                    ]
+            for value, size in tried:
+                for name, values in changed.items():
+                    values.append(value if name == feature.name else columns[name][i])
+                at.append(i)
+                sizes.append(size)
+    to = model.apply(as_frame(changed))
+    predictions = np.array([hash(node.prediction) for node in view.nodes])
+    at, sizes = np.array(at), np.array(sizes)
+    differs = predictions[to] != predictions[leaves[at]]
+    for i, why in enumerate(whys):
+        possible = sizes[differs & (at == i)]
+        if why.flip is None:
+            assert not len(possible), (str(why), X.iloc[i].to_dict(), possible)
+            continue
+        assert_flips(model, why, X.iloc[[i]], scales)
+        if len(possible):
+            assert why.flip.size * (1 - 1e-12) <= possible.min()
+        if not oblique_cuts(view):
+            assert why.flip.size == pytest.approx(possible.min(), rel=1e-12)
+
+
+def assert_flips(model, why, row, scales):
+    """A flip does what it says."""
+    flip, view = why.flip, view_of(model)
+    (info,) = (feature for feature in view.features if feature.name == flip.feature)
+    assert flip.old == why.row[flip.feature]
+    shown = flip.shown if info.is_categorical else float(flip.shown)
+    for value in (flip.new, shown):
+        (leaf,) = model.apply(row.assign(**{flip.feature: [value]}))
+        assert leaf == flip.leaf, (flip, row)
+    assert view.nodes[flip.leaf].prediction != why.prediction
+    if info.is_categorical or flip.old is None:
+        assert flip.size == 1
+        return
+    with np.errstate(over="ignore"):
+        distance = abs(flip.new - np.clip(flip.old, -LARGEST, LARGEST)) / scales[flip.feature]
+    assert flip.size == pytest.approx(distance, rel=1e-9)
+    verb, old, new = re.search(r"(rose|fell) from (\S+) to (\S+)$", str(flip)).groups()
+    assert verb == ("rose" if flip.new > flip.old else "fell")
+    assert new == flip.shown
+    if abs(flip.old) < INF:
+        assert (float(old) < float(new)) == (verb == "rose"), str(flip)
+        assert float(old) != float(new), str(flip)
+
+
+@EVERY_TREE
+def test_flips_are_the_smallest_changes_of_one_feature(name):
+    model, X, _ = fitted(name)
+    columns = random_columns(np.random.default_rng(3), view_of(model), 30)
+    assert_smallest_flips(model, columns, scales_of(model, X))
+
+
+@settings(max_examples=30)
+@given(trees(max_nodes=14).filter(lambda tree: tree.node_count > 1), seeds)
+def test_flips_of_any_tree_are_the_smallest_changes_of_one_feature(tree, seed):
+    model = as_fitted(tree)
+    columns = random_columns(np.random.default_rng(seed), view_of(model), 8)
+    names = ["a", "b"]
+    assert_smallest_flips(model, columns, dict(zip(names, view_of(model).scales, strict=False)))
+
+
+@settings(max_examples=25)
+@given(st.floats(-1e6, 1e6), st.integers(-3, 3), st.booleans())
+def test_flips_say_that_a_number_moves_as_it_does(threshold, k, upwards):
+    apart = np.nextafter(threshold, INF)
+    X = [[threshold], [apart]] * 20
+    with np.errstate(all="ignore"):
+        model = ShapeTreeClassifier(max_depth=1).fit(X, [0, 1] * 20)
+    own = threshold
+    for _ in range(abs(k)):
+        own = np.nextafter(own, INF if upwards else -INF)
+    (why,) = model.explain([[own]])
+    verb, old, new = re.search(r"(rose|fell) from (\S+) to (\S+)$", str(why.flip)).groups()
+    assert (float(old) < float(new)) if verb == "rose" else (float(old) > float(new))
+
+
+def test_great_whole_numbers_can_flip_both_ways():
+    nanoseconds = 1_700_000_000_000_000_000 + np.arange(200)[:, None] * 10**9
+    model = ShapeTreeClassifier(max_depth=1).fit(nanoseconds, np.arange(200) >= 100)
+    low, high = model.explain(nanoseconds[[0, 199]])
+    assert low.flip is not None
+    assert high.flip is not None
+    for why, row in ((low, 0), (high, 199)):
+        assert model.predict([[why.flip.new]]) != model.predict(nanoseconds[[row]])
+        verb, old, new = re.search(r"(rose|fell) from (\S+) to (\S+)$", str(why.flip)).groups()
+        assert (float(old) < float(new)) if verb == "rose" else (float(old) > float(new))
+
+
+@pytest.mark.parametrize(
+    "levels", [[1.5, 2.5, "a", "b"], [1.5, 2.5, 3.5, 4.5], [1, 2, 3, 4], [1, "a", 2.0, "b"]]
+)
+def test_flips_between_categories_of_any_type_are_other_categories(levels):
+    X = pd.DataFrame({"c": np.array(levels * 20, dtype=object)})
+    model = ShapeTreeClassifier(categorical_features=["c"]).fit(X, [1, 1, 0, 0] * 20)
+    for why, own in zip(model.explain(X[:4]), levels, strict=True):
+        assert why.flip.size == 1
+        assert str(why.flip).endswith(f"if c were {why.flip.shown} instead of {own}")
+
+
+def test_flips_from_a_missing_value_name_a_value():
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(100) < 0.5, NAN, rng.integers(0, 9, 100))
+    for values in (x, pd.array(x, dtype="Int64")):
+        X = pd.DataFrame({"x": values})
+        model = ShapeTreeClassifier(max_depth=1).fit(X, np.isnan(x))
+        (why,) = model.explain(X[np.isnan(x)][:1])
+        assert why.flip is not None
+        assert abs(why.flip.new) < 1e9
+        assert str(why.flip).endswith(f"if x were {why.flip.shown} instead of missing")
+        assert model.explain(X[~np.isnan(x)][:1])[0].flip is None
+
+
+def test_a_flip_is_none_where_no_single_feature_flips():
+    X = pd.DataFrame({"x": [0.0, 0.0, 1.0, 1.0] * 20, "z": [0.0, 1.0, 0.0, 1.0] * 20})
+    y = np.array([0, 0, 0, 1] * 20)
+    model = ShapeTreeClassifier(max_depth=2, split_penalty=0.0).fit(X, y)
+    flips = [why.flip for why in model.explain(X[:4])]
+    assert flips[0] is None
+    assert [flip.feature for flip in flips[1:]] == ["x", "z", "x"]
+
+
+def test_flips_are_sentences():
+    flip = Flip("x", 1.0, 2.5, "2.5", 1.0, 3, "yes (80 %)", is_number=True)
+    assert str(flip) == "It would be yes (80 %) if x rose from 1 to 2.5"
+    assert str(replace(flip, old=4.0)) == "It would be yes (80 %) if x fell from 4 to 2.5"
+    assert str(replace(flip, old=None)).endswith("if x were 2.5 instead of missing")
+    assert str(replace(flip, old="a", new="b", shown="b", is_number=False)).endswith(
+        "if x were b instead of a"
+    )
+
+
+# Tables
+
+
+@EVERY_TREE
+def test_tables_of_shapes_say_where_values_go(name):
+    model, view = fitted(name)[0], view_of(fitted(name)[0])
+    for node in view.nodes:
+        if not node.children:
+            continue
+        table = model.shape_table(node.number)
+        parts = table[: len(node.segments) + len(node.regions)]
+        assert set(table["feature"]) == {" and ".join(f.name for f in node.features)}
+        assert parts["branch"].tolist() == [p.branch for p in (*node.segments, *node.regions)]
+        assert table["child"].tolist() == [node.children[branch] for branch in table["branch"]]
+        assert len(table) == len(parts) + node.saw_missing
+        assert ("region" in table) == bool(node.regions)
+        if node.saw_missing:
+            assert table["branch"].tolist()[-1] == node.missing_branch
+        for child, words in zip(table["child"], table["leads_to"], strict=True):
+            used = view.nodes[child].features
+            if used:
+                assert words == " and ".join(feature.name for feature in used)
+        if "low" in table:
+            assert parts["low"].tolist() == [segment.low for segment in node.segments]
+            assert parts["high"].tolist() == [segment.high for segment in node.segments]
+
+
+# Bad input
+
+
+@pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda model: model.explain([[1.0]]),
+        lambda model: model.rules(),
+        lambda model: model.shape_table(),
+        lambda model: model.prune([0]),
+        lambda model: model.simplify(),
+        view_of,
+    ],
+)
+def test_trees_that_are_not_fitted_say_nothing(kind, use):
+    with pytest.raises(NotFittedError):
+        use(kind())
+
+
+def test_explain_refuses_other_columns():
+    model, X, _ = fitted("two classes")
+    with pytest.raises(ValueError, match="feature names"):
+        model.explain(X[["u", "v"]])
+    with pytest.raises(ValueError, match="feature names"):
+        model.explain(X.rename(columns={"u": "w"}))
+    with pytest.raises(ValueError, match="features"):
+        model.explain(np.zeros((2, 7)))
+    with pytest.raises(ValueError, match=r"2D|dimension"):
+        model.explain(np.zeros(6))
+    with pytest.raises(ValueError, match="numbers are expected"):
+        model.explain(X.assign(**dict.fromkeys("uvnm", "text")))
+
+
+@pytest.mark.parametrize("node", ["leaf", -1, 10_000, "0", None, True, 0.0, 1.5, [0], (0, 1)])
+def test_tables_of_shapes_refuse_what_is_no_splitting_node(node):
+    model, _, _ = fitted("two classes")
+    node = int(np.flatnonzero(model.tree_.is_leaf)[0]) if node == "leaf" else node
+    with pytest.raises((ValueError, TypeError), match="has no shape function; nodes that have"):
+        model.shape_table(node)
+
+
+def test_tables_of_shapes_take_integers_of_any_kind():
+    model, _, _ = fitted("two classes")
+    assert model.shape_table(np.int64(0)).equals(model.shape_table(0))
+    with pytest.raises(ValueError, match="single leaf"):
+        ShapeTreeClassifier().fit([[1.0], [2.0]], [0, 0]).shape_table()
+
+
+@pytest.mark.parametrize("digits", [0, -1])
+def test_rules_need_a_digit(digits):
+    with pytest.raises(ValueError, match=f"digits must be at least 1, got {digits}"):
+        fitted("two classes")[0].rules(digits)
+
+
+@pytest.mark.parametrize("digits", [1.5, "3"])
+def test_digits_are_whole(digits):
+    with pytest.raises((TypeError, ValueError)):
+        str(fitted("two classes")[0].rules(digits))

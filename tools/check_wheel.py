@@ -6,7 +6,8 @@ import zipfile
 from pathlib import Path
 
 MAX_BYTES = 5_000_000
-ALLOWED = re.compile(r"shapetree/.+\.(py|pyi|typed|html|js|json|so|pyd)|shapetree-[^/]+\.dist-info/.+")
+KINDS = "py|pyi|typed|html|js|json|so|pyd"
+ALLOWED = re.compile(rf"shapetree/.+\.({KINDS})|shapetree-[^/]+\.dist-info/.+")
 
 wheel = Path(sys.argv[1])
 size = wheel.stat().st_size

@@ -2,8 +2,38 @@
 
 from importlib.metadata import version
 
-from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
-from shapetree.export import export_text
+from shapetree._estimators import (
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    export_json,
+    from_json,
+    refine_tree,
+)
+from shapetree.export import (
+    export_dot,
+    export_html,
+    export_js,
+    export_onnx,
+    export_python,
+    export_sql,
+    export_text,
+)
+from shapetree.plot import plot_node, plot_tree
 
-__all__ = ["ShapeTreeClassifier", "ShapeTreeRegressor", "export_text", "refine_tree"]
+__all__ = [
+    "ShapeTreeClassifier",
+    "ShapeTreeRegressor",
+    "export_dot",
+    "export_html",
+    "export_js",
+    "export_json",
+    "export_onnx",
+    "export_python",
+    "export_sql",
+    "export_text",
+    "from_json",
+    "plot_node",
+    "plot_tree",
+    "refine_tree",
+]
 __version__ = version("shapetree")

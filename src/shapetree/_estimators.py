@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cache
+from importlib.metadata import version
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
@@ -33,8 +34,10 @@ from shapetree._binning import BinnedTable, bin_table
 from shapetree._candidates import CandidateSearch, InnerTreeOptions, Penalties
 from shapetree._core.criterion import Criterion
 from shapetree._core.threads import max_threads
+from shapetree._files import PathLike, read_text, write_file
 from shapetree._grower import Grower, Limits
 from shapetree._histograms import LocalHistograms
+from shapetree._model_file import PREFIX, Model, NotAModel, read_model, write_model
 from shapetree._nodes import sketch_nodes
 from shapetree._pairs import PairOptions, PairSearch, pair_options, scales_of
 from shapetree._predictor import leaves_of, paths_to
@@ -646,6 +649,115 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         2  1.75   inf       2      46
         """
         return shape_table(view_of(self), node)
+
+    # --- the model file ---
+
+    def to_json(self, path: PathLike | None = None) -> str:
+        """Write the fitted tree as JSON, in the format that `model-1.schema.json` describes.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            File to write; an existing one is replaced. By default nothing is written.
+
+        Returns
+        -------
+        str
+            The JSON. `from_json` makes an equal estimator of it, except that a `random_state`
+            which is an object becomes None, and that other sequences become lists.
+
+        Notes
+        -----
+        The schema is a file of the package: `importlib.resources.files("shapetree") /
+        "model-1.schema.json"`. It says how to predict with a model in another language, too.
+        Every later version of the library reads models of this version of the format.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> tree = ShapeTreeClassifier(max_depth=2).fit(X, y)
+        >>> text = tree.to_json()
+        >>> bool((ShapeTreeClassifier.from_json(text).predict(X) == tree.predict(X)).all())
+        True
+        """
+        check_is_fitted(self)
+        self._validate_params()
+        text = write_model(self._as_model(), version("shapetree"))
+        if path is not None:
+            write_file(path, text, "the model")
+        return text
+
+    @classmethod
+    def from_json(cls, text_or_path: PathLike) -> Self:
+        """Make an estimator of a model file.
+
+        Reading runs no code, and refuses what is not a whole and consistent model.
+
+        Parameters
+        ----------
+        text_or_path : str or path-like
+            JSON, which starts with a brace, or the path of a file.
+
+        Returns
+        -------
+        estimator
+            A fitted one.
+        """
+        model = read_model(read_text(text_or_path))
+        if issubclass(cls, ClassifierMixin) == (model.classes is None):
+            raise ValueError(
+                f"the model is a {model.estimator}; use {model.estimator}.from_json or "
+                "shapetree.from_json"
+            )
+        return cls._of_model(model)
+
+    def _as_model(self) -> Model:
+        classes = None
+        if is_classifier(self):
+            classes = [self.classes_] if self.n_outputs_ == 1 else list(self.classes_)
+        return Model(
+            estimator="ShapeTreeClassifier" if classes else "ShapeTreeRegressor",
+            parameters=self.get_params(deep=False),
+            criterion=self.criterion_,
+            shrinkage=self.shrinkage_,
+            features=self._features,
+            has_names=hasattr(self, "feature_names_in_"),
+            classes=classes,
+            tree=self.tree_,
+            summary=self._summary,
+            history=getattr(self, "refinement_history_", None),
+        )
+
+    @classmethod
+    def _of_model(cls, model: Model) -> Self:
+        strange = sorted(set(model.parameters) - set(cls._get_param_names()))
+        if strange:
+            raise NotAModel(f"{PREFIX}: {cls.__name__} has no parameter {strange[0]!r}")
+        estimator = cls(**model.parameters)
+        try:
+            estimator._validate_params()
+        except (ValueError, TypeError) as error:
+            raise NotAModel(f"{PREFIX}: {error}") from None
+        estimator.n_features_in_ = len(model.features)
+        if model.has_names:
+            names = [feature.name for feature in model.features]
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        estimator.n_outputs_ = model.tree.value.shape[1]
+        estimator._features = model.features
+        estimator._summary = model.summary
+        estimator.criterion_ = model.criterion
+        estimator.shrinkage_ = model.shrinkage
+        if model.history is not None:
+            estimator.refinement_history_ = model.history
+        if model.classes is not None:
+            sizes = [len(labels) for labels in model.classes]
+            is_single = len(sizes) == 1
+            estimator.classes_ = model.classes[0] if is_single else model.classes
+            estimator.n_classes_ = sizes[0] if is_single else sizes
+        estimator.tree_ = model.tree
+        return estimator
 
     # --- making the fitted tree smaller ---
 
@@ -1384,6 +1496,59 @@ def refine_tree(
     refined._validate_params()
     refined._refine_fitted(X, y, sample_weight)
     return refined
+
+
+def export_json(estimator: BaseShapeTree, path: PathLike | None = None) -> str:
+    """Write a fitted tree as JSON, from which `from_json` makes an equal estimator.
+
+    Parameters
+    ----------
+    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+        A fitted estimator.
+    path : str or path-like, optional
+        File to write; an existing one is replaced. By default nothing is written.
+
+    Returns
+    -------
+    str
+        The JSON.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier, export_json
+    >>> X, y = load_iris(return_X_y=True)
+    >>> export_json(ShapeTreeClassifier(max_depth=1).fit(X, y))[:39]
+    '{"format":"shapetree-model","version":1'
+    """
+    return estimator.to_json(path)
+
+
+def from_json(text_or_path: PathLike) -> ShapeTreeClassifier | ShapeTreeRegressor:
+    """Make an estimator of a model file, whichever it holds.
+
+    Parameters
+    ----------
+    text_or_path : str or path-like
+        JSON, which starts with a brace, or the path of a file.
+
+    Returns
+    -------
+    ShapeTreeClassifier or ShapeTreeRegressor
+        A fitted estimator.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from shapetree import ShapeTreeRegressor, from_json
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> tree = ShapeTreeRegressor(max_depth=2).fit(X, y)
+    >>> from_json(tree.to_json()).predict(X[:1]) == tree.predict(X[:1])
+    array([ True])
+    """
+    model = read_model(read_text(text_or_path))
+    kind = ShapeTreeRegressor if model.classes is None else ShapeTreeClassifier
+    return kind._of_model(model)
 
 
 def effective_threads(n_threads: int | None) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from uuid import uuid4
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -45,3 +45,30 @@ def _replace(path: Path, content: bytes) -> None:
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
+
+
+def read_text(text_or_path: Any) -> str:
+    """JSON as it is given, or the text of a file; JSON starts with a brace."""
+    if not isinstance(text_or_path, str | os.PathLike):
+        kind = type(text_or_path).__name__
+        raise TypeError(f"cannot read a model: expected JSON or the path of a file, got {kind}")
+    if isinstance(text_or_path, str):
+        text = text_or_path.lstrip("\ufeff \t\r\n")
+        if not text or text.startswith("{"):
+            return text
+    path = Path(text_or_path)
+    where = str(path)[:200]
+    try:
+        is_folder = path.is_dir()
+        content = b"" if is_folder else path.read_bytes()
+    except ValueError:  # a path with a NUL
+        raise ValueError("cannot read a model: this is neither JSON nor a path") from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise type(error)(f"cannot read a model from {where}: {reason}") from error
+    if is_folder:
+        raise IsADirectoryError(f"cannot read a model from {where}: it is a folder; name a file")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(f"cannot read a model from {where}: it is no text in UTF-8") from None

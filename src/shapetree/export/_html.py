@@ -1,15 +1,14 @@
 """A tree as an interactive page: one HTML file that needs neither a network nor a server.
 
 `page.html` is the page without a tree, built from `page/` at the project's root. This module adds
-the tree as JSON, in a form of its own: features, categories and classes by number, null for
-infinite bounds. What the page predicts with is exact; what it only draws is rounded.
+the tree as JSON, in a form of its own: features, categories and classes by number. What the page
+predicts with is exact; what it only draws is rounded.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,8 @@ import numpy as np
 from shapetree._files import PathLike, write_file
 from shapetree._sketch import Density
 from shapetree._table import FeatureInfo, Level
-from shapetree._view import Bound, NodeView, Plane, PlaneAxis, Segment, TreeView, view_of
+from shapetree._view import NodeView, Plane, PlaneAxis, TreeView, view_of
+from shapetree.export._shapes import Json, codes_of, shape_data
 
 TEMPLATE = Path(__file__).with_name("page.html")
 DEFAULT_TITLE = "Shape tree"
@@ -30,8 +30,6 @@ UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028
 # Significant digits of values that are only drawn, and decimals of places from 0 to 1.
 DRAWN_DIGITS = 6
 PLACE_DECIMALS = 4
-
-Json = dict[str, Any]
 
 
 def export_html(
@@ -151,7 +149,8 @@ def _node(node: NodeView, view: TreeView, trained_deviation: float | None) -> Js
         "children": list(node.children),
         "missingBranch": node.missing_branch,
         "sawMissing": node.saw_missing,
-        **(_split_of_one(node) if node.segments else _split_of_pair(node)),
+        **shape_data(node),
+        **_drawing(node),
     }
 
 
@@ -160,53 +159,12 @@ def _number_of(feature: FeatureInfo, view: TreeView) -> int:
     return next(number for number, known in enumerate(view.features) if known is feature)
 
 
-def _split_of_one(node: NodeView) -> Json:
-    assert node.density is not None
-    (feature,) = node.features
-    return {
-        "segments": [_segment(segment, feature) for segment in node.segments],
-        "density": _density(node.density),
-    }
-
-
-def _segment(segment: Segment, feature: FeatureInfo) -> Json:
-    if segment.categories is not None:
-        return {"branch": segment.branch, "codes": _codes(segment.categories, feature)}
-    return {"branch": segment.branch, "low": _finite(segment.low), "high": _finite(segment.high)}
-
-
-def _split_of_pair(node: NodeView) -> Json:
+def _drawing(node: NodeView) -> Json:
+    """What is drawn behind a shape function."""
+    if node.density is not None:
+        return {"density": _density(node.density)}
     assert node.plane is not None
-    return {
-        "regions": [
-            {
-                "branch": region.branch,
-                "bounds": [_bound(bound, node.features) for bound in region.bounds],
-            }
-            for region in node.regions
-        ],
-        "missingCodes": [
-            _codes(categories, feature)
-            for categories, feature in zip(node.missing_categories, node.features, strict=True)
-        ],
-        "plane": _plane(node.plane, node.features),
-    }
-
-
-def _bound(bound: Bound, features: tuple[FeatureInfo, ...]) -> Json:
-    limits = {
-        "weights": list(bound.weights),
-        "low": _finite(bound.low),
-        "high": _finite(bound.high),
-    }
-    if bound.categories is None:
-        return limits
-    return limits | {"codes": _codes(bound.categories, features[0 if bound.weights[0] else 1])}
-
-
-def _codes(categories: Iterable[Level], feature: FeatureInfo) -> list[int]:
-    known = feature.categories or ()
-    return [known.index(category) for category in categories]
+    return {"plane": _plane(node.plane, node.features)}
 
 
 def _density(density: Density) -> Json:
@@ -247,7 +205,7 @@ def _axis(axis: PlaneAxis, feature: FeatureInfo) -> Json:
     limits = {"low": axis.low, "high": axis.high}
     if axis.categories is None:
         return limits
-    return limits | {"codes": _codes(axis.categories, feature)}
+    return limits | {"codes": codes_of(axis.categories, feature)}
 
 
 def _drawn(values: Any) -> list[Any] | None:

@@ -45,40 +45,54 @@ def export_text(estimator: Any, *, max_depth: int | None = None, digits: int = 6
     ├─ (0.8, 1.75]: versicolor 91 %  [54 rows]
     └─ > 1.75: virginica 98 %  [46 rows]
     """
+    require_options(max_depth, digits)
+    view = view_of(estimator)
+    return "\n".join(_lines(view, max_depth, digits))
+
+
+def require_options(max_depth: int | None, digits: int) -> None:
+    """Refuse options that are out of range."""
     if max_depth is not None and max_depth < 0:
         raise ValueError(f"max_depth must not be negative, got {max_depth}")
     if digits < 1:
         raise ValueError(f"digits must be at least 1, got {digits}")
-    view = view_of(estimator)
-    return "\n".join(_lines(view, view.nodes[0], "", max_depth, digits))
 
 
-def _lines(
-    view: TreeView, node: NodeView, condition: str, max_depth: int | None, digits: int
-) -> Iterator[str]:
-    """A node's own line, then those of its subtree, indented."""
-    folded = max_depth is not None and node.depth >= max_depth and not node.is_leaf
-    is_end = node.is_leaf or folded
+def is_folded(node: NodeView, max_depth: int | None) -> bool:
+    """Whether what is below a node is not shown."""
+    return max_depth is not None and node.depth >= max_depth and not node.is_leaf
+
+
+def summary(view: TreeView, node: NodeView, max_depth: int | None, digits: int) -> tuple[str, str]:
+    """What a node splits on or predicts, and its number of rows."""
     content = (
         _prediction(view, node, digits)
-        if is_end
+        if node.is_leaf or is_folded(node, max_depth)
         else " and ".join(feature.name for feature in node.features)
     )
-    more = " …" if folded else ""
-    rows = "row" if node.n_rows == 1 else "rows"
-    yield f"{condition}{content}  [{node.n_rows:,} {rows}]{more}"
-    if folded:
-        return
-    for branch, child in enumerate(node.children):
-        last = branch == len(node.children) - 1
-        stem, indent = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        its_condition = f"{_condition(node, branch, digits)}: "
-        lines = _lines(view, view.nodes[child], its_condition, max_depth, digits)
-        yield stem + next(lines)
-        yield from (indent + line for line in lines)
+    rows = f"{node.n_rows:,} {'row' if node.n_rows == 1 else 'rows'}"
+    return content, rows
 
 
-def _condition(node: NodeView, branch: int, digits: int) -> str:
+def _lines(view: TreeView, max_depth: int | None, digits: int) -> Iterator[str]:
+    """A line for each node, below its parent's."""
+    # Nodes with what starts their own lines, and those below.
+    pending = [(view.nodes[0], "", "")]
+    while pending:
+        node, start, indent = pending.pop()
+        content, rows = summary(view, node, max_depth, digits)
+        folded = is_folded(node, max_depth)
+        yield f"{start}{content}  [{rows}]{' …' if folded else ''}"
+        if folded:
+            continue
+        for branch, child in reversed(list(enumerate(node.children))):
+            last = branch == len(node.children) - 1
+            stem, more = ("└─ ", "   ") if last else ("├─ ", "│  ")
+            its_start = f"{indent}{stem}{condition(node, branch, digits)}: "
+            pending.append((view.nodes[child], its_start, indent + more))
+
+
+def condition(node: NodeView, branch: int, digits: int) -> str:
     """Values that go to a branch, in words."""
     parts = [
         _interval(segment, digits) if segment.categories is None else _categories(segment)

@@ -1,0 +1,232 @@
+"""What the dialects of SQL differ in: names, literals, missing values, sums of extreme numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Context, Decimal
+
+from shapetree._words import exact
+from shapetree.export._routes import GREATEST
+
+# SQLite's own reading of decimals errs by less than one part in so many digits, but only for
+# numbers that are not too small. Numbers below are written as a larger one divided by a power of 2.
+SQLITE_DIGITS = 19
+SQLITE_LEAST = 1e-280
+SQLITE_SCALE = 2.0**900
+# Less than this added to any finite number does not make it infinite.
+HARMLESS = 2.0**969
+TINIEST = math.nextafter(0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A dialect of SQL.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    quote : str
+        What encloses the name of a column.
+    number : str
+        What makes a column a double.
+    text : str
+        What makes a column text that equals only itself.
+    clamp : str
+        What makes infinite numbers the greatest finite ones.
+    has_nan : bool
+        Whether there is NaN beside NULL; it is then greater than all numbers.
+    is_typed : bool
+        Whether all values of a column are of one type; bools are then no numbers.
+    few_categories : int
+        So many categories are better compared one by one than looked up.
+    ignores_case : bool
+        Whether the names of columns that differ only in case are the same.
+    write_number, write_text : functions
+        Literals that read back exactly.
+    compare_sum : function of a Dialect, weights, two numbers, a sign and a limit
+        Compares the weighted sum of two numbers, given as SQL.
+    """
+
+    name: str
+    quote: str
+    number: str
+    text: str
+    clamp: str
+    has_nan: bool
+    is_typed: bool
+    few_categories: int
+    ignores_case: bool
+    write_number: Callable[[float], str]
+    write_text: Callable[[str], str]
+    compare_sum: Callable[[Dialect, tuple[float, float], tuple[str, str], str, float], str]
+
+    def write_name(self, name: str) -> str:
+        """Name of a column."""
+        if not name:
+            raise ValueError("SQL has no column without a name; give it one with columns")
+        _require_text(name)
+        return f"{self.quote}{name.replace(self.quote, 2 * self.quote)}{self.quote}"
+
+    def clamped(self, number: str) -> str:
+        """A finite number."""
+        greatest = self.write_number(GREATEST)
+        least = self.write_number(-GREATEST)
+        return self.clamp.format(number, least=least, greatest=greatest)
+
+
+def _require_text(text: str) -> None:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError(f"SQL cannot hold {text!r}, which is not valid Unicode") from None
+    if "\0" in text:
+        raise ValueError(f"SQL cannot hold {text!r}, which has a null character")
+
+
+def _standard_text(text: str) -> str:
+    _require_text(text)
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _postgres_text(text: str) -> str:
+    literal = _standard_text(text)
+    # Whether a plain literal may have a backslash is a setting of the server.
+    return "E" + literal.replace("\\", "\\\\") if "\\" in text else literal
+
+
+def _sqlite_number(number: float) -> str:
+    if math.isinf(number):
+        return "9e999" if number > 0 else "-9e999"
+    if 0 < abs(number) < SQLITE_LEAST:
+        return f"({_sqlite_number(number * SQLITE_SCALE)} / {_sqlite_number(SQLITE_SCALE)})"
+    digits = Context(prec=SQLITE_DIGITS).create_decimal(Decimal(number))
+    text = f"{digits:f}" if number == 0 or 1e-5 < abs(number) < 1e16 else f"{digits:e}"
+    return text if "." in text or "e" in text else f"{text}.0"
+
+
+def _duckdb_number(number: float) -> str:
+    if math.isinf(number):
+        return f"CAST('{number}' AS DOUBLE)"
+    text = exact(number)
+    return text if "e" in text else text + "e0"  # without, it would be a decimal
+
+
+def _postgres_number(number: float) -> str:
+    return f"'{exact(number)}'::float8"
+
+
+def _compare_sum(
+    dialect: Dialect,
+    weights: tuple[float, float],
+    numbers: tuple[str, str],
+    sign: str,
+    limit: float,
+) -> str:
+    first, second = (dialect.clamped(number) for number in numbers)
+    total = f"{dialect.write_number(weights[1])} * {second}"
+    if weights[0]:
+        total = f"{first} + {total}"
+    return f"{total} {sign} {dialect.write_number(limit)}"
+
+
+def _compare_postgres_sum(
+    dialect: Dialect,
+    weights: tuple[float, float],
+    numbers: tuple[str, str],
+    sign: str,
+    limit: float,
+) -> str:
+    """The same, without the overflows and underflows that PostgreSQL stops at.
+
+    If the first number is huge, half of the sum is compared with half of the limit.
+    """
+    (a, b), (first, second) = weights, numbers
+    whole = _postgres_product(dialect, b, second)
+    number = dialect.write_number
+    if not a:
+        return f"{whole} {sign} {number(limit)}"
+    half = _postgres_product(dialect, b, second, 0.5)
+    # The sum is huge or nothing: half of a tiny limit, which might be 0, is as good as all of it.
+    half_limit = limit / 2 if abs(limit) > 1 else limit
+    return (
+        f"CASE WHEN abs({first}) < {number(HARMLESS)} THEN {first} + {whole} {sign} {number(limit)}"
+        f" ELSE {number(0.5)} * {dialect.clamped(first)} + {half} {sign} {number(half_limit)} END"
+    )
+
+
+def _postgres_product(dialect: Dialect, weight: float, value: str, scale: float = 1.0) -> str:
+    """A clamped value times a weight, infinite or 0 where that has no better double."""
+    number, factor = dialect.write_number, weight * scale
+    if factor == 0:
+        return number(0.0)
+    if abs(weight) > 1:
+        limit = _last(GREATEST / abs(weight), lambda v: abs(weight) * v < math.inf)
+        infinite = math.copysign(math.inf, weight)
+        return (
+            f"CASE WHEN {value} > {number(limit)} THEN {number(infinite)} "
+            f"WHEN {value} < {number(-limit)} THEN {number(-infinite)} "
+            f"ELSE {number(factor)} * {value} END"
+        )
+    product = f"{number(factor)} * {dialect.clamped(value)}"
+    if abs(factor) == 1:
+        return product
+    limit = _last(TINIEST / abs(factor) / 2, lambda v: abs(factor) * v == 0)
+    return f"CASE WHEN abs({value}) <= {number(limit)} THEN {number(0.0)} ELSE {product} END"
+
+
+def _last(start: float, holds: Callable[[float], bool]) -> float:
+    """The greatest double for which something holds that holds up to about the start."""
+    while not holds(start):
+        start = math.nextafter(start, 0.0)
+    while holds(after := math.nextafter(start, math.inf)):
+        start = after
+    return start
+
+
+DIALECTS = {
+    "sqlite": Dialect(
+        name="SQLite",
+        quote="`",  # what double quotes enclose may be taken for text
+        number="CAST({} AS REAL)",
+        text="+{} COLLATE BINARY",  # without the plus, text may be compared as a number
+        clamp="max(min({}, {greatest}), {least})",
+        has_nan=False,
+        is_typed=False,
+        few_categories=0,
+        ignores_case=True,
+        write_number=_sqlite_number,
+        write_text=_standard_text,
+        compare_sum=_compare_sum,
+    ),
+    "duckdb": Dialect(
+        name="DuckDB",
+        quote='"',
+        number="CAST({} AS DOUBLE)",
+        text='CAST({} AS VARCHAR) COLLATE "binary"',
+        clamp="greatest(least({}, {greatest}), {least})",
+        has_nan=True,
+        is_typed=True,
+        few_categories=30,  # looked up, each list would be joined with all rows
+        ignores_case=True,
+        write_number=_duckdb_number,
+        write_text=_standard_text,
+        compare_sum=_compare_sum,
+    ),
+    "postgres": Dialect(
+        name="PostgreSQL",
+        quote='"',
+        number="CAST({} AS float8)",
+        text='CAST({} AS text) COLLATE "C"',
+        clamp="greatest(least({}, {greatest}), {least})",
+        has_nan=True,
+        is_typed=True,
+        few_categories=0,
+        ignores_case=False,
+        write_number=_postgres_number,
+        write_text=_postgres_text,
+        compare_sum=_compare_postgres_sum,
+    ),
+}

@@ -1,0 +1,231 @@
+"""Shape functions as binary tests, for formats that have no others."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TypeAlias
+
+from shapetree._table import MISSING_CODE
+from shapetree._view import NodeView, Region
+
+GREATEST = sys.float_info.max
+
+# Weights of the sums that are a pair's features themselves.
+AXES = ((1.0, 0.0), (0.0, 1.0))
+
+Weights: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Fork:
+    """A test of one column: values up to and including the threshold go low, others high."""
+
+    column: int
+    threshold: float
+    low: Decision
+    high: Decision
+    missing_is_low: bool = False
+
+
+# What a test leads to: a further one, or a result.
+Decision: TypeAlias = Fork | int
+# What the child with some number means to a format.
+Follow: TypeAlias = Callable[[int], Decision]
+
+
+def search(
+    column: int, uppers: Sequence[float], results: Sequence[Decision], home: int = 0
+) -> Decision:
+    """Find the piece of an axis that a value lies in, by halving.
+
+    Parameters
+    ----------
+    column : int
+    uppers : sequence of float
+        Greatest value of each piece, ascending; the last one is not tested.
+    results : sequence of Decision
+        What each piece leads to.
+    home : int, default=0
+        Piece of missing values.
+    """
+
+    def between(first: int, last: int) -> Decision:
+        if first == last:
+            return results[first]
+        middle = (first + last) // 2
+        low, high = between(first, middle), between(middle + 1, last)
+        return Fork(column, uppers[middle], low, high, home <= middle)
+
+    return between(0, len(results) - 1)
+
+
+def _unless_missing(column: int, present: Decision, missing: Decision) -> Decision:
+    """Only NaN is not at most infinite."""
+    return Fork(column, math.inf, present, missing)
+
+
+# --- one feature ---
+
+
+def pieces_of(node: NodeView) -> tuple[list[float], list[int]]:
+    """Upper bounds and branches along the axis of a node's feature.
+
+    A categorical feature's axis has the categories' codes, and that of missing values.
+    """
+    (feature,) = node.features
+    if feature.categories is None:
+        return [part.high for part in node.segments], [part.branch for part in node.segments]
+    assert node.missing_branch is not None
+    branch_of = {level: part.branch for part in node.segments for level in part.categories or ()}
+    branches = [node.missing_branch, *(branch_of[level] for level in feature.categories)]
+    ends = [i for i, pair in enumerate(pairwise(branches)) if pair[0] != pair[1]]
+    uppers = [float(MISSING_CODE + i) for i in ends]
+    return [*uppers, math.inf], [*(branches[i] for i in ends), branches[-1]]
+
+
+def fork_on_feature(node: NodeView, column: int, follow: Follow) -> Decision:
+    """Tests of a node with one feature, which stands in a column."""
+    uppers, branches = pieces_of(node)
+    results = {branch: follow(node.children[branch]) for branch in set(branches)}
+    home = node.missing_branch
+    assert home is not None
+    found = [results[branch] for branch in branches]
+    if home in results:
+        return search(column, uppers, found, branches.index(home))
+    return _unless_missing(column, search(column, uppers, found), follow(node.children[home]))
+
+
+def fork_on_levels(code_of: Mapping[float, int]) -> Decision:
+    """Tests of column 0 that result in the code of its value, or in that of missing ones.
+
+    Parameters
+    ----------
+    code_of : mapping of float to int
+        Codes of the known values, which ascend.
+    """
+    uppers: list[float] = []
+    codes: list[int] = []
+    for value, code in code_of.items():
+        below = math.nextafter(value, -math.inf)
+        if below < value and (not uppers or below > uppers[-1]):
+            uppers.append(below)
+            codes.append(MISSING_CODE)
+        uppers.append(value)
+        codes.append(code)
+    if math.inf not in code_of:
+        uppers.append(math.inf)
+        codes.append(MISSING_CODE)
+    return search(0, uppers, codes, codes.index(MISSING_CODE))
+
+
+# --- pairs ---
+
+
+def oblique_weights(node: NodeView) -> list[Weights]:
+    """Weights of the sums that a pair's regions are bounded by, without the features themselves."""
+    found = {bound.weights: None for region in node.regions for bound in region.bounds}
+    oblique = [weights for weights in found if weights not in AXES]
+    if oblique and any(feature.is_categorical for feature in node.features):
+        raise ValueError(f"node {node.number} weighs a category as if it was a number")
+    return oblique
+
+
+def places_of(node: NodeView, side: int) -> list[float]:
+    """A place on the axis for each category of a pair's feature; NaN if it counts as missing.
+
+    All categories between the same two cuts share the upper one as their place.
+    """
+    categories = node.features[side].categories
+    assert categories is not None
+    place = dict.fromkeys(categories, math.inf)
+    for region in node.regions:
+        for bound in region.bounds:
+            if bound.weights == AXES[side]:
+                for level in bound.categories or ():
+                    place[level] = min(place[level], bound.high)
+    place.update(dict.fromkeys(node.missing_categories[side], math.nan))
+    return list(place.values())
+
+
+@dataclass(frozen=True)
+class _Box:
+    """A region: the intervals in which its sums lie."""
+
+    branch: int
+    intervals: Mapping[Weights, tuple[float, float]]
+
+    def side_of(self, weights: Weights, threshold: float) -> int:
+        """-1 if all of it is at most the threshold, 1 if all of it is above, 0 if it is cut."""
+        low, high = self.intervals.get(weights, (-math.inf, math.inf))
+        return -1 if high <= threshold else int(low >= threshold)
+
+
+def fork_on_pair(
+    node: NodeView,
+    columns: tuple[int, int],
+    sums: Mapping[Weights, int],
+    follow: Follow,
+) -> Decision:
+    """Tests of a node with a pair of features.
+
+    Parameters
+    ----------
+    node : NodeView
+    columns : tuple of two ints
+        Columns of the features: numbers, or places of categories.
+    sums : mapping of weights to int
+        Columns of the weighted sums.
+    follow : callable
+    """
+    column_of = {**dict(zip(AXES, columns, strict=True)), **sums}
+    assert node.missing_branch is not None
+    missing = follow(node.children[node.missing_branch])
+    boxes = [box for box in map(_box, node.regions) if box is not None]
+    inside = _fork_between(boxes, column_of, lambda branch: follow(node.children[branch]))
+    first, second = columns
+    return _unless_missing(first, _unless_missing(second, inside, missing), missing)
+
+
+def _box(region: Region) -> _Box | None:
+    """A region's intervals; None if one is empty, as behind a cut that repeats one before it."""
+    intervals = {bound.weights: (bound.low, bound.high) for bound in region.bounds}
+    if any(low >= high for low, high in intervals.values()):
+        return None
+    return _Box(region.branch, intervals)
+
+
+def _fork_between(
+    boxes: Sequence[_Box], column_of: Mapping[Weights, int], result_of: Follow
+) -> Decision:
+    if len({box.branch for box in boxes}) == 1:
+        return result_of(boxes[0].branch)
+    weights, threshold = _middle_cut(boxes)
+    low, high = (
+        _fork_between(
+            [box for box in boxes if box.side_of(weights, threshold) == side], column_of, result_of
+        )
+        for side in (-1, 1)
+    )
+    # Infinite values count as the greatest finite one, so they are not above it.
+    limit = math.inf if threshold == GREATEST and weights in AXES else threshold
+    return Fork(column_of[weights], limit, low, high)
+
+
+def _middle_cut(boxes: Sequence[_Box]) -> tuple[Weights, float]:
+    """The cut that splits no box and leaves the most boxes on its smaller side."""
+    cuts = {
+        (weights, high): None
+        for box in boxes
+        for weights, (_, high) in box.intervals.items()
+        if high < math.inf
+    }
+
+    def smaller_side(cut: tuple[Weights, float]) -> int:
+        sides = [box.side_of(*cut) for box in boxes]
+        return 0 if 0 in sides else min(sides.count(-1), sides.count(1))
+
+    return max(cuts, key=smaller_side)

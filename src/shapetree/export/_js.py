@@ -1,0 +1,134 @@
+"""A tree as a module of JavaScript.
+
+`module.js` is the function that the page predicts with, built from `page/` at the project's root.
+This module adds the tree, in the form that the page has it in.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from shapetree._files import PathLike, write_file
+from shapetree._table import FeatureInfo
+from shapetree._view import NodeView, TreeView, view_of
+from shapetree.export._routes import used_features
+from shapetree.export._shapes import Json, shape_data
+
+ROUTER = Path(__file__).with_name("module.js")
+# Whole numbers beyond are not all numbers of JavaScript.
+MAX_INTEGER = 2**53
+
+INTRODUCTION = """\
+/**
+ * A decision tree, written by shapetree; it needs nothing else.
+ *
+ * A row is an object by feature name. A value that is null, NaN or not in the object is missing.
+ */
+
+"""
+
+
+def export_js(estimator: Any, path: PathLike | None = None) -> str:
+    """Write a fitted tree as a module of JavaScript that needs nothing else.
+
+    The module exports ``predict(row)`` and, for classes, ``predictProba(row)``, which gives the
+    probabilities of its ``classes``. A row is an object by feature name; what else it holds is
+    ignored. A value that is null, undefined, NaN or absent is missing. Every row gets exactly what
+    the estimator predicts, for several targets as an array. These are the functions that the page
+    of `export_html` uses.
+
+    Parameters
+    ----------
+    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+        A fitted estimator.
+    path : str or path-like, optional
+        File to write; an existing one is replaced. By default nothing is written. Its name should
+        end with ".mjs", or with ".js" where modules are expected.
+
+    Returns
+    -------
+    str
+        The module.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> from shapetree.export import export_js
+    >>> iris = load_iris(as_frame=True)
+    >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target)
+    >>> module = export_js(tree)
+    >>> print(module[module.index("export") :])
+    export const classes = data.classes[0];
+    export const { predict, predictProba } = readTree(data);
+    <BLANKLINE>
+    """
+    view = view_of(estimator)
+    module = "".join([INTRODUCTION, ROUTER.read_text(encoding="utf-8"), "\n", _ending(view)])
+    if path is not None:
+        write_file(path, module, "the JavaScript module")
+    return module
+
+
+def _ending(view: TreeView) -> str:
+    """The tree, and what the module exports."""
+    features = used_features(view)
+    parts = {
+        "classes": _written(None if view.classes is None else _classes(view.classes)),
+        "features": _one_a_line(map(_feature, features)),
+        "nodes": _one_a_line(_node(node, features) for node in view.nodes),
+    }
+    data = "".join(f"  {name}: {text},\n" for name, text in parts.items())
+    tree = f"const data = {{\n{data}}};\n"
+    if view.classes is None:
+        return f"{tree}export const {{ predict }} = readTree(data);\n"
+    classes = "data.classes[0]" if view.n_outputs == 1 else "data.classes"
+    return (
+        f"{tree}export const classes = {classes};\n"
+        "export const { predict, predictProba } = readTree(data);\n"
+    )
+
+
+def _one_a_line(items: Iterable[Json]) -> str:
+    return "[\n" + "".join(f"    {_written(item)},\n" for item in items) + "  ]"
+
+
+def _written(value: Any) -> str:
+    # A script inside a page must not hold "</script>".
+    return json.dumps(value, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _classes(classes: tuple[tuple[Any, ...], ...]) -> list[list[Any]]:
+    return [[_value(label) for label in labels] for labels in classes]
+
+
+def _value(value: Any) -> str | bool | int | float:
+    """A label or a category, if JavaScript knows it."""
+    if not isinstance(value, str | bool | int | float):
+        raise TypeError(
+            f"classes must be text, numbers or bools to be written as JavaScript, got {value!r}"
+        )
+    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+        raise ValueError(f"JavaScript has no whole numbers as large as {value}; use text instead")
+    return value
+
+
+def _feature(feature: FeatureInfo) -> Json:
+    if feature.categories is None:
+        return {"name": feature.name}
+    return {"name": feature.name, "values": [_value(c) for c in feature.categories]}
+
+
+def _node(node: NodeView, features: list[FeatureInfo]) -> Json:
+    data: Json = {"parent": node.parent}
+    if node.is_leaf:
+        return data | {"value": node.value.tolist()}
+    data |= {
+        "features": [features.index(feature) for feature in node.features],
+        "children": list(node.children),
+        "missingBranch": node.missing_branch,
+    }
+    return data | shape_data(node)

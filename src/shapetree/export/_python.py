@@ -1,0 +1,262 @@
+"""A tree as Python source that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+from shapetree._files import PathLike, write_file
+from shapetree._table import Level
+from shapetree._view import Bound, NodeView, TreeView, view_of
+from shapetree.export._routes import (
+    GREATEST,
+    Check,
+    Plan,
+    Way,
+    known_categories,
+    plan_for,
+    side_of,
+    used_features,
+)
+
+INDENT = "    "
+# A condition that would make a longer line has a line for each of its ways.
+MAX_WIDTH = 100
+# The values of a node's features.
+VARIABLES = ("x", "y")
+
+INTRODUCTION = '''"""A decision tree, written by shapetree; it needs nothing but Python.
+
+A row is a dict by feature name. A value that is None, NaN or not in the dict is missing.
+"""
+'''
+
+PREDICT_NUMBER = '''
+
+def predict(row):
+    """Prediction for a row."""
+'''
+
+PREDICT_CLASS = '''
+CLASSES = {classes}
+
+
+def predict(row):
+    """Most probable class of a row."""
+    shares = predict_proba(row)
+    return CLASSES[shares.index(max(shares))]
+
+
+def predict_proba(row):
+    """Probabilities of CLASSES."""
+'''
+
+PREDICT_CLASSES = '''
+CLASSES = {classes}
+
+
+def predict(row):
+    """Most probable class of a row, for each target."""
+    targets = zip(CLASSES, predict_proba(row))
+    return tuple(classes[shares.index(max(shares))] for classes, shares in targets)
+
+
+def predict_proba(row):
+    """Probabilities of CLASSES, for each target."""
+'''
+
+NUMBER = '''
+
+def _number(row, name):
+    """A number, or NaN if it is missing."""
+    value = row.get(name)
+    return float("nan") if value is None else float(value)
+'''
+
+FINITE = f'''
+
+def _finite(row, name):
+    """A number, infinite ones as the greatest finite ones."""
+    return min(max(_number(row, name), -{GREATEST!r}), {GREATEST!r})
+'''
+
+
+def export_python(estimator: Any, path: PathLike | None = None) -> str:
+    """Write a fitted tree as Python source that runs without any package.
+
+    The source defines ``predict(row)`` and, for classes, ``predict_proba(row)``, which gives the
+    probabilities of its ``CLASSES``. A row is a dict by feature name; what else it holds is
+    ignored. A value that is None, NaN or absent is missing. Numbers may be of any type that
+    ``float`` reads, categories are compared as Python values. Every row gets exactly what the
+    estimator predicts; with several targets, a tuple.
+
+    Parameters
+    ----------
+    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+        A fitted estimator.
+    path : str or path-like, optional
+        File to write; an existing one is replaced. By default nothing is written.
+
+    Returns
+    -------
+    str
+        The source.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> from shapetree.export import export_python
+    >>> iris = load_iris(as_frame=True)
+    >>> species = iris.target_names[iris.target]
+    >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
+    >>> source = export_python(tree)
+    >>> print(source[source.index("def predict_proba") : source.index("def _number")].rstrip())
+    def predict_proba(row):
+        \"\"\"Probabilities of CLASSES.\"\"\"
+        x = _number(row, 'petal width (cm)')
+        if x <= 0.8:
+            return (1.0, 0.0, 0.0)  # 'setosa'
+        if x > 1.75:
+            return (0.0, 0.021739130434782608, 0.9782608695652174)  # 'virginica'
+        return (0.0, 0.9074074074074074, 0.09259259259259259)  # 'versicolor'
+    >>> module = {}
+    >>> exec(source, module)
+    >>> module["predict"]({"petal width (cm)": 0.2})
+    'setosa'
+    """
+    view = view_of(estimator)
+    source = _source(view)
+    if path is not None:
+        write_file(path, source, "the Python source")
+    return source
+
+
+def _source(view: TreeView) -> str:
+    used_features(view)  # refuses names that are the same
+    plan = plan_for(view, lambda leaf: _outcome(view, leaf))
+    body = "".join(f"{line}\n" for line in _lines(plan, INDENT))
+    finite = FINITE if "_finite(" in body else ""
+    number = NUMBER if finite or "_number(" in body else ""
+    return "".join([INTRODUCTION, _opening(view), body, number, finite])
+
+
+def _opening(view: TreeView) -> str:
+    """All up to the line that starts the function of the tree."""
+    if view.classes is None:
+        return PREDICT_NUMBER
+    classes = [_tuple(map(_literal, labels)) for labels in view.classes]
+    predict = PREDICT_CLASS if len(classes) == 1 else PREDICT_CLASSES
+    return predict.replace("{classes}", classes[0] if len(classes) == 1 else _tuple(classes))
+
+
+# --- outcomes ---
+
+
+def _outcome(view: TreeView, leaf: NodeView) -> str:
+    """What is returned for a leaf: a number, shares of the classes, or a tuple of either."""
+    if view.classes is None:
+        numbers = [_literal(number) for number in leaf.prediction]
+        return numbers[0] if len(numbers) == 1 else _tuple(numbers)
+    shares = [
+        _tuple(_literal(share) for share in its_shares[: len(labels)].tolist())
+        for its_shares, labels in zip(leaf.value, view.classes, strict=True)
+    ]
+    # The text of a label is safe in a comment, as it holds no line ends.
+    predicted = ", ".join(map(_literal, leaf.prediction))
+    return f"{shares[0] if len(shares) == 1 else _tuple(shares)}  # {predicted}"
+
+
+def _tuple(items: Any) -> str:
+    listed = list(items)
+    return f"({listed[0]},)" if len(listed) == 1 else f"({', '.join(listed)})"
+
+
+def _literal(value: Any) -> str:
+    """A label, a category or a number as Python reads it."""
+    if not isinstance(value, str | bool | int | float):
+        raise TypeError(
+            f"classes must be text, numbers or bools to be written as Python, got {value!r}"
+        )
+    return repr(value) if isinstance(value, str) or math.isfinite(value) else f'float("{value}")'
+
+
+# --- checks ---
+
+
+def _lines(plan: Plan, indent: str) -> Iterator[str]:
+    node = None
+    for check, then in plan.steps:
+        if check.node is not node:
+            node = check.node
+            yield from (indent + line for line in _reading(node))
+        yield from (indent + line for line in _if(check, len(indent)))
+        yield from _lines(then, indent + INDENT)
+    yield f"{indent}return {plan.otherwise}"
+
+
+def _reading(node: NodeView) -> Iterator[str]:
+    """Lines that read a node's features."""
+    number = "_finite" if node.regions else "_number"
+    for variable, feature in zip(VARIABLES, node.features, strict=False):
+        name = _literal(feature.name)
+        read = f"row.get({name})" if feature.is_categorical else f"{number}(row, {name})"
+        yield f"{variable} = {read}"
+    if node.regions:
+        yield f"known = {_known(node, 0)} and {_known(node, 1)}"
+
+
+def _if(check: Check, indent: int) -> Iterator[str]:
+    is_pair = bool(check.node.regions)
+    ways = [_way(way, check.node, len(check.ways) > 1) for way in check.ways]
+    known = "known and " if is_pair else ""
+    start, end = ("not (", ")") if check.is_negated else ("", "")
+    held = " or ".join(ways)
+    if is_pair and len(ways) > 1:
+        held = f"({held})"
+    line = f"if {start}{known}{held}{end}:"
+    if indent + len(line) <= MAX_WIDTH or len(ways) == 1:
+        yield line
+        return
+    yield f"if {start}{known}("
+    for number, way in enumerate(ways):
+        yield f"{INDENT}or {way}" if number else f"{INDENT}{way}"
+    yield f"){end}:"
+
+
+def _way(way: Way, node: NodeView, is_one_of_several: bool) -> str:
+    bounds = [_bound(bound) for bound in way] or [_known(node, 0)]
+    held = " and ".join(bounds)
+    return f"({held})" if is_one_of_several and len(bounds) > 1 else held
+
+
+def _bound(bound: Bound) -> str:
+    side = side_of(bound)
+    quantity = _sum(bound.weights) if side is None else VARIABLES[side]
+    if bound.categories is not None:
+        return f"{quantity} in {_set(bound.categories)}"
+    if bound.high == math.inf:
+        return f"{quantity} > {_literal(bound.low)}"
+    low = "" if bound.low == -math.inf else f"{_literal(bound.low)} < "
+    return f"{low}{quantity} <= {_literal(bound.high)}"
+
+
+def _sum(weights: tuple[float, float]) -> str:
+    """The weighted sum of a pair's values."""
+    (a, b), (first, second) = weights, VARIABLES
+    if a == 0:
+        return f"{_literal(b)} * {second}"
+    return f"{first} {'-' if b < 0 else '+'} {_literal(abs(b))} * {second}"
+
+
+def _known(node: NodeView, side: int) -> str:
+    """Condition that a feature is not missing."""
+    name = VARIABLES[side]
+    if node.features[side].is_categorical:
+        return f"{name} in {_set(known_categories(node, side))}"
+    return f"{name} == {name}"
+
+
+def _set(categories: tuple[Level, ...]) -> str:
+    return "{" + ", ".join(map(_literal, categories)) + "}" if categories else "()"

@@ -1,0 +1,189 @@
+"""Where a tree sends rows, as a list of checks: what the exporters of source code write down.
+
+A node's largest subtree stands last, after the checks for the others. So the checks are nested only
+as deep as the logarithm of the number of leaves, however deep the tree: databases and parsers
+allow few levels.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+from shapetree._table import FeatureInfo, Level
+from shapetree._view import Bound, NodeView, Region, Segment, TreeView
+
+# Infinite values of a pair's features count as these.
+GREATEST = sys.float_info.max
+
+AXES = ((1.0, 0.0), (0.0, 1.0))
+
+# Bounds that hold together; without any, all values that are not missing.
+Way: TypeAlias = tuple[Bound, ...]
+# How to get to each branch.
+Ways: TypeAlias = dict[int, tuple[Way, ...]]
+
+
+@dataclass(frozen=True)
+class Check:
+    """What rows have to satisfy: no feature of the node is missing, and one of the ways holds.
+
+    Attributes
+    ----------
+    node : NodeView
+    ways : tuple of tuples of Bound
+    is_negated : bool
+        Rows must not satisfy all this; then missing values pass.
+    """
+
+    node: NodeView
+    ways: tuple[Way, ...]
+    is_negated: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A tree as checks, to be made one after the other until one of them holds.
+
+    Attributes
+    ----------
+    steps : tuple of pairs of Check and Plan
+        What to go on with if the check holds.
+    otherwise : str
+        The outcome if none of them does.
+    """
+
+    steps: tuple[tuple[Check, Plan], ...]
+    otherwise: str
+
+
+def plan_for(view: TreeView, outcome: Callable[[NodeView], str]) -> Plan:
+    """Plan that leads to the outcomes of the leaves; where all are the same, nothing is checked."""
+    ways = [ways_by_branch(node) for node in view.nodes]
+    outcomes = _outcomes(view, ways, outcome)
+    nesting = _nesting(view, ways)
+
+    def plan(number: int) -> Plan:
+        steps = []
+        while (reached := outcomes[number]) is None:
+            node, missing = view.nodes[number], view.nodes[number].missing_branch
+            child_of = {branch: node.children[branch] for branch in ways[number]}
+            last = max(child_of, key=lambda b: (nesting[child_of[b]], b == missing))
+            for branch, child in child_of.items():
+                if branch not in (last, missing):
+                    steps.append((Check(node, ways[number][branch]), plan(child)))
+            if missing is not None and missing != last:
+                # What is left goes to the last branch or, missing or not, to this one.
+                check = Check(node, ways[number][last], is_negated=True)
+                steps.append((check, plan(child_of[missing])))
+            number = child_of[last]
+        return Plan(tuple(steps), reached)
+
+    return plan(0)
+
+
+def _outcomes(
+    view: TreeView, ways: list[Ways], outcome: Callable[[NodeView], str]
+) -> dict[int, str | None]:
+    """The one outcome that is possible below each node; None if there are several."""
+    found: dict[int, str | None] = {}
+    for node in _upwards(view):
+        below = {found[node.children[branch]] for branch in ways[node.number]}
+        if node.is_leaf:
+            found[node.number] = outcome(node)
+        else:
+            found[node.number] = below.pop() if len(below) == 1 else None
+    return found
+
+
+def _nesting(view: TreeView, ways: list[Ways]) -> dict[int, int]:
+    """How deep plans are nested within each node's plan, if the deepest always comes last."""
+    levels: dict[int, int] = {}
+    for node in _upwards(view):
+        below = sorted((levels[node.children[b]] for b in ways[node.number]), reverse=True)
+        levels[node.number] = max([*below[:1], *(1 + level for level in below[1:])], default=0)
+    return levels
+
+
+def _upwards(view: TreeView) -> list[NodeView]:
+    """All nodes, children before their parents."""
+    return sorted(view.nodes, key=lambda node: -node.depth)
+
+
+def ways_by_branch(node: NodeView) -> Ways:
+    """How to get to each branch; only missing values need none, other branches are left out."""
+    parts = node.regions if node.regions else map(_as_region, _merged(node.segments))
+    ways: dict[int, list[Way]] = {}
+    for part in parts:
+        bounds = [_simplified(bound, bool(node.regions)) for bound in part.bounds]
+        if not any(map(_is_empty, bounds)):
+            way = tuple(bound for bound in bounds if not _is_everything(bound))
+            ways.setdefault(part.branch, []).append(way)
+    if node.missing_branch is not None:
+        ways.setdefault(node.missing_branch, [])
+    return {branch: tuple(ways[branch]) for branch in sorted(ways)}
+
+
+def known_categories(node: NodeView, side: int) -> tuple[Level, ...]:
+    """Categories of one of a node's features that do not count as missing there."""
+    missing = node.missing_categories[side] if node.missing_categories else ()
+    return tuple(c for c in node.features[side].categories or () if c not in missing)
+
+
+def side_of(bound: Bound) -> int | None:
+    """Which of a node's features is bounded, or None for a sum of both."""
+    return AXES.index(bound.weights) if bound.weights in AXES else None
+
+
+def used_features(view: TreeView) -> list[FeatureInfo]:
+    """Features that the tree reads, in the order of the table; their names must differ."""
+    used = {id(feature) for node in view.nodes for feature in node.features}
+    features = [feature for feature in view.features if id(feature) in used]
+    require_distinct([feature.name for feature in features])
+    return features
+
+
+def require_distinct(names: Iterable[str], advice: str = "rename them") -> None:
+    """Refuse names by which rows cannot be read."""
+    for one, other in pairwise(sorted(names)):
+        if one == other:
+            raise ValueError(f"two features are both named {one!r}; {advice}")
+
+
+def _merged(segments: tuple[Segment, ...]) -> list[Segment]:
+    """The segments, neighbours of the same branch as one."""
+    merged: list[Segment] = []
+    for segment in segments:
+        if merged and segment.categories is None and merged[-1].branch == segment.branch:
+            merged[-1] = replace(merged[-1], high=segment.high)
+        else:
+            merged.append(segment)
+    return merged
+
+
+def _as_region(segment: Segment) -> Region:
+    bound = Bound(AXES[0], segment.low, segment.high, segment.categories)
+    return Region(segment.branch, (bound,))
+
+
+def _simplified(bound: Bound, is_of_pair: bool) -> Bound:
+    """The same bound for values that may be infinite, which a pair takes for the greatest ones."""
+    if not is_of_pair or bound.categories is not None or side_of(bound) is None:
+        return bound
+    return replace(
+        bound,
+        low=bound.low if bound.low < GREATEST else math.inf,
+        high=bound.high if bound.high < GREATEST else math.inf,
+    )
+
+
+def _is_empty(bound: Bound) -> bool:
+    return bound.low >= bound.high if bound.categories is None else not bound.categories
+
+
+def _is_everything(bound: Bound) -> bool:
+    return bound.categories is None and bound.low == -math.inf and bound.high == math.inf

@@ -1,0 +1,279 @@
+"""A tree as an expression of SQL."""
+
+from __future__ import annotations
+
+import math
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from shapetree._files import PathLike, write_file
+from shapetree._table import FeatureInfo, Level
+from shapetree._view import Bound, NodeView, TreeView, view_of
+from shapetree.export._dialects import DIALECTS, Dialect
+from shapetree.export._routes import (
+    Check,
+    Plan,
+    Way,
+    known_categories,
+    plan_for,
+    require_distinct,
+    side_of,
+    used_features,
+)
+
+OUTPUTS = ("prediction", "proba")
+INDENT = "  "
+# A check and what follows have a line each if they would make a longer one.
+MAX_WIDTH = 90
+# Databases limit how deep expressions are, which "a OR b OR c OR …" is, too.
+MAX_ALTERNATIVES = 50
+
+
+def export_sql(
+    estimator: Any,
+    path: PathLike | None = None,
+    *,
+    dialect: str = "sqlite",
+    output: str = "prediction",
+    columns: Mapping[str, str] | None = None,
+) -> str:
+    """Write a fitted tree as an expression of SQL, for use in a query.
+
+    Every row gets exactly what the estimator predicts, if the table's columns are named as the
+    features and hold what these held in training: numbers of any type, text or an enumeration, or
+    bools. NULL and NaN are missing. In PostgreSQL, bools cannot stand for numbers, nor numbers for
+    bools; cast such columns. Databases may return rows in any order; ask for one with ORDER BY.
+
+    Parameters
+    ----------
+    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+        A fitted estimator.
+    path : str or path-like, optional
+        File to write; an existing one is replaced. By default nothing is written.
+    dialect : {"sqlite", "duckdb", "postgres"}, default="sqlite"
+        The database that the expression is for.
+    output : {"prediction", "proba"}, default="prediction"
+        "prediction" is one expression for the predicted class or number; if there are several
+        targets, one for each, separated by commas and named "y0", "y1", … "proba" is an expression
+        for the probability of each class, named "proba_" and the class; if there are several
+        targets, "proba_y0_" and the class, and so on.
+    columns : dict, optional
+        Names of columns by feature, where they differ.
+
+    Returns
+    -------
+    str
+        The expression, or expressions.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> from shapetree.export import export_sql
+    >>> iris = load_iris(as_frame=True)
+    >>> species = iris.target_names[iris.target]
+    >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
+    >>> expression = export_sql(tree, dialect="duckdb", columns={"petal width (cm)": "width"})
+    >>> print(f"SELECT {expression} AS species FROM flowers")
+    SELECT CASE
+      WHEN CAST("width" AS DOUBLE) <= 0.8e0 THEN 'setosa'
+      WHEN CAST("width" AS DOUBLE) > 1.75e0 AND CAST("width" AS DOUBLE) <= CAST('inf' AS DOUBLE)
+      THEN 'virginica'
+      ELSE 'versicolor'
+    END AS species FROM flowers
+    """
+    _require_one_of("dialect", dialect, tuple(DIALECTS))
+    _require_one_of("output", output, OUTPUTS)
+    view = view_of(estimator)
+    if output == "proba" and view.classes is None:
+        raise ValueError("output='proba' needs a tree that predicts classes")
+    writer = _Writer(DIALECTS[dialect], _columns(view, columns or {}, DIALECTS[dialect]))
+    text = writer.predictions(view) if output == "prediction" else writer.shares(view)
+    if path is not None:
+        write_file(path, text, "the SQL expression")
+    return text
+
+
+def _require_one_of(parameter: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        shown = ", ".join(map(repr, allowed))
+        raise ValueError(f"{parameter} must be one of {shown}, got {value!r}")
+
+
+def _columns(view: TreeView, names: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
+    """The quoted column of each feature that the tree reads."""
+    known = [feature.name for feature in view.features]
+    for name in names:
+        if name not in known:
+            raise ValueError(f"columns names {name!r}, which is not a feature of the tree")
+    used = {f.name: names.get(f.name, f.name) for f in used_features(view)}
+    told_apart = [_lower(name) if dialect.ignores_case else name for name in used.values()]
+    require_distinct(told_apart, f"{dialect.name} could not tell them apart; use columns")
+    return {feature: dialect.write_name(name) for feature, name in used.items()}
+
+
+def _lower(name: str) -> str:
+    return name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
+
+
+class _Writer:
+    """Writes trees in a dialect, with the columns of features by their names."""
+
+    def __init__(self, dialect: Dialect, columns: Mapping[str, str]) -> None:
+        self._dialect = dialect
+        self._columns = columns
+
+    # --- outcomes ---
+
+    def predictions(self, view: TreeView) -> str:
+        """One expression for each target, named if there are several."""
+        texts = [
+            self._expression(view, partial(self._prediction, target))
+            for target in range(view.n_outputs)
+        ]
+        if len(texts) == 1:
+            return texts[0]
+        return ",\n".join(self._named(text, f"y{target}") for target, text in enumerate(texts))
+
+    def shares(self, view: TreeView) -> str:
+        """One expression for each class of each target."""
+        assert view.classes is not None
+        named = []
+        for target, labels in enumerate(view.classes):
+            start = "proba_" if view.n_outputs == 1 else f"proba_y{target}_"
+            for i, label in enumerate(labels):
+                text = self._expression(view, partial(self._share, target, i))
+                named.append(self._named(text, f"{start}{label}"))
+        return ",\n".join(named)
+
+    def _prediction(self, target: int, leaf: NodeView) -> str:
+        return self._literal(leaf.prediction[target])
+
+    def _share(self, target: int, label: int, leaf: NodeView) -> str:
+        return self._literal(float(leaf.value[target, label]))
+
+    def _expression(self, view: TreeView, outcome: Callable[[NodeView], str]) -> str:
+        return "\n".join(self._lines(plan_for(view, outcome)))
+
+    def _named(self, expression: str, name: str) -> str:
+        return f"{expression} AS {self._dialect.write_name(name)}"
+
+    def _literal(self, value: Any) -> str:
+        """A label, a category or a number."""
+        if isinstance(value, str):
+            return self._dialect.write_text(value)
+        if isinstance(value, bool):
+            return ("TRUE" if value else "FALSE") if self._dialect.is_typed else str(int(value))
+        if isinstance(value, int):
+            return str(value)
+        if isinstance(value, float):
+            return self._dialect.write_number(value)
+        raise TypeError(
+            f"classes must be text, numbers or bools to be written as SQL, got {value!r}"
+        )
+
+    def _lines(self, plan: Plan) -> Iterator[str]:
+        if not plan.steps:
+            yield plan.otherwise
+            return
+        yield "CASE"
+        for check, then in plan.steps:
+            first, *more = self._lines(then)
+            when = f"{INDENT}WHEN {self._check(check)}"
+            is_long = len(when) + len(first) > MAX_WIDTH
+            yield from [when, f"{INDENT}THEN {first}"] if is_long else [f"{when} THEN {first}"]
+            yield from (INDENT + line for line in more)
+        yield f"{INDENT}ELSE {plan.otherwise}"
+        yield "END"
+
+    # --- checks ---
+
+    def _check(self, check: Check) -> str:
+        held = _any_of([self._way(way, check.node) for way in check.ways])
+        unbounded = [side for side in (0, 1) if _may_be_missing(check, side)]
+        if unbounded:
+            known = " AND ".join(self._known(check.node, side) for side in unbounded)
+            held = known if () in check.ways else f"{known} AND ({held})"
+        return f"({held}) IS NOT TRUE" if check.is_negated else held
+
+    def _way(self, way: Way, node: NodeView) -> str:
+        bounds = [self._bound(bound, node) for bound in way] or [self._known(node, 0)]
+        return " AND ".join(bounds)
+
+    def _bound(self, bound: Bound, node: NodeView) -> str:
+        side = side_of(bound)
+        if side is None:
+            return self._bound_of_sum(bound, node)
+        if bound.categories is not None:
+            return self._among(node.features[side], bound.categories)
+        number, limits = self._number(node.features[side]), []
+        if bound.low > -math.inf:
+            limits.append(f"{number} > {self._literal(bound.low)}")
+        if bound.high < math.inf:
+            limits.append(f"{number} <= {self._literal(bound.high)}")
+        elif not node.regions and self._dialect.has_nan:
+            limits.append(self._known(node, side))
+        return " AND ".join(limits)
+
+    def _bound_of_sum(self, bound: Bound, node: NodeView) -> str:
+        first, second = (self._number(feature) for feature in node.features)
+        return " AND ".join(
+            self._dialect.compare_sum(self._dialect, bound.weights, (first, second), sign, limit)
+            for sign, limit in ((">", bound.low), ("<=", bound.high))
+            if math.isfinite(limit)
+        )
+
+    def _known(self, node: NodeView, side: int) -> str:
+        """Condition that a feature is not missing."""
+        feature = node.features[side]
+        if feature.is_categorical:
+            return self._among(feature, known_categories(node, side))
+        number = self._number(feature)
+        if self._dialect.has_nan:
+            return f"{number} <= {self._literal(math.inf)}"
+        return f"{number} IS NOT NULL"
+
+    def _number(self, feature: FeatureInfo) -> str:
+        return self._dialect.number.format(self._columns[feature.name])
+
+    def _among(self, feature: FeatureInfo, categories: Sequence[Level]) -> str:
+        """Condition that a feature has one of some categories, of which there may be none."""
+        if not categories:
+            return "FALSE"
+        column, known = self._columns[feature.name], feature.categories or ()
+        if not self._dialect.is_typed or all(isinstance(c, str) for c in known):
+            column = self._dialect.text.format(column)
+        elif any(isinstance(c, str) for c in known):
+            raise ValueError(
+                f"{feature.name!r} has both text and numbers as categories, which no column of "
+                f"{self._dialect.name} can hold"
+            )
+        elif any(isinstance(c, float) for c in known):
+            column, categories = self._number(feature), [float(c) for c in categories]
+        elif not all(isinstance(c, bool) for c in known):
+            categories = [int(c) for c in categories]
+        literals = [self._literal(category) for category in categories]
+        if len(literals) == 1:
+            return f"{column} = {literals[0]}"
+        if len(literals) <= self._dialect.few_categories:
+            return f"({' OR '.join(f'{column} = {literal}' for literal in literals)})"
+        return f"{column} IN ({', '.join(literals)})"
+
+
+def _may_be_missing(check: Check, side: int) -> bool:
+    """Whether a check's ways could hold while one of a pair's features is missing."""
+    if not check.node.regions:
+        return False
+    return not check.node.features[side].is_categorical or not all(
+        any(side_of(bound) == side for bound in way) for way in check.ways
+    )
+
+
+def _any_of(conditions: list[str]) -> str:
+    """At least one condition holds; nested, if there are many."""
+    if len(conditions) <= MAX_ALTERNATIVES:
+        return " OR ".join(conditions)
+    middle = len(conditions) // 2
+    return f"({_any_of(conditions[:middle])}) OR ({_any_of(conditions[middle:])})"

@@ -24,6 +24,8 @@ def write_file(path: PathLike, content: str | bytes, what: str) -> None:
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {what} to {path}: it is a folder; name a file")
+    if path.exists() and not path.is_file():
+        raise OSError(f"cannot write {what} to {path}: it is no ordinary file; name another one")
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"cannot write {what} to {path}: there is no folder {path.parent}; create it first"

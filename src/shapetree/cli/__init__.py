@@ -1,0 +1,26 @@
+"""The command `shapetree`: trees from a file to a report, without writing Python.
+
+Typer, rich, pandas and pyarrow come with the extra `cli`; nothing here is imported without need.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+NEEDED = ("typer", "rich", "pandas", "pyarrow")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command and exit: 0 if all went well, 1 for trouble with files, 2 for wrong usage."""
+    try:
+        from shapetree.cli._app import make_app
+
+        app = make_app()
+    except ImportError as error:
+        if error.name not in NEEDED:
+            raise
+        sys.exit(f"shapetree: error: {error.name} is missing; pip install 'shapetree[cli]'")
+    except KeyboardInterrupt:
+        sys.exit(130)
+    app(None if arguments is None else list(arguments), prog_name="shapetree")

@@ -1,0 +1,178 @@
+"""A shape tree beside a CART of the same depth, and beside no tree at all, on the same rows."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    mean_absolute_error,
+    r2_score,
+)
+from sklearn.model_selection import train_test_split
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from shapetree.cli._lesson import Lesson
+from shapetree.cli._problems import Misuse
+from shapetree.cli._voice import Head, Voice
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Split:
+    """Row numbers to train on and to test on; the same rows if none are set apart."""
+
+    train: np.ndarray
+    test: np.ndarray
+    is_apart: bool
+    is_stratified: bool
+
+
+@dataclass(frozen=True)
+class Score:
+    """How good a model is, and how large."""
+
+    model: str
+    scores: dict[str, float]
+    n_leaves: int
+    depth: int
+    seconds: float
+
+    def record(self) -> dict[str, Any]:
+        """The same for JSON."""
+        return asdict(self)
+
+
+def split_rows(lesson: Lesson, test_size: float, seed: int) -> Split:
+    """Set rows apart for the test, of each class the same share where classes are large enough."""
+    rows = np.arange(len(lesson.y))
+    if test_size == 0:
+        return Split(rows, rows, False, False)
+    n_test = int(np.ceil(test_size * len(rows)))
+    if n_test < 2 or len(rows) - n_test < 2:
+        raise Misuse(f"--test-size {test_size} leaves too few of {len(rows)} rows")
+    is_stratified = lesson.is_classification and _can_stratify(lesson.y, n_test)
+    train, test = train_test_split(
+        rows,
+        test_size=n_test,
+        random_state=seed,
+        stratify=lesson.y if is_stratified else None,
+    )
+    return Split(np.sort(train), np.sort(test), True, is_stratified)
+
+
+def _can_stratify(y: np.ndarray, n_test: int) -> bool:
+    counts = np.unique(y, return_counts=True)[1]
+    return counts.min() >= 2 and min(n_test, len(y) - n_test) >= len(counts)
+
+
+def compare(lesson: Lesson, split: Split, tree: Any, seconds: float, seed: int) -> list[Score]:
+    """Scores of a fitted shape tree, of CART, and of predicting the same for all rows."""
+    encoded = _for_cart(lesson.X, split.train)
+    kinds = (
+        (DecisionTreeClassifier, DummyClassifier(strategy="prior"))
+        if lesson.is_classification
+        else (DecisionTreeRegressor, DummyRegressor())
+    )
+    cart = kinds[0](max_depth=tree.max_depth, random_state=seed)
+    cart_seconds = _timed_fit(cart, encoded[split.train], lesson.y[split.train])
+    same = kinds[1]
+    same_seconds = _timed_fit(same, encoded[split.train], lesson.y[split.train])
+    name = "commonest class" if lesson.is_classification else "the mean"
+    tested = lesson.y[split.test]
+    X = lesson.X.iloc[split.test]
+    return [
+        Score(
+            "shape tree", _scores(tree, X, tested), tree.get_n_leaves(), tree.get_depth(), seconds
+        ),
+        Score(
+            "CART",
+            _scores(cart, encoded[split.test], tested),
+            int(cart.get_n_leaves()),
+            int(cart.get_depth()),
+            cart_seconds,
+        ),
+        Score(name, _scores(same, encoded[split.test], tested), 1, 0, same_seconds),
+    ]
+
+
+def _timed_fit(model: Any, X: np.ndarray, y: np.ndarray) -> float:
+    began = perf_counter()
+    model.fit(X, y)
+    return perf_counter() - began
+
+
+def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
+    """Columns as the numbers that CART needs: categories in order, missing values as NaN."""
+    import pandas as pd
+
+    encoded = np.empty(X.shape, dtype=np.float32)
+    for j, name in enumerate(X.columns):
+        values = X[name]
+        if not isinstance(values.dtype, pd.CategoricalDtype):
+            encoded[:, j] = values.astype("Float64").to_numpy(dtype=float, na_value=np.nan)
+            continue
+        known = sorted(values.iloc[train].dropna().unique())
+        codes = pd.Categorical(values, categories=known).codes.astype(float)
+        encoded[:, j] = np.where(codes < 0, np.nan, codes)
+    # CART knows missing values, but no infinite ones.
+    return np.clip(encoded, np.finfo(np.float32).min, np.finfo(np.float32).max)
+
+
+def _scores(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
+    predicted = model.predict(X)
+    if not hasattr(model, "predict_proba"):
+        return {
+            "r2": float(r2_score(y, predicted)),
+            "mean_absolute_error": float(mean_absolute_error(y, predicted)),
+        }
+    return {
+        "accuracy": float(accuracy_score(y, predicted)),
+        "balanced_accuracy": float(balanced_accuracy_score(y, predicted)),
+    }
+
+
+def show_scores(scores: list[Score], split: Split, voice: Voice) -> None:
+    """Print a table of scores."""
+    where = f"On {len(split.test):,} rows that no model has seen"
+    if not split.is_apart:
+        where = "On the training rows, which says little about new ones"
+    voice.heading(where)
+    titles = {
+        "accuracy": "accuracy",
+        "balanced_accuracy": "balanced",
+        "r2": "R²",
+        "mean_absolute_error": "mean abs. error",
+    }
+    heads = [Head("")]
+    heads += [Head(titles[name], is_number=True) for name in scores[0].scores]
+    heads += [Head(title, is_number=True) for title in ("leaves", "depth", "fit")]
+    decimals = _decimals(scores[0].scores.get("mean_absolute_error", 1.0))
+    voice.table(heads, [_cells(score, decimals) for score in scores])
+
+
+def _decimals(error: float) -> int:
+    """Decimals that show four digits of an error."""
+    return 0 if error <= 0 else min(max(3 - math.floor(math.log10(error)), 0), 12)
+
+
+def _cells(score: Score, decimals: int) -> list[str]:
+    cells = [score.model]
+    for name, value in score.scores.items():
+        if name == "mean_absolute_error":
+            cells.append(f"{value:,.{decimals}f}")
+        else:
+            cells.append(f"{value:z.3f}" if name == "r2" else f"{100 * value:.1f} %")
+    return [*cells, f"{score.n_leaves:,}", str(score.depth), _duration(score.seconds)]
+
+
+def _duration(seconds: float) -> str:
+    return f"{1000 * seconds:,.0f} ms" if seconds < 1 else f"{seconds:,.1f} s"

@@ -1,0 +1,118 @@
+"""`shapetree explain`: why rows are predicted what they are."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from shapetree.cli._model import outcome, read_model, rows_for, typed_row, used_features
+from shapetree.cli._options import Argument, Encoding, Model, Option, Separator, settings_in
+from shapetree.cli._problems import Misuse, Problem, listed
+from shapetree.cli._read import RawTable, read_file
+from shapetree.cli._voice import Voice
+
+if TYPE_CHECKING:
+    from shapetree.explain import Explanation
+
+
+def explain(
+    voice: Voice,
+    model: Model,
+    data: Annotated[Path | None, Argument("A CSV or Parquet file.", "DATA")] = None,
+    row: Annotated[
+        int | None,
+        Option(
+            "Number of the only row to explain; 1 is the first below the names.",
+            ("--row",),
+            "N",
+            least=1,
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        Option(
+            "A value of the row, instead of the file's; may be repeated.", ("--set",), "NAME=VALUE"
+        ),
+    ] = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+) -> None:
+    """Say why rows are predicted what they are.
+
+    And which change of a single value would change that. Explains a row of a file, all its rows,
+    or a row that is typed in: what is not given then counts as missing. With a row of a file,
+    --set asks what if.
+
+    For example:
+      shapetree explain model.json new.csv --row 3
+      shapetree explain model.json new.csv --row 3 --set income=52000
+      shapetree explain model.json --set age=30 --set colour=red
+      shapetree explain model.json new.csv --json
+    """
+    changes = settings_in(settings, "--set")
+    _check_usage(data, row, changes)
+    tree = read_model(model)
+    table = None if data is None else read_file(data, encoding, separator)
+    if table is not None and row is not None:
+        table = _only_row(table, row)
+    if changes:
+        if table is None:
+            _note_what_is_not_given(tree, changes, voice)
+        table = typed_row(tree, changes, table)
+    assert table is not None
+    with voice.progress("Explaining"):
+        explanations = tree.explain(rows_for(tree, table, voice))
+    numbers = range(1, len(explanations) + 1) if row is None else [row]
+    is_typed = data is None
+    for number, explanation in zip(numbers, explanations, strict=True):
+        label = "" if is_typed or len(explanations) == 1 else f"Row {number}: "
+        _show(explanation, label, voice)
+    records = [
+        {"row": None if is_typed else number, **_record(tree, explanation)}
+        for number, explanation in zip(numbers, explanations, strict=True)
+    ]
+    voice.result({"model": str(model), "data": data, "explanations": records})
+
+
+def _check_usage(data: Path | None, row: int | None, changes: dict[str, str]) -> None:
+    if data is None and not changes:
+        raise Misuse("name a file, or type a row in with --set name=value")
+    if data is None and row is not None:
+        raise Misuse("--row needs a file")
+    if data is not None and changes and row is None:
+        raise Misuse("--set with a file needs --row, to know which row to change")
+
+
+def _only_row(table: RawTable, row: int) -> RawTable:
+    if row > table.n_rows:
+        raise Problem(f"{table.path} has {table.n_rows:,} rows, so there is no row {row:,}")
+    columns = {name: column.slice(row - 1, 1) for name, column in table.columns.items()}
+    return replace(table, columns=columns, n_rows=1)
+
+
+def _note_what_is_not_given(tree: Any, changes: dict[str, str], voice: Voice) -> None:
+    absent = [feature.name for feature in used_features(tree) if feature.name not in changes]
+    if absent:
+        voice.note(f"not given, and taken as missing: {listed(absent)}")
+
+
+def _show(explanation: Explanation, label: str, voice: Voice) -> None:
+    voice.say(f"{label}{explanation}")
+    if explanation.flip is not None:
+        voice.say(f"{explanation.flip}")
+    if label:
+        voice.say()
+
+
+def _record(tree: Any, explanation: Explanation) -> dict[str, Any]:
+    flip = explanation.flip
+    return {
+        "prediction": outcome(tree, explanation.prediction),
+        "sentence": str(explanation),
+        "leaf": explanation.leaf,
+        "nodes": [step.node for step in explanation.path] + [explanation.leaf],
+        "conditions": [condition.words() for condition in explanation.conditions],
+        "values": explanation.row,
+        "flip": None if flip is None else {**vars(flip), "sentence": str(flip)},
+    }

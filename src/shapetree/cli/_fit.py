@@ -1,0 +1,254 @@
+"""`shapetree fit`: a tree from a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Annotated, Any
+
+import numpy as np
+from sklearn.base import clone
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, export_text
+from shapetree._words import listing
+from shapetree.cli._columns import Column, read_columns
+from shapetree.cli._compare import Score, Split, compare, show_scores, split_rows
+from shapetree.cli._lesson import Choices, Lesson, Task, make_lesson, type_words
+from shapetree.cli._options import (
+    Argument,
+    Encoding,
+    Option,
+    Separator,
+    names_in,
+    settings_in,
+    value_in,
+)
+from shapetree.cli._outputs import check_outputs, write_outputs
+from shapetree.cli._pictures import check_picture, picture_of_tree
+from shapetree.cli._problems import Misuse, message_of
+from shapetree.cli._read import read_file
+from shapetree.cli._voice import Voice
+
+MOST_LINES = 30
+# Defaults that the help shows; the library's own.
+DEPTH, BRANCHES = 4, 3
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Files to write."""
+
+    model: Path | None
+    html: Path | None
+    plot: Path | None
+
+
+def fit(
+    voice: Voice,
+    data: Annotated[Path, Argument("A CSV or Parquet file with a row of names.", "DATA")],
+    target: Annotated[str, Option("Column to predict.", ("--target", "-t"), "NAME")],
+    output: Annotated[
+        Path | None, Option("Write the model to this file.", ("--output", "-o"), "FILE.json")
+    ] = None,
+    html: Annotated[
+        Path | None, Option("Write an interactive report.", ("--html",), "FILE.html")
+    ] = None,
+    plot: Annotated[
+        Path | None, Option("Draw the tree to a .png, .svg or .pdf.", ("--plot",), "FILE")
+    ] = None,
+    depth: Annotated[
+        int, Option("Greatest depth of the tree.", ("--depth",), "N", least=1)
+    ] = DEPTH,
+    branches: Annotated[
+        int, Option("Most branches of a node.", ("--branches",), "N", least=2, most=254)
+    ] = BRANCHES,
+    pairs: Annotated[
+        str,
+        Option(
+            "Pairs of features that a node may split on: 0 (none), auto, all, or how many.",
+            ("--pairs",),
+            "WHICH",
+        ),
+    ] = "0",
+    task: Annotated[Task, Option("What to predict.", ("--task",))] = Task.AUTO,
+    categorical: Annotated[
+        str | None,
+        Option("Columns whose numbers are categories.", ("--categorical",), "NAME,…"),
+    ] = None,
+    ignore: Annotated[str | None, Option("Columns to leave out.", ("--ignore",), "NAME,…")] = None,
+    keep: Annotated[
+        str | None,
+        Option(
+            "Columns to use although they look like names or numbers of rows.",
+            ("--keep",),
+            "NAME,…",
+        ),
+    ] = None,
+    test_size: Annotated[
+        float,
+        Option(
+            "Share of the rows to test on; 0 for none.",
+            ("--test-size",),
+            "SHARE",
+            least=0,
+            most=0.9,
+        ),
+    ] = 0.2,
+    seed: Annotated[int, Option("Chooses the rows to test on.", ("--seed",), "N", least=0)] = 0,
+    refit_all: Annotated[
+        bool, Option("After the test, fit the model anew on all rows.", ("--refit-all",))
+    ] = False,
+    param: Annotated[
+        list[str] | None,
+        Option(
+            "Any other parameter of the estimator; may be repeated.", ("--param",), "NAME=VALUE"
+        ),
+    ] = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+) -> None:
+    """Fit a tree to a file, and compare it with CART on rows set apart.
+
+    Text columns become categories. Empty cells, NA, NaN, null, None, "?", "-" and "." count as
+    missing. Dates, text with no two values alike, and columns that count the rows are left out.
+
+    For example:
+      shapetree fit iris.csv --target species -o model.json
+      shapetree fit houses.csv -t price --depth 5 --html report.html
+      shapetree fit visits.parquet -t churn --pairs auto --ignore id,name
+      shapetree fit data.csv -t y --test-size 0 --param criterion=entropy
+    """
+    outputs = Outputs(output, html, plot)
+    check_picture(plot)
+    check_outputs([output, html, plot], [data])
+    parameters = _parameters(depth, branches, pairs, seed, param)
+    choices = Choices(target, task, names_in(categorical), names_in(ignore), names_in(keep))
+    with voice.progress(f"Reading {data.name}"):
+        table = read_file(data, encoding, separator)
+        columns = read_columns(table)
+    voice.say(f"{data}: {table.n_rows:,} rows, {len(table.columns):,} columns")
+    voice.say()
+    lesson = make_lesson(table, columns, choices, voice)
+    split = split_rows(lesson, test_size, seed)
+    estimator = _estimator(lesson, parameters)
+    tree, seconds = _fitted(estimator, lesson, split.train, voice)
+    with voice.progress("Comparing with CART"):
+        scores = compare(lesson, split, tree, seconds, seed)
+    show_scores(scores, split, voice)
+    fitted_on = f"the {len(split.train):,} training rows"
+    if refit_all and split.is_apart:
+        tree, _ = _fitted(estimator, lesson, np.arange(len(lesson.y)), voice)
+        fitted_on = f"all {len(lesson.y):,} rows"
+    _show_tree(tree, fitted_on, voice)
+    written = _write(tree, outputs, f"{target} in {data.name}", voice)
+    _tell_what_was_written(written, fitted_on, voice)
+    voice.result(_record(data, lesson, split, scores, tree, fitted_on, written))
+
+
+def _parameters(
+    depth: int, branches: int, pairs: str, seed: int, param: list[str] | None
+) -> dict[str, Any]:
+    if not (pairs in ("auto", "all") or pairs.isdigit()):
+        raise Misuse(f"--pairs must be auto, all or a number, got {pairs!r}")
+    given = {name: value_in(text) for name, text in settings_in(param, "--param").items()}
+    known = {*ShapeTreeClassifier._get_param_names(), *ShapeTreeRegressor._get_param_names()}
+    for name in given:
+        if name not in known:
+            raise Misuse(f"--param {name} is no parameter of a shape tree")
+    return {
+        "max_depth": depth,
+        "max_branches": branches,
+        "pairs": int(pairs) if pairs.isdigit() else pairs,
+        "random_state": seed,
+        **given,
+    }
+
+
+def _estimator(lesson: Lesson, parameters: dict[str, Any]) -> Any:
+    kind = ShapeTreeClassifier if lesson.is_classification else ShapeTreeRegressor
+    strange = sorted(set(parameters) - set(kind._get_param_names()))
+    if strange:
+        raise Misuse(f"--param: a {kind.__name__} has no parameter {strange[0]}")
+    estimator = kind(**parameters)
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        raise Misuse(message_of(error)) from error
+    return estimator
+
+
+def _fitted(estimator: Any, lesson: Lesson, rows: np.ndarray, voice: Voice) -> tuple[Any, float]:
+    """A tree fitted on some rows, and how long that took."""
+    with voice.progress(f"Fitting a tree to {len(rows):,} rows"):
+        X, y = lesson.X.iloc[rows], lesson.y[rows]
+        began = perf_counter()
+        tree = clone(estimator).fit(X, y)
+        return tree, perf_counter() - began
+
+
+def _show_tree(tree: Any, fitted_on: str, voice: Voice) -> None:
+    """Print as many levels of the tree as are short enough to read."""
+    voice.heading(f"The tree, fitted on {fitted_on}")
+    texts = (
+        export_text(tree, max_depth=depth, digits=4) for depth in range(tree.get_depth(), 0, -1)
+    )
+    short = next((text for text in texts if text.count("\n") < MOST_LINES), None)
+    voice.lines(short or export_text(tree, max_depth=1, digits=4))
+
+
+def _write(tree: Any, outputs: Outputs, title: str, voice: Voice) -> list[str]:
+    """Make all files first, then write them, so that Ctrl-C leaves none in part."""
+    contents: dict[Path, str | bytes] = {}
+    if outputs.model is not None:
+        contents[outputs.model] = tree.to_json()
+    if outputs.html is not None:
+        contents[outputs.html] = export_html(tree, title=title)
+    if outputs.plot is not None:
+        with voice.progress("Drawing the tree"):
+            contents[outputs.plot] = picture_of_tree(tree, outputs.plot, title=title)
+    return write_outputs(contents)
+
+
+def _tell_what_was_written(written: list[str], fitted_on: str, voice: Voice) -> None:
+    voice.say()
+    if written:
+        voice.say(f"Wrote {listing(written)}: the tree of {fitted_on}")
+    else:
+        voice.say("Nothing was written; -o model.json keeps the tree")
+
+
+def _record(
+    data: Path,
+    lesson: Lesson,
+    split: Split,
+    scores: list[Score],
+    tree: Any,
+    fitted_on: str,
+    written: list[str],
+) -> dict[str, Any]:
+    return {
+        "data": str(data),
+        "task": lesson.task,
+        "target": _column_record(lesson.target),
+        "columns": [_column_record(column) for column in lesson.columns],
+        "rows": {
+            "all": len(lesson.y),
+            "train": len(split.train),
+            "test": len(split.test) if split.is_apart else 0,
+            "stratified": split.is_stratified,
+        },
+        "scored_on": "test rows" if split.is_apart else "training rows",
+        "scores": [score.record() for score in scores],
+        "fitted_on": fitted_on,
+        "leaves": tree.get_n_leaves(),
+        "depth": tree.get_depth(),
+        "text": export_text(tree),
+        "parameters": tree.get_params(deep=False),
+        "written": written,
+    }
+
+
+def _column_record(column: Column) -> dict[str, Any]:
+    record = {name: value for name, value in vars(column).items() if name != "values"}
+    return {**record, "is_used": column.reason is None, "type": type_words(column)}

@@ -1,0 +1,175 @@
+"""`shapetree inspect`: what a model file holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+
+from shapetree import export_text
+from shapetree._table import FeatureInfo
+from shapetree._view import TreeView, view_of
+from shapetree._words import percent, rounded
+from shapetree.cli._model import outcome, read_model
+from shapetree.cli._options import Model, Option
+from shapetree.cli._problems import listed
+from shapetree.cli._voice import Head, Voice
+
+
+def inspect(
+    voice: Voice,
+    model: Model,
+    rules: Annotated[bool, Option("Add the tree as if/then rules.", ("--rules",))] = False,
+    tree: Annotated[bool, Option("Add the whole tree as text.", ("--tree",))] = False,
+) -> None:
+    """Tell what a model file holds.
+
+    Its features, classes, size and parameters, and on request its rules.
+
+    For example:
+      shapetree inspect model.json
+      shapetree inspect model.json --rules
+      shapetree inspect model.json --tree | less
+    """
+    estimator = read_model(model)
+    view = view_of(estimator)
+    _show_summary(model, estimator, view, voice)
+    _show_features(estimator, view, voice)
+    if tree:
+        voice.heading("Tree")
+        voice.lines(export_text(estimator))
+    if rules:
+        voice.heading("Rules")
+        for rule in estimator.rules(digits=6):
+            voice.say(f"• {rule.words(6)}", indent="  ")
+    record = _record(model, estimator, view)
+    if rules:
+        record["rules"] = [_rule_record(estimator, rule) for rule in estimator.rules()]
+    if tree:
+        record["text"] = export_text(estimator)
+    voice.result(record)
+
+
+def _show_summary(model: Path, estimator: Any, view: TreeView, voice: Voice) -> None:
+    voice.say(f"{model}: {_target_words(view)}, {_size_words(model.stat().st_size)}")
+    splits = [node for node in view.nodes if not node.is_leaf]
+    n_pairs = sum(len(node.features) == 2 for node in splits)
+    pairs = f" ({n_pairs:,} on pairs of features)" if n_pairs else ""
+    voice.say(
+        f"{_counted(estimator.get_n_leaves(), 'leaf', 'leaves')}, depth {estimator.get_depth()}, "
+        f"{_counted(len(splits), 'split')}{pairs}, from "
+        f"{_counted(view.nodes[0].n_rows, 'training row')}"
+    )
+    score = view.score()
+    if score is not None:
+        name = "R²" if view.classes is None else "Accuracy"
+        shown = f"{score:.3f}" if view.classes is None else f"{100 * score:.1f} %"
+        voice.say(f"{name} on its training rows: {shown}")
+    changed = _changed_parameters(estimator)
+    words = ", ".join(f"{name}={value}" for name, value in changed.items())
+    voice.say(f"Parameters: {words or 'all by default'}")
+
+
+def _counted(number: int, noun: str, plural: str | None = None) -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def _size_words(n_bytes: int) -> str:
+    return f"{rounded(n_bytes / 1e6, 2)} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.1f} kB"
+
+
+def _target_words(view: TreeView) -> str:
+    if view.n_outputs > 1:
+        return f"{view.n_outputs} targets"
+    if view.classes is None:
+        return "regression"
+    labels = view.classes[0]
+    return f"classification, {len(labels)} classes ({listed(labels)})"
+
+
+def _changed_parameters(estimator: Any) -> dict[str, Any]:
+    """Parameters that are not as by default."""
+    default = type(estimator)().get_params(deep=False)
+    given = estimator.get_params(deep=False)
+    return {name: value for name, value in given.items() if repr(value) != repr(default[name])}
+
+
+def _show_features(estimator: Any, view: TreeView, voice: Voice) -> None:
+    voice.heading("Features, the most important first")
+    heads = [
+        Head("feature", is_flexible=True),
+        Head("type"),
+        Head("importance", is_number=True),
+        Head("nodes", is_number=True),
+        Head("categories", is_flexible=True),
+    ]
+    importance = estimator.feature_importances_
+    order = np.argsort(-importance, kind="stable")
+    rows = [_feature_row(view, view.features[j], float(importance[j])) for j in order]
+    if not any(feature.is_categorical for feature in view.features):
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
+    voice.table(heads, rows)
+
+
+def _feature_row(view: TreeView, feature: FeatureInfo, importance: float) -> list[str]:
+    n_nodes = _n_nodes(view, feature)
+    return [
+        feature.name,
+        _kind(feature),
+        percent(importance) if importance else "-",
+        f"{n_nodes:,}" if n_nodes else "-",
+        listed(feature.categories or ()),
+    ]
+
+
+def _kind(feature: FeatureInfo) -> str:
+    if feature.categories is not None:
+        return _counted(len(feature.categories), "category", "categories")
+    return "whole number" if feature.is_whole else "number"
+
+
+def _n_nodes(view: TreeView, feature: FeatureInfo) -> int:
+    # By identity, as columns named 1 and "1" may look the same.
+    return sum(any(its is feature for its in node.features) for node in view.nodes)
+
+
+def _record(model: Path, estimator: Any, view: TreeView) -> dict[str, Any]:
+    importance = estimator.feature_importances_
+    return {
+        "model": str(model),
+        "bytes": model.stat().st_size,
+        "estimator": type(estimator).__name__,
+        "classes": None if view.classes is None else view.classes,
+        "targets": view.n_outputs,
+        "rows": view.nodes[0].n_rows,
+        "nodes": len(view.nodes),
+        "leaves": estimator.get_n_leaves(),
+        "depth": estimator.get_depth(),
+        "training_score": view.score(),
+        "parameters": estimator.get_params(deep=False),
+        "features": [
+            {
+                "name": feature.name,
+                "type": "category" if feature.is_categorical else _kind(feature),
+                "categories": feature.categories,
+                "importance": importance[j],
+                "nodes": _n_nodes(view, feature),
+            }
+            for j, feature in enumerate(view.features)
+        ],
+    }
+
+
+def _rule_record(estimator: Any, rule: Any) -> dict[str, Any]:
+    return {
+        "if": rule.premise(),
+        "then": outcome(estimator, rule.prediction),
+        "outcome": rule.outcome,
+        "leaf": rule.leaf,
+        "rows": rule.n_rows,
+        "support": rule.support,
+        "confidence": rule.confidence,
+        "lift": rule.lift,
+        "deviation": rule.deviation,
+    }

@@ -1,0 +1,161 @@
+"""A model file, and a file's rows as the model knows them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shapetree import from_json
+from shapetree._table import FeatureInfo, Level
+from shapetree._view import view_of
+from shapetree.cli._columns import MISSING, TRUTH, Texts, numbers_of, texts_of
+from shapetree.cli._problems import Problem, listed, message_of
+from shapetree.cli._read import RawTable
+from shapetree.cli._voice import Voice
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def read_model(path: Path) -> Any:
+    """The fitted estimator in a model file."""
+    if not path.exists():
+        raise Problem(f"cannot read a model from {path}: there is no such file")
+    try:
+        return from_json(path)
+    except ValueError as error:
+        raise Problem(f"{path}: {message_of(error)}") from error
+
+
+def features_of(model: Any) -> tuple[FeatureInfo, ...]:
+    """All features that a model was fitted on."""
+    return view_of(model).features
+
+
+def used_features(model: Any) -> list[FeatureInfo]:
+    """The features that a tree looks at."""
+    features = features_of(model)
+    return [features[j] for j in sorted(model.tree_.used_features)]
+
+
+def rows_for(model: Any, table: RawTable, voice: Voice) -> pd.DataFrame:
+    """A file's rows, with the model's columns in the model's order.
+
+    Columns that the tree never looks at need not be there. A model without names knows columns by
+    their place.
+    """
+    import pandas as pd
+
+    features, used = features_of(model), used_features(model)
+    lacking = [feature.name for feature in used if feature.name not in table.columns]
+    is_nameless = not hasattr(model, "feature_names_in_")
+    if lacking and is_nameless and len(table.columns) == len(features):
+        names = [feature.name for feature in features]
+        columns = dict(zip(names, table.columns.values(), strict=True))
+        table, lacking = replace(table, columns=columns), []
+    if lacking:
+        what = "a column" if len(lacking) == 1 else "columns"
+        raise Problem(f"{table.path} lacks {what} that the model needs: {listed(lacking)}")
+    read = {feature.name: _read_column(feature, table, voice) for feature in used}
+    absent = pd.Series(np.full(table.n_rows, np.nan))
+    return pd.DataFrame({feature.name: read.get(feature.name, absent) for feature in features})
+
+
+def _read_column(feature: FeatureInfo, table: RawTable, voice: Voice) -> pd.Series:
+    column = table.columns[feature.name]
+    if feature.categories is None:
+        return _numbers(feature.name, texts_of(column), table)
+    # What the model knows as a category is no missing value.
+    known = {level.strip() for level in feature.categories if isinstance(level, str)}
+    return _levels(feature, texts_of(column, MISSING - known), voice)
+
+
+def _numbers(name: str, texts: Texts, table: RawTable) -> pd.Series:
+    import pandas as pd
+
+    numbers = numbers_of([_truth_as_number(text) for text in texts.distinct], table.separator)
+    if None in numbers:
+        code = numbers.index(None)
+        row = int(np.argmax(texts.codes == code)) + 1
+        raise Problem(
+            f"{table.path}: column {name} must hold numbers, but row {row} has "
+            f"{texts.distinct[code]!r}"
+        )
+    return pd.Series(texts.map(numbers, np.float64, np.nan))
+
+
+def _truth_as_number(text: str) -> str:
+    return str(int(TRUTH[text.lower()])) if text.lower() in TRUTH else text
+
+
+def _levels(feature: FeatureInfo, texts: Texts, voice: Voice) -> pd.Series:
+    """Texts as the categories that the model knows; others count as missing."""
+    import pandas as pd
+
+    levels = list(map(_level_reader(feature.categories or ()), texts.distinct))
+    new = [text for text, level in zip(texts.distinct, levels, strict=True) if level is None]
+    if new:
+        values = "a value" if len(new) == 1 else f"{len(new):,} values"
+        voice.note(
+            f"{feature.name} has {values} that the model has not seen and takes as missing: "
+            f"{listed(new)}"
+        )
+    return pd.Series(texts.map(levels, object, None), dtype=object)
+
+
+def _level_reader(categories: Iterable[Level]) -> Callable[[str], Level | None]:
+    """What finds the category that a text stands for; None if there is no such."""
+    texts: dict[str, Level] = {}
+    truths: dict[str, Level] = {}
+    numbers: dict[float | None, Level] = {}
+    for level in categories:
+        if isinstance(level, str):
+            texts.setdefault(level.strip(), level)
+        elif isinstance(level, bool):
+            truths |= {str(level).lower(): level, str(int(level)): level}
+        else:
+            numbers[float(level)] = level
+
+    def read(text: str) -> Level | None:
+        if text in texts:
+            return texts[text]
+        if text.lower() in truths:
+            return truths[text.lower()]
+        return numbers.get(numbers_of([text], ",")[0]) if numbers else None
+
+    return read
+
+
+def typed_row(model: Any, settings: dict[str, str], given: RawTable | None) -> RawTable:
+    """A row of the values typed in, on top of a row of a file if there is one."""
+    import pyarrow as pa
+
+    known = [feature.name for feature in features_of(model)]
+    strange = [name for name in settings if name not in known]
+    if strange:
+        raise Problem(f"the model has no feature {strange[0]}; it has {listed(known)}")
+    columns = {name: [""] for name in known} if given is None else _first_row(given)
+    columns |= {name: [text] for name, text in settings.items()}
+    arrays = {
+        name: pa.chunked_array([pa.array(texts, pa.string())]) for name, texts in columns.items()
+    }
+    separator = "," if given is None or given.separator is None else given.separator
+    return RawTable(Path("the row") if given is None else given.path, arrays, 1, separator)
+
+
+def _first_row(table: RawTable) -> dict[str, list[str]]:
+    def texts() -> Iterator[tuple[str, list[str]]]:
+        for name, column in table.columns.items():
+            (value,) = column.slice(0, 1).to_pylist()
+            yield name, ["" if value is None else str(value)]
+
+    return dict(texts())
+
+
+def outcome(model: Any, prediction: tuple[Any, ...]) -> Any:
+    """A prediction of one output by itself, of several as a list."""
+    return prediction[0] if model.n_outputs_ == 1 else list(prediction)

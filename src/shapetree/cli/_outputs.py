@@ -1,0 +1,55 @@
+"""Files that a command is to write: checked before its work, written whole after it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from shapetree._files import write_file
+from shapetree.cli._problems import Misuse, Problem
+
+
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
+    """Refuse outputs that cannot be written, or that would overwrite something in use."""
+    taken = {path.resolve(): "it is read by this command" for path in inputs if path is not None}
+    for path in outputs:
+        if path is None:
+            continue
+        _check_place(path)
+        if path.resolve() in taken:
+            raise Misuse(f"cannot write to {path}: {taken[path.resolve()]}")
+        taken[path.resolve()] = "two outputs have this name"
+
+
+def _check_place(path: Path) -> None:
+    if path.is_dir():
+        raise Problem(f"cannot write to {path}: it is a folder; name a file")
+    if path.exists() and not path.is_file():
+        # Files are written by putting another in their place, which a device must not suffer.
+        raise Problem(f"cannot write to {path}: it is no ordinary file")
+    folder = path.parent
+    if not folder.is_dir():
+        raise Problem(f"cannot write to {path}: there is no folder {folder}")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise Problem(f"cannot write to {path}: {reason}") from error
+
+
+def check_ending(path: Path | None, endings: Iterable[str]) -> None:
+    """Refuse a file whose name does not end in a way that says what to write."""
+    known = list(endings)
+    if path is not None and path.suffix.lower() not in known:
+        raise Misuse(
+            f"cannot tell what to write to {path}; its name must end in {' or '.join(known)}"
+        )
+
+
+def write_outputs(contents: dict[Path, str | bytes]) -> list[str]:
+    """Write files, one after the other, and give their names."""
+    for path, content in contents.items():
+        write_file(path, content, "the result")
+    return [str(path) for path in contents]

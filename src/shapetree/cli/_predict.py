@@ -1,0 +1,132 @@
+"""`shapetree predict`: predictions for the rows of a file."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+
+from shapetree._words import rounded
+from shapetree.cli._model import read_model, rows_for
+from shapetree.cli._options import Data, Encoding, Model, Option, Separator
+from shapetree.cli._outputs import check_ending, check_outputs, write_outputs
+from shapetree.cli._problems import Misuse, Problem
+from shapetree.cli._read import PARQUET_ENDINGS, RawTable, read_file
+from shapetree.cli._voice import Voice, class_counts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENDINGS = (".csv", ".tsv", *PARQUET_ENDINGS)
+
+
+def predict(
+    voice: Voice,
+    model: Model,
+    data: Data,
+    output: Annotated[
+        Path | None,
+        Option(
+            "Write to a .csv, .tsv or .parquet instead of the screen.", ("--output", "-o"), "FILE"
+        ),
+    ] = None,
+    proba: Annotated[bool, Option("Add the probability of each class.", ("--proba",))] = False,
+    only: Annotated[bool, Option("Leave out the columns of the data.", ("--only",))] = False,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+) -> None:
+    """Predict the rows of a file.
+
+    The result has the columns of the file and the column `prediction`. Columns are found by name:
+    their order does not matter, and columns that the tree never looks at may be absent.
+
+    For example:
+      shapetree predict model.json new.csv -o predictions.csv
+      shapetree predict model.json new.csv --proba --only | head
+      shapetree predict model.json new.parquet --json
+    """
+    check_ending(output, ENDINGS)
+    check_outputs([output], [model, data])
+    tree = read_model(model)
+    if proba and not hasattr(tree, "predict_proba"):
+        raise Misuse("--proba is for classes, but this model predicts numbers")
+    if tree.n_outputs_ > 1:
+        raise Problem(f"{model} has {tree.n_outputs_} targets; use it from Python")
+    with voice.progress(f"Reading {data.name}"):
+        table = read_file(data, encoding, separator)
+        rows = rows_for(tree, table, voice)
+    predictions = tree.predict(rows)
+    shares = tree.predict_proba(rows) if proba else None
+    if output is not None or not voice.as_json:
+        frame = _frame(None if only else table, table, predictions, shares, tree)
+        _deliver(frame, output, table.separator or ",", voice)
+    if output is not None:
+        voice.say(f"Wrote {output}: {len(predictions):,} rows, {_summary(predictions, tree)}")
+    voice.result(_record(model, data, output, predictions, shares, tree))
+
+
+def _frame(
+    shown: RawTable | None,
+    table: RawTable,
+    predictions: np.ndarray,
+    shares: np.ndarray | None,
+    tree: Any,
+) -> pd.DataFrame:
+    """Predictions, beside the columns of the file if these are to be shown."""
+    import pandas as pd
+
+    columns = {} if shown is None else {n: c.to_pandas() for n, c in shown.columns.items()}
+    added = {"prediction": predictions}
+    if shares is not None:
+        added |= {f"p({label})": shares[:, j] for j, label in enumerate(tree.classes_)}
+    for name, values in added.items():
+        columns[_free_name(name, columns)] = values
+    return pd.DataFrame(columns, index=range(table.n_rows))
+
+
+def _free_name(name: str, taken: dict[str, Any]) -> str:
+    number = 2
+    free = name
+    while free in taken:
+        free = f"{name} ({number})"
+        number += 1
+    return free
+
+
+def _deliver(frame: pd.DataFrame, output: Path | None, separator: str, voice: Voice) -> None:
+    """Write a table to a file, or as CSV to stdout."""
+    if output is None:
+        voice.text(frame.to_csv(index=False, sep=separator, lineterminator="\n"))
+    elif output.suffix.lower() in PARQUET_ENDINGS:
+        buffer = io.BytesIO()
+        frame.to_parquet(buffer, index=False)
+        write_outputs({output: buffer.getvalue()})
+    else:
+        sign = "\t" if output.suffix.lower() == ".tsv" else separator
+        write_outputs({output: frame.to_csv(index=False, sep=sign, lineterminator="\n")})
+
+
+def _summary(predictions: np.ndarray, tree: Any) -> str:
+    """Predictions in a few words."""
+    if not hasattr(tree, "classes_"):
+        return f"from {rounded(predictions.min())} to {rounded(predictions.max())}"
+    return class_counts(predictions)
+
+
+def _record(
+    model: Path,
+    data: Path,
+    output: Path | None,
+    predictions: np.ndarray,
+    shares: np.ndarray | None,
+    tree: Any,
+) -> dict[str, Any]:
+    record: dict[str, Any] = {"model": str(model), "data": str(data), "rows": len(predictions)}
+    if output is not None:
+        return record | {"written": [str(output)]}
+    record["predictions"] = predictions
+    if shares is not None:
+        record |= {"classes": tree.classes_, "probabilities": shares}
+    return record

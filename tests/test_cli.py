@@ -1,0 +1,933 @@
+"""The command: every subcommand, what it says when something is wrong, and how it looks."""
+
+import csv
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+
+from shapetree import ShapeTreeClassifier, __version__, from_json
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+
+from typer.testing import CliRunner
+
+from shapetree.cli import main
+from shapetree.cli._app import COMMANDS, make_app
+from shapetree.cli._columns import Kind, read_columns
+from shapetree.cli._read import read_file
+from shapetree.cli._voice import Head, _widths
+
+ESCAPE = re.compile(r"\x1b[\[\]()][0-9;?]*[A-Za-z0-9]?")
+PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
+
+
+def make_runner():
+    try:
+        return CliRunner(mix_stderr=False)
+    except TypeError:  # newer ones never mix them
+        return CliRunner()
+
+
+def run(*arguments, **options):
+    """What a command does in this process: its exit code, stdout and stderr."""
+    return make_runner().invoke(make_app(), [str(word) for word in arguments], **options)
+
+
+def succeed(*arguments, **options):
+    result = run(*arguments, **options)
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def fail(*arguments, code=1):
+    """The only line on stderr of a command that fails, and that says nothing on stdout."""
+    result = run(*arguments)
+    assert result.exit_code == code, result.output
+    *notes, line = result.stderr.splitlines()
+    assert all(note.startswith("note: ") for note in notes)
+    assert line.startswith("shapetree: error: ")
+    return line.removeprefix("shapetree: error: ")
+
+
+def shop_rows(n_rows=400, seed=0):
+    """Visitors of a shop: numbers, categories, codes, dates, and columns that tell nothing."""
+    rng = np.random.default_rng(seed)
+    hour = rng.integers(0, 24, n_rows)
+    weather = rng.choice(["sun", "rain", "snow, wind"], n_rows)
+    degrees = rng.normal(15, 8, n_rows).round(1)
+    visitors = 20 + 60 * np.isin(hour, [8, 17]) - 25 * (weather == "rain") + degrees
+    return pd.DataFrame(
+        {
+            "id": np.arange(1, n_rows + 1),
+            "hour": hour,
+            "weather": np.where(np.arange(n_rows) % 10 == 3, "", weather),
+            "degrees": np.where(np.arange(n_rows) % 7 == 2, "NA", degrees.astype(str)),
+            "open": np.where(hour < 20, "TRUE", "false"),
+            "post code": rng.choice(["01099", "04109"], n_rows),
+            "day": [f"2024-01-{1 + i % 28:02d}" for i in range(n_rows)],
+            "name": [f"customer {i}" for i in range(n_rows)],
+            "country": "DE",
+            "note": "",
+            "busy": np.where(visitors > 50, "yes", "no"),
+            "visitors": visitors.round(2),
+        }
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with data and with models of classes and of numbers."""
+    path = tmp_path_factory.mktemp("shop")
+    shop_rows().to_csv(path / "shop.csv", index=False)
+    arguments = ["fit", path / "shop.csv", "--depth", "2", "--quiet"]
+    succeed(*arguments, "-t", "busy", "--ignore", "visitors", "-o", path / "busy.json")
+    succeed(*arguments, "-t", "visitors", "--ignore", "busy", "-o", path / "visitors.json")
+    return path
+
+
+# --- fit ---
+
+
+def test_fit_shows_columns_scores_and_the_tree(folder):
+    shown = succeed("fit", folder / "shop.csv", "-t", "busy", "--ignore", "visitors")
+    for words in (
+        r"hour +whole number +24 +- ",
+        r"weather +category +3 +40 ",
+        r"degrees +number +\d+ +57 ",
+        r"open +true or false +2",
+        r"post code +category +2 +- +0\d+",
+        r"id +ignored: counts the rows",
+        r"day +ignored: dates",
+        r"name +ignored: text, no two alike",
+        r"country +ignored: always the same",
+        r"note +ignored: empty",
+        r"visitors +ignored: as you asked",
+        r"5 of 11 columns are used to predict busy",
+        r"Classification \(guessed; --task changes it\): no \(\d+\), yes \(\d+\)",
+        r"On 80 rows that no model has seen",
+        r"shape tree +9\d\.\d %",
+        r"CART +\d+\.\d %",
+        r"commonest class +\d+\.\d % +50\.0 %",
+        r"fitted on the 320 training rows\nhour  \[320 rows\]\n├─ ",
+        r"Nothing was written",
+    ):
+        assert re.search(words, shown), words
+
+
+def test_fit_for_machines(folder):
+    arguments = ["fit", folder / "shop.csv", "-t", "visitors", "--ignore", "busy", "--json"]
+    result = run(*arguments, "--depth", "2", "-o", folder / "json.json")
+    report = json.loads(result.stdout)
+    assert result.stderr.splitlines() == [f"note: {note}" for note in report["notes"]]
+    assert "dates are ignored" in report["notes"][0]
+    assert report["task"] == "regression"
+    assert report["rows"] == {"all": 400, "train": 320, "test": 80, "stratified": False}
+    assert report["written"] == [str(folder / "json.json")]
+    assert report["fitted_on"] == "the 320 training rows"
+    by_name = {column["name"]: column for column in report["columns"]}
+    assert by_name["degrees"]["n_missing"] == 57
+    assert by_name["day"]["reason"] == "dates"
+    tree, cart, mean = report["scores"]
+    assert tree["scores"]["r2"] > cart["scores"]["r2"] > mean["scores"]["r2"]
+    assert tree["scores"]["mean_absolute_error"] < cart["scores"]["mean_absolute_error"]
+    assert tree["depth"] == cart["depth"] == 2
+
+
+def test_the_scores_are_those_of_the_written_model_on_rows_it_has_not_seen(tmp_path):
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X.assign(y=y).to_csv(tmp_path / "data.csv", index=False)
+    arguments = ["fit", tmp_path / "data.csv", "-t", "y", "--json", "-o", tmp_path / "model.json"]
+    report = json.loads(succeed(*arguments, "--test-size", "0.3", "--depth", "3"))
+    model = from_json(tmp_path / "model.json")
+    assert view_rows(model) == report["rows"]["train"] == 398
+    n_right = (model.predict(X) == y).sum() - round(
+        398 * json.loads(succeed("inspect", tmp_path / "model.json", "--json"))["training_score"]
+    )
+    assert report["scores"][0]["scores"]["accuracy"] == pytest.approx(n_right / 171)
+
+
+def view_rows(model):
+    return int(model.tree_.n_node_samples[0])
+
+
+def test_refitting_takes_all_rows_and_says_so(folder, tmp_path):
+    arguments = ["fit", folder / "shop.csv", "-t", "busy", "-o", tmp_path / "model.json"]
+    shown = succeed(*arguments, "--refit-all")
+    assert "the tree of all 400 rows" in shown
+    assert "On 80 rows that no model has seen" in shown
+    assert view_rows(from_json(tmp_path / "model.json")) == 400
+
+
+def test_without_test_rows_the_scores_are_said_to_be_of_the_training_rows(folder):
+    shown = succeed("fit", folder / "shop.csv", "-t", "busy", "--test-size", "0")
+    assert "On the training rows, which says little" in shown
+
+
+def test_parameters_reach_the_estimator(folder, tmp_path):
+    arguments = ["fit", folder / "shop.csv", "-t", "busy", "--json", "--pairs", "auto"]
+    report = json.loads(
+        succeed(
+            *arguments,
+            *("--depth", "1", "--branches", "2", "--seed", "3"),
+            *(
+                "--param",
+                "max_bins=None",
+                "--param",
+                "criterion=entropy",
+                "--param",
+                "ccp_alpha=0.1",
+            ),
+        )
+    )
+    expected = {
+        "max_depth": 1,
+        "max_branches": 2,
+        "pairs": "auto",
+        "random_state": 3,
+        "max_bins": None,
+        "criterion": "entropy",
+        "ccp_alpha": 0.1,
+    }
+    assert report["parameters"].items() >= expected.items()
+
+
+def test_columns_can_be_forced(folder):
+    arguments = ["fit", folder / "shop.csv", "-t", "visitors", "--json", "--ignore", "busy,open"]
+    report = json.loads(succeed(*arguments, "--categorical", "hour", "--keep", "name,id"))
+    kinds = {column["name"]: column["type"] for column in report["columns"]}
+    assert kinds["hour"] == kinds["name"] == "category"
+    assert kinds["id"] == "whole number"
+    assert kinds["open"] == "ignored: as you asked"
+
+
+def test_the_task_can_be_forced(tmp_path):
+    iris = load_iris(as_frame=True).frame
+    iris.to_csv(tmp_path / "iris.csv", index=False)
+    arguments = ["fit", tmp_path / "iris.csv", "-t", "target", "--json"]
+    assert json.loads(succeed(*arguments))["task"] == "classification"
+    assert json.loads(succeed(*arguments, "--task", "regression"))["task"] == "regression"
+
+
+def test_csv_and_parquet_give_the_same_tree(tmp_path):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "a": rng.normal(size=200),
+            "b": rng.choice(["x", "y", None], 200),
+            "c": pd.array(rng.integers(0, 5, 200), "Int64"),
+            "d": rng.random(200) < 0.5,
+            "when": pd.date_range("2024-01-01", periods=200),
+        }
+    )
+    frame.loc[::11, "c"] = pd.NA
+    frame["y"] = (frame.a > 0).astype(int) + (frame.b == "x")
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    frame.to_parquet(tmp_path / "data.parquet")
+    models = []
+    for ending in ("csv", "parquet"):
+        output = tmp_path / f"{ending}.json"
+        shown = succeed("fit", tmp_path / f"data.{ending}", "-t", "y", "-o", output)
+        assert re.search(r"when +ignored: dates", shown)
+        models.append(output)
+    assert models[0].read_text() == models[1].read_text()
+    predictions = {
+        succeed("predict", model, tmp_path / f"data.{ending}", "--only")
+        for model in models
+        for ending in ("csv", "parquet")
+    }
+    assert len(predictions) == 1
+
+
+def test_all_files_of_a_fit(folder, tmp_path):
+    names = ["model.json", "report.html", "tree.svg"]
+    model, page, picture = (tmp_path / name for name in names)
+    arguments = ["fit", folder / "shop.csv", "-t", "busy", "--depth", "2"]
+    shown = succeed(*arguments, "-o", model, "--html", page, "--plot", picture)
+    assert "report.html" in shown
+    assert sorted(os.listdir(tmp_path)) == sorted(names)
+    assert "<title>busy in shop.csv</title>" in page.read_text(encoding="utf-8")
+    assert "<svg" in picture.read_text(encoding="utf-8")
+
+
+def test_rows_without_a_target_are_left_out(tmp_path):
+    lines = ["x,y", *(f"{i},{'' if i % 5 == 0 else i % 2}" for i in range(0, 200, 3))]
+    (tmp_path / "data.csv").write_text("\n".join(lines))
+    result = run("fit", tmp_path / "data.csv", "-t", "y")
+    assert "note: 14 rows are left out, as the target is missing there" in result.stderr
+    assert result.exit_code == 0
+
+
+def test_rare_classes_do_not_stop_the_split(tmp_path):
+    lines = ["x,y", *(f"{i * 7 % 50},{'ab'[i % 2]}" for i in range(50)), "3,c"]
+    (tmp_path / "data.csv").write_text("\n".join(lines))
+    report = json.loads(succeed("fit", tmp_path / "data.csv", "-t", "y", "--json"))
+    assert report["rows"]["stratified"] is False
+
+
+# --- reading files ---
+
+
+def kinds_of(path, **options):
+    return {column.name: column for column in read_columns(read_file(path, **options))}
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind", "values"),
+    [
+        (["1", "2", "NA"], Kind.WHOLE, [1, 2, None]),
+        (["1.0", "2", "?"], Kind.NUMBER, [1, 2, None]),
+        (["1e3", "-.5", "+2"], Kind.NUMBER, [1000, -0.5, 2]),
+        (["inf", "1", "-inf"], Kind.NUMBER, [np.inf, 1, -np.inf]),
+        (['"1,500"', '"22,000.5"', "7"], Kind.NUMBER, [1500, 22000.5, 7]),
+        (["01", "02", "13"], Kind.CATEGORY, ["01", "02", "13"]),
+        (["0", "0.5", "10"], Kind.NUMBER, [0, 0.5, 10]),
+        (["true", "FALSE", ""], Kind.BOOLEAN, [True, False, None]),
+        (["yes", "no", " yes "], Kind.CATEGORY, ["yes", "no", "yes"]),
+        (["1", "2", "two"], Kind.CATEGORY, ["1", "2", "two"]),
+        (['"a, b"', '"a ""b"""', '"a\nb"'], Kind.CATEGORY, ["a, b", 'a "b"', "a\nb"]),
+        (["9" * 30, "1", "2"], Kind.NUMBER, [1e30, 1, 2]),
+    ],
+)  # fmt: skip
+def test_values_of_cells(tmp_path, cells, kind, values):
+    path = tmp_path / "data.csv"
+    path.write_text("x,y\n" + "\n".join(f"{cell},{i}" for i, cell in enumerate(cells)))
+    column = kinds_of(path)["x"]
+    assert column.kind is kind
+    assert [None if pd.isna(value) else value for value in column.values] == values
+
+
+@pytest.mark.parametrize("cells", [
+    ["2024-01-31", "2024-02-01"], ["31.1.2024", "1.2.2024"], ["01/31/2024", "02/01/2024"],
+    ["2024-01-31T10:00:00Z", "2024-02-01 11:30"],
+])  # fmt: skip
+def test_dates_are_known(tmp_path, cells):
+    path = tmp_path / "data.csv"
+    path.write_text("x,y\n" + "\n".join(f"{cell},{i}" for i, cell in enumerate(cells)))
+    assert kinds_of(path)["x"].reason == "dates"
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_separators_and_decimal_commas(tmp_path, separator):
+    path = tmp_path / "data.csv"
+    rows = ['"a; b,c"|x|y'.replace("|", separator), "1,5|1.000,25|a", "2|7|b"]
+    path.write_bytes(b"\xef\xbb\xbf" + "\r\n".join(rows).replace("|", separator).encode())
+    columns = kinds_of(path)
+    assert list(columns) == ["a; b,c", "x", "y"]
+    assert list(columns["a; b,c"].values) == [1.5, 2]
+    assert list(columns["x"].values) == [1000.25, 7]
+
+
+def test_encodings(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_bytes("größe,y\n1,ä\n2,ö\n".encode("latin-1"))
+    assert list(kinds_of(path, encoding="latin-1")) == ["größe", "y"]
+    assert "line 1" in fail("fit", path, "-t", "y")
+    assert "--encoding" in fail("fit", path, "-t", "y", "--encoding", "klingon", code=2)
+
+
+def test_columns_without_a_name_get_a_number(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text(",x,\n1,2,3\n4,5,6\n")
+    assert list(kinds_of(path)) == ["column 1", "x", "column 3"]
+
+
+def test_a_first_line_of_data_is_mentioned(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("\n".join(f"{i * 7 % 30},{i % 2}.0" for i in range(60)))
+    assert "looks like data" in run("fit", path, "-t", "0.0").stderr
+
+
+def test_many_categories_are_mentioned(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("who,y\n" + "\n".join(f"p{i // 2 * (i > 20)},{i % 2}" for i in range(300)))
+    result = run("fit", path, "-t", "y", "--test-size", "0")
+    assert result.exit_code == 0
+    pd.DataFrame({"who": [f"p{i * 4 // 5}" for i in range(300)], "y": np.arange(300) % 2}).to_csv(
+        path
+    )
+    assert "if it names rows, --ignore it" in run("fit", path, "-t", "y").stderr
+
+
+def test_a_typing_error_among_numbers_is_mentioned(tmp_path):
+    frame = shop_rows(100).astype({"hour": object, "visitors": object})
+    frame.loc[7, "hour"] = "1O"
+    frame.loc[9, "visitors"] = "12..5"
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    result = run("fit", tmp_path / "data.csv", "-t", "busy", "--ignore", "visitors")
+    assert "hour is no number only because of texts such as '1O'" in result.stderr
+    assert "texts such as '12..5'" in fail("fit", tmp_path / "data.csv", "-t", "visitors")
+
+
+# --- predict ---
+
+
+def test_predict_adds_columns_to_those_of_the_file(folder, tmp_path):
+    output = tmp_path / "out.csv"
+    shown = succeed("predict", folder / "busy.json", folder / "shop.csv", "--proba", "-o", output)
+    assert re.search(r"400 rows, no \(\d+\), yes \(\d+\)", shown)
+    given = pd.read_csv(folder / "shop.csv", dtype=str, keep_default_na=False)
+    made = pd.read_csv(output, dtype=str, keep_default_na=False)
+    pd.testing.assert_frame_equal(made[given.columns], given)
+    assert list(made.columns[-3:]) == ["prediction", "p(no)", "p(yes)"]
+    likely = made["p(yes)"].astype(float) > 0.5
+    assert (likely == (made.prediction == "yes")).all()
+
+
+def test_predict_finds_columns_by_name(folder, tmp_path):
+    whole = succeed("predict", folder / "busy.json", folder / "shop.csv", "--only")
+    rows = pd.read_csv(folder / "shop.csv", dtype=str, keep_default_na=False)
+    used = json.loads(succeed("inspect", folder / "busy.json", "--json"))["features"]
+    names = [feature["name"] for feature in used if feature["importance"]]
+    assert 0 < len(names) < len(used)
+    rows.assign(extra="?")[["extra", *names[::-1]]].to_csv(tmp_path / "less.csv", index=False)
+    assert succeed("predict", folder / "busy.json", tmp_path / "less.csv", "--only") == whole
+
+
+def test_predict_gives_what_the_model_gives(folder):
+    report = json.loads(succeed("predict", folder / "visitors.json", folder / "shop.csv", "--json"))
+    given = shop_rows()
+    given["weather"] = given.weather.replace("", None)
+    given["degrees"] = pd.to_numeric(given.degrees, errors="coerce")
+    given["open"] = given.open == "TRUE"
+    model = from_json(folder / "visitors.json")
+    expected = model.predict(given[list(model.feature_names_in_)])
+    assert report["predictions"] == expected.tolist()
+
+
+def test_predict_writes_parquet_and_keeps_an_older_prediction(folder, tmp_path):
+    once, twice = tmp_path / "once.parquet", tmp_path / "twice.parquet"
+    succeed("predict", folder / "busy.json", folder / "shop.csv", "-o", once)
+    succeed("predict", folder / "busy.json", once, "-o", twice)
+    frame = pd.read_parquet(twice)
+    assert list(frame.columns[-2:]) == ["prediction", "prediction (2)"]
+    assert (frame["prediction"] == frame["prediction (2)"]).all()
+
+
+def test_categories_of_models_made_in_python_are_found(tmp_path):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(
+        {
+            "flag": rng.random(80) < 0.5,
+            "code": pd.Categorical(rng.integers(1, 4, 80)),
+            "text": rng.choice([" ?", " NA", "plain"], 80),
+        }
+    )
+    y = X.flag * 4 + X.code.astype(int) + 20 * (X.text == " ?") + 40 * (X.text == " NA")
+    model = ShapeTreeClassifier(max_depth=4, split_penalty=0, segment_penalty=0).fit(X, y)
+    model.to_json(tmp_path / "model.json")
+    X.to_csv(tmp_path / "data.csv", index=False)
+    result = run("predict", tmp_path / "model.json", tmp_path / "data.csv", "--json")
+    assert json.loads(result.stdout)["predictions"] == model.predict(X).tolist()
+    assert result.stderr == ""
+
+
+def test_models_without_names_know_columns_by_place(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = ShapeTreeClassifier(max_depth=2).fit(X, y)
+    model.to_json(tmp_path / "model.json")
+    pd.DataFrame(X, columns=list("abcd")).to_csv(tmp_path / "data.csv", index=False)
+    report = json.loads(
+        succeed("predict", tmp_path / "model.json", tmp_path / "data.csv", "--json")
+    )
+    assert report["predictions"] == model.predict(X).tolist()
+
+
+def test_new_categories_are_mentioned(folder, tmp_path):
+    rows = shop_rows(20).assign(weather="hail")
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    result = run("predict", folder / "visitors.json", tmp_path / "new.csv", "--only")
+    assert "has not seen and takes as missing: hail" in result.stderr
+    assert result.exit_code == 0
+
+
+# --- explain, plot, export, inspect ---
+
+
+def test_explain_a_row_all_rows_and_a_row_typed_in(folder):
+    model, data = folder / "visitors.json", folder / "shop.csv"
+    one = succeed("explain", model, data, "--row", "2")
+    assert re.match(r"Predicted .* because .*\nIt would be ", one)
+    every = succeed("explain", model, data)
+    assert f"Row 2: {one.splitlines()[0]}\n" in every
+    assert every.count("Predicted") == 400
+    result = run("explain", model, "--set", "hour=8", "--set", "weather=hail")
+    assert "hour in [8" in result.stdout or "hour = 8" in result.stdout
+    assert "the model has not seen and takes as missing: hail" in result.stderr
+    result = run("explain", model, "--set", "hour=8")
+    assert "not given, and taken as missing: weather" in result.stderr
+
+
+def test_explain_what_if(folder):
+    arguments = ["explain", folder / "visitors.json", folder / "shop.csv", "--row", "1", "--json"]
+    (before,) = json.loads(succeed(*arguments))["explanations"]
+    flip = before["flip"]
+    change = f"{flip['feature']}={flip['shown']}"
+    (after,) = json.loads(succeed(*arguments, "--set", change))["explanations"]
+    assert before["row"] == 1
+    assert after["leaf"] == flip["leaf"] != before["leaf"]
+    assert after["sentence"].startswith("Predicted ")
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "options"),
+    [
+        ("tree.png", b"\x89PNG", []),
+        ("tree.svg", b"<?xml", ["--max-depth", "1", "--title", "Shop"]),
+        ("node.pdf", b"%PDF", ["--node", "0"]),
+        ("part.PNG", b"\x89PNG", ["--from", "1"]),
+    ],
+)
+def test_plot(folder, tmp_path, name, start, options):
+    path = tmp_path / name
+    assert succeed("plot", folder / "visitors.json", "-o", path, *options) == f"Wrote {path}\n"
+    assert path.read_bytes().startswith(start)
+
+
+def test_export_to_code_that_predicts_the_same(folder, tmp_path):
+    rows = pd.read_csv(folder / "shop.csv", dtype=str, keep_default_na=False)
+    expected = list(csv.reader(
+        succeed("predict", folder / "busy.json", folder / "shop.csv", "--only").splitlines()[1:]
+    ))  # fmt: skip
+    sql = succeed("export", folder / "busy.json", "--to", "sql", "--dialect", "sqlite")
+    with sqlite3.connect(":memory:") as connection:
+        used = pd.DataFrame({"hour": rows.hour.astype(int), "weather": rows.weather})
+        used["degrees"] = pd.to_numeric(rows.degrees, errors="coerce")
+        used["weather"] = used.weather.replace("", None)
+        used["open"], used["post code"] = rows.open == "TRUE", rows["post code"]
+        used.to_sql("shop", connection, index=False)
+        assert [list(row) for row in connection.execute(f"SELECT {sql} FROM shop")] == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "piece"),
+    [
+        ("tree.sql", "CASE"),
+        ("tree.py", "def predict"),
+        ("tree.js", "predict"),
+        ("tree.dot", "digraph"),
+        ("tree.txt", "├─"),
+        ("tree.html", "<!doctype html>"),
+        ("tree.json", "shapetree-model"),
+    ],
+)
+def test_export_by_the_ending_of_the_file(folder, tmp_path, name, piece):
+    path = tmp_path / name
+    succeed("export", folder / "busy.json", "-o", path)
+    assert piece in path.read_text(encoding="utf-8")
+
+
+def test_export_to_onnx(folder, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    succeed("export", folder / "visitors.json", "-o", tmp_path / "tree.onnx")
+    onnx.checker.check_model(onnx.load(tmp_path / "tree.onnx"))
+
+
+def test_export_passes_options_on(folder):
+    page = succeed("export", folder / "busy.json", "--to", "html", "--option", "title=Busy hours")
+    assert "<title>Busy hours</title>" in page
+
+
+def test_inspect(folder):
+    shown = succeed("inspect", folder / "visitors.json", "--rules", "--tree")
+    for words in (
+        r"visitors.json: regression, \d+\.\d kB",
+        r"leaves, depth 2, \d splits, from 320 training rows",
+        r"R² on its training rows: 0\.\d+",
+        r"Parameters: max_depth=2, random_state=0",
+        r"hour +whole number +\d+ % +\d",
+        r"weather +3 categories +\S+( %)? +\S+ +rain, snow, wind, sun",
+        r"• if .* then .* rows, support",
+        r"├─ ",
+    ):
+        assert re.search(words, shown), words
+    report = json.loads(succeed("inspect", folder / "busy.json", "--rules", "--json"))
+    assert report["classes"] == [["no", "yes"]]
+    assert len(report["rules"]) == report["leaves"]
+    assert sum(rule["rows"] for rule in report["rules"]) == report["rows"] == 320
+    assert sum(feature["importance"] for feature in report["features"]) == pytest.approx(1)
+
+
+def test_demo(tmp_path):
+    shown = succeed("demo", tmp_path / "demo")
+    files = sorted(os.listdir(tmp_path / "demo"))
+    assert {"model.json", "predictions.csv", "report.html", "tree.png", "wine.csv"} < set(files)
+    assert shown.count("$ shapetree ") == 9
+    report = json.loads(succeed("demo", tmp_path / "other", "--json"))
+    assert report["files"] == files
+    assert "not empty" in fail("demo", tmp_path / "demo")
+
+
+# --- the same for all commands ---
+
+
+def test_version_and_help():
+    assert succeed("--version") == f"shapetree {__version__}\n"
+    assert succeed() == succeed("--help")
+    for command in COMMANDS:
+        assert command.__name__ in succeed()
+
+
+@pytest.mark.parametrize("command", ["", *(command.__name__ for command in COMMANDS)])
+def test_help_has_examples_and_fits_80_columns(command):
+    shown = succeed(*command.split(), "--help")
+    assert f"For example:\n\n    shapetree {command}" in shown
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "..." not in shown.replace("[ARGS]...", "")
+    if command:
+        assert "--json" in shown
+        assert "--debug" not in shown
+
+
+def test_quiet_prints_nothing(folder, tmp_path):
+    quiet = ["--quiet"]
+    for arguments in (
+        ["fit", folder / "shop.csv", "-t", "busy"],
+        ["predict", folder / "busy.json", folder / "shop.csv", "-o", tmp_path / "out.csv"],
+        ["plot", folder / "busy.json", "-o", tmp_path / "tree.svg"],
+        ["inspect", folder / "busy.json"],
+        ["demo", tmp_path / "demo"],
+    ):
+        result = run(*arguments, *quiet)
+        assert (result.exit_code, result.output) == (0, "")
+
+
+def test_json_is_one_document(folder, tmp_path):
+    for arguments in (
+        ["fit", folder / "shop.csv", "-t", "busy"],
+        ["predict", folder / "busy.json", folder / "shop.csv", "--proba"],
+        ["predict", folder / "busy.json", folder / "shop.csv", "-o", tmp_path / "out.csv"],
+        ["explain", folder / "busy.json", folder / "shop.csv"],
+        ["plot", folder / "busy.json", "-o", tmp_path / "tree.svg"],
+        ["export", folder / "busy.json", "--to", "text"],
+        ["export", folder / "busy.json", "-o", tmp_path / "tree.py"],
+        ["inspect", folder / "busy.json"],
+    ):
+        assert isinstance(json.loads(succeed(*arguments, "--json")), dict)
+
+
+def test_tables_give_way_where_names_are_long():
+    heads = [Head("name", is_flexible=True), Head("n", is_number=True), Head("e", is_flexible=True)]
+    assert _widths(heads, [["x" * 60, "1" * 9, "y" * 30]], 60) == [23, 9, 24]
+    assert _widths(heads, [["x", "1", "y"]], 60) == [4, 1, 1]
+
+
+def test_control_characters_of_the_data_do_not_reach_the_terminal(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("x\x1b[2J,y\n" + "\n".join(f"{i % 7},{i % 2}" for i in range(60)))
+    assert "\x1b" not in succeed("fit", path, "-t", "y")
+    assert "\x1b" not in fail("fit", path, "-t", "\x1b[2J")
+
+
+def test_a_pipe_that_is_closed_ends_the_command(folder):
+    command = f"{sys.executable} -m shapetree.cli explain busy.json shop.csv | true"
+    done = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True)
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("module", ["typer", "rich", "pandas", "pyarrow"])
+def test_without_the_extra_one_line_says_what_to_install(module, monkeypatch):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(SystemExit) as end:
+        main(["--version"])
+    assert end.value.code == f"shapetree: error: {module} is missing; pip install 'shapetree[cli]'"
+
+
+def test_shell_completion():
+    variables = {"COMP_WORDS": "shapetree ex", "COMP_CWORD": "1"}
+    result = run(env={"_SHAPETREE_COMPLETE": "complete_bash", **variables}, prog_name="shapetree")
+    assert result.stdout.split() == ["explain", "export"]
+
+
+# --- what can be wrong ---
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("missing.csv", None, "No such file"),
+        ("empty.csv", b"", "is empty"),
+        ("blank.csv", b"\n \n", "is empty"),
+        ("names.csv", b"x,y\n", "no rows"),
+        ("picture.csv", PNG, "it is a PNG picture"),
+        ("book.csv", b"PK\x03\x04rest", "Excel workbook"),
+        ("model.csv", b'{"format": 1}', "it is JSON"),
+        ("binary.csv", b"x,y\n1,\0\n", "binary data"),
+        ("wide.csv", "x,y\n1,2\n".encode("utf-16"), "UTF-16"),
+        ("arrow.csv", b"PAR1rest", "a Parquet file; name it .parquet"),
+        ("text.parquet", b"x,y\n1,2\n", "is not a Parquet file"),
+        ("cut.parquet", b"PAR1" + bytes(100), "damaged Parquet file"),
+        ("long.csv", b'x,y\n1,"a\nb"\n3,4,5\n', "line 4: 3 values, but there are 2 columns"),
+        ("short.csv", b"x,y\n1,2\n\n3\n", "line 4: 1 value, but there are 2 columns"),
+        ("open.csv", b'x,y\n1,2\n3,"4\n5,6\n', "a quote is not closed"),
+        ("twice.csv", b"x,y,x\n1,2,3\n", "columns of the same name: x"),
+        ("latin.csv", b"x,y\n1,2\n3,\xe4\n", "not in UTF-8 (line 3)"),
+        ("few.csv", b"x,y\n1,2\n3,4\n", "only 2 rows"),
+        ("folder.csv", "folder", "it is a folder"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_data(tmp_path, name, content, words):
+    path = tmp_path / name
+    if content == "folder":
+        path.mkdir()
+    elif content is not None:
+        path.write_bytes(content)
+    line = fail("fit", path, "-t", "y")
+    assert words in line
+    assert name in line or "rows" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["-t", "bussy"], "no column 'bussy'; did you mean busy?"),
+        (["-t", "country"], "the target country is always DE"),
+        (["-t", "note"], "the target note holds no values"),
+        (["-t", "day"], "the target day holds dates"),
+        (["-t", "name"], "has 400 classes in 400 rows, which is too many"),
+        (["-t", "weather", "--task", "regression"], "regression needs numbers"),
+        (["-t", "visitors", "--task", "classification"], "try --task regression"),
+        (["-t", "busy", "--ignore", "nothing"], "no column 'nothing'"),
+        (["-t", "busy", "--ignore", "busy"], "both the target and ignored"),
+        (["-t", "busy", "--ignore", "hour,weather,degrees,open,post code,visitors"], "no column"),
+    ],
+)  # fmt: skip
+def test_data_that_nothing_can_be_learnt_from(folder, arguments, words):
+    assert words in fail("fit", folder / "shop.csv", *arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "Missing option '--target'"),
+        (["-t", "busy", "--depth", "0"], "--depth"),
+        (["-t", "busy", "--depth", "deep"], "--depth"),
+        (["-t", "busy", "--nonsense"], "--nonsense"),
+        (["-t", "busy", "--task", "guessing"], "--task"),
+        (["-t", "busy", "--pairs", "some"], "--pairs must be auto, all or a number"),
+        (["-t", "busy", "--test-size", "0.001"], "leaves too few"),
+        (["-t", "busy", "--param", "depth"], "--param takes name=value"),
+        (["-t", "busy", "--param", "depth=3"], "--param depth is no parameter"),
+        (["-t", "visitors", "--param", "class_weight=balanced"], "has no parameter class_weight"),
+        (["-t", "busy", "--param", "max_bins=1"], "max_bins"),
+        (["-t", "busy", "--separator", "--"], "--separator must be a single character"),
+        (["-t", "busy", "--plot", "tree.gif"], "must end in .png or .svg or .pdf"),
+        (["-t", "busy", "-o", "same", "--html", "same"], "two outputs have this name"),
+    ],
+)
+def test_wrong_usage_of_fit(folder, arguments, words):
+    assert words in fail("fit", folder / "shop.csv", *arguments, code=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words", "code"),
+    [
+        (["nonsense"], "No such command 'nonsense'", 2),
+        (["predict", "busy.json"], "Missing argument 'DATA'", 2),
+        (["predict", "none.json", "shop.csv"], "there is no such file", 1),
+        (["predict", "shop.csv", "shop.csv"], "not a shapetree model", 1),
+        (["predict", "picture.json", "shop.csv"], "picture.json", 1),
+        (["predict", "half.json", "shop.csv"], "not a shapetree model", 1),
+        (["predict", "busy.json", "other.csv"], "that the model needs: hour", 1),
+        (["predict", "visitors.json", "words.csv"], "must hold numbers, but row 3 has 'late'", 1),
+        (["predict", "visitors.json", "shop.csv", "--proba"], "--proba is for classes", 2),
+        (["predict", "busy.json", "shop.csv", "-o", "shop.csv"], "it is read by this", 2),
+        (["predict", "busy.json", "shop.csv", "-o", "out.xlsx"], "must end in .csv", 2),
+        (["explain", "busy.json"], "name a file, or type a row in", 2),
+        (["explain", "busy.json", "--row", "1"], "name a file", 2),
+        (["explain", "busy.json", "--set", "hour=1", "--row", "1"], "--row needs a file", 2),
+        (["explain", "busy.json", "shop.csv", "--set", "hour=1"], "needs --row", 2),
+        (["explain", "busy.json", "shop.csv", "--row", "401"], "there is no row 401", 1),
+        (["explain", "busy.json", "shop.csv", "--row", "0"], "--row", 2),
+        (["explain", "busy.json", "--set", "hours=1"], "no feature hours", 1),
+        (["explain", "busy.json", "--set", "hour=noon"], "must hold numbers", 1),
+        (["plot", "busy.json"], "--output", 2),
+        (["plot", "busy.json", "-o", "tree.png", "--node", "99"], "99", 1),
+        (["plot", "busy.json", "-o", "a.png", "--node", "0", "--from", "1"], "--node draws", 2),
+        (["export", "busy.json"], "say what to export to", 2),
+        (["export", "busy.json", "-o", "tree.xyz"], "cannot tell a format", 2),
+        (["export", "busy.json", "--to", "cobol"], "--to", 2),
+        (["export", "busy.json", "--to", "onnx"], "ONNX is binary", 2),
+        (["export", "busy.json", "--to", "sql", "--dialect", "basic"], "dialect must be", 2),
+        (["export", "busy.json", "--to", "dot", "--dialect", "sqlite"], "means nothing to", 2),
+        (["export", "busy.json", "--to", "text", "--option", "digits=0"], "digits", 2),
+        (["inspect", "shop.csv"], "not a shapetree model", 1),
+        (["demo", "shop.csv"], "is no folder", 1),
+    ],
+)
+def test_what_other_commands_refuse(folder, monkeypatch, arguments, words, code):
+    (folder / "picture.json").write_bytes(PNG)
+    (folder / "half.json").write_text((folder / "busy.json").read_text()[:500])
+    (folder / "other.csv").write_text("a,b\n1,2\n")
+    shop_rows(5).assign(hour=["1", "2", "late", "4", "5"]).to_csv(folder / "words.csv", index=False)
+    monkeypatch.chdir(folder)
+    before = sorted(os.listdir(folder))
+    assert words in fail(*arguments, code=code)
+    assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("nowhere/model.json", "there is no folder"),
+        (".", "it is a folder"),
+        (os.devnull, "no ordinary file"),
+        ("shop.csv/model.json", "there is no folder"),
+    ],
+)
+@pytest.mark.parametrize("command", ["fit", "export"])
+def test_outputs_are_checked_before_the_work_starts(folder, monkeypatch, command, place, words):
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(
+        f"shapetree.cli._{command}.read_{'file' if command == 'fit' else 'model'}", 0
+    )
+    given = ["shop.csv", "-t", "busy"] if command == "fit" else ["busy.json", "--to", "text"]
+    assert words in fail(command, *given, "-o", place)
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_without_permission_is_refused(folder, tmp_path):
+    tmp_path.chmod(0o500)
+    assert "Permission denied" in fail("plot", folder / "busy.json", "-o", tmp_path / "tree.png")
+
+
+def test_a_failed_command_leaves_an_older_file_alone(folder, tmp_path):
+    output = tmp_path / "model.json"
+    output.write_text("older")
+    fail("fit", folder / "shop.csv", "-t", "country", "-o", output)
+    assert output.read_text() == "older"
+
+
+def test_unexpected_errors_are_one_line_unless_debugging(folder, monkeypatch):
+    def stumble(*arguments, **options):
+        raise RuntimeError("on\ntwo lines")
+
+    monkeypatch.setattr("shapetree.cli._fit.split_rows", stumble)
+    arguments = ["fit", folder / "shop.csv", "-t", "busy"]
+    line = fail(*arguments)
+    assert line == "unexpected RuntimeError: on two lines (--debug shows where)"
+    assert "Traceback" in run(*arguments, "--debug").stderr
+
+
+# --- on a terminal ---
+
+terminal = pytest.mark.skipif(
+    os.name == "nt" or find_spec("pexpect") is None, reason="needs pexpect and a POSIX terminal"
+)
+
+
+def spawn(arguments, cwd, **environment):
+    import pexpect
+
+    env = {**os.environ, "TERM": "xterm-256color", **environment}
+    env = {name: value for name, value in env.items() if value is not None}
+    return pexpect.spawn(
+        sys.executable,
+        ["-m", "shapetree.cli", *map(str, arguments)],
+        cwd=str(cwd),
+        env=env,
+        dimensions=(24, 80),
+        encoding="utf-8",
+        timeout=60,
+    )
+
+
+def lines_on(screen):
+    """Lines as they end up on the screen, without escape codes."""
+    return [
+        ESCAPE.sub("", line.split("\r")[-1]) for line in screen.replace("\r\n", "\n").split("\n")
+    ]
+
+
+@terminal
+def test_a_session_on_a_terminal_fits_it(folder):
+    arguments = ["fit", "shop.csv", "-t", "visitors", "--ignore", "busy", "-o", "session.json"]
+    child = spawn(arguments, folder, NO_COLOR=None)
+    screen = child.read()
+    child.close()
+    assert child.exitstatus == 0
+    assert "\x1b[1m" in screen
+    assert "Fitting a tree to 320 rows" in screen
+    lines = lines_on(screen)
+    assert max(map(len, lines)) <= 80
+    assert "Wrote session.json: the tree of the 320 training rows" in lines
+    # The line that tells of progress is erased in the end.
+    assert re.search(r"Fitting[^\n]*(\r|\x1b\[1A)*\x1b\[2K", screen.split("On 80 rows")[0])
+
+
+@terminal
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_without_colour_there_are_no_escape_codes(folder, environment):
+    child = spawn(["fit", "shop.csv", "-t", "visitors"], folder, **environment)
+    screen = child.read()
+    assert "\x1b" not in screen
+    assert "Fitting a tree to 320 rows …" in screen
+    assert max(map(len, screen.splitlines())) <= 80
+
+
+def test_pipes_get_no_escape_codes_and_old_encodings_question_marks(folder):
+    arguments = [sys.executable, "-m", "shapetree.cli", "inspect", "visitors.json", "--tree"]
+    env = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(arguments, cwd=folder, capture_output=True, check=True, env=env)
+    assert b"R? on its training rows" in done.stdout
+    assert b"\x1b" not in done.stdout
+    assert done.stderr == b""
+
+
+@pytest.fixture(scope="module")
+def long_data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("long") / "long.parquet"
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.random((200_000, 12)), columns=[f"x{i}" for i in range(12)])
+    frame.assign(y=rng.integers(0, 4, len(frame))).to_parquet(path)
+    return path
+
+
+@terminal
+def test_ctrl_c_in_a_long_fit_leaves_no_file(long_data):
+    arguments = ["fit", long_data.name, "-t", "y", "--pairs", "all", "--depth", "12"]
+    child = spawn([*arguments, "-o", "model.json", "--html", "page.html"], long_data.parent)
+    child.expect("Fitting a tree")
+    child.expect("0:00:01")
+    child.sendintr()
+    rest = child.read()
+    child.close()
+    assert child.exitstatus == 130
+    assert lines_on(rest)[-2:] == ["shapetree: interrupted; no file is half-written", ""]
+    assert os.listdir(long_data.parent) == [long_data.name]
+
+
+def test_a_whole_session(tmp_path):
+    """From a file of data to a report, as a user would do it."""
+    diabetes = load_diabetes(as_frame=True, scaled=False)
+    diabetes.frame.rename(columns={"target": "progression"}).to_csv(
+        tmp_path / "diabetes.csv", index=False
+    )
+
+    def shapetree(*arguments):
+        command = [sys.executable, "-m", "shapetree.cli", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        return done.stdout
+
+    outputs = ["-o", "model.json", "--html", "report.html", "--plot", "tree.png"]
+    shapetree("fit", "diabetes.csv", "-t", "progression", "--depth", "2", *outputs)
+    out = shapetree("predict", "model.json", "diabetes.csv", "--only")
+    assert len(out.splitlines()) == 443
+    report = json.loads(shapetree("explain", "model.json", "diabetes.csv", "--row", "7", "--json"))
+    assert report["explanations"][0]["prediction"] == float(out.splitlines()[7])
+    assert {path.name for path in Path(tmp_path).iterdir()} == {
+        "diabetes.csv",
+        "model.json",
+        "report.html",
+        "tree.png",
+    }

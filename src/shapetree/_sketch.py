@@ -132,7 +132,7 @@ class Scatter:
     points : array of shape (n_points, 2)
         Values, or codes of categories, of some rows that have both.
     targets : array of shape (n_points,)
-        Their classes' numbers or their targets.
+        Their classes' numbers, or their targets in a few digits.
     n_missing : int
         Rows that lack either feature.
     """
@@ -317,7 +317,10 @@ class Sketcher:
         with np.errstate(over="ignore"):
             ranges_drawn = np.where(coded, 1.0, high - low)
         points = _rounded(_finite(values[sample]), ranges_drawn)
-        return Scatter(low, high, points, self._y[rows[sample]], int((~known).sum()))
+        targets = self._y[rows[sample]]
+        if self._n_classes is None:
+            targets = np.array([_in_digits(target, SUM_DIGITS) for target in targets.tolist()])
+        return Scatter(low, high, points, targets, int((~known).sum()))
 
     def _column(self, feature: int) -> np.ndarray:
         column = self._table.columns[feature]

@@ -187,14 +187,17 @@ class Rules(Sequence[Rule]):
 
 def rules_of(view: TreeView, digits: int | None = None) -> Rules:
     """The rules of a tree; the digits are those of `Rules`."""
-    return Rules([_rule(view, leaf) for leaf in _leaves(view, view.nodes[0])], digits)
+    return Rules([_rule(view, leaf) for leaf in _leaves(view)], digits)
 
 
-def _leaves(view: TreeView, node: NodeView) -> Iterator[NodeView]:
-    if node.is_leaf:
-        yield node
-    for child in node.children:
-        yield from _leaves(view, view.nodes[child])
+def _leaves(view: TreeView) -> Iterator[NodeView]:
+    """Leaves from the first branch to the last."""
+    pending = [0]
+    while pending:
+        node = view.nodes[pending.pop()]
+        if node.is_leaf:
+            yield node
+        pending.extend(reversed(node.children))
 
 
 def _rule(view: TreeView, leaf: NodeView) -> Rule:

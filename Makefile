@@ -17,7 +17,7 @@ demo: $(VENV)/package $(VENV)/demo.extra
 	$(PYTHON) examples/demo.py
 
 test: $(VENV)/package $(VENV)/test.extra
-	$(PYTHON) -m pytest --pyargs shapetree tests
+	$(PYTHON) -m pytest -n auto --dist loadfile --pyargs shapetree tests
 
 lint: $(VENV)/test.extra $(VENV)/lint.extra
 	$(PYTHON) -m ruff format --check .

@@ -28,6 +28,7 @@ LAYERS = [
     "_progress",
     "_grower",
     "_predictor",
+    "_sketcher",
     "_model_file",
     "_files",
     "_words",

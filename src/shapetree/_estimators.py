@@ -38,11 +38,11 @@ from shapetree._files import PathLike, read_text, write_file
 from shapetree._grower import Grower, Limits
 from shapetree._histograms import LocalHistograms
 from shapetree._model_file import PREFIX, Model, NotAModel, read_model, write_model
-from shapetree._nodes import sketch_nodes
 from shapetree._pairs import PairOptions, PairSearch, pair_options, scales_of
 from shapetree._predictor import leaves_of, paths_to
 from shapetree._progress import Progress
-from shapetree._sketch import DataSummary, NodeSketch, Sketcher, summarise
+from shapetree._sketch import DataSummary, NodeSketch, summarise
+from shapetree._sketcher import sketch_tree
 from shapetree._table import FeatureInfo, Table, encode_table, open_table, read_table
 from shapetree._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree._tree import TreeArrays
@@ -317,9 +317,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         if self.n_outputs_ > 1:
             return None
         n_classes = self.n_classes_ if is_classifier(self) else None
-        sketcher = Sketcher(table, y[:, 0], n_classes, self._summary.target_edges)
         leaves = leaves_of(tree, table, effective_threads(self.n_threads))
-        return sketch_nodes(tree, sketcher, leaves)
+        return sketch_tree(tree, leaves, table, y[:, 0], n_classes, self._summary.target_edges)
 
     def _sketch_others(self, X: Any, y: Any) -> tuple[NodeSketch, ...] | None:
         """How other rows are spread over the nodes of the fitted tree."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from shapetree._shape import PairShape, ShapeFunction, flatten_shapes
-from shapetree._sketch import Axis, NodeSketch, Scatter, Sketcher
+from shapetree._sketch import NodeSketch
 from shapetree._targets import NodeStatistics
 from shapetree._tree import TreeArrays
 
@@ -96,44 +95,6 @@ def rows_by_node(at: np.ndarray, n_nodes: int) -> dict[int, np.ndarray]:
     return {
         node: order[stops[node] : stops[node + 1]] for node in np.flatnonzero(counts[1:]).tolist()
     }
-
-
-def sketch_nodes(
-    tree: TreeArrays, sketcher: Sketcher, leaves: np.ndarray
-) -> tuple[NodeSketch, ...]:
-    """Sketches of all nodes, given the leaf of each of the sketcher's rows."""
-    no_rows = np.empty(0, dtype=np.int32)
-    rows_of = rows_by_node(leaves, tree.node_count)
-    sketches: dict[int, NodeSketch] = {}
-    axes: list[Axis | None] = [None] * tree.node_count
-    for node in range(tree.node_count - 1, -1, -1):  # children before their parents
-        children = tree.children(node)
-        if not children:
-            sketches[node] = sketcher.leaf(rows_of.get(node, no_rows))
-            continue
-        rows = np.concatenate([rows_of.pop(child, no_rows) for child in children])
-        rows_of[node] = rows
-        sketch = reduce(NodeSketch.joined_with, [sketches[child] for child in children])
-        if tree.second_feature[node] < 0:
-            axes[node] = _axis_of(tree, node, sketcher, rows)
-        else:
-            sketch = replace(sketch, scatter=_scatter_of(tree, node, sketcher, rows))
-        sketches[node] = sketch
-    densities = sketcher.densities(axes, leaves, tree.parent, tree.feature)
-    return tuple(replace(sketches[node], density=density) for node, density in enumerate(densities))
-
-
-def _axis_of(tree: TreeArrays, node: int, sketcher: Sketcher, rows: np.ndarray) -> Axis:
-    upper = tree.piece_upper[tree.pieces(node)]
-    thresholds = None if np.isnan(upper[0]) else upper[:-1]
-    return sketcher.axis(rows, int(tree.feature[node]), thresholds)
-
-
-def _scatter_of(tree: TreeArrays, node: int, sketcher: Sketcher, rows: np.ndarray) -> Scatter:
-    cuts = tree.cuts(node)
-    a, b, threshold = tree.cut_a[cuts], tree.cut_b[cuts], tree.cut_threshold[cuts]
-    pair = int(tree.feature[node]), int(tree.second_feature[node])
-    return sketcher.scatter(rows, pair, (threshold[b == 0], threshold[a == 0]))
 
 
 def nodes_of(tree: TreeArrays) -> list[TreeNode]:

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 import sys
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
-from shapetree._core.columns import Columns
-from shapetree._core.sketch import count_cells
 from shapetree._table import Table
 
 # Cells of an axis that is drawn, and distinct values up to which each has a cell of its own.
@@ -68,20 +67,14 @@ class Axis:
         """Bounds of the cells."""
         if self.bounds is None:
             return None
-        ends = _starts(self.cells)
-        edges = 4 * np.interp(np.arange(ends[-1] + 1), ends, self.bounds / 4)  # no overflow
-        # Tiny numbers lose digits by the division.
-        low, high = (np.repeat(side, self.cells) for side in (self.bounds[:-1], self.bounds[1:]))
-        edges[:-1] = np.clip(edges[:-1], low, high)
-        edges[ends] = self.bounds
-        return edges
+        return np.append(cell_lows(self.bounds[:-1], self.bounds[1:], self.cells), self.bounds[-1])
 
     @cached_property
     def positions(self) -> np.ndarray | None:
         """Where to draw the bounds of the cells."""
         if self.places is None:
             return None
-        ends = _starts(self.cells)
+        ends = starts(self.cells)
         return np.interp(np.arange(ends[-1] + 1), ends, self.places)
 
 
@@ -213,119 +206,8 @@ def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummar
         column = table.columns[feature]
         assert column is not None
         if not table.features[feature].is_categorical:
-            scales[feature] = _deviation(_finite(_some(column, SCALE_ROWS)))
+            scales[feature] = _deviation(finite(some(column, SCALE_ROWS)))
     return DataSummary(scales, None if y is None else _target_edges(y))
-
-
-class Sketcher:
-    """Tells how rows are spread over the nodes of a tree.
-
-    Parameters
-    ----------
-    table : Table
-    y : array of shape (n_rows,)
-        Classes' numbers, or targets.
-    n_classes : int or None
-        None for regression.
-    target_edges : array or None
-    """
-
-    def __init__(
-        self,
-        table: Table,
-        y: np.ndarray,
-        n_classes: int | None,
-        target_edges: np.ndarray | None,
-    ) -> None:
-        self._table = table
-        self._y = np.ascontiguousarray(y, dtype=np.float64 if n_classes is None else np.int32)
-        self._n_classes = n_classes
-        self._target_edges = target_edges
-
-    def leaf(self, rows: np.ndarray) -> NodeSketch:
-        """Sketch of a leaf with these rows."""
-        y = self._y[rows]
-        if self._n_classes is not None:
-            return NodeSketch(np.bincount(y, minlength=self._n_classes).astype(np.int32))
-        assert self._target_edges is not None
-        cell = np.searchsorted(self._target_edges[1:-1], y, side="left")
-        counts = np.bincount(cell, minlength=len(self._target_edges) - 1).astype(np.int32)
-        if not len(y):
-            return NodeSketch(counts, float("nan"), float("nan"))
-        with np.errstate(over="ignore", invalid="ignore"):
-            return NodeSketch(counts, float(y.mean()), float(y.std()))
-
-    def axis(self, rows: np.ndarray, feature: int, thresholds: np.ndarray | None) -> Axis:
-        """Cells for a node with these rows that parts them at thresholds, or by category."""
-        if thresholds is None:
-            categories = self._table.features[feature].categories
-            assert categories is not None
-            return Axis(None, np.array([len(categories)]), None)
-        values = _finite(self._column(feature)[_some(rows, RANGE_ROWS)])
-        return scale_axis(values[~np.isnan(values)], thresholds)
-
-    def densities(
-        self,
-        axes: Sequence[Axis | None],
-        leaves: np.ndarray,
-        parent: np.ndarray,
-        feature: np.ndarray,
-    ) -> list[Density | None]:
-        """Where rows lie on the axes of the nodes they pass; None for nodes without an axis."""
-        inner = [
-            axis.edges[1:-1] if axis and axis.edges is not None else np.empty(0) for axis in axes
-        ]
-        cell_start = _starts([axis.n_cells + 1 if axis else 0 for axis in axes])
-        counts, totals = count_cells(
-            Columns(self._table.columns, self._table.n_rows),
-            leaves,
-            parent,
-            feature,
-            _starts([len(edges) for edges in inner]),
-            np.concatenate(inner),
-            cell_start,
-            None if self._n_classes is None else self._y,
-            self._y if self._n_classes is None else None,
-            self._n_classes or 1,
-        )
-        parts = [slice(*ends) for ends in pairwise(cell_start.tolist())]
-        return [
-            None if axis is None else self._density(axis, counts[part], totals[part])
-            for axis, part in zip(axes, parts, strict=True)
-        ]
-
-    def _density(self, axis: Axis, counts: np.ndarray, totals: np.ndarray) -> Density:
-        """The last cell is that of missing values."""
-        if self._n_classes is not None:
-            return Density(axis, counts[:-1], None, counts[-1], None)
-        short = np.array([_in_digits(total, SUM_DIGITS) for total in totals.tolist()])
-        return Density(axis, counts[:-1], short[:-1], counts[-1], float(short[-1]))
-
-    def scatter(
-        self, rows: np.ndarray, features: tuple[int, int], thresholds: tuple[np.ndarray, np.ndarray]
-    ) -> Scatter:
-        """Where rows lie in the plane of a node's pair; thresholds are those along the axes."""
-        values = np.stack([self._column(feature)[rows] for feature in features], axis=1)
-        coded = [self._table.features[feature].is_categorical for feature in features]
-        known = np.ones(len(rows), dtype=bool)
-        for side in range(2):
-            known &= values[:, side] >= 0 if coded[side] else ~np.isnan(values[:, side])
-        sample = _some(np.flatnonzero(known), N_POINTS)
-        reach = _finite(values[_some(np.flatnonzero(known), RANGE_ROWS)])
-        ranges = [_range(np.sort(reach[:, side]), thresholds[side]) for side in range(2)]
-        low, high = np.array(ranges).T
-        with np.errstate(over="ignore"):
-            ranges_drawn = np.where(coded, 1.0, high - low)
-        points = _rounded(_finite(values[sample]), ranges_drawn)
-        targets = self._y[rows[sample]]
-        if self._n_classes is None:
-            targets = np.array([_in_digits(target, SUM_DIGITS) for target in targets.tolist()])
-        return Scatter(low, high, points, targets, int((~known).sum()))
-
-    def _column(self, feature: int) -> np.ndarray:
-        column = self._table.columns[feature]
-        assert column is not None
-        return column
 
 
 def scale_axis(values: np.ndarray, thresholds: np.ndarray) -> Axis:
@@ -334,68 +216,71 @@ def scale_axis(values: np.ndarray, thresholds: np.ndarray) -> Axis:
     Parameters
     ----------
     values : array
-        Finite numbers, perhaps none.
+        Finite numbers in ascending order, perhaps none.
     thresholds : array
         Ascending; between them are the segments.
     """
-    ordered = np.sort(_some(values, RANGE_ROWS))
-    distinct = ordered[np.append(True, ordered[1:] > ordered[:-1])[: len(ordered)]]
-    if len(distinct) <= MAX_DISTINCT:
-        edges = _edges_between(distinct, thresholds)
-        in_segment = _counts_between(edges, thresholds)
-        shares = _with_room(in_segment / in_segment.sum())
-        widths = np.repeat(shares / in_segment, in_segment)
-        return Axis(edges, np.ones(len(widths), dtype=np.int64), _places(widths))
-    low, high = _range(ordered, thresholds)
-    bounds = np.concatenate([[low], thresholds, [high]])
-    spans = np.diff(bounds / 4)  # so that no difference overflows
-    shares = _with_room(spans / spans.sum())
-    cells = np.maximum(2, np.rint(shares * N_CELLS)).astype(np.int64)
-    return Axis(bounds, cells, _places(shares))
+    # Lists, because an axis has few numbers, and a tree many axes.
+    cuts = thresholds.tolist()
+    first = np.append(True, values[1:] > values[:-1])[: len(values)]
+    if np.count_nonzero(first) <= MAX_DISTINCT:
+        return _axis_of_values(values[first].tolist(), cuts)
+    tail = int(TAIL * len(values))
+    return _axis_of_range(float(values[tail]), float(values[-1 - tail]), cuts)
 
 
-def _edges_between(distinct: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """A cell for each value, with the thresholds among its edges."""
-    parted = np.searchsorted(thresholds, distinct, side="left")
-    free = np.flatnonzero(parted[1:] == parted[:-1])
-    midpoints = distinct[free] + (distinct[free + 1] / 2 - distinct[free] / 2)
-    inner = np.union1d(midpoints, thresholds)
-    everything = np.union1d(inner, distinct if len(distinct) else 0.0)
-    with np.errstate(over="ignore"):
-        gaps = np.sort(np.diff(everything))
-    margin = float(gaps[len(gaps) // 2]) if len(gaps) else max(abs(float(everything[0])), 1.0) / 2
-    low, high = _stretched(float(everything[0]), float(everything[-1]), margin)
-    return np.concatenate([[low], inner, [high]])
+def _axis_of_range(low: float, high: float, thresholds: list[float]) -> Axis:
+    """Cells of about equal width in each segment of a range."""
+    low, high = _range([low, high, *thresholds])
+    bounds = [low, *thresholds, high]
+    spans = [b / 4 - a / 4 for a, b in pairwise(bounds)]  # so that no difference overflows
+    shares = _with_room(spans)
+    cells = [max(2, round(share * N_CELLS)) for share in shares]
+    return Axis(np.array(bounds), np.array(cells), _places(shares))
 
 
-def _counts_between(edges: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
-    """Number of cells in each segment."""
-    return np.diff(np.concatenate([[0], np.searchsorted(edges, thresholds), [len(edges) - 1]]))
+def _axis_of_values(values: list[float], thresholds: list[float]) -> Axis:
+    """A cell for each value, with the thresholds among the edges."""
+    midpoints = [
+        a + (b / 2 - a / 2)
+        for a, b in pairwise(values)
+        if bisect_left(thresholds, a) == bisect_left(thresholds, b)
+    ]
+    inner = sorted({*midpoints, *thresholds})
+    known = sorted({*inner, *values}) or [0.0]
+    gaps = sorted(b - a for a, b in pairwise(known))
+    margin = gaps[len(gaps) // 2] if gaps else max(abs(known[0]), 1.0) / 2
+    low, high = _stretched(known[0], known[-1], margin)
+    edges = [low, *inner, high]
+    ends = [0, *(bisect_left(edges, threshold) for threshold in thresholds), len(edges) - 1]
+    in_segment = [b - a for a, b in pairwise(ends)]
+    shares = _with_room([float(n) for n in in_segment])
+    widths = [share / n for share, n in zip(shares, in_segment, strict=True) for _ in range(n)]
+    return Axis(np.array(edges), np.ones(len(widths), dtype=np.int64), _places(widths))
 
 
-def _places(widths: np.ndarray) -> np.ndarray:
-    places = np.concatenate([[0.0], np.cumsum(widths)])
-    return (places / places[-1]).round(DECIMALS)
+def _places(widths: list[float]) -> np.ndarray:
+    ends = list(accumulate(widths, initial=0.0))
+    return np.array([round(end / ends[-1], DECIMALS) for end in ends])
 
 
-def _with_room(wanted: np.ndarray) -> np.ndarray:
+def _with_room(wanted: list[float]) -> list[float]:
     """Shares of an axis that leave no segment too little; those with enough give it."""
     least = min(LEAST_SHARE, 0.7 / len(wanted))
-    wanted = wanted / wanted.sum()
-    shares, is_small = wanted, np.zeros(len(wanted), dtype=bool)
-    while np.any(shares[~is_small] < least):
-        is_small |= shares < least
-        rest = (1 - least * is_small.sum()) / wanted[~is_small].sum()
-        shares = np.where(is_small, least, wanted * rest)
+    total = sum(wanted)
+    wanted = [w / total if total else 1 / len(wanted) for w in wanted]
+    shares, small = wanted, set[int]()
+    while any(share < least for i, share in enumerate(shares) if i not in small):
+        small |= {i for i, share in enumerate(shares) if share < least}
+        left = sum(w for i, w in enumerate(wanted) if i not in small)
+        rest = (1 - least * len(small)) / left
+        shares = [least if i in small else w * rest for i, w in enumerate(wanted)]
     return shares
 
 
-def _range(ordered: np.ndarray, thresholds: np.ndarray) -> tuple[float, float]:
-    """Range of an axis that holds the thresholds, with some room, and all but the values' tails."""
-    tail = int(TAIL * len(ordered))
-    ends = [ordered[tail], ordered[-1 - tail]] if len(ordered) else []
-    low = float(min([*ends, *thresholds], default=0.0))
-    high = float(max([*ends, *thresholds], default=1.0))
+def _range(numbers: list[float]) -> tuple[float, float]:
+    """A range that holds some numbers, with some room."""
+    low, high = min(numbers, default=0.0), max(numbers, default=1.0)
     margin = 0.06 * (high / 2 - low / 2) * 2
     if not margin > 0:
         margin = max(abs(low), 1.0) / 2
@@ -410,27 +295,43 @@ def _stretched(low: float, high: float, margin: float) -> tuple[float, float]:
     return max(low, -limit), min(high, limit)
 
 
+def drawn_range(values: np.ndarray, thresholds: Sequence[float] = ()) -> tuple[float, float]:
+    """A range that holds thresholds and all but the tails of numbers in ascending order."""
+    tail = int(TAIL * len(values))
+    ends = [float(values[tail]), float(values[-1 - tail])] if len(values) else []
+    return _range([*ends, *thresholds])
+
+
 def _target_edges(y: np.ndarray) -> np.ndarray:
-    low, high = _range(np.sort(_some(y, RANGE_ROWS)), np.empty(0))
+    low, high = drawn_range(np.sort(some(y, RANGE_ROWS)))
     return np.linspace(low, high, N_TARGET_CELLS + 1)
 
 
-def _starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+def cell_lows(low: np.ndarray, high: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    """Lower edges of the cells of parts with these bounds."""
+    low, high = np.repeat(low, cells), np.repeat(high, cells)
+    number = np.arange(len(low)) - np.repeat(np.cumsum(cells) - cells, cells)
+    # Quarters, because differences could overflow; but tiny numbers lose digits by a division.
+    lows = 4 * (low / 4 + (high / 4 - low / 4) * (number / np.repeat(cells, cells)))
+    return np.where(number == 0, low, np.clip(lows, low, high))
+
+
+def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where parts of these lengths start, and where the last ends."""
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
 
 
-def _finite(values: np.ndarray) -> np.ndarray:
+def finite(values: np.ndarray) -> np.ndarray:
     """Numbers as float64, infinite ones as the greatest finite ones; NaN stays."""
     limit = np.finfo(np.float64).max
     return np.clip(values.astype(np.float64), -limit, limit)
 
 
-def _in_digits(number: float, digits: int) -> float:
+def in_digits(number: float, digits: int) -> float:
     return float(f"{number:.{digits}g}")
 
 
-def _rounded(points: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+def in_decimals(points: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     """Points in as many decimals as can be seen in axes of these ranges."""
     columns = []
     for column, range_ in zip(points.T.tolist(), ranges.tolist(), strict=True):
@@ -442,7 +343,7 @@ def _rounded(points: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     return np.array(columns).T.reshape(points.shape)
 
 
-def _some(items: np.ndarray, at_most: int) -> np.ndarray:
+def some(items: np.ndarray, at_most: int) -> np.ndarray:
     """All items, or that many of them, spread evenly."""
     if len(items) <= at_most:
         return items

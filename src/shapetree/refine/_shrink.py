@@ -31,6 +31,8 @@ def shrink(tree: TreeArrays, shrinkage: float) -> TreeArrays:
     """
     if not shrinkage >= 0:
         raise ValueError(f"shrinkage must be 0 or greater, got {shrinkage}")
+    if shrinkage == 0:
+        return tree
     weight = tree.weighted_n_node_samples
     share_below = weight / (weight + shrinkage)
     share = np.append(1.0, share_below[tree.parent[1:]])

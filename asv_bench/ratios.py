@@ -26,6 +26,7 @@ from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
+import shapetree
 from asv_bench.benchmarks.data import (
     Labelled,
     classes,
@@ -398,6 +399,59 @@ def clusters(n_rows: int) -> Labelled:
     return make_classification(n_rows, 20, n_informative=8, random_state=0)
 
 
+def showing(effort: Effort) -> Iterator[Line]:
+    """Pictures, pages, words and exports of a tree; ratios are seconds here."""
+    X, y = classes(effort.rows(100_000))
+    tree = shape_tree(3, refine="tao").fit(X, y)
+    rows = X[:10_000]
+    actions: dict[str, tuple[Action, float]] = {
+        "plot_tree": (partial(_drawn, tree), 3),
+        "export_html": (partial(shapetree.export_html, tree), 2),
+        "explain, 10,000 rows": (partial(_explained, tree, rows), 2),
+    }
+    names = ("json", "python", "sql", "js", "dot", "onnx", "text")
+    for name in names:
+        actions[f"export_{name}"] = (partial(getattr(shapetree, f"export_{name}"), tree), 1)
+    for what, (action, target) in actions.items():
+        (time,) = best_times(effort.turns, action)
+        of = f"{what}, {tree.tree_.node_count} nodes"
+        yield Ratio(of, seconds(time), "", "seconds", time, target)
+    yield from _scoring(effort)
+
+
+def _drawn(tree: ShapeTreeClassifier) -> None:
+    from matplotlib import pyplot
+
+    shapetree.plot_tree(tree)
+    pyplot.close("all")
+
+
+def _explained(tree: ShapeTreeClassifier, rows: np.ndarray) -> list[str]:
+    return [f"{why}. {why.flip}." for why in tree.explain(rows)]
+
+
+def _scoring(effort: Effort) -> Iterator[Line]:
+    """The SQL expression in DuckDB beside `predict`, both on all cores."""
+    what = "SQL in DuckDB, 1,000,000 rows, K=3"
+    if find_spec("duckdb") is None:
+        yield Skipped(what, "duckdb is not installed")
+        return
+    import duckdb
+
+    X, y = classes(effort.rows(1_000_000))
+    table = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    tree = ShapeTreeClassifier(max_depth=6).fit(table[:100_000], y[:100_000])
+    database = duckdb.connect()
+    database.register("given", table)
+    database.execute("CREATE TABLE data AS SELECT * FROM given")
+    query = f"SELECT sum({shapetree.export_sql(tree, dialect='duckdb')}) FROM data"
+    ours = partial(tree.predict, table)
+    times = best_times(
+        effort.turns, lambda: database.execute(query).fetchall(), ours, clock=perf_counter
+    )
+    yield share_of("predict", what, times, np.inf)
+
+
 PARTS: dict[str, Callable[[Effort], Iterator[Line]]] = {
     "fit": fits_beside_cart,
     "lightgbm": fit_beside_lightgbm,
@@ -408,6 +462,7 @@ PARTS: dict[str, Callable[[Effort], Iterator[Line]]] = {
     "memory": peak_memory,
     "pairs": fits_of_pairs,
     "refine": refinement,
+    "show": showing,
 }
 
 

@@ -25,7 +25,7 @@ MAX_DISTINCT = 24
 LEAST_SHARE = 0.14
 # Rows that suffice to find the range of an axis and the scale of a feature.
 RANGE_ROWS = 512
-SCALE_ROWS = 65_536
+SCALE_ROWS = 10_000
 # Points of a pair that are kept.
 N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.

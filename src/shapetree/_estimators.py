@@ -565,8 +565,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         list of Explanation
             `str` of each is a sentence, its `path` and `conditions` say the same as data, and its
             `flip` is the smallest change of a single feature that changes the prediction. Numbers
-            are rounded only as far as the row satisfies what is said, and as all who satisfy it
-            are predicted the same.
+            are rounded only as far as the row satisfies what is said. Whoever else satisfies it is
+            predicted the same, unless it speaks of a pair: the weights of a sum are rounded, too,
+            and both of its features must be known. Sizes of changes are compared in standard
+            deviations of the features in training; another category counts as one.
 
         Examples
         --------

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from shapetree._table import FeatureInfo, Level
@@ -28,6 +29,8 @@ from shapetree._words import (
 
 # Categories that are named before the rest is only counted.
 MAX_CATEGORIES = 8
+# Infinite values of a pair count as the greatest finite ones.
+LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Condition:
     categories: tuple[Level, ...] | None = None
     is_missing: bool = False
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Names of its features."""
         return tuple(feature.name for feature in self.features)
@@ -68,25 +71,23 @@ class Condition:
         >>> Condition((FeatureInfo("age"),), low=17.5).holds({"age": 18})
         True
         """
-        values = [known_value(row.get(feature.name), feature) for feature in self.features]
+        return self.accepts(
+            [known_value(row.get(feature.name), feature) for feature in self.features]
+        )
+
+    def accepts(self, values: Sequence[Any]) -> bool:
+        """Whether values of its features satisfy the condition; None is missing or new."""
         if self.is_missing:
             return values[0] is None
-        if any(value is None for value in values):
+        if None in values:
             return False
         if self.categories is not None:
             return values[0] in self.categories
-        return self._encloses(self.total([float(value) for value in values]))
+        return self._encloses(total_of(self.weights, values))
 
     def _encloses(self, number: float) -> bool:
         """Whether a number is within the bounds; any number is within infinite ones."""
         return (self.low < number or self.low == -math.inf) and number <= self.high
-
-    def total(self, values: list[float]) -> float:
-        """The number that is bounded, as native code computes it."""
-        if len(values) == 1:
-            return values[0]
-        u, v = (min(max(value, -sys.float_info.max), sys.float_info.max) for value in values)
-        return self.weights[0] * u + self.weights[1] * v
 
     def merged(self, other: Condition) -> Condition:
         """Both conditions on the same features as one; one of the two may be of no effect."""
@@ -147,10 +148,10 @@ class Condition:
         """Digits of the weights that keep a row's sum within the bounds, and that sum."""
         for digits in range(DIGITS, ALL_DIGITS):
             weights = tuple(float(rounded(weight, digits)) for weight in self.weights)
-            total = replace(self, weights=weights).total(values)
+            total = total_of(weights, values)
             if self._encloses(total):
                 return digits, total
-        return ALL_DIGITS, self.total(values)
+        return ALL_DIGITS, total_of(self.weights, values)
 
     def _sum_words(self, digits: int) -> str:
         a, b = (
@@ -172,6 +173,14 @@ class Condition:
             texts = (at_most(self.high, digits) for digits in range(DIGITS, ALL_DIGITS))
             upper = next((("≤", text) for text in texts if number <= float(text)), upper)
         return lower, upper
+
+
+def total_of(weights: tuple[float, ...], values: Sequence[float]) -> float:
+    """The number that a condition bounds, as native code computes it."""
+    if len(values) == 1:
+        return float(values[0])
+    first, second = (min(max(value, -LARGEST), LARGEST) for value in values)
+    return weights[0] * first + weights[1] * second
 
 
 def merge(conditions: Iterable[Condition]) -> tuple[Condition, ...]:

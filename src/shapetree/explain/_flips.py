@@ -259,38 +259,46 @@ def _crossing(
     other = np.clip(others.astype(np.float64), -LARGEST, LARGEST)
     rises = weights[side] > 0
 
-    def is_low(values: np.ndarray) -> np.ndarray:
-        u, v = (values, other) if side == 0 else (other, values)
+    def is_low(ranks: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        values, its_other = _ranked(ranks), other[rows]
+        u, v = (values, its_other) if side == 0 else (its_other, values)
         with np.errstate(over="ignore", invalid="ignore"):
             below = weights[0] * u + weights[1] * v <= limit
         return below if rises else ~below
 
     with np.errstate(over="ignore", invalid="ignore"):
         guess = (limit - weights[1 - side] * other) / weights[side]
-    low, high = _bracket(is_low, guess)
-    while np.any(low < high):
-        middle = high - (high - low) // np.uint64(2)
-        inside = is_low(_ranked(middle))
-        low = np.where(inside, middle, low)
-        high = np.where(inside, high, middle - np.uint64(1))
-    found = _ranked(low)
-    found = np.where(is_low(found), found, -np.inf)
+    low, high = _bracket(is_low, _rank(np.nan_to_num(guess)))
+    rows = np.flatnonzero(low < high)
+    while len(rows):
+        middle = high[rows] - (high[rows] - low[rows]) // np.uint64(2)
+        inside = is_low(middle, rows)
+        low[rows] = np.where(inside, middle, low[rows])
+        high[rows] = np.where(inside, high[rows], middle - np.uint64(1))
+        rows = rows[low[rows] < high[rows]]
+    found = np.where(is_low(low, np.arange(len(low))), _ranked(low), -np.inf)
     return np.where(np.isnan(other), np.inf, found)
 
 
 def _bracket(
-    is_low: Callable[[np.ndarray], np.ndarray], guess: np.ndarray
+    is_low: Callable[[np.ndarray, np.ndarray], np.ndarray], guess: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ranks between which the greatest low number is: near the guess, or among all numbers."""
-    least, greatest = _rank(np.array([-LARGEST])), _rank(np.array([LARGEST]))
-    rank = np.clip(_rank(np.nan_to_num(guess)), least + NEAR, greatest - NEAR - np.uint64(1))
-    low, high = rank - NEAR, rank + NEAR
-    is_near = is_low(_ranked(low)) & ~is_low(_ranked(high + np.uint64(1)))
-    return np.where(is_near, low, least), np.where(is_near, high, greatest)
+    least, greatest = _rank(np.array([-LARGEST, LARGEST]))
+    low, high = np.full(len(guess), least), np.full(len(guess), greatest)
+    rows = np.arange(len(guess))
+    for reach in NEAR:
+        middle = np.clip(guess[rows], least + reach, greatest - reach - np.uint64(1))
+        is_near = is_low(middle - reach, rows) & ~is_low(middle + reach + np.uint64(1), rows)
+        found = rows[is_near]
+        low[found], high[found] = middle[is_near] - reach, middle[is_near] + reach
+        rows = rows[~is_near]
+    return low, high
 
 
 SIGN = np.uint64(1 << 63)
-NEAR = np.uint64(8)
+# Ranks around a guess to look in first, the nearest first.
+NEAR = (np.uint64(8), np.uint64(1 << 16))
 
 
 def _rank(numbers: np.ndarray) -> np.ndarray:

@@ -50,12 +50,14 @@ class Guide:
 
     def conditions(self, node: int, row: dict[str, Any]) -> tuple[Condition, ...]:
         """What a row satisfies in a node: that it lacks a value, or the part that it lies in."""
-        missing = tuple(condition for condition in self._missing[node] if condition.holds(row))
+        missing = tuple(c for c in self._missing[node] if _accepts(c, row))
         if missing:
             return missing
-        return next(
-            part for part in self._parts[node] if all(condition.holds(row) for condition in part)
-        )
+        return next(part for part in self._parts[node] if all(_accepts(c, row) for c in part))
+
+
+def _accepts(condition: Condition, row: dict[str, Any]) -> bool:
+    return condition.accepts([row[name] for name in condition.names])
 
 
 def _parts(node: NodeView) -> Iterator[tuple[Condition, ...]]:

@@ -73,18 +73,7 @@ function shapeTable(model, node, onOpen) {
     ]),
   );
   const heads = [node.regions ? "Region" : "Values", "Branch", "Predicts", "Rows"];
-  return html("table", {}, [
-    html(
-      "thead",
-      {},
-      html(
-        "tr",
-        {},
-        heads.map((head) => html("th", { scope: "col" }, head)),
-      ),
-    ),
-    html("tbody", {}, rows),
-  ]);
+  return tableOf(heads, rows);
 }
 
 function tableRows(model, node) {
@@ -184,16 +173,13 @@ function classTable(model, node) {
     ]);
   });
   const heads = ["Class", "Probability", "Rows"];
-  return html("table", { class: "classes" }, [
-    html(
-      "thead",
-      {},
-      html(
-        "tr",
-        {},
-        heads.map((head) => html("th", { scope: "col" }, head)),
-      ),
-    ),
+  return tableOf(heads, rows, { class: "classes" });
+}
+
+function tableOf(heads, rows, attributes = {}) {
+  const cells = heads.map((head) => html("th", { scope: "col" }, head));
+  return html("table", attributes, [
+    html("thead", {}, html("tr", {}, cells)),
     html("tbody", {}, rows),
   ]);
 }

@@ -13,7 +13,6 @@ from shapetree.plot._layout import Box, Point
 from shapetree.plot._text import ASCENT, DESCENT, clean, shorten
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.text import Text
 
@@ -65,10 +64,6 @@ class Painted:
             text.set_visible(size * scale >= LEAST_SIZE)
         for piece, widths in self.pieces:
             piece.set_linewidth([width * scale for width in widths])
-
-    def artists(self) -> list[Artist]:
-        """All artists."""
-        return [text for text, _ in self.texts] + [piece for piece, _ in self.pieces]
 
 
 class Canvas:

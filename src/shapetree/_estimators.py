@@ -323,9 +323,13 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     def _sketch_others(self, X: Any, y: Any) -> tuple[NodeSketch, ...] | None:
         """How other rows are spread over the nodes of the fitted tree."""
         table = self._read_for_prediction(X)
+        return self._sketch(self.tree_, table, self._read_known_targets(X, y))
+
+    def _read_known_targets(self, X: Any, y: Any) -> np.ndarray:
+        """Targets of further rows, as the fit has encoded those of its own."""
         targets = self._encode_targets(self._read_targets(y, self.n_outputs_))
         check_consistent_length(X, targets)
-        return self._sketch(self.tree_, table, targets)
+        return targets
 
     def _learn(
         self,
@@ -420,8 +424,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         opened = open_table(X)
         validate_data(self, X, y, reset=False, skip_check_array=True)
         table = encode_table(opened, self._features)
-        targets = self._encode_targets(self._read_targets(y, self.n_outputs_))
-        check_consistent_length(X, targets)
+        targets = self._read_known_targets(X, y)
         weights = self._row_weights(X, y, sample_weight)
         if weights is not None:
             table, targets, weights = _without_weightless(table, targets, weights)

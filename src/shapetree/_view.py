@@ -5,6 +5,7 @@ Everything that people see of a tree (words, pictures, pages and exports) reads 
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from shapetree._sketch import Density, NodeSketch, Scatter
 from shapetree._table import FeatureInfo, Level
 from shapetree._tree import TreeArrays
+
+# Weights of the sums that are a pair's features themselves.
+AXES = ((1.0, 0.0), (0.0, 1.0))
+# Infinite values of a pair's features count as the greatest finite ones.
+GREATEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,11 @@ class Bound:
     low: float = -np.inf
     high: float = np.inf
     categories: tuple[Level, ...] | None = None
+
+    @property
+    def side(self) -> int | None:
+        """Which of the two features is bounded; None for a sum of both."""
+        return AXES.index(self.weights) if self.weights in AXES else None
 
 
 @dataclass(frozen=True)
@@ -173,6 +184,16 @@ class NodeView:
     def is_leaf(self) -> bool:
         """Whether the node has no children."""
         return not self.children
+
+    @property
+    def feature_words(self) -> str:
+        """The names of its features."""
+        return " and ".join(feature.name for feature in self.features)
+
+    def known_categories(self, side: int) -> tuple[Level, ...]:
+        """Categories of one of its features that do not count as missing here."""
+        missing = self.missing_categories[side] if self.missing_categories else ()
+        return tuple(c for c in self.features[side].categories or () if c not in missing)
 
     def n_right(self, classes: tuple[Any, ...]) -> int:
         """Number of its rows that are of the class it predicts."""
@@ -387,7 +408,7 @@ def _bound(
     low: float,
     high: float,
 ) -> Bound:
-    for side, axis in enumerate([(1.0, 0.0), (0.0, 1.0)]):
+    for side, axis in enumerate(AXES):
         categories = features[side].categories
         if weights == axis and categories is not None:
             places = tree.position[tree.positions(node, side)].tolist()
@@ -446,7 +467,8 @@ def _polygon(region: Region, axes: tuple[PlaneAxis, PlaneAxis]) -> tuple[tuple[f
     for bound in region.bounds:
         low, high = bound.low, bound.high
         if bound.categories is not None:
-            drawn = axes[0 if bound.weights[0] else 1].categories
+            assert bound.side is not None
+            drawn = axes[bound.side].categories
             assert drawn is not None
             slots = [drawn.index(category) for category in bound.categories]
             low, high = (min(slots), max(slots) + 1) if slots else (np.inf, -np.inf)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from shapetree._table import FeatureInfo, Level
-from shapetree._view import Bound, NodeView
+from shapetree._view import GREATEST, Bound, NodeView, Region, Segment
 from shapetree._words import (
     ALL_DIGITS,
     DIGITS,
@@ -29,8 +28,6 @@ from shapetree._words import (
 
 # Categories that are named before the rest is only counted.
 MAX_CATEGORIES = 8
-# Infinite values of a pair count as the greatest finite ones.
-LARGEST = sys.float_info.max
 
 
 @dataclass(frozen=True)
@@ -179,7 +176,7 @@ def total_of(weights: tuple[float, ...], values: Sequence[float]) -> float:
     """The number that a condition bounds, as native code computes it."""
     if len(values) == 1:
         return float(values[0])
-    first, second = (min(max(value, -LARGEST), LARGEST) for value in values)
+    first, second = (min(max(value, -GREATEST), GREATEST) for value in values)
     return weights[0] * first + weights[1] * second
 
 
@@ -192,7 +189,7 @@ def merge(conditions: Iterable[Condition]) -> tuple[Condition, ...]:
     return tuple(merged.values())
 
 
-def bound_condition(bound: Bound, features: tuple[FeatureInfo, ...]) -> Condition:
+def _bound_condition(bound: Bound, features: tuple[FeatureInfo, ...]) -> Condition:
     """The condition of being within a region's bound."""
     a, b = bound.weights
     if a and b:
@@ -201,6 +198,16 @@ def bound_condition(bound: Bound, features: tuple[FeatureInfo, ...]) -> Conditio
     if bound.categories is not None:
         return Condition((feature,), categories=bound.categories)
     return Condition((feature,), low=bound.low, high=bound.high)
+
+
+def segment_condition(segment: Segment, features: tuple[FeatureInfo, ...]) -> Condition:
+    """The condition of lying in a segment."""
+    return Condition(features, low=segment.low, high=segment.high, categories=segment.categories)
+
+
+def region_conditions(region: Region, features: tuple[FeatureInfo, ...]) -> tuple[Condition, ...]:
+    """The conditions of lying in a region."""
+    return tuple(_bound_condition(bound, features) for bound in region.bounds)
 
 
 def missing_conditions(node: NodeView) -> list[Condition]:

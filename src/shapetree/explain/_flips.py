@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from shapetree._table import FeatureInfo
-from shapetree._view import TreeView
+from shapetree._view import GREATEST, TreeView
 from shapetree._words import ALL_DIGITS, at_least, at_most, exact, rounded
 from shapetree.explain._outcomes import outcome_words, python_values
 
@@ -24,7 +24,6 @@ Route = Callable[[Sequence[np.ndarray | None]], np.ndarray]
 # Digits to try for the value that words propose, before all of them.
 SHOWN_DIGITS = (4, 8)
 OWN_DIGITS = 6
-LARGEST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True)
@@ -192,7 +191,7 @@ def _changes_of_numbers(
     for low, high in zip(lows, highs, strict=True):
         value = _nearest(own, low, high, is_whole)
         with np.errstate(over="ignore", invalid="ignore"):
-            distance = np.abs(value - np.clip(own, -LARGEST, LARGEST)) / view.scales[feature]
+            distance = np.abs(value - np.clip(own, -GREATEST, GREATEST)) / view.scales[feature]
         size = np.where(np.isnan(own), 1.0, distance)
         inside = (low < own) & (own <= high)
         size[inside | np.isnan(value)] = np.nan
@@ -256,7 +255,7 @@ def _crossing(
     missing, the cut is nowhere: at infinity.
     """
     assert others is not None
-    other = np.clip(others.astype(np.float64), -LARGEST, LARGEST)
+    other = np.clip(others.astype(np.float64), -GREATEST, GREATEST)
     rises = weights[side] > 0
 
     def is_low(ranks: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -284,7 +283,7 @@ def _bracket(
     is_low: Callable[[np.ndarray, np.ndarray], np.ndarray], guess: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Ranks between which the greatest low number is: near the guess, or among all numbers."""
-    least, greatest = _rank(np.array([-LARGEST, LARGEST]))
+    least, greatest = _rank(np.array([-GREATEST, GREATEST]))
     low, high = np.full(len(guess), least), np.full(len(guess), greatest)
     rows = np.arange(len(guess))
     for reach in NEAR:

@@ -14,9 +14,10 @@ from shapetree._view import NodeView, TreeView
 from shapetree._words import listing
 from shapetree.explain._conditions import (
     Condition,
-    bound_condition,
     merge,
     missing_conditions,
+    region_conditions,
+    segment_condition,
 )
 from shapetree.explain._flips import Flip, Route, find_flips
 from shapetree.explain._outcomes import outcome_words, python_values
@@ -63,13 +64,9 @@ def _accepts(condition: Condition, row: dict[str, Any]) -> bool:
 def _parts(node: NodeView) -> Iterator[tuple[Condition, ...]]:
     """Conditions of each segment or region of a node."""
     for segment in node.segments:
-        yield (
-            Condition(
-                node.features, low=segment.low, high=segment.high, categories=segment.categories
-            ),
-        )
+        yield (segment_condition(segment, node.features),)
     for region in node.regions:
-        yield tuple(bound_condition(bound, node.features) for bound in region.bounds)
+        yield region_conditions(region, node.features)
 
 
 @dataclass(frozen=True, repr=False)

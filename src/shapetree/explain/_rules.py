@@ -12,9 +12,10 @@ from shapetree._view import NodeView, TreeView
 from shapetree._words import percent, rounded
 from shapetree.explain._conditions import (
     Condition,
-    bound_condition,
     merge,
     missing_conditions,
+    region_conditions,
+    segment_condition,
 )
 from shapetree.explain._outcomes import outcome_words
 
@@ -225,13 +226,13 @@ def _rule(view: TreeView, leaf: NodeView) -> Rule:
 def _clause(node: NodeView, branch: int) -> Clause:
     """What sends a row to a branch of a node."""
     options: list[tuple[Condition, ...]] = [
-        (Condition(node.features, low=s.low, high=s.high, categories=s.categories),)
+        (segment_condition(s, node.features),)
         for s in node.segments
         if s.branch == branch and s.categories != ()
     ]
-    known = _unless_missing(node)
+    known = _unless_missing(node) if node.regions else []
     options += [
-        (*(bound_condition(bound, node.features) for bound in region.bounds), *known)
+        (*region_conditions(region, node.features), *known)
         for region in node.regions
         if region.branch == branch
     ]
@@ -243,9 +244,8 @@ def _clause(node: NodeView, branch: int) -> Clause:
 def _unless_missing(node: NodeView) -> list[Condition]:
     """What keeps a row out of a pair's regions if it does not hold: both values are known."""
     known = []
-    for feature, lost in zip(node.features, node.missing_categories, strict=False):
-        categories = feature.categories
-        kept = None if categories is None else tuple(c for c in categories if c not in lost)
+    for side, feature in enumerate(node.features):
+        kept = node.known_categories(side) if feature.is_categorical else None
         known.append(Condition((feature,), categories=kept))
     return known
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapetree._view import NodeView, Segment, TreeView
-from shapetree.explain._conditions import bound_condition
+from shapetree.explain._conditions import region_conditions
 from shapetree.explain._outcomes import outcome_words
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def shape_table(view: TreeView, number: int) -> pd.DataFrame:
     rows += [
         {
             "region": " and ".join(
-                bound_condition(bound, node.features).words() for bound in region.bounds
+                condition.words() for condition in region_conditions(region, node.features)
             ),
             "branch": region.branch,
         }
@@ -31,11 +31,10 @@ def shape_table(view: TreeView, number: int) -> pd.DataFrame:
     ]
     if node.saw_missing:
         rows.append(_missing_row(node))
-    feature = " and ".join(feature.name for feature in node.features)
     for row in rows:
         child = view.nodes[node.children[row["branch"]]]
         row |= {"child": child.number, "leads_to": _destination(view, child)}
-    return pd.DataFrame([{"feature": feature, **row} for row in rows])
+    return pd.DataFrame([{"feature": node.feature_words, **row} for row in rows])
 
 
 def _splitting_node(view: TreeView, number: int) -> NodeView:
@@ -89,4 +88,4 @@ def _missing_row(node: NodeView) -> dict[str, Any]:
 def _destination(view: TreeView, child: NodeView) -> str:
     if child.is_leaf:
         return outcome_words(view, child)
-    return " and ".join(feature.name for feature in child.features)
+    return child.feature_words

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
 from shapetree._table import MISSING_CODE
-from shapetree._view import NodeView, Region
-
-GREATEST = sys.float_info.max
-
-# Weights of the sums that are a pair's features themselves.
-AXES = ((1.0, 0.0), (0.0, 1.0))
+from shapetree._view import AXES, GREATEST, NodeView, Region
 
 Weights: TypeAlias = tuple[float, float]
 

@@ -23,9 +23,8 @@ import numpy as np
 
 from shapetree._files import PathLike, write_file
 from shapetree._table import MISSING_CODE, FeatureInfo, Level
-from shapetree._view import NodeView, TreeView, view_of
+from shapetree._view import GREATEST, NodeView, TreeView, view_of
 from shapetree.export._forks import (
-    GREATEST,
     Decision,
     Fork,
     fork_on_feature,

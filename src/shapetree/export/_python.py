@@ -8,15 +8,12 @@ from typing import Any
 
 from shapetree._files import PathLike, write_file
 from shapetree._table import Level
-from shapetree._view import Bound, NodeView, TreeView, view_of
+from shapetree._view import GREATEST, Bound, NodeView, TreeView, view_of
 from shapetree.export._routes import (
-    GREATEST,
     Check,
     Plan,
     Way,
-    known_categories,
     plan_for,
-    side_of,
     used_features,
 )
 
@@ -232,7 +229,7 @@ def _way(way: Way, node: NodeView, is_one_of_several: bool) -> str:
 
 
 def _bound(bound: Bound) -> str:
-    side = side_of(bound)
+    side = bound.side
     quantity = _sum(bound.weights) if side is None else VARIABLES[side]
     if bound.categories is not None:
         return f"{quantity} in {_set(bound.categories)}"
@@ -254,7 +251,7 @@ def _known(node: NodeView, side: int) -> str:
     """Condition that a feature is not missing."""
     name = VARIABLES[side]
     if node.features[side].is_categorical:
-        return f"{name} in {_set(known_categories(node, side))}"
+        return f"{name} in {_set(node.known_categories(side))}"
     return f"{name} == {name}"
 
 

@@ -8,19 +8,13 @@ allow few levels.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from shapetree._table import FeatureInfo, Level
-from shapetree._view import Bound, NodeView, Region, Segment, TreeView
-
-# Infinite values of a pair's features count as these.
-GREATEST = sys.float_info.max
-
-AXES = ((1.0, 0.0), (0.0, 1.0))
+from shapetree._table import FeatureInfo
+from shapetree._view import AXES, GREATEST, Bound, NodeView, Region, Segment, TreeView
 
 # Bounds that hold together; without any, all values that are not missing.
 Way: TypeAlias = tuple[Bound, ...]
@@ -128,17 +122,6 @@ def ways_by_branch(node: NodeView) -> Ways:
     return {branch: tuple(ways[branch]) for branch in sorted(ways)}
 
 
-def known_categories(node: NodeView, side: int) -> tuple[Level, ...]:
-    """Categories of one of a node's features that do not count as missing there."""
-    missing = node.missing_categories[side] if node.missing_categories else ()
-    return tuple(c for c in node.features[side].categories or () if c not in missing)
-
-
-def side_of(bound: Bound) -> int | None:
-    """Which of a node's features is bounded, or None for a sum of both."""
-    return AXES.index(bound.weights) if bound.weights in AXES else None
-
-
 def used_features(view: TreeView) -> list[FeatureInfo]:
     """Features that the tree reads, in the order of the table; their names must differ."""
     used = {id(feature) for node in view.nodes for feature in node.features}
@@ -172,7 +155,7 @@ def _as_region(segment: Segment) -> Region:
 
 def _simplified(bound: Bound, is_of_pair: bool) -> Bound:
     """The same bound for values that may be infinite, which a pair takes for the greatest ones."""
-    if not is_of_pair or bound.categories is not None or side_of(bound) is None:
+    if not is_of_pair or bound.categories is not None or bound.side is None:
         return bound
     return replace(
         bound,

@@ -46,9 +46,9 @@ def _segment(segment: Segment, feature: FeatureInfo) -> Json:
 
 def _bound(bound: Bound, features: tuple[FeatureInfo, ...]) -> Json:
     weights = {"weights": list(bound.weights)}
-    if bound.categories is None:
+    if bound.categories is None or bound.side is None:
         return weights | _limits(bound)
-    return weights | {"codes": codes_of(bound.categories, features[0 if bound.weights[0] else 1])}
+    return weights | {"codes": codes_of(bound.categories, features[bound.side])}
 
 
 def _limits(part: Segment | Bound) -> Json:

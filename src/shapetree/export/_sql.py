@@ -16,10 +16,8 @@ from shapetree.export._routes import (
     Check,
     Plan,
     Way,
-    known_categories,
     plan_for,
     require_distinct,
-    side_of,
     used_features,
 )
 
@@ -203,7 +201,7 @@ class _Writer:
         return " AND ".join(bounds)
 
     def _bound(self, bound: Bound, node: NodeView) -> str:
-        side = side_of(bound)
+        side = bound.side
         if side is None:
             return self._bound_of_sum(bound, node)
         if bound.categories is not None:
@@ -229,7 +227,7 @@ class _Writer:
         """Condition that a feature is not missing."""
         feature = node.features[side]
         if feature.is_categorical:
-            return self._among(feature, known_categories(node, side))
+            return self._among(feature, node.known_categories(side))
         number = self._number(feature)
         if self._dialect.has_nan:
             return f"{number} <= {self._literal(math.inf)}"
@@ -267,7 +265,7 @@ def _may_be_missing(check: Check, side: int) -> bool:
     if not check.node.regions:
         return False
     return not check.node.features[side].is_categorical or not all(
-        any(side_of(bound) == side for bound in way) for way in check.ways
+        any(bound.side == side for bound in way) for way in check.ways
     )
 
 

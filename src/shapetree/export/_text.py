@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from shapetree._view import Bound, NodeView, Region, Segment, TreeView, view_of
+from shapetree._words import weighted_sum
 
 MAX_CATEGORIES = 8
 MAX_REGIONS = 4
@@ -68,7 +69,7 @@ def summary(view: TreeView, node: NodeView, max_depth: int | None, digits: int) 
     content = (
         _prediction(view, node, digits)
         if node.is_leaf or is_folded(node, max_depth)
-        else " and ".join(feature.name for feature in node.features)
+        else node.feature_words
     )
     rows = f"{node.n_rows:,} {'row' if node.n_rows == 1 else 'rows'}"
     return content, rows
@@ -101,7 +102,7 @@ def condition(node: NodeView, branch: int, digits: int) -> str:
     ]
     regions = [region for region in node.regions if region.branch == branch]
     parts += [
-        _region(region, tuple(feature.name for feature in node.features), digits)
+        _region(region, (node.features[0].name, node.features[1].name), digits)
         for region in regions[:MAX_REGIONS]
     ]
     if len(regions) > MAX_REGIONS:
@@ -125,30 +126,21 @@ def _categories(part: Segment | Bound) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _region(region: Region, features: tuple[str, ...], digits: int) -> str:
+def _region(region: Region, features: tuple[str, str], digits: int) -> str:
     """A region's bounds, in braces if there are several."""
     bounds = [_bound(bound, features, digits) for bound in region.bounds]
     return bounds[0] if len(bounds) == 1 else "{" + " and ".join(bounds) + "}"
 
 
-def _bound(bound: Bound, features: tuple[str, ...], digits: int) -> str:
-    quantity = _weighted_sum(bound.weights, features, digits)
+def _bound(bound: Bound, features: tuple[str, str], digits: int) -> str:
+    a, b = (f"{weight:.{digits}g}" for weight in bound.weights)
+    quantity = weighted_sum((a, b), features)
     if bound.categories is not None:
         return f"{quantity} in {_categories(bound)}"
     low, high = f"{bound.low:.{digits}g}", f"{bound.high:.{digits}g}"
     if low == "-inf":
         return f"{quantity} ≤ {high}"
     return f"{quantity} > {low}" if high == "inf" else f"{low} < {quantity} ≤ {high}"
-
-
-def _weighted_sum(weights: tuple[float, float], features: tuple[str, ...], digits: int) -> str:
-    (a, b), (first, second) = weights, features
-    if a == 0:
-        return second
-    if b == 0:
-        return first
-    sign = "+" if b > 0 else "-"
-    return f"{first} {sign} {abs(b):.{digits}g}·{second}"
 
 
 def _prediction(view: TreeView, node: NodeView, digits: int) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive import trees
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._tree import TreeArrays
+from shapetree.tree._arrays import TreeArrays
 
 N_TRAIN, N_ROWS = 1500, 10_000
 GREATEST = sys.float_info.max

@@ -10,7 +10,7 @@ from hypothesis.extra.numpy import arrays
 
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
-from shapetree._tree import TreeArrays
+from shapetree.tree._arrays import TreeArrays
 
 CRITERIA = ("gini", "entropy", "squared_error", "absolute_error")
 

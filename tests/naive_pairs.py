@@ -10,8 +10,8 @@ from naive import samples
 from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.screen import START
-from shapetree._pairs import spread_angles
-from shapetree._shape import number_cuts
+from shapetree.grow._pairs import spread_angles
+from shapetree.tree._shape import number_cuts
 
 GREATEST = np.finfo(np.float64).max
 

@@ -15,24 +15,12 @@ PACKAGE = Path(shapetree.__file__).parent
 # From the input table to the estimators: each module may import those before it.
 LAYERS = [
     "_core",
-    "_table",
-    "_binning",
-    "_targets",
-    "_shape",
-    "_histograms",
-    "_candidates",
-    "_pairs",
-    "_sketch",
-    "_tree",
-    "_nodes",
-    "_progress",
-    "_grower",
-    "_predictor",
-    "_sketcher",
-    "_model_file",
+    "_threads",
+    "data",
+    "tree",
+    "grow",
     "_files",
-    "_words",
-    "_view",
+    "model_file",
     "refine",
     "explain",
     "plot",
@@ -44,7 +32,7 @@ LAYERS = [
 ]
 # These read the view of a fitted tree, and neither how it grew nor each other.
 READERS = ["explain", "plot", "export"]
-UNREAD = ["_core", "_histograms", "_candidates", "_pairs", "_grower", *READERS]
+UNREAD = ["_core", "grow", *READERS]
 
 OPTIONAL = ["matplotlib", "pandas", "polars", "pyarrow", "onnx", "dask", "optuna", "rich", "typer"]
 

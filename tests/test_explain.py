@@ -17,10 +17,10 @@ from reader import Reader, Rows
 from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._table import FeatureInfo
-from shapetree._view import view_of
-from shapetree._words import percent, rounded
+from shapetree.data._table import FeatureInfo
 from shapetree.explain import Condition, Flip
+from shapetree.tree._view import view_of
+from shapetree.tree._words import percent, rounded
 
 INF, NAN, LARGEST = np.inf, np.nan, np.finfo(float).max
 COLOURS, SIZES = ["red", "green", "blue", "grey"], ["S", "M", "L"]

@@ -12,9 +12,9 @@ from naive import trees
 from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._view import view_of
 from shapetree.export import _onnx as module
 from shapetree.export import export_onnx
+from shapetree.tree._view import view_of
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

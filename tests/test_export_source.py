@@ -17,10 +17,10 @@ from hypothesis import given, settings
 from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._view import view_of
 from shapetree.export import export_dot, export_js, export_python, export_sql, export_text
 from shapetree.export._js import ROUTER
 from shapetree.export._routes import plan_for
+from shapetree.tree._view import view_of
 
 EXPORTERS = [export_python, export_js, export_dot, export_sql]
 PAGE = Path(__file__).parents[1] / "page"

@@ -32,9 +32,9 @@ from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NodeSearch
 from shapetree._core.sketch import count_cells
 from shapetree._core.sorting import order_of
-from shapetree._predictor import leaves_of, paths_to
-from shapetree._table import FeatureInfo, Table
-from shapetree._tree import TreeArrays
+from shapetree.data._table import FeatureInfo, Table
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._predictor import leaves_of, paths_to
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

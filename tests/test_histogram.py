@@ -7,13 +7,12 @@ from hypothesis import strategies as st
 from naive import samples
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shapetree._binning import BinnedTable, FeatureBins
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets, build_histogram
-from shapetree._histograms import (
-    VISITS_PER_CALL,
+from shapetree._threads import VISITS_PER_CALL, feature_chunks
+from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.grow._histograms import (
     LocalHistograms,
-    feature_chunks,
     histograms_of_children,
 )
 

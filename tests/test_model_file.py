@@ -31,7 +31,7 @@ from shapetree import (
     from_json,
     refine_tree,
 )
-from shapetree._model_file import NotAModel
+from shapetree.model_file._model_file import NotAModel
 
 SCHEMA = json.loads((files("shapetree") / "model-1.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)

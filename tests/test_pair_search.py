@@ -15,12 +15,12 @@ from naive_pairs import (
 )
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shapetree._binning import BinnedTable, FeatureBins
 from shapetree._core.columns import Columns
 from shapetree._core.screen import START, GridScreen, crossed_losses
-from shapetree._histograms import LocalHistograms
-from shapetree._pairs import pair_options, spread_angles
-from shapetree._table import FeatureInfo
+from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._table import FeatureInfo
+from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._pairs import pair_options, spread_angles
 
 seeds = st.integers(0, 2**32 - 1)
 EXACT = {

@@ -20,7 +20,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
-from shapetree._table import encode_table, open_table
+from shapetree.data._table import encode_table, open_table
 
 BOTH = pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]

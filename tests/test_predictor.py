@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from naive import path_of_row, trees
 from numpy.testing import assert_array_equal
 
-from shapetree._predictor import leaves_of, paths_to
-from shapetree._table import FeatureInfo, Table
-from shapetree._tree import TreeArrays
+from shapetree.data._table import FeatureInfo, Table
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._predictor import leaves_of, paths_to
 
 # Two ordered features, one of three categories and one of four; some codes are of no known one.
 FEATURES = (

@@ -23,11 +23,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._nodes import TreeNode, tree_of
-from shapetree._shape import PairShape, ShapeFunction
-from shapetree._targets import NodeStatistics
+from shapetree.data._targets import NodeStatistics
+from shapetree.grow._nodes import TreeNode, tree_of
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
 from shapetree.refine._shrink import shrink
+from shapetree.tree._shape import PairShape, ShapeFunction
 
 seeds = st.integers(0, 2**32 - 1)
 VALUES = [np.nan, -np.inf, np.inf, 0.0, 1e300, -1e300, *np.arange(-3, 3.1, 0.25)]

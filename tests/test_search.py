@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from naive import AllAssignments, extra_parts, n_segments, samples
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shapetree._binning import BinnedTable, FeatureBins
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
-from shapetree._histograms import LocalHistograms
-from shapetree._shape import shape_from_bins
+from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.grow._histograms import LocalHistograms
+from shapetree.tree._shape import shape_from_bins
 
 FREE = {"segment_penalty": 0.0, "category_penalty": 0.0, "branch_penalty": 0.0}
 INNER_TREES = st.sampled_from(["cart", "optimal"])

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from naive import starts_of, trees
 from numpy.testing import assert_array_equal
 
-from shapetree._nodes import shape_of
-from shapetree._shape import PairShape, ShapeFunction, flatten_shapes, number_cuts
-from shapetree._tree import TreeArrays
+from shapetree.grow._nodes import shape_of
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes, number_cuts
 
 # Numbers of cuts
 

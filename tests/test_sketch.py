@@ -14,8 +14,8 @@ from naive import branch_of_pair
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
-from shapetree._sketch import NodeSketch, scale_axis
-from shapetree._view import view_of
+from shapetree.tree._sketch import NodeSketch, scale_axis
+from shapetree.tree._view import view_of
 
 INF, NAN, LARGEST, TINY = np.inf, np.nan, np.finfo(float).max, 5e-324
 LETTERS, SHADES = ["a", "b", "c", "d"], ["dark", "light", "pale"]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from scipy import sparse
 
-from shapetree._table import FeatureInfo, encode_table, read_table
+from shapetree.data._table import FeatureInfo, encode_table, read_table
 
 NAN = float("nan")
 FRAMES = ["pandas", "polars", "pyarrow"]

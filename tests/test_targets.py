@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from naive import entropy_mass, gini_mass, weighted_median
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shapetree._targets import MAX_EXACT_LEVELS, MAX_LEVELS, ClassGoal, MeanGoal, MedianGoal
+from shapetree.data._targets import MAX_EXACT_LEVELS, MAX_LEVELS, ClassGoal, MeanGoal, MedianGoal
 
 seeds = st.integers(0, 2**32 - 1)
 n_outputs = st.integers(1, 3)

@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
-from shapetree._view import view_of
+from shapetree.tree._view import view_of
 
 
 @pytest.fixture(scope="module")

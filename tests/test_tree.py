@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from naive import trees
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shapetree._tree import TreeArrays
+from shapetree.tree._arrays import TreeArrays
 
 NAMES = [field.name for field in fields(TreeArrays) if field.name != "sketches"]
 PER_NODE = [name for name in NAMES if not name.startswith(("piece_", "cut_", "position"))]

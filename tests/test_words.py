@@ -10,8 +10,8 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from reader import Reader, Rows
 
-from shapetree._table import FeatureInfo
-from shapetree._words import (
+from shapetree.data._table import FeatureInfo
+from shapetree.tree._words import (
     at_least,
     at_most,
     exact,

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from shapetree._binning import bin_table
-from shapetree._table import Table, read_table
+from shapetree.data._binning import bin_table
+from shapetree.data._table import Table, read_table
 
 from . import data
 

@@ -7,13 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
-from functools import cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from joblib import cpu_count
 from scipy.sparse import csr_matrix
 from sklearn.base import (
     BaseEstimator,
@@ -30,24 +28,19 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from shapetree._binning import BinnedTable, bin_table
-from shapetree._candidates import CandidateSearch, InnerTreeOptions, Penalties
 from shapetree._core.criterion import Criterion
-from shapetree._core.threads import max_threads
 from shapetree._files import PathLike, read_text, write_file
-from shapetree._grower import Grower, Limits
-from shapetree._histograms import LocalHistograms
-from shapetree._model_file import PREFIX, Model, NotAModel, read_model, write_model
-from shapetree._pairs import PairOptions, PairSearch, pair_options, scales_of
-from shapetree._predictor import leaves_of, paths_to
-from shapetree._progress import Progress
-from shapetree._sketch import DataSummary, NodeSketch, summarise
-from shapetree._sketcher import sketch_tree
-from shapetree._table import FeatureInfo, Table, encode_table, open_table, read_table
-from shapetree._targets import ClassGoal, Goal, MeanGoal, MedianGoal
-from shapetree._tree import TreeArrays
-from shapetree._view import view_of
+from shapetree._threads import effective_threads
+from shapetree.data._binning import BinnedTable, bin_table
+from shapetree.data._table import FeatureInfo, Table, encode_table, open_table, read_table
+from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_table
+from shapetree.grow._candidates import CandidateSearch, InnerTreeOptions, Penalties
+from shapetree.grow._grower import Grower, Limits
+from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._pairs import PairOptions, PairSearch, pair_options, scales_of
+from shapetree.grow._progress import Progress
+from shapetree.model_file._model_file import PREFIX, Model, NotAModel, read_model, write_model
 from shapetree.refine import (
     RefineOptions,
     fitting_bins,
@@ -58,13 +51,16 @@ from shapetree.refine import (
     shrink,
     simplify,
 )
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._predictor import leaves_of, paths_to
+from shapetree.tree._sketch import DataSummary, NodeSketch, summarise
+from shapetree.tree._sketcher import sketch_tree
+from shapetree.tree._view import view_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 UNLIMITED = 2**30
-# Threads beyond the cores that one may ask for.
-MAX_THREADS = 64
 # Rows whose impurity a split must take away by default.
 SPLIT_PENALTY = 6.0
 # What `shrinkage="cv"` chooses from, by so many folds; no share of a class counts as less.
@@ -1553,18 +1549,6 @@ def from_json(text_or_path: PathLike) -> ShapeTreeClassifier | ShapeTreeRegresso
     model = read_model(read_text(text_or_path))
     kind = ShapeTreeRegressor if model.classes is None else ShapeTreeClassifier
     return kind._of_model(model)
-
-
-def effective_threads(n_threads: int | None) -> int:
-    """Number of threads to use; None stands for all cores that this process may use."""
-    if n_threads is None:
-        return min(max_threads(), _n_cores())
-    return min(n_threads, max(MAX_THREADS, _n_cores()))
-
-
-@cache
-def _n_cores() -> int:
-    return int(cpu_count())
 
 
 def _given(penalty: float | str, automatic: float) -> float:

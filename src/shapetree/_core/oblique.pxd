@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t
 from shapetree._core.columns cimport Column, projection, side_at
 
 ctypedef struct Cuts:
-    # A pair's shape function, as in `shapetree._shape.PairShape`.
+    # A pair's shape function, as in `shapetree.tree._shape.PairShape`.
     const Column* first
     const Column* second
     const double* place_a

@@ -698,7 +698,7 @@ cdef class PairCuts:
     low, high : int32 arrays (n_cuts,)
     branch : int32 array (n_pieces,)
     missing_branch : int
-        All as in `shapetree._shape.PairShape`.
+        All as in `shapetree.tree._shape.PairShape`.
     """
 
     def __init__(

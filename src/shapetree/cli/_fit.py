@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.base import clone
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, export_text
-from shapetree._words import listing
 from shapetree.cli._columns import Column, read_columns
 from shapetree.cli._compare import Score, Split, compare, show_scores, split_rows
 from shapetree.cli._lesson import Choices, Lesson, Task, make_lesson, type_words
@@ -29,6 +28,7 @@ from shapetree.cli._pictures import check_picture, picture_of_tree
 from shapetree.cli._problems import Misuse, message_of
 from shapetree.cli._read import read_file
 from shapetree.cli._voice import Voice
+from shapetree.tree._words import listing
 
 MOST_LINES = 30
 # Defaults that the help shows; the library's own.

@@ -8,13 +8,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from shapetree import export_text
-from shapetree._table import FeatureInfo
-from shapetree._view import TreeView, view_of
-from shapetree._words import percent, rounded
 from shapetree.cli._model import outcome, read_model
 from shapetree.cli._options import Model, Option
 from shapetree.cli._problems import listed
 from shapetree.cli._voice import Head, Voice
+from shapetree.data._table import FeatureInfo
+from shapetree.tree._view import TreeView, view_of
+from shapetree.tree._words import percent, rounded
 
 
 def inspect(

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from shapetree._words import rounded
 from shapetree.cli._columns import (
     Column,
     Kind,
@@ -20,6 +19,7 @@ from shapetree.cli._columns import (
 from shapetree.cli._problems import Problem, listed, suggestion
 from shapetree.cli._read import RawTable
 from shapetree.cli._voice import Head, Voice, class_counts
+from shapetree.tree._words import rounded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapetree import from_json
-from shapetree._table import FeatureInfo, Level
-from shapetree._view import view_of
 from shapetree.cli._columns import MISSING, TRUTH, Texts, numbers_of, texts_of
 from shapetree.cli._problems import Problem, listed, message_of
 from shapetree.cli._read import RawTable
 from shapetree.cli._voice import Voice
+from shapetree.data._table import FeatureInfo, Level
+from shapetree.tree._view import view_of
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from shapetree._words import rounded
 from shapetree.cli._model import read_model, rows_for
 from shapetree.cli._options import Data, Encoding, Model, Option, Separator
 from shapetree.cli._outputs import check_ending, check_outputs, write_outputs
 from shapetree.cli._problems import Misuse, Problem
 from shapetree.cli._read import PARQUET_ENDINGS, RawTable, read_file
 from shapetree.cli._voice import Voice, class_counts
+from shapetree.tree._words import rounded
 
 if TYPE_CHECKING:
     import pandas as pd

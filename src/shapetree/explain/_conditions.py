@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from shapetree._table import FeatureInfo, Level
-from shapetree._view import GREATEST, Bound, NodeView, Region, Segment
-from shapetree._words import (
+from shapetree.data._table import FeatureInfo, Level
+from shapetree.tree._view import GREATEST, Bound, NodeView, Region, Segment
+from shapetree.tree._words import (
     ALL_DIGITS,
     DIGITS,
     FEW_DIGITS,
@@ -64,7 +64,7 @@ class Condition:
 
         Examples
         --------
-        >>> from shapetree._table import FeatureInfo
+        >>> from shapetree.data._table import FeatureInfo
         >>> Condition((FeatureInfo("age"),), low=17.5).holds({"age": 18})
         True
         """

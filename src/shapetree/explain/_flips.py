@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._table import FeatureInfo
-from shapetree._view import GREATEST, TreeView
-from shapetree._words import ALL_DIGITS, at_least, at_most, exact, rounded
+from shapetree.data._table import FeatureInfo
 from shapetree.explain._outcomes import outcome_words, python_values
+from shapetree.tree._view import GREATEST, TreeView
+from shapetree.tree._words import ALL_DIGITS, at_least, at_most, exact, rounded
 
 # Finds the leaves of rows, given their columns.
 Route = Callable[[Sequence[np.ndarray | None]], np.ndarray]

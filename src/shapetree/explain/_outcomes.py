@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._table import MISSING_CODE, FeatureInfo
-from shapetree._view import NodeView, TreeView
-from shapetree._words import listing, percent, rounded
+from shapetree.data._table import MISSING_CODE, FeatureInfo
+from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._words import listing, percent, rounded
 
 
 def outcome_words(view: TreeView, node: NodeView) -> str:

@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._view import NodeView, TreeView
-from shapetree._words import listing
 from shapetree.explain._conditions import (
     Condition,
     merge,
@@ -21,6 +19,8 @@ from shapetree.explain._conditions import (
 )
 from shapetree.explain._flips import Flip, Route, find_flips
 from shapetree.explain._outcomes import outcome_words, python_values
+from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._words import listing
 
 
 @dataclass(frozen=True)

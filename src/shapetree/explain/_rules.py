@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, overload
 
-from shapetree._table import FeatureInfo
-from shapetree._view import NodeView, TreeView
-from shapetree._words import percent, rounded
+from shapetree.data._table import FeatureInfo
 from shapetree.explain._conditions import (
     Condition,
     merge,
@@ -18,6 +16,8 @@ from shapetree.explain._conditions import (
     segment_condition,
 )
 from shapetree.explain._outcomes import outcome_words
+from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._words import percent, rounded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shapetree._view import NodeView, Segment, TreeView
 from shapetree.explain._conditions import region_conditions
 from shapetree.explain._outcomes import outcome_words
+from shapetree.tree._view import NodeView, Segment, TreeView
 
 if TYPE_CHECKING:
     import pandas as pd

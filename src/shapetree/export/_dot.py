@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree._view import NodeView, TreeView, view_of
 from shapetree.export._text import condition, is_folded, require_options, summary
+from shapetree.tree._view import NodeView, TreeView, view_of
 
 # Of branches: the strong colours of Okabe and Ito, which the colour-blind can tell apart.
 BRANCHES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#555555")

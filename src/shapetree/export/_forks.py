@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from shapetree._table import MISSING_CODE
-from shapetree._view import AXES, GREATEST, NodeView, Region
+from shapetree.data._table import MISSING_CODE
+from shapetree.tree._view import AXES, GREATEST, NodeView, Region
 
 Weights: TypeAlias = tuple[float, float]
 

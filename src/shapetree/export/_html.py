@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from shapetree._files import PathLike, write_file
-from shapetree._sketch import Density
-from shapetree._table import FeatureInfo, Level
-from shapetree._view import NodeView, Plane, PlaneAxis, TreeView, view_of
+from shapetree.data._table import FeatureInfo, Level
 from shapetree.export._shapes import Json, codes_of, shape_data
+from shapetree.tree._sketch import Density
+from shapetree.tree._view import NodeView, Plane, PlaneAxis, TreeView, view_of
 
 TEMPLATE = Path(__file__).with_name("page.html")
 DEFAULT_TITLE = "Shape tree"

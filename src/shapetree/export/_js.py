@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree._table import FeatureInfo
-from shapetree._view import NodeView, TreeView, view_of
+from shapetree.data._table import FeatureInfo
 from shapetree.export._routes import used_features
 from shapetree.export._shapes import Json, shape_data
+from shapetree.tree._view import NodeView, TreeView, view_of
 
 ROUTER = Path(__file__).with_name("module.js")
 # Whole numbers beyond are not all numbers of JavaScript.

@@ -22,8 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapetree._files import PathLike, write_file
-from shapetree._table import MISSING_CODE, FeatureInfo, Level
-from shapetree._view import GREATEST, NodeView, TreeView, view_of
+from shapetree.data._table import MISSING_CODE, FeatureInfo, Level
 from shapetree.export._forks import (
     Decision,
     Fork,
@@ -35,6 +34,7 @@ from shapetree.export._forks import (
     places_of,
     search,
 )
+from shapetree.tree._view import GREATEST, NodeView, TreeView, view_of
 
 if TYPE_CHECKING:
     import onnx

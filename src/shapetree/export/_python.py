@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree._table import Level
-from shapetree._view import GREATEST, Bound, NodeView, TreeView, view_of
+from shapetree.data._table import Level
 from shapetree.export._routes import (
     Check,
     Plan,
@@ -16,6 +15,7 @@ from shapetree.export._routes import (
     plan_for,
     used_features,
 )
+from shapetree.tree._view import GREATEST, Bound, NodeView, TreeView, view_of
 
 INDENT = "    "
 # A condition that would make a longer line has a line for each of its ways.

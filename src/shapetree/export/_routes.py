@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
-from shapetree._table import FeatureInfo
-from shapetree._view import AXES, GREATEST, Bound, NodeView, Region, Segment, TreeView
+from shapetree.data._table import FeatureInfo
+from shapetree.tree._view import AXES, GREATEST, Bound, NodeView, Region, Segment, TreeView
 
 # Bounds that hold together; without any, all values that are not missing.
 Way: TypeAlias = tuple[Bound, ...]

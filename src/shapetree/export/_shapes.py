@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from shapetree._table import FeatureInfo, Level
-from shapetree._view import Bound, NodeView, Segment
+from shapetree.data._table import FeatureInfo, Level
+from shapetree.tree._view import Bound, NodeView, Segment
 
 Json = dict[str, Any]
 

@@ -9,8 +9,7 @@ from functools import partial
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree._table import FeatureInfo, Level
-from shapetree._view import Bound, NodeView, TreeView, view_of
+from shapetree.data._table import FeatureInfo, Level
 from shapetree.export._dialects import DIALECTS, Dialect
 from shapetree.export._routes import (
     Check,
@@ -20,6 +19,7 @@ from shapetree.export._routes import (
     require_distinct,
     used_features,
 )
+from shapetree.tree._view import Bound, NodeView, TreeView, view_of
 
 OUTPUTS = ("prediction", "proba")
 INDENT = "  "

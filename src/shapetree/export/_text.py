@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from shapetree._view import Bound, NodeView, Region, Segment, TreeView, view_of
-from shapetree._words import weighted_sum
+from shapetree.tree._view import Bound, NodeView, Region, Segment, TreeView, view_of
+from shapetree.tree._words import weighted_sum
 
 MAX_CATEGORIES = 8
 MAX_REGIONS = 4

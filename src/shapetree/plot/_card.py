@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
-from shapetree._view import NodeView
 from shapetree.plot._canvas import CARDS, MARKS, Canvas, line_height
 from shapetree.plot._colours import DARK, GREY, PALE, WHITE, blend
 from shapetree.plot._layout import (
@@ -13,6 +12,7 @@ from shapetree.plot._layout import (
 )
 from shapetree.plot._scene import Scene, is_missing, rows_of
 from shapetree.plot._text import clean, shorten, width
+from shapetree.tree._view import NodeView
 
 MISSING = "NA"
 TICK = 3.0  # length of a tick

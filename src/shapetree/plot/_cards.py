@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from shapetree._view import NodeView
 from shapetree.plot._card import Card
 from shapetree.plot._planes import PairCard
 from shapetree.plot._scene import Scene
 from shapetree.plot._strips import CategoryCard, OrderedCard
+from shapetree.tree._view import NodeView
 
 
 def card_for(scene: Scene, node: NodeView) -> Card:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numbers
 from typing import Any
 
-from shapetree._view import TreeView, view_of
 from shapetree.plot._picture import check_axes, import_matplotlib
+from shapetree.tree._view import TreeView, view_of
 
 
 def view_to_draw(estimator: Any, X: Any, y: Any, ax: Any) -> TreeView:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._view import TreeView
+from shapetree.tree._view import TreeView
 
 Colour = tuple[float, float, float]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from shapetree._view import NodeView
-from shapetree._words import percent
 from shapetree.plot._canvas import Canvas, line_height
 from shapetree.plot._card import TICK, draw_frame
 from shapetree.plot._cards import card_for
@@ -19,6 +17,8 @@ from shapetree.plot._picture import Picture, draw_picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
 from shapetree.plot._text import clean, distinct, width
+from shapetree.tree._view import NodeView
+from shapetree.tree._words import percent
 
 MARGIN = 10.0
 MAX_BARS = 40

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from shapetree._table import Level
-from shapetree._view import NodeView, Plane
+from shapetree.data._table import Level
 from shapetree.plot._canvas import LINES, MARKS, Canvas, line_height
 from shapetree.plot._card import LABEL_GAP, TICK, Card
 from shapetree.plot._colours import DARK, GREY, WHITE, Colour, blend
@@ -15,6 +14,7 @@ from shapetree.plot._layout import (
 )
 from shapetree.plot._scene import Scene
 from shapetree.plot._text import clean, distinct, shorten, width
+from shapetree.tree._view import NodeView, Plane
 
 
 class PairCard(Card):

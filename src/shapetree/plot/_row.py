@@ -9,8 +9,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from shapetree._view import TreeView
 from shapetree.plot._scene import MarkedRow
+from shapetree.tree._view import TreeView
 
 
 def read_row(estimator: Any, view: TreeView, row: Any, node: int) -> MarkedRow | None:

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._table import FeatureInfo
-from shapetree._view import NodeView, TreeView
-from shapetree._words import percent
+from shapetree.data._table import FeatureInfo
 from shapetree.plot._colours import OTHERS, Colour, Palette, blend
 from shapetree.plot._layout import share_of
 from shapetree.plot._text import clean, number
+from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._words import percent
 
 
 @dataclass(frozen=True)

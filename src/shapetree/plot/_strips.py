@@ -6,10 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from shapetree._sketch import Density
-from shapetree._table import Level
-from shapetree._view import NodeView
-from shapetree._words import exact, readable, upper_bound
+from shapetree.data._table import Level
 from shapetree.plot._canvas import FILLS, Canvas, line_height
 from shapetree.plot._card import LABEL_GAP, TICK, Card
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE, WHITE, blend
@@ -23,6 +20,9 @@ from shapetree.plot._layout import (
 )
 from shapetree.plot._scene import Scene
 from shapetree.plot._text import clean, distinct, shorten, width
+from shapetree.tree._sketch import Density
+from shapetree.tree._view import NodeView
+from shapetree.tree._words import exact, readable, upper_bound
 
 MAX_SHIFT = 13.0  # that a label may stand beside its tick
 WIDE_BAR = 5.0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from shapetree._view import NodeView, TreeView
 from shapetree.plot._canvas import EDGES, Canvas
 from shapetree.plot._cards import card_for
 from shapetree.plot._checks import (
@@ -22,6 +21,7 @@ from shapetree.plot._legend import Head
 from shapetree.plot._picture import Picture, draw_picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import SMALL, Scene, most_branches
+from shapetree.tree._view import NodeView, TreeView
 
 MARGIN = 10.0
 # Leaves up to which a tree is drawn downwards unless told otherwise.

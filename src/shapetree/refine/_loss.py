@@ -7,9 +7,9 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from shapetree._core.routing import LeafLosses, Router
-from shapetree._histograms import threads_for
-from shapetree._nodes import rows_by_node
-from shapetree._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
+from shapetree._threads import threads_for
+from shapetree.data._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
+from shapetree.grow._nodes import rows_by_node
 
 # A wrongly classified row loses 1. Ties between branches that classify alike are many, and what
 # decides between them is how sure the leaves are: half of the Gini score, at this share.

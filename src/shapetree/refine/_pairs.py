@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from shapetree._candidates import CandidateSearch
 from shapetree._core.columns import Columns
-from shapetree._pairs import PairSearch
-from shapetree._shape import PairShape, number_cuts
-from shapetree._targets import ClassGoal, Goal
+from shapetree.data._targets import ClassGoal, Goal
+from shapetree.grow._candidates import CandidateSearch
+from shapetree.grow._pairs import PairSearch
 from shapetree.refine._loss import BranchLosses
 from shapetree.refine._splits import PairSplit, regions_of
+from shapetree.tree._shape import PairShape, number_cuts
 
 # Makes the searches of single features and of pairs that a tree with some goal is grown with.
 MakeSearches = Callable[[Goal], tuple[CandidateSearch, PairSearch]]

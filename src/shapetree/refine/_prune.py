@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._nodes import TreeNode, nodes_of, tree_of
-from shapetree._shape import join_pieces, with_branches
-from shapetree._sketch import NodeSketch
-from shapetree._targets import NodeStatistics
-from shapetree._tree import TreeArrays
+from shapetree.data._targets import NodeStatistics
+from shapetree.grow._nodes import TreeNode, nodes_of, tree_of
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._shape import join_pieces, with_branches
+from shapetree.tree._sketch import NodeSketch
 
 # --- cutting off ---
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from shapetree._tree import TreeArrays
+from shapetree.tree._arrays import TreeArrays
 
 
 def shrink(tree: TreeArrays, shrinkage: float) -> TreeArrays:

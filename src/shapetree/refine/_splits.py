@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
-from shapetree._binning import BinnedTable
-from shapetree._candidates import CATEGORY_SHARE
 from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairCuts
 from shapetree._core.partition import branches_by_bin
 from shapetree._core.search import NO_BRANCH_MARK
-from shapetree._pairs import cuts_of
-from shapetree._shape import (
+from shapetree.data._binning import BinnedTable
+from shapetree.grow._candidates import CATEGORY_SHARE
+from shapetree.grow._pairs import cuts_of
+from shapetree.tree._shape import (
     PairShape,
     ShapeFunction,
     join_regions,

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shapetree._binning import BinnedTable
-from shapetree._candidates import CATEGORY_SHARE, fill_gaps
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets
 from shapetree._core.reduced import cheapest_shapes
-from shapetree._histograms import LocalHistograms, threads_for
-from shapetree._nodes import rows_by_node
+from shapetree._threads import threads_for
+from shapetree.data._binning import BinnedTable
+from shapetree.grow._candidates import CATEGORY_SHARE, fill_gaps
+from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._nodes import rows_by_node
 from shapetree.refine._loss import BranchLosses, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches, PairRefitter

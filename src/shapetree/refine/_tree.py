@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shapetree._binning import BinnedTable, part_bins
 from shapetree._core.columns import Columns
-from shapetree._nodes import shape_of
-from shapetree._predictor import leaves_of
-from shapetree._shape import ShapeFunction
-from shapetree._table import Table
-from shapetree._targets import Goal
-from shapetree._tree import TreeArrays
+from shapetree.data._binning import BinnedTable, part_bins
+from shapetree.data._table import Table
+from shapetree.data._targets import Goal
+from shapetree.grow._nodes import shape_of
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches
 from shapetree.refine._tao import Refiner
 from shapetree.refine._working import WorkingTree
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._predictor import leaves_of
+from shapetree.tree._shape import ShapeFunction
 
 
 def refine(

@@ -7,15 +7,15 @@ from typing import cast
 
 import numpy as np
 
-from shapetree._binning import BinnedTable
 from shapetree._core.columns import Columns
 from shapetree._core.routing import Router
-from shapetree._histograms import threads_for
-from shapetree._nodes import Numbering, TreeNode, nodes_of, rows_by_node, tree_of
-from shapetree._targets import Goal
-from shapetree._tree import TreeArrays
+from shapetree._threads import threads_for
+from shapetree.data._binning import BinnedTable
+from shapetree.data._targets import Goal
+from shapetree.grow._nodes import Numbering, TreeNode, nodes_of, rows_by_node, tree_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._splits import BinSplit, PairSplit, Split, shape_of_split, split_of
+from shapetree.tree._arrays import TreeArrays
 
 
 @dataclass(eq=False)

@@ -16,7 +16,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from shapetree._table import Table
+from shapetree.data._table import Table
 
 # Cells of an axis that is drawn, and distinct values up to which each has a cell of its own.
 N_CELLS = 36

@@ -10,17 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._binning import BinnedTable, FeatureBins
-from shapetree._candidates import InnerTreeOptions, Penalties, halves, search_limits
 from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.partition import branches_by_bin
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
-from shapetree._histograms import LocalHistograms, feature_chunks, threads_for
-from shapetree._shape import PairShape, number_cuts
-from shapetree._table import MAX_ROWS, FeatureInfo, Table
-from shapetree._targets import Goal, NodeStatistics
+from shapetree._threads import feature_chunks, threads_for
+from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._table import MAX_ROWS, FeatureInfo, Table
+from shapetree.data._targets import Goal, NodeStatistics
+from shapetree.grow._candidates import InnerTreeOptions, Penalties, halves, search_limits
+from shapetree.grow._histograms import LocalHistograms
+from shapetree.tree._shape import PairShape, number_cuts
 
 # Pairs that are fitted on the rows if the user leaves it to us.
 AUTO_FITTED = 3

@@ -20,12 +20,12 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from shapetree._nodes import TreeNode, tree_of
-from shapetree._shape import PairShape, ShapeFunction
-from shapetree._sketch import Axis, DataSummary, Density, NodeSketch, Scatter
-from shapetree._table import MAX_ROWS, FeatureInfo, Level
-from shapetree._targets import NodeStatistics
-from shapetree._tree import TreeArrays
+from shapetree.data._table import MAX_ROWS, FeatureInfo, Level
+from shapetree.data._targets import NodeStatistics
+from shapetree.grow._nodes import TreeNode, tree_of
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._shape import PairShape, ShapeFunction
+from shapetree.tree._sketch import Axis, DataSummary, Density, NodeSketch, Scatter
 
 FORMAT = "shapetree-model"
 VERSION = 1

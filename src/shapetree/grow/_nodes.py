@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from shapetree._shape import PairShape, ShapeFunction, flatten_shapes
-from shapetree._sketch import NodeSketch
-from shapetree._targets import NodeStatistics
-from shapetree._tree import TreeArrays
+from shapetree.data._targets import NodeStatistics
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
+from shapetree.tree._sketch import NodeSketch
 
 
 @dataclass(eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._sketch import NodeSketch
+from shapetree.tree._sketch import NodeSketch
 
 _DTYPES = {
     "parent": np.int32,

@@ -1,4 +1,4 @@
-"""Node histograms: who sums them, and how siblings are had by subtraction."""
+"""Node histograms: who sums them, and sibling histograms by subtraction."""
 
 from __future__ import annotations
 
@@ -6,24 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
-from shapetree._binning import BinnedTable
 from shapetree._core.histogram import Targets, build_histogram
-
-# Row visits between two chances for Ctrl-C: some tenths of a second.
-VISITS_PER_CALL = 20_000_000
-# Row visits that take as long as starting a thread does.
-VISITS_PER_THREAD = 10_000
-
-
-def feature_chunks(n_features: int, n_rows: int) -> list[tuple[int, int]]:
-    """Ranges of features that one call may take without holding up Ctrl-C."""
-    size = max(1, VISITS_PER_CALL // max(n_rows, 1))
-    return [(first, min(first + size, n_features)) for first in range(0, n_features, size)]
-
-
-def threads_for(n_visits: int, n_threads: int) -> int:
-    """Threads worth starting for so many visits of a row by a feature."""
-    return n_threads if n_visits >= VISITS_PER_THREAD * n_threads else 1
+from shapetree._threads import feature_chunks, threads_for
+from shapetree.data._binning import BinnedTable
 
 
 class HistogramSource(Protocol):

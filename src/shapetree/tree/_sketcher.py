@@ -10,7 +10,9 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.sketch import count_cells
-from shapetree._sketch import (
+from shapetree.data._table import Table
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._sketch import (
     N_POINTS,
     RANGE_ROWS,
     SUM_DIGITS,
@@ -27,8 +29,6 @@ from shapetree._sketch import (
     some,
     starts,
 )
-from shapetree._table import Table
-from shapetree._tree import TreeArrays
 
 
 def sketch_tree(

@@ -7,8 +7,8 @@ from typing import TypeVar
 
 import numpy as np
 
-from shapetree._binning import FeatureBins
 from shapetree._core.search import NO_BRANCH_MARK
+from shapetree.data._binning import FeatureBins
 
 
 @dataclass(frozen=True)

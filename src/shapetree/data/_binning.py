@@ -12,7 +12,7 @@ import numpy as np
 
 from shapetree._core.binning import SortWorkspace, bin_values, group_values, sort_values
 from shapetree._core.columns import Columns
-from shapetree._table import Table
+from shapetree.data._table import Table
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._binning import BinnedTable
 from shapetree._core.partition import branches_by_bin
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
-from shapetree._histograms import feature_chunks, threads_for
-from shapetree._targets import Goal, NodeStatistics
+from shapetree._threads import feature_chunks, threads_for
+from shapetree.data._binning import BinnedTable
+from shapetree.data._targets import Goal, NodeStatistics
 
 # A category that has to be listed costs this share of a segment.
 CATEGORY_SHARE = 0.5

@@ -7,16 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shapetree._binning import BinnedTable
-from shapetree._candidates import Candidate, CandidateSearch
 from shapetree._core.partition import partition_rows
-from shapetree._histograms import HistogramSource, histograms_of_children, threads_for
-from shapetree._nodes import TreeNode, tree_of
-from shapetree._pairs import PairCandidate, PairSearch
-from shapetree._progress import Progress
-from shapetree._shape import PairShape, ShapeFunction, shape_from_bins
-from shapetree._targets import Goal
-from shapetree._tree import TreeArrays
+from shapetree._threads import threads_for
+from shapetree.data._binning import BinnedTable
+from shapetree.data._targets import Goal
+from shapetree.grow._candidates import Candidate, CandidateSearch
+from shapetree.grow._histograms import HistogramSource, histograms_of_children
+from shapetree.grow._nodes import TreeNode, tree_of
+from shapetree.grow._pairs import PairCandidate, PairSearch
+from shapetree.grow._progress import Progress
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._shape import PairShape, ShapeFunction, shape_from_bins
 
 # How many times as much a pair must gain on new rows as a single feature does, in nodes of so many
 # rows at most; in larger ones, what it gains by chance does not count beside its penalties.

@@ -13,9 +13,9 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
-from shapetree._sketch import Density, NodeSketch, Scatter
-from shapetree._table import FeatureInfo, Level
-from shapetree._tree import TreeArrays
+from shapetree.data._table import FeatureInfo, Level
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._sketch import Density, NodeSketch, Scatter
 
 # Weights of the sums that are a pair's features themselves.
 AXES = ((1.0, 0.0), (0.0, 1.0))

@@ -7,9 +7,9 @@ from scipy.sparse import csr_matrix
 
 from shapetree._core.columns import Columns
 from shapetree._core.predictor import find_leaves
-from shapetree._histograms import threads_for
-from shapetree._table import Table
-from shapetree._tree import TreeArrays
+from shapetree._threads import threads_for
+from shapetree.data._table import Table
+from shapetree.tree._arrays import TreeArrays
 
 
 def leaves_of(tree: TreeArrays, table: Table, n_threads: int) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""Tables, bins and targets: what a fit learns from."""

@@ -1,0 +1,1 @@
+"""Growth: rows, searches and the order in which nodes are split."""

@@ -1,0 +1,1 @@
+"""The model file: a fitted tree as JSON, and back."""

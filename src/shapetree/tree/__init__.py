@@ -1,0 +1,1 @@
+"""A tree in the units of the user: arrays, predictions, sketches, words, and the view of it."""

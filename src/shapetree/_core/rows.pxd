@@ -1,0 +1,22 @@
+# Which rows are at which node.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t
+
+
+cdef class NodeRows:
+    cdef readonly object order      # row numbers, every node's together
+    cdef readonly object start      # where each node's rows start in it
+    cdef readonly object stop       # and where they end
+    cdef int32_t[::1] _order
+    cdef int64_t[::1] _start
+    cdef int64_t[::1] _stop
+    cdef int32_t[::1] _scratch
+    cdef uint8_t[::1] _branch       # of the row at each place, while rows are sent
+
+    cdef int make_room(self, Py_ssize_t n_nodes) except -1
+    cdef int check_nodes(self, const int32_t[::1] nodes) except -1
+    cdef int share_out(
+        self, const int32_t[::1] nodes, const int32_t[::1] first_child,
+        const int32_t[::1] n_branches, const int64_t[::1] block_node, int64_t[:, ::1] place,
+        int64_t[:, ::1] total,
+    ) except -1

@@ -1,0 +1,21 @@
+import numpy as np
+
+from shapetree._core.columns import Columns
+from shapetree._core.oblique import PairCuts
+
+class NodeRows:
+    order: np.ndarray
+    start: np.ndarray
+    stop: np.ndarray
+    def __init__(self, n_rows: int, rows: np.ndarray | None = None) -> None: ...
+    def split(
+        self,
+        bins: Columns,
+        nodes: np.ndarray,
+        first_child: np.ndarray,
+        n_branches: np.ndarray,
+        feature: np.ndarray,
+        branch_of_bin: list[np.ndarray | None],
+        cuts: list[PairCuts | None],
+        n_threads: int,
+    ) -> np.ndarray: ...

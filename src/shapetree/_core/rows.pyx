@@ -1,0 +1,243 @@
+"""Which rows are at which node: every node's rows stand together in one order.
+
+The rows of node v are order[start[v]:stop[v]]. Its children's ranges lie inside this one, in the
+order of its branches, so that a node of any depth is one range, and a range holds all that is below
+the node.
+
+    order:   a c f | b g | d e h        root 0..8, its children 0..3, 3..5, 5..8
+"""
+
+import numpy as np
+
+from cython.parallel cimport prange
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+from shapetree._core.columns cimport UINT32, Column, Columns, code_at
+from shapetree._core.oblique cimport Cuts, PairCuts, branch_by_cuts
+
+cdef enum:
+    BLOCK = 8192          # rows that one thread sends at a time
+
+ctypedef struct Sender:
+    # How one node sends its rows.
+    const Column* column          # of bins, for a split on one feature
+    const uint8_t* branch_of_bin
+    const Cuts* cuts              # for one on a pair; else NULL
+    int n_branches
+
+
+cdef bint find_branches(
+    const Sender* sender, const int32_t* rows, Py_ssize_t n, uint8_t* branch, int64_t* count
+) noexcept nogil:
+    """Note the branch of each row and count the rows of each; whether every branch exists."""
+    cdef:
+        Py_ssize_t i
+        int b
+    for i in range(n):
+        if sender.cuts == NULL:
+            b = sender.branch_of_bin[code_at(sender.column, rows[i])]
+        else:
+            b = branch_by_cuts(sender.cuts, rows[i])
+        if not 0 <= b < sender.n_branches:
+            return False
+        branch[i] = b
+        count[b] += 1
+    return True
+
+
+cdef void send(
+    const uint8_t* branch, const int32_t* rows, Py_ssize_t n, int64_t* place, int32_t* target
+) noexcept nogil:
+    cdef Py_ssize_t i
+    for i in range(n):
+        target[place[branch[i]]] = rows[i]
+        place[branch[i]] += 1
+
+
+cdef class NodeRows:
+    """The rows of a tree's nodes; at first all of them are at node 0.
+
+    Parameters
+    ----------
+    n_rows : int
+        Rows of the table.
+    rows : int32 array, optional
+        Those that the tree is fitted on, each as often as it counts; by default every row once.
+
+    Attributes
+    ----------
+    order : int32 array
+    start, stop : int64 arrays
+        Ranges of the nodes in it; they have room for nodes that do not exist yet.
+    """
+
+    def __init__(self, Py_ssize_t n_rows, rows=None):
+        if rows is None:
+            rows = np.arange(n_rows, dtype=np.int32)
+        elif len(rows) and (np.min(rows) < 0 or np.max(rows) >= n_rows):
+            raise IndexError(f"rows must lie between 0 and {n_rows - 1}")
+        self._order = self.order = np.array(rows, dtype=np.int32)
+        self._scratch = np.empty_like(self.order)
+        self._branch = np.empty(len(self.order), dtype=np.uint8)
+        self._start = self.start = np.zeros(64, dtype=np.int64)
+        self._stop = self.stop = np.zeros(64, dtype=np.int64)
+        self._stop[0] = len(self.order)
+
+    cdef int make_room(self, Py_ssize_t n_nodes) except -1:
+        """Let nodes up to `n_nodes` have ranges."""
+        cdef Py_ssize_t room = self._start.shape[0]
+        if n_nodes > room:
+            more = np.zeros(max(n_nodes, 2 * room) - room, dtype=np.int64)
+            self._start = self.start = np.concatenate([self.start, more])
+            self._stop = self.stop = np.concatenate([self.stop, more])
+        return 0
+
+    cdef int check_nodes(self, const int32_t[::1] nodes) except -1:
+        cdef Py_ssize_t i
+        for i in range(nodes.shape[0]):
+            if not 0 <= nodes[i] < self._start.shape[0]:
+                raise IndexError(f"there is no node {nodes[i]}")
+        return 0
+
+    def split(
+        self,
+        Columns bins not None,                    # IN: columns of bins
+        const int32_t[::1] nodes not None,        # IN: nodes to split, none twice
+        const int32_t[::1] first_child not None,  # IN: number of each one's first child
+        const int32_t[::1] n_branches not None,   # IN: number of its children
+        const int32_t[::1] feature not None,      # IN: feature of a split on one
+        list branch_of_bin not None,              # IN: uint8 array of its bins' branches, or None
+        list cuts not None,                       # IN: PairCuts of a split on a pair, or None
+        int n_threads,
+    ):
+        """Send the rows of some nodes to their children.
+
+        The order of the rows within a child is that within its parent. Nothing has changed if this
+        fails. Returns the numbers of rows, (n_nodes, most branches).
+
+        1. Every block of a node's rows counts its branches.
+        2. So each block knows where its rows of each branch will start.
+        3. The blocks send their rows there.
+        """
+        cdef:
+            Py_ssize_t i, n_nodes = nodes.shape[0], n_blocks = 0, block, first, n, most = 1
+            Py_ssize_t n_rows = self._order.shape[0]
+            int64_t at
+            int node
+            Sender* senders
+            int64_t[:, ::1] place
+            int64_t[:, ::1] total
+            int64_t[::1] block_node
+            int64_t[::1] block_first
+            uint8_t[::1] exists
+        if not (first_child.shape[0] == n_branches.shape[0] == feature.shape[0] == n_nodes
+                == len(branch_of_bin) == len(cuts)) or n_threads < 1:
+            raise ValueError("every node needs a split, and n_threads must be at least 1")
+        self.check_nodes(nodes)
+        if bins.n_rows < (np.max(self.order) + 1 if n_rows else 0):
+            raise ValueError("there are fewer rows of bins than of nodes")
+        for i in range(n_nodes):
+            if not 1 <= n_branches[i] <= 254 or first_child[i] <= 0:
+                raise ValueError("a node has 1 to 254 children, which are not the root")
+            most = max(most, n_branches[i])
+            self.make_room(<Py_ssize_t> first_child[i] + n_branches[i])
+        total_rows = np.zeros((n_nodes, most), dtype=np.int64)
+        if n_nodes == 0:
+            return total_rows
+        total = total_rows
+        senders = <Sender*> calloc(n_nodes, sizeof(Sender))
+        if senders == NULL:
+            raise MemoryError("no memory to send rows")
+        kept = []
+        try:
+            for i in range(n_nodes):
+                node = nodes[i]
+                n_blocks += (self._stop[node] - self._start[node] + BLOCK - 1) // BLOCK
+                senders[i].n_branches = n_branches[i]
+                if cuts[i] is None:
+                    kept.append(fill_sender(&senders[i], bins, feature[i], branch_of_bin[i]))
+                else:
+                    fill_cuts(&senders[i], cuts[i], bins.n_rows)
+            place = np.zeros((n_blocks, most), dtype=np.int64)
+            block_node = np.empty(n_blocks, dtype=np.int64)
+            block_first = np.empty(n_blocks, dtype=np.int64)
+            found = np.ones(n_blocks, dtype=np.uint8)
+            exists = found
+            block = 0
+            for i in range(n_nodes):
+                for at in range(self._start[nodes[i]], self._stop[nodes[i]], BLOCK):
+                    block_node[block] = i
+                    block_first[block] = at
+                    block += 1
+            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                first = block_first[block]
+                n = min(BLOCK, self._stop[nodes[block_node[block]]] - first)
+                exists[block] = find_branches(
+                    &senders[block_node[block]], &self._order[first], n, &self._branch[first],
+                    &place[block, 0])
+            if not found.all():
+                raise IndexError("a branch is out of range")
+            self.share_out(nodes, first_child, n_branches, block_node, place, total)
+            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                first = block_first[block]
+                n = min(BLOCK, self._stop[nodes[block_node[block]]] - first)
+                send(&self._branch[first], &self._order[first], n, &place[block, 0],
+                     &self._scratch[0])
+            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                first = block_first[block]
+                n = min(BLOCK, self._stop[nodes[block_node[block]]] - first)
+                memcpy(&self._order[first], &self._scratch[first], n * sizeof(int32_t))
+        finally:
+            free(senders)
+        return total_rows
+
+    cdef int share_out(
+        self, const int32_t[::1] nodes, const int32_t[::1] first_child,
+        const int32_t[::1] n_branches, const int64_t[::1] block_node, int64_t[:, ::1] place,
+        int64_t[:, ::1] total,
+    ) except -1:
+        """From the blocks' counts to where their rows start, and the ranges of the children."""
+        cdef:
+            Py_ssize_t i, j, block = 0, stop
+            Py_ssize_t n_blocks = block_node.shape[0]
+            int64_t at, count
+            int b
+        for i in range(nodes.shape[0]):
+            stop = block
+            while stop < n_blocks and block_node[stop] == i:
+                stop += 1
+            at = self._start[nodes[i]]
+            for b in range(n_branches[i]):
+                self._start[first_child[i] + b] = at
+                for j in range(block, stop):
+                    count = place[j, b]
+                    place[j, b] = at
+                    at += count
+                self._stop[first_child[i] + b] = at
+                total[i, b] = at - self._start[first_child[i] + b]
+            block = stop
+        return 0
+
+
+cdef object fill_sender(
+    Sender* sender, Columns bins, int feature, const uint8_t[::1] branch_of_bin
+):
+    """Note a split on one feature; returns what keeps it alive."""
+    if branch_of_bin is None or not 0 <= feature < bins.n_columns or (
+            bins.column[feature].kind > UINT32):
+        raise ValueError(f"{feature} is not a column of bins")
+    if branch_of_bin.shape[0] <= bins.column[feature].largest:
+        raise ValueError("every bin needs a branch")
+    sender.column = &bins.column[feature]
+    sender.branch_of_bin = &branch_of_bin[0]
+    return branch_of_bin
+
+
+cdef int fill_cuts(Sender* sender, PairCuts cuts, Py_ssize_t n_rows) except -1:
+    """Note a split on a pair."""
+    if cuts.n_rows != n_rows:
+        raise ValueError("tables must have as many rows as bins")
+    sender.cuts = &cuts.cuts
+    return 0

@@ -11,7 +11,7 @@ from shapetree._core.binning import bin_values, group_values, sort_values
 from shapetree._core.histogram import Targets
 from shapetree.data._binning import FeatureBins, bin_table, halfway
 from shapetree.data._table import FeatureInfo, Table
-from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._local_histograms import LocalHistograms
 
 BIG = np.finfo(np.float64).max
 TINY = np.nextafter(0.0, 1.0)

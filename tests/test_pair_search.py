@@ -19,7 +19,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
-from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._local_histograms import LocalHistograms
 from shapetree.grow._pairs import pair_options, spread_angles
 
 seeds = st.integers(0, 2**32 - 1)

@@ -37,7 +37,7 @@ from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_table
 from shapetree.grow._candidates import CandidateSearch, InnerTreeOptions, Penalties
 from shapetree.grow._grower import Grower, Limits
-from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._local import LocalRows
 from shapetree.grow._pairs import PairOptions, PairSearch, pair_options, scales_of
 from shapetree.grow._progress import Progress
 from shapetree.model_file._model_file import PREFIX, Model, NotAModel, read_model, write_model
@@ -340,19 +340,17 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         # Bins come first: making them takes more memory than anything else.
         binned = bin_table(table, weights, self.max_bins, n_threads)
         goal = self._make_goal(y, weights)
-        histograms = (
-            None if self.max_bins is None else LocalHistograms(binned, goal.targets, n_threads)
-        )
         common = self._search_arguments(binned, goal, n_threads)
         make_pair_search = self._pair_searches(table, binned, weights, pairs)
+        exact = self.max_bins is None
         tree = Grower(
-            binned,
+            LocalRows(table, binned, goal, n_threads, exact),
+            binned.features,
             goal,
             CandidateSearch(binned, **common),
             None if make_pair_search is None else make_pair_search(common),
-            histograms,
+            exact,
             self._limits(table.n_rows, goal),
-            n_threads,
             progress,
         ).grow()
         if self.refine is None:

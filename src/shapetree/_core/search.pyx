@@ -1,10 +1,10 @@
-"""Search: the best shape function of each feature for the rows of one node."""
+"""Search: the best shape function of each feature for the nodes of a level."""
 
 import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, M_LOG2E
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
@@ -12,14 +12,11 @@ from shapetree._core.arena cimport (
     must_stop, take_branches, take_doubles, take_ints,
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
-from shapetree._core.columns cimport Column, Columns, code_at
 from shapetree._core.criterion cimport (
     ENTROPY, Criterion, CriterionInfo, impurity, rows_of, weight_of,
 )
-from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
 from shapetree._core.inner_tree cimport Bins, inner_cart, optimal_intervals, sum_bins
 from shapetree._core.polish cimport Cells, extra_parts, polish
-from shapetree._core.sorting cimport sort_items
 
 from shapetree._core.assignment import KINDS as ASSIGNMENTS
 
@@ -386,193 +383,238 @@ cdef int compact_histogram(
     return n
 
 
-cdef int compact_rows(
-    const CriterionInfo* c, const Column* column, const NodeTargets* targets, const int32_t* rows,
-    Py_ssize_t n, int n_bins, Arena* arena, double* stats, int32_t* n_rows, int32_t* bin_of_cell,
+ctypedef struct NodeCells:
+    # Where a node's sums of one feature are: a histogram, or the bins that hold rows alone.
+    const double* sums
+    const int32_t* bin_of_cell    # NULL for a histogram
+    int n_cells
+    int n_channels
+
+
+cdef int copy_cells(
+    const CriterionInfo* c, const NodeCells* given, double* stats, int32_t* n_rows,
+    int32_t* bin_of_cell,
 ) noexcept nogil:
-    """The same without a histogram: sort the rows by bin, then sum each bin's rows."""
+    """The cells that hold rows; returns how many they are."""
     cdef:
-        Mark mark = arena_mark(arena)
-        uint64_t* items = <uint64_t*> take_doubles(arena, n)
-        uint64_t* scratch = <uint64_t*> take_doubles(arena, n)
-        double* cell = take_doubles(arena, targets.n_channels)
-        Py_ssize_t i = 0, stop
-        int32_t b
-        int n_cells = 0
-    if arena.failed:
-        return 0
-    for i in range(n):
-        items[i] = (<uint64_t> code_at(column, rows[i]) << 32) | <uint64_t> i
-    sort_items(items, scratch, n, n_bins)
-    i = 0
-    while i < n:
-        b = <int32_t> (items[i] >> 32)
-        memset(cell, 0, targets.n_channels * sizeof(double))
-        stop = i
-        while stop < n and <int32_t> (items[stop] >> 32) == b:
-            add_row(targets, <uint32_t> items[stop], cell)
-            stop += 1
-        memcpy(stats + <Py_ssize_t> n_cells * c.n_stats, cell, c.n_stats * sizeof(double))
-        n_rows[n_cells] = <int32_t> (stop - i)
-        bin_of_cell[n_cells] = b
-        n_cells += 1
-        i = stop
-    arena_release(arena, mark)
-    return n_cells
+        int i, j, n_stats = c.n_stats
+        const double* cell
+    if given.bin_of_cell == NULL:
+        return compact_histogram(
+            c, given.sums, given.n_cells, given.n_channels, stats, n_rows, bin_of_cell)
+    for i in range(given.n_cells):
+        cell = given.sums + <Py_ssize_t> i * given.n_channels
+        for j in range(n_stats):
+            stats[<Py_ssize_t> i * n_stats + j] = cell[j]
+        n_rows[i] = <int32_t> (rows_of(c, cell, given.n_channels) + 0.5)
+        bin_of_cell[i] = given.bin_of_cell[i]
+    return given.n_cells
 
 
 cdef class NodeSearch:
-    """Searches features' shape functions for one node after another.
+    """Searches features' shape functions for the nodes of a level.
+
+    It keeps nothing of a search, so one object serves many trees at once.
 
     Parameters
     ----------
     criterion : Criterion
-    bins : Columns
-        The bins of every training row.
     n_bins : array of int
         Bins of each feature, without its missing bin, which comes last.
     categorical : array of bool
     inner_tree, inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows,
     min_weight :
         Options that hold for every node.
-
-    Attributes
-    ----------
-    gains, penalised_gains : arrays (n_features,)
-        Of the last search, in units of mass; -inf where a feature has no eligible shape function.
-    n_branches : array (n_features,)
-    branch_of_bin : array (total bins,)
-        The shape functions; NO_BRANCH_MARK for bins without rows.
     """
 
     cdef Criterion criterion
-    cdef Columns bins
     cdef Options options
     cdef const int64_t[::1] offsets
     cdef const uint8_t[::1] categorical
-    cdef readonly object gains
-    cdef readonly object penalised_gains
-    cdef readonly object n_branches
-    cdef readonly object branch_of_bin
-    cdef double[::1] _gains
-    cdef double[::1] _penalised_gains
-    cdef int32_t[::1] _n_branches
-    cdef uint8_t[::1] _branch_of_bin
+    cdef readonly int n_features
 
-    def __init__(self, Criterion criterion not None, Columns bins not None, n_bins, categorical,
-                 **limits):
+    def __init__(self, Criterion criterion not None, n_bins, categorical, **limits):
         n_bins = np.asarray(n_bins, dtype=np.int64)
-        n = bins.n_columns
+        n = len(n_bins)
         if n_bins.shape != (n,) or np.shape(categorical) != (n,):
             raise ValueError("n_bins and categorical must have one entry for each column")
         if n and not 0 <= n_bins.min() <= n_bins.max() < 2**31 - 1:
             raise ValueError("n_bins out of range")
+        self.n_features = n
         self.criterion = criterion
-        self.bins = bins
         self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)]).astype(np.int64)
         self.categorical = np.ascontiguousarray(categorical, dtype=np.uint8)
         self.options = options_of(limits)
-        self._gains = self.gains = np.empty(n)
-        self._penalised_gains = self.penalised_gains = np.empty(n)
-        self._n_branches = self.n_branches = np.empty(n, dtype=np.int32)
-        self._branch_of_bin = self.branch_of_bin = np.empty(self.offsets[n], dtype=np.uint8)
 
     def search(
         self,
-        const double[:, ::1] histogram,      # IN: the node's, or None to read the rows themselves
-        Targets targets not None,            # IN
-        const int32_t[::1] rows not None,    # IN: the node's rows
-        int first, int last,                 # IN: features first..last-1 are searched
+        const double[:, :, ::1] histograms,      # IN: (n_nodes, bins, n_channels), or None
+        cells,                                   # IN: or what `build_cells` returns, or None
+        int first, int last,                     # IN: features first..last-1 are searched
         *,
-        int max_branches, double segment_penalty, double category_penalty, double branch_penalty,
-        uint64_t seed, int n_threads,
+        const int32_t[::1] max_branches not None,        # IN: (n_nodes,) and so are those below
+        const double[::1] segment_penalty not None,
+        const double[::1] category_penalty not None,
+        const double[::1] branch_penalty not None,
+        const uint64_t[::1] seed not None,
+        const uint8_t[:, ::1] allowed,           # IN: (n_nodes, n_features) or None for all
+        double[:, ::1] gains not None,           # OUT: (n_nodes, n_features), -inf for none
+        double[:, ::1] penalised_gains not None,         # OUT: the same after penalties
+        int32_t[:, ::1] n_branches not None,     # OUT: (n_nodes, n_features)
+        uint8_t[:, ::1] branch_of_bin not None,  # OUT: (n_nodes, all features' bins)
+        int n_threads,
     ):
-        """Search some features; results are in the attributes."""
+        """Find each node's best shape function of each feature.
+
+        Gains are in units of mass. Bins without rows have the branch NO_BRANCH_MARK.
+        """
         cdef:
-            Options options = self.options
+            Py_ssize_t task, node, n_nodes = max_branches.shape[0], n_features = last - first
             int f
             Arenas arenas
-            Py_ssize_t n = rows.shape[0], n_channels = targets.n_channels
-            const double* cells = NULL
-            NodeTargets node
-        if not 2 <= max_branches <= MAX_BRANCHES:
-            raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
-        self.bins.check_bins(self.offsets, first, last)
-        check_rows(rows, min(self.bins.n_rows, targets.n_rows))
-        if not 1 <= n <= targets.n_rows or n_threads < 1:
-            raise ValueError("there must be rows, and at least one thread")
-        n_threads = min(n_threads, max(last - first, 1))
-        if targets.n_stats != self.criterion.info.n_stats:
-            raise ValueError("targets and criterion differ in their statistics")
-        if histogram is not None:
-            if histogram.shape[0] != self.offsets[self.bins.n_columns] or (
-                    histogram.shape[1] != n_channels):
-                raise ValueError("the histogram's shape does not fit the bins and targets")
-            cells = &histogram[0, 0]
-        options.max_branches = max_branches
-        options.segment_penalty = segment_penalty
-        options.category_penalty = category_penalty
-        options.branch_penalty = branch_penalty
+            Options options
+            NodeCells given
+            const double[:, ::1] sums
+            const int64_t[:, ::1] cell_start
+            const int32_t[:, ::1] n_cells
+            const int32_t[::1] bin_of_cell
+            int n_channels
+            int64_t base
+        self.check(first, last, n_nodes, gains, penalised_gains, n_branches, branch_of_bin)
+        if not (segment_penalty.shape[0] == category_penalty.shape[0] == seed.shape[0]
+                == branch_penalty.shape[0] == n_nodes) or n_threads < 1:
+            raise ValueError("every node needs its options, and n_threads must be at least 1")
+        if allowed is not None and (
+                allowed.shape[0] != n_nodes or allowed.shape[1] != self.n_features):
+            raise ValueError("allowed must tell of every node and feature")
+        for node in range(n_nodes):
+            if not 2 <= max_branches[node] <= MAX_BRANCHES:
+                raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
+        base = self.offsets[first]
+        if histograms is not None:
+            n_channels = histograms.shape[2]
+            if histograms.shape[0] != n_nodes or (
+                    histograms.shape[1] != self.offsets[last] - base):
+                raise ValueError("the histograms' shape does not fit the nodes and bins")
+        else:
+            cell_start, n_cells, bin_of_cell, sums = cells
+            n_channels = sums.shape[1]
+            self.check_cells(first, n_nodes, n_features, cell_start, n_cells, bin_of_cell, sums)
+        if not self.criterion.info.n_stats <= n_channels <= self.criterion.info.n_stats + 1:
+            raise ValueError("sums and criterion differ in their statistics")
+        if n_nodes == 0 or n_features == 0:
+            return
         arenas = Arenas(n_threads)
         with nogil:
-            node.n_channels = targets.n_channels
-            if cells == NULL:
-                node = targets.gather(&rows[0], n, n_threads)
-            for f in prange(first, last, num_threads=n_threads, schedule="dynamic"):
+            for task in prange(n_nodes * n_features, num_threads=n_threads, schedule="dynamic"):
+                node = task // n_features
+                f = <int> (first + task % n_features)
+                gains[node, f] = -INFINITY
+                penalised_gains[node, f] = -INFINITY
+                n_branches[node, f] = 0
+                memset(&branch_of_bin[node, self.offsets[f]], NO_BRANCH,
+                       self.offsets[f + 1] - self.offsets[f])
+                if allowed is not None and not allowed[node, f]:
+                    continue
+                options = self.options
+                options.max_branches = max_branches[node]
+                options.segment_penalty = segment_penalty[node]
+                options.category_penalty = category_penalty[node]
+                options.branch_penalty = branch_penalty[node]
+                # Each feature has a seed of its own, whichever thread takes it.
+                options.seed = (seed[node] + 1) * <uint64_t> 0x9E3779B97F4A7C15 + (
+                    <uint64_t> (f + 1))
+                given.n_channels = n_channels
+                if histograms is not None:
+                    given.sums = &histograms[node, self.offsets[f] - base, 0]
+                    given.bin_of_cell = NULL
+                    given.n_cells = <int> (self.offsets[f + 1] - self.offsets[f])
+                else:
+                    given.n_cells = n_cells[node, f - first]
+                    if given.n_cells == 0:
+                        continue
+                    given.sums = &sums[cell_start[node, f - first], 0]
+                    given.bin_of_cell = &bin_of_cell[cell_start[node, f - first]]
                 self.search_feature(
-                    f, cells, &node, &rows[0], n, &options, seed, &arenas.of_thread[threadid()]
-                )
+                    f, &given, &options, &arenas.of_thread[threadid()], &gains[node, f],
+                    &penalised_gains[node, f], &n_branches[node, f],
+                    &branch_of_bin[node, self.offsets[f]])
         arenas.finish()
 
+    cdef int check(
+        self, int first, int last, Py_ssize_t n_nodes, double[:, ::1] gains,
+        double[:, ::1] penalised_gains, int32_t[:, ::1] n_branches, uint8_t[:, ::1] branch_of_bin,
+    ) except -1:
+        """Refuse features that do not exist and results without room."""
+        cdef Py_ssize_t n = self.n_features
+        if not 0 <= first <= last <= n:
+            raise ValueError("features out of range")
+        if not (gains.shape[0] == penalised_gains.shape[0] == n_branches.shape[0]
+                == branch_of_bin.shape[0] == n_nodes) or not (
+                gains.shape[1] == penalised_gains.shape[1] == n_branches.shape[1] == n) or (
+                branch_of_bin.shape[1] != self.offsets[n]):
+            raise ValueError("there must be a result for every node and feature")
+        return 0
+
+    cdef int check_cells(
+        self, int first, Py_ssize_t n_nodes, Py_ssize_t n_features,
+        const int64_t[:, ::1] cell_start, const int32_t[:, ::1] n_cells,
+        const int32_t[::1] bin_of_cell, const double[:, ::1] sums,
+    ) except -1:
+        """Refuse cells that do not exist, or are not those of the features' bins."""
+        cdef:
+            Py_ssize_t node, f
+            int64_t i, start, stop, n_bins
+            bint fine = True
+        if not (cell_start.shape[0] == n_cells.shape[0] == n_nodes) or not (
+                cell_start.shape[1] == n_cells.shape[1] == n_features) or (
+                bin_of_cell.shape[0] != sums.shape[0]):
+            raise ValueError("cells do not fit the nodes and features")
+        for node in range(n_nodes):
+            for f in range(n_features):
+                start, stop = cell_start[node, f], cell_start[node, f] + n_cells[node, f]
+                n_bins = self.offsets[first + f + 1] - self.offsets[first + f]
+                if not 0 <= start <= stop <= sums.shape[0]:
+                    raise ValueError("cells do not fit the nodes and features")
+                for i in range(start, stop):
+                    fine &= (bin_of_cell[i - 1] if i > start else -1) < bin_of_cell[i] < n_bins
+        if not fine:
+            raise ValueError("cells must be bins of their feature, in ascending order")
+        return 0
+
     cdef void search_feature(
-        self, int f, const double* histogram, const NodeTargets* targets, const int32_t* rows,
-        Py_ssize_t n, const Options* shared_options, uint64_t seed, Arena* arena,
+        self, int f, const NodeCells* given, const Options* options, Arena* arena, double* gain,
+        double* penalised_gain, int32_t* n_branches, uint8_t* branch_of_bin,
     ) noexcept nogil:
         cdef:
             Mark mark = arena_mark(arena)
             const CriterionInfo* c = &self.criterion.info
-            Options options = shared_options[0]
-            int64_t offset = self.offsets[f]
-            int n_bins = <int> (self.offsets[f + 1] - offset)
-            int room = n_bins if n_bins < n else <int> n
+            int n_bins = <int> (self.offsets[f + 1] - self.offsets[f])
+            int room = given.n_cells
             double* stats = take_doubles(arena, <size_t> room * c.n_stats)
             int32_t* n_rows = take_ints(arena, room)
             int32_t* bin_of_cell = take_ints(arena, room)
             branch_t* branch = take_branches(arena, room)
-            uint8_t* branch_of_bin = &self._branch_of_bin[offset]
             Cells cells
             Best best
             double whole
             int n_cells, i
-        memset(branch_of_bin, NO_BRANCH, n_bins)
-        self._gains[f] = -INFINITY
-        self._penalised_gains[f] = -INFINITY
-        self._n_branches[f] = 0
-        if arena.failed or must_stop(arena, n):
+        if arena.failed or must_stop(arena, room):
             return
-        # Each feature has a seed of its own, whichever thread takes it.
-        options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
-        if histogram != NULL:
-            n_cells = compact_histogram(
-                c, histogram + offset * targets.n_channels, n_bins, targets.n_channels,
-                stats, n_rows, bin_of_cell)
-        else:
-            n_cells = compact_rows(
-                c, &self.bins.column[f], targets, rows, n, n_bins, arena,
-                stats, n_rows, bin_of_cell)
+        n_cells = copy_cells(c, given, stats, n_rows, bin_of_cell)
         cells.has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins - 1
         cells.n_cells = n_cells - cells.has_missing
         cells.categorical = self.categorical[f]
         cells.stats = stats
-        if arena.failed or cells.n_cells < 1 or n_cells < 2:
+        if cells.n_cells < 1 or n_cells < 2:
             arena_release(arena, mark)
             return
         best.branch = branch
-        whole = search_cells(c, cells, n_rows, &options, arena, &best)
+        whole = search_cells(c, cells, n_rows, options, arena, &best)
         if best.n_branches >= 2:
-            self._gains[f] = whole - best.loss
-            self._penalised_gains[f] = whole - best.objective
-            self._n_branches[f] = best.n_branches
+            gain[0] = whole - best.loss
+            penalised_gain[0] = whole - best.objective
+            n_branches[0] = best.n_branches
             for i in range(n_cells):
                 branch_of_bin[bin_of_cell[i]] = branch[i]
         arena_release(arena, mark)

@@ -20,7 +20,7 @@ from shapetree._core.reduced import cheapest_shapes
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.grow._candidates import CATEGORY_SHARE, fill_gaps
-from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._local_histograms import LocalHistograms
 from shapetree.grow._nodes import rows_by_node
 from shapetree.refine._loss import BranchLosses, TreeLoss
 from shapetree.refine._options import RefineOptions

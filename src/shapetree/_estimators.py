@@ -344,7 +344,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         make_pair_search = self._pair_searches(table, binned, weights, pairs)
         exact = self.max_bins is None
         tree = Grower(
-            LocalRows(table, binned, goal, n_threads, exact),
+            LocalRows(table, binned, goal, n_threads),
             binned.features,
             goal,
             CandidateSearch(binned, **common),

@@ -17,6 +17,20 @@ from shapetree._core.arena cimport (
 from shapetree._core.columns cimport UINT8, UINT16, Column, Columns, code_at
 from shapetree._core.sorting cimport sort_items
 
+cdef extern from *:
+    """
+    #if defined(__GNUC__)
+    #define shapetree_lowest_bit(x) __builtin_ctzll(x)
+    #else
+    static int shapetree_lowest_bit(unsigned long long x) {
+        int bit = 0;
+        while (!(x >> bit & 1)) bit++;
+        return bit;
+    }
+    #endif
+    """
+    int lowest_bit "shapetree_lowest_bit"(uint64_t x) noexcept nogil
+
 ctypedef fused bin_t:
     uint8_t
     uint16_t
@@ -476,7 +490,7 @@ def build_cells(
                 node = task // n_features
                 f = <int> (task % n_features)
                 if stops[node] > starts[node]:
-                    n_cells[node, f] = sum_sorted(
+                    n_cells[node, f] = sum_cells_of(
                         &bins.column[first + f], &order[starts[node]], placed, starts[node],
                         stops[node] - starts[node],
                         <int> (offsets[first + f + 1] - offsets[first + f]),
@@ -484,6 +498,42 @@ def build_cells(
                         &sums[cell_start[node, f], 0])
         arenas.finish()
     return start_of_cells, number_of_cells, bins_of_cells, sums_of_cells
+
+
+cdef int sum_few_bins(
+    const Column* column, const int32_t* rows, PlacedTargets placed, Py_ssize_t start,
+    Py_ssize_t n, int32_t* bin_of_cell, double* sums,
+) noexcept nogil:
+    """Sum each bin's rows, of at most 256 bins; returns the number of bins that hold rows."""
+    cdef:
+        NodeTargets targets = placed.at(start)
+        uint64_t held[4]
+        uint8_t cell_of_bin[256]
+        Py_ssize_t i
+        uint32_t b
+        int n_cells = 0, word
+        uint64_t bits
+    memset(held, 0, sizeof(held))
+    for i in range(n):
+        b = code_at(column, rows[i])
+        held[b >> 6] |= <uint64_t> 1 << (b & 63)
+    for word in range(4):
+        bits = held[word]
+        while bits:
+            b = 64 * word + lowest_bit(bits)
+            cell_of_bin[b] = n_cells
+            bin_of_cell[n_cells] = b
+            n_cells += 1
+            bits &= bits - 1
+    if targets.labels != NULL and targets.weights == NULL and targets.n_outputs == 1:
+        for i in range(n):
+            b = cell_of_bin[code_at(column, rows[i])]
+            sums[<Py_ssize_t> b * targets.n_channels + targets.labels[i]] += 1.0
+        return n_cells
+    for i in range(n):
+        b = cell_of_bin[code_at(column, rows[i])]
+        add_row(&targets, i, sums + <Py_ssize_t> b * targets.n_channels)
+    return n_cells
 
 
 cdef int sum_sorted(
@@ -513,6 +563,15 @@ cdef int sum_sorted(
         add_row(&targets, <uint32_t> items[i], sums + (n_cells - 1) * targets.n_channels)
     arena_release(arena, mark)
     return n_cells
+
+
+cdef int sum_cells_of(
+    const Column* column, const int32_t* rows, PlacedTargets placed, Py_ssize_t start,
+    Py_ssize_t n, int n_bins, Arena* arena, int32_t* bin_of_cell, double* sums,
+) noexcept nogil:
+    if n_bins <= 256:
+        return sum_few_bins(column, rows, placed, start, n, bin_of_cell, sums)
+    return sum_sorted(column, rows, placed, start, n, n_bins, arena, bin_of_cell, sums)
 
 
 def sum_nodes(

@@ -91,7 +91,9 @@ class Grower:
         self._pair_search = pair_search
         self._limits = limits
         self._progress = progress
-        self._histograms = LevelHistograms(rows, search.offsets, goal.targets.n_channels, exact)
+        self._histograms = LevelHistograms(
+            rows, search.offsets, goal.targets.n_channels, exact, pair_search is not None
+        )
         self._least_decrease = 0.0
         self._n_nodes = 1
 
@@ -256,10 +258,10 @@ class Grower:
 
         feature, gain, offsets = single.split.feature, 0.0, self._search.offsets
         for fitted, new in halves(rows):
-            part = LocalRows(self._rows._table, self._rows._binned, self._goal, 1, False, fitted)
+            part = LocalRows(self._rows._table, self._rows._binned, self._goal, 1, fitted)
             found = FeatureShapes.empty(1, offsets)
             wanted = [NodeToSearch(statistics, max_branches, number)]
-            histograms = part.histograms(np.zeros(1, dtype=np.int32), feature, feature + 1)
+            histograms = part.histograms(np.zeros(1, dtype=np.int32), feature, feature + 1, False)
             self._search.search(wanted, histograms, found)
             if found.n_branches[0, feature] >= 2:
                 branch_of_bin = fill_gaps(

@@ -14,6 +14,8 @@ MAX_BYTES = 2**26
 MAX_WAITING_BYTES = 2**28
 # Visits of a row by a feature that take as long as subtracting one sum.
 VISITS_PER_DIFFERENCE = 0.5
+# Bins for each row beyond which those without rows are left out.
+BINS_PER_CELL = 2
 
 
 class LevelHistograms:
@@ -27,13 +29,18 @@ class LevelHistograms:
     n_channels : int
     exact : bool
         Whether bins are too many for histograms of all of them.
+    whole : bool
+        Whether every node's histogram is read as a whole, as pairs do.
     """
 
-    def __init__(self, rows: Rows, offsets: np.ndarray, n_channels: int, exact: bool) -> None:
+    def __init__(
+        self, rows: Rows, offsets: np.ndarray, n_channels: int, exact: bool, whole: bool
+    ) -> None:
         self._rows = rows
         self._offsets = offsets
         self._n_sums = int(offsets[-1]) * n_channels
         self._exact = exact
+        self._whole = whole
 
     def parts(
         self, nodes: list[GrowingNode], keep: bool
@@ -47,7 +54,7 @@ class LevelHistograms:
             Whether children will want them, to subtract from.
         """
         bytes_of_node = 8 * self._n_sums
-        if self._exact or bytes_of_node > MAX_BYTES:
+        if self._exact or bytes_of_node > MAX_BYTES or self._are_small(nodes):
             yield from self._by_features(nodes)
             return
         keep &= bytes_of_node * len(nodes) <= MAX_WAITING_BYTES
@@ -59,6 +66,12 @@ class LevelHistograms:
                 for node, sums in zip(some, histograms.sums, strict=True):
                     node.histogram = sums
             yield some, histograms
+
+    def _are_small(self, nodes: list[GrowingNode]) -> bool:
+        """Whether most bins of most nodes hold no row."""
+        n_rows = sum(node.statistics.n_rows for node in nodes)
+        n_bins = len(nodes) * int(self._offsets[-1])
+        return not self._whole and BINS_PER_CELL * n_rows * (len(self._offsets) - 1) < n_bins
 
     def _by_features(
         self, nodes: list[GrowingNode]
@@ -72,7 +85,7 @@ class LevelHistograms:
         size = max(1, n_features * MAX_BYTES // max(8 * n_sums, 1))
         for first in range(0, n_features, size):
             last = min(first + size, n_features)
-            yield nodes, self._rows.histograms(numbers, first, last)
+            yield nodes, self._rows.histograms(numbers, first, last, sparse=True)
 
     def _of(self, nodes: list[GrowingNode]) -> Histograms:
         """Histograms of all features; of the largest sibling by subtraction where that is cheaper."""
@@ -104,7 +117,7 @@ class LevelHistograms:
             if id(child) not in wanted
         ]
         numbers = np.array([node.number for node in direct + siblings], dtype=np.int32)
-        histograms = self._rows.histograms(numbers, 0, n_features)
+        histograms = self._rows.histograms(numbers, 0, n_features, sparse=False)
         if not by_difference:
             return histograms
         assert histograms.sums is not None

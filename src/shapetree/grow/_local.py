@@ -30,8 +30,6 @@ class LocalRows:
     goal : Goal
         What the rows add to sums.
     n_threads : int
-    exact : bool
-        Whether bins are as many as values, too many for histograms of all of them.
     rows : int32 array, optional
         Rows that are at the root, each as often as it counts; by default every row once.
     """
@@ -42,7 +40,6 @@ class LocalRows:
         binned: BinnedTable,
         goal: Goal,
         n_threads: int,
-        exact: bool = False,
         rows: np.ndarray | None = None,
     ) -> None:
         self._table = table
@@ -50,7 +47,6 @@ class LocalRows:
         self._binned = binned
         self._goal = goal
         self._n_threads = n_threads
-        self._exact = exact
         self._offsets = binned.offsets
         self._places = NodeRows(binned.n_rows, rows)
 
@@ -91,13 +87,13 @@ class LocalRows:
             [medians_of(goal.y[rows], None if weights is None else weights[rows]) for rows in each]
         )
 
-    def histograms(self, nodes: np.ndarray, first: int, last: int) -> Histograms:
+    def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1."""
         starts, stops = self._ranges(nodes)
         n_rows = int((stops - starts).sum())
         n_threads = threads_for(n_rows * (last - first), self._n_threads)
         columns, targets, order = self._binned.columns, self._goal.targets, self._places.order
-        if self._exact:
+        if sparse:
             cells = build_cells(
                 columns, targets, order, starts, stops, self._offsets, first, last, n_threads
             )

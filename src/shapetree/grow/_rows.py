@@ -34,23 +34,6 @@ class Histograms:
     sums: np.ndarray | None
     cells: Cells | None = None
 
-    def of_branches(
-        self, node: int, feature: int, offsets: np.ndarray, split: np.ndarray
-    ) -> np.ndarray:
-        """Sums of each branch of the node in some place, if its feature's bins are split so."""
-        if self.sums is not None:
-            base = offsets[self.first]
-            sums = self.sums[node, offsets[feature] - base : offsets[feature + 1] - base]
-            branches = split
-        else:
-            assert self.cells is not None
-            start, n_cells, bin_of_cell, all_sums = self.cells
-            at = int(start[node, feature - self.first])
-            cells = slice(at, at + int(n_cells[node, feature - self.first]))
-            sums, branches = all_sums[cells], split[bin_of_cell[cells]]
-        n_branches = int(split[split != 255].max()) + 1
-        return (branches == np.arange(n_branches)[:, None]).astype(np.float64) @ sums
-
 
 class Rows(Protocol):
     """Whoever holds binned training rows: this process, files, a cluster."""
@@ -74,8 +57,11 @@ class Rows(Protocol):
         """Medians of the targets of each node, (n_nodes, n_outputs)."""
         ...
 
-    def histograms(self, nodes: np.ndarray, first: int, last: int) -> Histograms:
-        """Sums over the rows of each node by bin, for the features first..last-1."""
+    def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
+        """Sums over the rows of each node by bin, for the features first..last-1.
+
+        If `sparse`, of bins that hold rows alone: where these are few, that is less work.
+        """
         ...
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:

@@ -518,7 +518,7 @@ def test_pairs_and_groups_may_be_given_by_name_and_by_index(pairs, expected):
     ("pairs", "message"),
     [
         ([("age", "shoe")], "'shoe', which is not a column"),
-        ([(0, 4)], "feature 4, but X has 4 columns"),
+        ([(0, 4)], "pairs has the index 4"),
         ([(-1, 2)], "feature -1"),
         ([("age", "age")], "repeats a feature"),
         ([("age", 0)], "repeats a feature"),

@@ -17,6 +17,7 @@ from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._names import feature_numbers
 from shapetree.data._table import MAX_ROWS, FeatureInfo, Table
 from shapetree.data._targets import Goal, NodeStatistics
 from shapetree.grow._candidates import (
@@ -503,25 +504,13 @@ def _pairs_in_groups(groups: Any, names: list[str]) -> np.ndarray:
                 f"pairs must hold pairs or groups of features that may interact, two features or "
                 f"more in each, got {group!r}"
             )
-        numbers = [_feature_number(feature, names) for feature in group]
+        numbers = feature_numbers(group, names, "pairs")
         if len(set(numbers)) < len(numbers):
             raise ValueError(f"pairs holds a group that repeats a feature: {group!r}")
         pairs.update(combinations(sorted(numbers), 2))
     if not pairs:
         raise ValueError("pairs is an empty list; give pairs of features, or 0 for none")
     return np.array(sorted(pairs), dtype=np.int32)
-
-
-def _feature_number(feature: Any, names: list[str]) -> int:
-    if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"pairs names {feature!r}, which is not a column of X")
-        return names.index(feature)
-    if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
-        raise TypeError(f"pairs must name features by str or int, got {feature!r}")
-    if not 0 <= feature < len(names):
-        raise ValueError(f"pairs holds feature {feature}, but X has {len(names)} columns")
-    return int(feature)
 
 
 def _greatest(gains: np.ndarray, n: int) -> np.ndarray:

@@ -14,7 +14,7 @@ from shapetree._core.arena cimport (
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.columns cimport Column, Columns, code_at
 from shapetree._core.criterion cimport (
-    ENTROPY, Criterion, CriterionInfo, impurity, rows_of, weight_of,
+    ENTROPY, SQUARED, Criterion, CriterionInfo, impurity, rows_of, weight_of,
 )
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
 from shapetree._core.inner_tree cimport (
@@ -30,8 +30,12 @@ from shapetree._core.assignment import KINDS as ASSIGNMENTS
 
 NO_BRANCH_MARK = NO_BRANCH
 
+cdef extern from "vector.h":
+    int lowest_bit(uint64_t bits) noexcept nogil
+
 cdef enum:
     MAX_BRANCHES = 254
+    FEW_BINS = 1024       # rows may be summed into as many, however few they are
 
 # An inner tree does not make a cut that earns less than this share of a part's price.
 cdef double LEAST_SHARE = 0.5
@@ -594,11 +598,24 @@ cdef int compact_histogram(
     const CriterionInfo* c, const double* cells, int n_bins, int n_channels,
     double* stats, int32_t* n_rows, int32_t* bin_of_cell,
 ) noexcept nogil:
-    """Copy the bins that hold rows; returns how many they are."""
+    """Copy the bins that hold rows; returns how many they are.
+
+    `stats`, `n_rows` and `bin_of_cell` have room for one more.
+    """
     cdef:
         int b, j, n = 0, n_stats = c.n_stats
         double rows
         const double* cell
+    if n_channels == 2 and c.kind != SQUARED and c.n_outputs == 1:
+        # Two classes. To copy every bin is faster than to ask whether it must be.
+        for b in range(n_bins):
+            rows = cells[2 * b] + cells[2 * b + 1]
+            stats[2 * n] = cells[2 * b]
+            stats[2 * n + 1] = cells[2 * b + 1]
+            n_rows[n] = <int32_t> (rows + 0.5)
+            bin_of_cell[n] = b
+            n += rows >= 0.5
+        return n
     for b in range(n_bins):
         cell = cells + <Py_ssize_t> b * n_channels
         rows = rows_of(c, cell, n_channels)
@@ -612,11 +629,52 @@ cdef int compact_histogram(
     return n
 
 
-cdef int compact_rows(
+cdef int sum_rows_by_bin(
     const CriterionInfo* c, const Column* column, const NodeTargets* targets, const int32_t* rows,
     Py_ssize_t n, int n_bins, Arena* arena, double* stats, int32_t* n_rows, int32_t* bin_of_cell,
 ) noexcept nogil:
-    """The same without a histogram: sort the rows by bin, then sum each bin's rows."""
+    """The cells of a node's rows, by a histogram of which only the bins with rows are touched."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        int n_words = (n_bins + 63) // 64, n_channels = targets.n_channels, n_stats = c.n_stats
+        uint64_t* held = <uint64_t*> take_doubles(arena, n_words)    # a bit for each bin
+        double* sums = take_doubles(arena, <size_t> n_bins * n_channels)
+        int32_t* count = take_ints(arena, n_bins)
+        uint64_t bits
+        Py_ssize_t i
+        uint32_t b
+        int word, n_cells = 0
+    if arena.failed:
+        return 0
+    memset(held, 0, n_words * sizeof(uint64_t))
+    for i in range(n):
+        b = code_at(column, rows[i])
+        bits = held[b >> 6] | (<uint64_t> 1 << (b & 63))
+        if bits != held[b >> 6]:
+            held[b >> 6] = bits
+            count[b] = 0
+            memset(sums + <size_t> b * n_channels, 0, n_channels * sizeof(double))
+        count[b] += 1
+        add_row(targets, i, sums + <size_t> b * n_channels)
+    for word in range(n_words):
+        bits = held[word]
+        while bits:
+            b = 64 * word + lowest_bit(bits)
+            bits &= bits - 1
+            memcpy(stats + <Py_ssize_t> n_cells * n_stats, sums + <size_t> b * n_channels,
+                   n_stats * sizeof(double))
+            n_rows[n_cells] = count[b]
+            bin_of_cell[n_cells] = b
+            n_cells += 1
+    arena_release(arena, mark)
+    return n_cells
+
+
+cdef int sort_rows_by_bin(
+    const CriterionInfo* c, const Column* column, const NodeTargets* targets, const int32_t* rows,
+    Py_ssize_t n, int n_bins, Arena* arena, double* stats, int32_t* n_rows, int32_t* bin_of_cell,
+) noexcept nogil:
+    """The same where bins are many: sort the rows by bin, then sum each bin's rows."""
     cdef:
         Mark mark = arena_mark(arena)
         uint64_t* items = <uint64_t*> take_doubles(arena, n)
@@ -645,6 +703,18 @@ cdef int compact_rows(
         i = stop
     arena_release(arena, mark)
     return n_cells
+
+
+cdef int compact_rows(
+    const CriterionInfo* c, const Column* column, const NodeTargets* targets, const int32_t* rows,
+    Py_ssize_t n, int n_bins, Arena* arena, double* stats, int32_t* n_rows, int32_t* bin_of_cell,
+) noexcept nogil:
+    """The cells of a node's rows without a histogram; returns how many they are."""
+    if n_bins <= FEW_BINS or n_bins <= 4 * n:
+        return sum_rows_by_bin(
+            c, column, targets, rows, n, n_bins, arena, stats, n_rows, bin_of_cell)
+    return sort_rows_by_bin(
+        c, column, targets, rows, n, n_bins, arena, stats, n_rows, bin_of_cell)
 
 
 cdef class NodeSearch:
@@ -761,9 +831,9 @@ cdef class NodeSearch:
             int64_t offset = self.offsets[f]
             int n_bins = <int> (self.offsets[f + 1] - offset)
             int room = n_bins if n_bins < n else <int> n
-            double* stats = take_doubles(arena, <size_t> room * c.n_stats)
-            int32_t* n_rows = take_ints(arena, room)
-            int32_t* bin_of_cell = take_ints(arena, room)
+            double* stats = take_doubles(arena, <size_t> (room + 1) * c.n_stats)
+            int32_t* n_rows = take_ints(arena, room + 1)
+            int32_t* bin_of_cell = take_ints(arena, room + 1)
             branch_t* branch = take_branches(arena, room)
             uint8_t* branch_of_bin = &self._branch_of_bin[offset]
             Cells cells

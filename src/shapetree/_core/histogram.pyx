@@ -17,19 +17,8 @@ from shapetree._core.arena cimport (
 from shapetree._core.columns cimport UINT8, UINT16, Column, Columns, code_at
 from shapetree._core.sorting cimport sort_items
 
-cdef extern from *:
-    """
-    #if defined(__GNUC__)
-    #define shapetree_lowest_bit(x) __builtin_ctzll(x)
-    #else
-    static int shapetree_lowest_bit(unsigned long long x) {
-        int bit = 0;
-        while (!(x >> bit & 1)) bit++;
-        return bit;
-    }
-    #endif
-    """
-    int lowest_bit "shapetree_lowest_bit"(uint64_t x) noexcept nogil
+cdef extern from "vector.h":
+    int lowest_bit(uint64_t bits) noexcept nogil
 
 ctypedef fused bin_t:
     uint8_t

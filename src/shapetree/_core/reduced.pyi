@@ -3,15 +3,31 @@ from typing import Any
 from numpy.typing import NDArray
 
 def cheapest_shapes(
-    histogram: NDArray[Any],
+    histograms: NDArray[Any],
     offsets: NDArray[Any],
     categorical: NDArray[Any],
-    costs: NDArray[Any],
-    branch_of_bin: NDArray[Any],
+    n_branches: NDArray[Any],
+    bounds: NDArray[Any],
     *,
     segment_penalty: float,
     category_penalty: float,
     max_segments: int,
-    bound: float,
     n_threads: int,
-) -> None: ...
+) -> NDArray[Any]: ...
+def cheapest_shape(
+    histogram: NDArray[Any],
+    categorical: bool,
+    n_branches: int,
+    *,
+    segment_penalty: float,
+    category_penalty: float,
+    max_segments: int,
+) -> tuple[NDArray[Any], list[float], list[float]]: ...
+def count_extra_parts(branch_of_bin: NDArray[Any], categorical: bool) -> int: ...
+def settle_empty_bins(
+    branch_of_bin: NDArray[Any],
+    n_rows: NDArray[Any],
+    low: NDArray[Any] | None,
+    high: NDArray[Any] | None,
+    largest_branch: int,
+) -> NDArray[Any]: ...

@@ -8,9 +8,11 @@ for each category), extra parts being charged as in `shapetree._core.polish`.
 import numpy as np
 
 from cython.parallel cimport prange, threadid
+from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, branch_t, must_stop, take_branches,
@@ -24,6 +26,7 @@ cdef enum:
 ctypedef struct Problem:
     # What holds for all features of a node.
     int n_branches
+    int n_channels           # of the histogram, no fewer than branches
     int max_segments
     double segment_penalty
     double category_penalty
@@ -141,10 +144,13 @@ cdef double solve_feature(
     const double* histogram, int n_bins, bint categorical, const Problem* problem, Arena* arena,
     uint8_t* branch_of_bin,
 ) noexcept nogil:
-    """Write the feature's cheapest shape function; returns what it costs beyond branch 0."""
+    """What the feature's cheapest shape function costs beyond branch 0.
+
+    Bins with rows that care get their branches, unless there is no room for these (NULL).
+    """
     cdef:
         Mark mark = arena_mark(arena)
-        int k = problem.n_branches, n_channels = k, i, b, n = 0, choice
+        int k = problem.n_branches, i, b, n = 0, choice
         double* cost = take_doubles(arena, <size_t> (n_bins + 1) * k)
         branch_t* branch = take_branches(arena, n_bins)
         const double* cell
@@ -154,8 +160,7 @@ cdef double solve_feature(
         return INFINITY
     # Bins with rows that care, side by side; then, at their end, the missing values.
     for i in range(n_bins + 1):
-        cell = histogram + <Py_ssize_t> i * n_channels
-        branch_of_bin[i] = NO_BRANCH
+        cell = histogram + <Py_ssize_t> i * problem.n_channels
         if cell[0] == 0.0 and i < n_bins:
             continue
         cost[n * k] = least = 0.0
@@ -186,59 +191,237 @@ cdef double solve_feature(
         if cost[n * k + b] < cost[n * k + choice]:
             choice = b
     total += cost[n * k + choice]
-    n = 0
-    for i in range(n_bins):
-        if histogram[<Py_ssize_t> i * n_channels] != 0.0:
-            branch_of_bin[i] = branch[n]
-            n += 1
-    if histogram[<Py_ssize_t> n_bins * n_channels] != 0.0:
-        branch_of_bin[n_bins] = choice
+    if branch_of_bin != NULL:
+        n = 0
+        for i in range(n_bins):
+            if histogram[<Py_ssize_t> i * problem.n_channels] != 0.0:
+                branch_of_bin[i] = branch[n]
+                n += 1
+        if histogram[<Py_ssize_t> n_bins * problem.n_channels] != 0.0:
+            branch_of_bin[n_bins] = choice
     arena_release(arena, mark)
     return total
 
 
-def cheapest_shapes(
-    const double[:, ::1] histogram not None,   # IN: (offsets[-1], n_branches) rows, then losses
-    const int64_t[::1] offsets not None,       # IN: (n_features + 1,)
-    const uint8_t[::1] categorical not None,   # IN: (n_features,)
-    double[::1] costs not None,                # OUT: (n_features,)
-    uint8_t[::1] branch_of_bin not None,       # OUT: (offsets[-1],)
-    *,
-    double segment_penalty, double category_penalty, int max_segments, double bound, int n_threads,
-):
-    """Find every feature's cheapest shape function.
+cdef int check_problem(const Problem* problem) except -1:
+    if not 2 <= problem.n_branches <= problem.n_channels <= 254 or problem.max_segments < 1:
+        raise ValueError("n_branches or max_segments out of range")
+    if not (problem.segment_penalty >= 0.0 and problem.category_penalty >= 0.0):
+        raise ValueError("penalties must not be negative")
+    return 0
 
-    The histogram has the number of rows that care in its first channel, and what they lose in
-    branch 1, 2, .. beyond branch 0 in the others. A feature's cost is what its shape function loses
-    beyond branch 0, with penalties; infinite where it cannot be below `bound`. Bins without rows
-    that care get no branch (255).
+
+def cheapest_shapes(
+    const double[:, :, ::1] histograms not None,   # IN: (n_nodes, offsets[-1], n_channels)
+    const int64_t[::1] offsets not None,           # IN: (n_features + 1,)
+    const uint8_t[::1] categorical not None,       # IN: (n_features,)
+    const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
+    const double[::1] bounds not None,             # IN: (n_nodes,)
+    *,
+    double segment_penalty, double category_penalty, int max_segments, int n_threads,
+):
+    """What every feature's cheapest shape function costs, for each of some nodes.
+
+    A histogram has the number of rows that care in its first channel, and what they lose in branch
+    1, 2, .. beyond branch 0 in the others. A feature's cost is what its shape function loses beyond
+    branch 0, with penalties; infinite where it cannot be below the node's bound.
+
+    Returns an array (n_nodes, n_features).
     """
     cdef:
-        int f, n_features = categorical.shape[0]
-        Problem problem
+        Py_ssize_t task, n_nodes = histograms.shape[0], n_features = categorical.shape[0], node, f
+        Problem* problems
         Arenas arenas
-    problem.n_branches = histogram.shape[1]
-    problem.max_segments = max_segments
-    problem.segment_penalty = segment_penalty
-    problem.category_penalty = category_penalty
-    problem.bound = bound
-    if not 2 <= problem.n_branches <= 254 or max_segments < 1 or n_threads < 1:
-        raise ValueError("n_branches, max_segments or n_threads out of range")
-    if not (segment_penalty >= 0.0 and category_penalty >= 0.0):
-        raise ValueError("penalties must not be negative")
+        double[:, ::1] costs
+    if n_threads < 1 or n_branches.shape[0] != n_nodes or bounds.shape[0] != n_nodes:
+        raise ValueError("n_threads is out of range, or nodes lack their branches or bounds")
     starts = np.asarray(offsets)
     if offsets.shape[0] != n_features + 1 or offsets[0] != 0 or (
             np.any(np.diff(starts) < 1) or np.any(np.diff(starts) > 2**31 - 2)
-            or offsets[n_features] != histogram.shape[0]):
+            or offsets[n_features] != histograms.shape[1]):
         raise ValueError("offsets must tell where the histogram's features start")
-    if costs.shape[0] != n_features or branch_of_bin.shape[0] != histogram.shape[0]:
-        raise ValueError("the results' shapes do not fit the histogram")
-    if n_features == 0:
-        return
-    n_threads = min(n_threads, n_features)
+    result = np.empty((n_nodes, n_features))
+    if result.size == 0:
+        return result
+    costs = result
+    n_threads = min(n_threads, n_nodes * n_features)
     arenas = Arenas(n_threads)
-    for f in prange(n_features, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        costs[f] = solve_feature(
-            &histogram[offsets[f], 0], <int> (offsets[f + 1] - offsets[f] - 1), categorical[f],
-            &problem, &arenas.of_thread[threadid()], &branch_of_bin[offsets[f]])
+    problems = <Problem*> malloc(n_nodes * sizeof(Problem))
+    if problems == NULL:
+        raise MemoryError("no memory for a search")
+    try:
+        for node in range(n_nodes):
+            problems[node] = Problem(
+                n_branches[node], histograms.shape[2], max_segments, segment_penalty,
+                category_penalty, bounds[node])
+            check_problem(&problems[node])
+        for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
+                           schedule="dynamic"):
+            node = task // n_features
+            f = task % n_features
+            costs[node, f] = solve_feature(
+                &histograms[node, offsets[f], 0], <int> (offsets[f + 1] - offsets[f] - 1),
+                categorical[f], &problems[node], &arenas.of_thread[threadid()], NULL)
+    finally:
+        free(problems)
     arenas.finish()
+    return result
+
+
+def cheapest_shape(
+    const double[:, ::1] histogram not None,       # IN: (n_bins + 1, n_channels) of one feature
+    bint categorical, int n_branches,
+    *,
+    double segment_penalty, double category_penalty, int max_segments,
+):
+    """The cheapest shape function of one feature, see `cheapest_shapes`.
+
+    Returns
+    -------
+    branch_of_bin : uint8 array (n_bins + 1,)
+        Bins without rows that care go where the nearest bin with such rows goes, categories where
+        most categories go.
+    losses : list
+        What the rows of each branch lose beyond branch 0.
+    n_care : list
+        Rows of each branch that care.
+    """
+    cdef:
+        Problem problem
+        Arenas arenas = Arenas(1)
+        int n_bins = histogram.shape[0] - 1, i, b
+        uint8_t[::1] branch
+        double loss[256]
+        double n_care[256]
+    problem.n_branches = n_branches
+    problem.n_channels = histogram.shape[1]
+    problem.max_segments = max_segments
+    problem.segment_penalty = segment_penalty
+    problem.category_penalty = category_penalty
+    problem.bound = INFINITY
+    check_problem(&problem)
+    if n_bins < 0 or n_bins > 2**31 - 3:
+        raise ValueError("the histogram has no bins")
+    result = np.full(n_bins + 1, NO_BRANCH, dtype=np.uint8)
+    branch = result
+    with nogil:
+        solve_feature(
+            &histogram[0, 0], n_bins, categorical, &problem, arenas.of_thread, &branch[0])
+    arenas.finish()
+    memset(loss, 0, sizeof(loss))
+    memset(n_care, 0, sizeof(n_care))
+    for i in range(n_bins + 1):
+        if branch[i] != NO_BRANCH:
+            b = branch[i]
+            loss[b] += histogram[i, b] if b > 0 else 0.0
+            n_care[b] += histogram[i, 0]
+    fill_gaps(&branch[0], n_bins, categorical, n_branches)
+    return (result, [loss[b] for b in range(n_branches)], [n_care[b] for b in range(n_branches)])
+
+
+cdef void fill_gaps(uint8_t* branch, int n_bins, bint categorical, int n_branches) noexcept nogil:
+    """Give bins without rows a branch: that of the nearest bin, or of most categories."""
+    cdef:
+        int i, j, first, below = -1, above, most = 0
+        int count[256]
+    if categorical:
+        memset(count, 0, sizeof(count))
+        for i in range(n_bins):
+            count[branch[i]] += branch[i] != NO_BRANCH
+        for i in range(n_branches):
+            if count[i] > count[most]:
+                most = i
+        for i in range(n_bins + 1):
+            if branch[i] == NO_BRANCH:
+                branch[i] = most
+        return
+    first = 0
+    while first < n_bins and branch[first] == NO_BRANCH:
+        first += 1
+    if first == n_bins:
+        # No bin has rows that care.
+        memset(branch, 0 if branch[n_bins] == NO_BRANCH else branch[n_bins], n_bins + 1)
+        return
+    if branch[n_bins] == NO_BRANCH:
+        branch[n_bins] = branch[first]
+    for i in range(first):
+        branch[i] = branch[first]
+    below = first
+    i = first + 1
+    while i < n_bins:
+        if branch[i] != NO_BRANCH:
+            below = i
+            i += 1
+            continue
+        above = i
+        while above < n_bins and branch[above] == NO_BRANCH:
+            above += 1
+        for j in range(i, above):
+            # Of two that are equally near, the lower one.
+            branch[j] = branch[below] if above == n_bins or j - below <= above - j else (
+                branch[above])
+        i = above
+
+
+def count_extra_parts(const uint8_t[::1] branch_of_bin not None, bint categorical):
+    """Segments beyond two, or categories beyond the first to be listed; the last bin is missing."""
+    cdef Cells cells
+    if branch_of_bin.shape[0] < 2:
+        return 0
+    cells.n_cells = branch_of_bin.shape[0] - 1
+    cells.categorical = categorical
+    return extra_parts(cells, &branch_of_bin[0])
+
+
+def settle_empty_bins(
+    const uint8_t[::1] branch_of_bin not None,     # IN: (n_bins + 1,)
+    const int64_t[::1] n_rows not None,            # IN: (n_bins + 1,) the node's rows
+    low, high,                                     # IN: (n_bins,) bounds of bins, None: categories
+    int largest_branch,                            # IN
+):
+    """Send bins without rows where the finished shape function will send their values.
+
+    A threshold lies halfway between bins with rows; a bin goes where its smallest value goes.
+    Missing values go to the largest branch if no row lacks the feature. Categories without rows
+    keep the branch that they have.
+    """
+    cdef:
+        Py_ssize_t n_bins = branch_of_bin.shape[0] - 1, i, j, below = -1
+        uint8_t[::1] branch
+        const double[::1] lows, highs
+        double threshold
+    if n_bins < 0 or n_rows.shape[0] != n_bins + 1 or not 0 <= largest_branch < NO_BRANCH:
+        raise ValueError("each bin needs a branch and a number of rows")
+    result = np.array(branch_of_bin)
+    branch = result
+    if n_rows[n_bins] == 0:
+        branch[n_bins] = largest_branch
+    if low is None:
+        for i in range(n_bins):
+            if branch[i] == NO_BRANCH:
+                branch[i] = largest_branch
+        return result
+    lows, highs = low, high
+    if lows.shape[0] != n_bins or highs.shape[0] != n_bins:
+        raise ValueError("each bin needs its bounds")
+    for i in range(n_bins):
+        if n_rows[i] == 0:
+            continue
+        if below < 0:
+            for j in range(i):
+                branch[j] = branch[i]
+        elif i > below + 1:
+            threshold = halfway(highs[below], lows[i])
+            for j in range(below + 1, i):
+                branch[j] = branch[below] if lows[j] <= threshold else branch[i]
+        below = i
+    if below >= 0:
+        for j in range(below + 1, n_bins):
+            branch[j] = branch[below]
+    return result
+
+
+cdef inline double halfway(double low, double high) noexcept nogil:
+    # As in `shapetree.data._binning.halfway`.
+    cdef double middle = 0.5 * max(low, -DBL_MAX) + 0.5 * min(high, DBL_MAX)
+    return middle if low <= middle < high else low

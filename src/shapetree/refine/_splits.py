@@ -9,7 +9,7 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairCuts
-from shapetree._core.partition import branches_by_bin
+from shapetree._core.reduced import count_extra_parts, settle_empty_bins
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import BinnedTable
 from shapetree.grow._candidates import CATEGORY_SHARE
@@ -34,34 +34,16 @@ class BinSplit:
     @cached_property
     def extra_parts(self) -> float:
         """Segments beyond two; or categories beyond the first to be listed, at their price."""
-        branches = self.branch_of_bin[:-1]
-        if self.is_categorical:
-            n_listed = len(branches) - np.bincount(branches, minlength=1).max()
-            return CATEGORY_SHARE * max(n_listed - 1, 0)
-        n_switches = int(np.count_nonzero(branches[1:] != branches[:-1]))
-        return float(max(n_switches - 1, 0))
+        n_extra = count_extra_parts(self.branch_of_bin, self.is_categorical)
+        return (CATEGORY_SHARE if self.is_categorical else 1.0) * n_extra
 
-    def branches(self, binned: BinnedTable, rows: np.ndarray, n_threads: int) -> np.ndarray:
-        """Branch of each of the given rows."""
-        return branches_by_bin(binned.columns, self.feature, self.branch_of_bin, rows, n_threads)
-
-    def equals(self, other: Split) -> bool:
-        """Whether another split sends every bin to the same branch."""
-        return (
-            isinstance(other, BinSplit)
-            and self.feature == other.feature
-            and np.array_equal(self.branch_of_bin, other.branch_of_bin)
-        )
-
-    def smallest_segment(self, binned: BinnedTable, rows: np.ndarray) -> int:
-        """Fewest rows of a segment, or of all categories of one branch."""
+    def smallest_segment(self, n_rows: np.ndarray) -> int:
+        """Fewest rows of a segment, or of all categories of one branch, given rows of the bins."""
         branches = self.branch_of_bin[:-1]
         segment = branches.astype(np.intp)
         if not self.is_categorical:
             segment = np.append(0, np.cumsum(branches[1:] != branches[:-1]))
-        codes = binned.columns.array(self.feature)[rows]
-        n_rows = np.bincount(codes, minlength=len(branches) + 1)[:-1]
-        sizes = np.bincount(segment, n_rows)
+        sizes = np.bincount(segment, n_rows[:-1])
         return int(sizes[np.unique(segment)].min())
 
     def keeping(self, kept: list[int], largest: int) -> BinSplit:
@@ -70,47 +52,86 @@ class BinSplit:
         number[kept] = np.arange(len(kept))
         return replace(self, branch_of_bin=number[self.branch_of_bin])
 
+    def settled(self, n_rows: np.ndarray, largest: int, binned: BinnedTable) -> BinSplit:
+        """Send bins without rows where the finished shape function will send their values.
+
+        Parameters
+        ----------
+        n_rows : int array of shape (n_bins + 1,)
+            Rows of the node in each bin.
+        largest : int
+            The branch with the most rows.
+        binned : BinnedTable
+
+        Returns
+        -------
+        BinSplit
+            This very one if nothing changes.
+        """
+        bins = binned.features[self.feature]
+        branches = settle_empty_bins(self.branch_of_bin, n_rows, bins.low, bins.high, largest)
+        if np.array_equal(branches, self.branch_of_bin):
+            return self
+        return BinSplit(self.feature, branches, self.is_categorical)
+
+    def shape(
+        self, n_branches: int, n_rows: np.ndarray, largest: int, binned: BinnedTable
+    ) -> ShapeFunction:
+        """The split in the feature's own values, as training on the rows that it splits has it.
+
+        Thresholds lie halfway between bins with rows; missing values go to the largest branch if
+        no row lacks the feature.
+        """
+        held = n_rows > 0
+        if self.is_categorical:
+            # Categories without rows keep the branch they were given when they had some.
+            held[:-1] = True
+        branches = np.where(held, self.branch_of_bin, NO_BRANCH_MARK)
+        bins = binned.features[self.feature]
+        return shape_from_bins(self.feature, bins, branches, n_branches, largest)
+
 
 @dataclass(frozen=True)
 class PairSplit:
     """A shape function of a pair, ready to send the training rows."""
 
-    shape: PairShape
+    pair: PairShape
     columns: Columns
 
     @cached_property
     def cuts(self) -> PairCuts:
         """What sends rows to branches."""
-        return cuts_of(self.shape, self.columns)
+        return cuts_of(self.pair, self.columns)
 
     @property
     def extra_parts(self) -> float:
         """Regions beyond two, and one more for being a pair."""
-        return float(len(self.shape.branch_of_piece) - 1)
+        return float(len(self.pair.branch_of_piece) - 1)
 
-    def branches(self, binned: BinnedTable, rows: np.ndarray, n_threads: int) -> np.ndarray:
-        """Branch of each of the given rows."""
-        return self.cuts.branches(rows, n_threads)
-
-    def equals(self, other: Split) -> bool:
-        """Whether another split has the same cuts and branches."""
-        return isinstance(other, PairSplit) and all(
-            np.array_equal(getattr(self.shape, name), getattr(other.shape, name), equal_nan=True)
-            for name in ("cut_a", "cut_b", "cut_threshold", "branch_of_piece", "missing_branch")
-        )
-
-    def smallest_segment(self, binned: BinnedTable, rows: np.ndarray) -> int:
-        """Fewest rows of a region."""
-        n_regions = len(self.shape.branch_of_piece)
-        sizes = np.bincount(regions_of(self.shape, self.columns, rows), minlength=n_regions + 1)
-        return int(sizes[:n_regions].min())
+    def smallest_segment(self, n_rows: np.ndarray) -> int:
+        """Fewest rows of a region, given rows of the regions and of missing values."""
+        return int(n_rows[:-1].min())
 
     def keeping(self, kept: list[int], largest: int) -> PairSplit:
         """Drop the branches that no row takes; their regions go to the largest."""
         number = np.full(256, largest, dtype=np.int32)
         number[kept] = np.arange(len(kept))
-        shape = join_regions(with_branches(self.shape, number, len(kept)))
-        return replace(self, shape=shape)
+        return replace(self, pair=join_regions(with_branches(self.pair, number, len(kept))))
+
+    def settled(self, n_rows: np.ndarray, largest: int, binned: BinnedTable) -> PairSplit:
+        """Send missing values to the largest branch if no row lacks a feature."""
+        pair = self._of_rows(n_rows, largest)
+        return self if pair.missing_branch == self.pair.missing_branch else replace(self, pair=pair)
+
+    def shape(
+        self, n_branches: int, n_rows: np.ndarray, largest: int, binned: BinnedTable
+    ) -> PairShape:
+        """The split as training on the rows that it splits would have it."""
+        return self._of_rows(n_rows, largest)
+
+    def _of_rows(self, n_rows: np.ndarray, largest: int) -> PairShape:
+        saw_missing = bool(n_rows[-1] > 0)
+        return replace(self.pair, saw_missing=saw_missing).with_largest_branch(largest)
 
 
 Split = BinSplit | PairSplit
@@ -141,36 +162,3 @@ def split_of(shape: ShapeFunction | PairShape, binned: BinnedTable, columns: Col
         assert bins.low is not None
         branches[:-1] = shape.branch_of_piece[np.searchsorted(shape.upper, bins.low)]
     return BinSplit(shape.feature, branches, bins.is_categorical)
-
-
-def shape_of_split(
-    split: Split, n_branches: int, rows: np.ndarray, weights: np.ndarray | None, binned: BinnedTable
-) -> ShapeFunction | PairShape:
-    """A split in the features' own values, as training on the rows that it splits would have it.
-
-    Thresholds lie halfway between bins with rows; missing values go to the largest branch if no row
-    lacks the feature.
-    """
-    branches = split.branches(binned, rows, 1)
-    largest = int(np.bincount(branches, weights).argmax())
-    if isinstance(split, PairSplit):
-        return _pair_shape(split.shape, largest, rows, binned)
-    bins = binned.features[split.feature]
-    codes = binned.columns.array(split.feature)[rows]
-    held = np.bincount(codes, minlength=bins.n_bins + 1) > 0
-    if bins.is_categorical:
-        # Categories without rows keep the branch they were given when they had some.
-        held[:-1] = True
-    branch_of_bin = np.where(held, split.branch_of_bin, NO_BRANCH_MARK)
-    return shape_from_bins(split.feature, bins, branch_of_bin, n_branches, largest)
-
-
-def _pair_shape(shape: PairShape, largest: int, rows: np.ndarray, binned: BinnedTable) -> PairShape:
-    saw_missing = False
-    for feature, positions in zip((shape.first, shape.second), shape.positions, strict=True):
-        codes = binned.columns.array(feature)[rows]
-        is_missing = codes == binned.features[feature].n_bins
-        if len(positions):
-            is_missing |= np.isnan(np.append(positions, np.nan))[np.minimum(codes, len(positions))]
-        saw_missing |= bool(is_missing.any())
-    return replace(shape, saw_missing=saw_missing).with_largest_branch(largest)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from shapetree._core.columns import Columns
+from shapetree._core.rows import NodeRows
 from shapetree.data._binning import BinnedTable, part_bins
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal
@@ -14,8 +15,10 @@ from shapetree.grow._nodes import shape_of
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches
+from shapetree.refine._rows import RefinedRows
+from shapetree.refine._splits import split_of
 from shapetree.refine._tao import Refiner
-from shapetree.refine._working import WorkingTree
+from shapetree.refine._working import WorkingNode, WorkingTree
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._shape import ShapeFunction
@@ -56,10 +59,25 @@ def refine(
         The objective before the first sweep, and after each.
     """
     columns = Columns(table.columns, table.n_rows)
-    working = WorkingTree(tree, binned, columns, goal, n_threads)
-    history = Refiner(
-        working, binned, columns, loss_of(goal), options, make_searches, n_threads, report
-    ).refine()
+    loss = loss_of(goal)
+    rows = RefinedRows(
+        binned,
+        columns,
+        goal,
+        loss.rows,
+        NodeRows(table.n_rows),
+        tree.node_count,
+        max(2, int(tree.n_branches.max())),
+        n_threads,
+    )
+    nodes = [
+        WorkingNode(
+            None if shape is None else split_of(shape, binned, columns), list(tree.children(number))
+        )
+        for number, shape in enumerate(shape_of(tree, node) for node in range(tree.node_count))
+    ]
+    working = WorkingTree(nodes, rows, goal.impurity_scale)
+    history = Refiner(working, rows, loss, options, make_searches, n_threads, report).refine()
     return working.as_arrays(), history
 
 

@@ -1,0 +1,210 @@
+"""What refinement asks of whoever holds the rows, and the holder in this process.
+
+Nodes are named by their numbers, and every answer is a sum over a node's rows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shapetree._core.columns import Columns
+from shapetree._core.routing import LeafLosses, RoutedRows
+from shapetree._core.rows import NodeRows
+from shapetree._threads import feature_chunks, threads_for
+from shapetree.data._binning import BinnedTable
+from shapetree.data._targets import Goal, NodeStatistics, RegressionGoal
+from shapetree.refine._splits import BinSplit, PairSplit, Split
+
+# Memory that a level's histograms may take at a time.
+MAX_HISTOGRAM_BYTES = 2**25
+
+
+class RefinedRows:
+    """Rows of a tree under refinement, held in memory.
+
+    Parameters
+    ----------
+    binned : BinnedTable
+    columns : Columns
+        The rows' own values, which shape functions of pairs read.
+    goal : Goal
+    losses : LeafLosses
+        What it costs to send a row to a leaf.
+    rows : NodeRows
+        The rows of every node; at first, all are at the root.
+    n_nodes, max_branches : int
+        Most nodes, and most branches of one, that the tree will have.
+    n_threads : int
+    """
+
+    def __init__(
+        self,
+        binned: BinnedTable,
+        columns: Columns,
+        goal: Goal,
+        losses: LeafLosses,
+        rows: NodeRows,
+        n_nodes: int,
+        max_branches: int,
+        n_threads: int,
+    ) -> None:
+        self.binned = binned
+        self.columns = columns
+        self.n_nodes = n_nodes
+        self.max_branches = max_branches
+        self.offsets = binned.offsets
+        self.is_categorical = binned.categorical.view(np.uint8)
+        self._goal = goal
+        self._losses = losses
+        self._rows = rows
+        self._routed = RoutedRows(binned.columns, rows, n_nodes, max_branches)
+        self._n_threads = n_threads
+        self._histograms = np.empty((0, 0, 0))
+
+    # The tree
+
+    def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
+        """Give a node another split, or make it a leaf; its rows stay where they are."""
+        if split is None:
+            self._routed.set_leaf(node)
+        elif isinstance(split, BinSplit):
+            self._routed.set_bins(node, _numbers(children), split.feature, split.branch_of_bin)
+        else:
+            self._routed.set_cuts(node, _numbers(children), split.cuts)
+
+    def send(self, nodes: list[int]) -> None:
+        """Send the rows of some nodes, none below another, to the leaves below."""
+        self._routed.send(_numbers(nodes), self._threads_for(nodes))
+
+    # Statistics
+
+    def sizes(self) -> list[int]:
+        """Numbers of rows of all nodes."""
+        sizes = self._rows.stop[: self.n_nodes] - self._rows.start[: self.n_nodes]
+        return sizes.tolist()  # type: ignore[no-any-return]
+
+    def weights(self, nodes: list[int]) -> list[float]:
+        """Weights of nodes' rows."""
+        if self._goal.weights is None:
+            sizes = self.sizes()
+            return [float(sizes[node]) for node in nodes]
+        return [float(self._goal.weights[self.rows_of(node)].sum()) for node in nodes]
+
+    def describe(self, nodes: list[int]) -> list[NodeStatistics]:
+        """Statistics of nodes."""
+        return [self._goal.describe(np.sort(self.rows_of(node))) for node in nodes]
+
+    def rows_of(self, node: int) -> np.ndarray:
+        """Rows of a node, for what only the holder of rows may do."""
+        return self._rows.order[self._rows.start[node] : self._rows.stop[node]]
+
+    def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
+        """Rows of split nodes in each bin, or in each region of a pair, missing values last."""
+        return self._routed.piece_counts(_numbers(nodes), self._threads_for(nodes))
+
+    def pieces_below(
+        self, node: int
+    ) -> tuple[np.ndarray, np.ndarray | None, dict[int, np.ndarray]]:
+        """Rows, weights and pieces of nodes if a node's rows were sent down now."""
+        return self._routed.pieces_below(node, self._goal.weights)
+
+    def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
+        """Rows of a node in each branch under another split."""
+        if isinstance(split, PairSplit):
+            return self._routed.branch_counts(node, split.cuts, n_branches)
+        return self._routed.branch_counts(node, (split.feature, split.branch_of_bin), n_branches)
+
+    # Leaves
+
+    def leaf_sums(self, nodes: list[int]) -> np.ndarray:
+        """What nodes' rows add up to: weight of each class, or of all rows and of y."""
+        return self._routed.leaf_sums(_numbers(nodes), self._losses, self._threads_for(nodes))
+
+    def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
+        """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
+        return self._routed.leaf_ranges(_numbers(nodes), self._losses, self._threads_for(nodes))
+
+    def leaf_medians(self, nodes: list[int]) -> np.ndarray:
+        """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
+        assert isinstance(self._goal, RegressionGoal)
+        return np.array([self._goal.standardised_medians(self.rows_of(node)) for node in nodes])
+
+    def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+        """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
+        return self._routed.leaf_totals(
+            _numbers(nodes), self._losses, table, anchors, self._threads_for(nodes)
+        )
+
+    # Losses of a level
+
+    def branch_losses(
+        self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Find out what each branch would cost the rows of one level's nodes.
+
+        Parameters
+        ----------
+        nodes : list of int
+            In the order of their rows.
+        table : array of shape (n_nodes, n_columns)
+            Leaves' lines.
+        anchors : array
+            Powers of two that no node's loss exceeds.
+
+        Returns
+        -------
+        sums : array of shape (n_level, 1 + max_branches)
+            Loss of each node's rows in their own branches, in branch 0, and what branch 1, 2, ..
+            adds to that.
+        n_care : int array of shape (n_level,)
+            Rows for which branches differ.
+        """
+        n_threads = self._threads_for(nodes, self.max_branches)
+        return self._routed.branch_losses(
+            _numbers(nodes), self._losses, table, anchors, n_threads
+        )
+
+    def nodes_at_a_time(self) -> int:
+        """How many nodes' histograms of losses fit into the memory that they may take."""
+        return max(1, MAX_HISTOGRAM_BYTES // (8 * int(self.offsets[-1]) * self.max_branches))
+
+    def loss_histograms(self, first: int, n_care: np.ndarray) -> np.ndarray:
+        """Losses by bin and branch of some of the level's nodes, from number `first` on.
+
+        Parameters
+        ----------
+        first : int
+        n_care : int array
+            Rows of these nodes that care.
+
+        Returns
+        -------
+        array of shape (n_nodes, total bins, max_branches)
+            The number of rows that care, then what branch 1, 2, .. costs them beyond branch 0.
+            Valid until the next call.
+        """
+        shape = len(n_care), int(self.offsets[-1]), self.max_branches
+        if len(self._histograms) < len(n_care):
+            self._histograms = np.empty(shape)
+        histograms = self._histograms[: len(n_care)]
+        n_rows, n_features = int(n_care.sum()), len(self.offsets) - 1
+        n_threads = threads_for(n_rows * n_features, self._n_threads)
+        for low, high in feature_chunks(n_features, n_rows):
+            self._routed.loss_histograms(
+                first, first + len(n_care), self.offsets, histograms, low, high, n_threads
+            )
+        return histograms
+
+    def care_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows of each node of the level that care, and their losses beyond branch 0."""
+        return self._routed.care_sets()
+
+    def _threads_for(self, nodes: list[int], visits: int = 1) -> int:
+        if self._n_threads == 1:
+            return 1
+        sizes = self.sizes()
+        return threads_for(visits * sum(sizes[node] for node in nodes), self._n_threads)
+
+
+def _numbers(nodes: list[int]) -> np.ndarray:
+    return np.array(nodes, dtype=np.int32)

@@ -3,8 +3,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 def cheapest_shapes(
-    histograms: NDArray[Any],
-    offsets: NDArray[Any],
+    starts: NDArray[Any],
+    n_cells: NDArray[Any],
+    bin_of_cell: NDArray[Any],
+    losses: NDArray[Any],
+    n_bins: NDArray[Any],
     categorical: NDArray[Any],
     n_branches: NDArray[Any],
     bounds: NDArray[Any],
@@ -15,7 +18,9 @@ def cheapest_shapes(
     n_threads: int,
 ) -> NDArray[Any]: ...
 def cheapest_shape(
-    histogram: NDArray[Any],
+    bin_of_cell: NDArray[Any],
+    losses: NDArray[Any],
+    n_bins: int,
     categorical: bool,
     n_branches: int,
     *,

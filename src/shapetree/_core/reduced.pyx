@@ -1,8 +1,9 @@
 """The reduced problem of one node: the shape function whose rows lose least below its branches.
 
-A histogram tells for every bin what its rows would lose in branch 1, 2, .. beyond branch 0. The
-best shape function of a feature is then the cheapest path through its bins (or the cheapest choice
-for each category), extra parts being charged as in `shapetree._core.polish`.
+*Cells* are bins that hold rows of the care set; each tells what its rows would lose in branch 1, 2,
+.. beyond branch 0. The best shape function of a feature is then the cheapest path through its cells
+(or the cheapest choice for each category), extra parts being charged as in
+`shapetree._core.polish`.
 """
 
 import numpy as np
@@ -10,15 +11,15 @@ import numpy as np
 from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
-    Arena, Arenas, Mark, arena_mark, arena_release, branch_t, must_stop, take_branches,
-    take_doubles, take_ints,
+    Arena, Arenas, Mark, arena_mark, arena_release, arena_take, branch_t, must_stop,
+    take_branches, take_doubles, take_ints,
 )
-from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
+from shapetree._core.polish cimport Cells, extra_parts
 
 cdef enum:
     NO_BRANCH = 255
@@ -77,18 +78,79 @@ cdef void limited_path(
             state = came_from[i * n_states + state]
 
 
+cdef void cheapest_path(
+    const double* cost, int n, int k, double penalty, Arena* arena, branch_t* branch
+) noexcept nogil:
+    """The cheapest path through costs (n x k); every switch but the first costs `penalty`.
+
+    A path is in state b as long as it has stayed in branch b, and in state k + b when it is in
+    branch b after a switch. Staying wins ties, for fewer segments.
+    """
+    cdef:
+        double stayed[254]
+        double moved[254]
+        uint16_t* came_from = <uint16_t*> arena_take(arena, <size_t> n * k * sizeof(uint16_t))
+        int i, b, state, first, second, cheapest
+        double least, best
+    if arena.failed:
+        return
+    for b in range(k):
+        stayed[b] = cost[b]
+        moved[b] = INFINITY
+    for i in range(1, n):
+        # The two cheapest paths that have not switched, and the cheapest one that has.
+        first, second, cheapest = (0, 1, 0) if stayed[0] <= stayed[1] else (1, 0, 0)
+        if moved[1] < moved[0]:
+            cheapest = 1
+        for b in range(2, k):
+            if stayed[b] < stayed[first]:
+                second = first
+                first = b
+            elif stayed[b] < stayed[second]:
+                second = b
+            if moved[b] < moved[cheapest]:
+                cheapest = b
+        least = moved[cheapest] + penalty
+        for b in range(k):
+            best = moved[b]
+            state = k + b
+            if least < best:
+                best = least
+                state = k + cheapest
+            if stayed[first if b != first else second] < best:
+                state = first if b != first else second
+                best = stayed[state]
+            moved[b] = best + cost[i * k + b]
+            came_from[i * k + b] = state
+        for b in range(k):
+            stayed[b] += cost[i * k + b]
+    state = 0
+    for b in range(1, k):
+        if stayed[b] < stayed[state]:
+            state = b
+    least = stayed[state]
+    for b in range(k):
+        if moved[b] < least:
+            state = k + b
+            least = moved[b]
+    for i in range(n - 1, -1, -1):
+        branch[i] = state % k
+        if state >= k:
+            state = came_from[i * k + state - k]
+
+
 cdef void cheapest_segments(
     const double* cost, int n, const Problem* problem, Arena* arena, branch_t* branch
 ) noexcept nogil:
     cdef:
         int k = problem.n_branches
         Cells cells
-    find_cheapest_path(cost, n, k, problem.segment_penalty, arena, branch)
+    cheapest_path(cost, n, k, problem.segment_penalty, arena, branch)
     cells.n_cells = n
     cells.categorical = False
     if arena.failed:
         return
-    if extra_parts(cells, branch) + 2 > problem.max_segments and problem.max_segments < n:
+    if problem.max_segments < n and extra_parts(cells, branch) + 2 > problem.max_segments:
         # Only now is it worth to count the segments on the way.
         limited_path(cost, n, k, problem.max_segments, problem.segment_penalty, arena, branch)
 
@@ -140,39 +202,79 @@ cdef void cheapest_listing(
             memcpy(branch, trial, n)
 
 
+cdef inline int ranking(const double* cost, int k) noexcept nogil:
+    """Which branches a cell likes better than which; 0 if that is not told, or not strict."""
+    if k == 2:
+        return (1 if cost[1] < 0.0 else 2) if cost[1] != 0.0 else 0
+    if k == 3 and cost[1] != 0.0 and cost[2] != 0.0 and cost[1] != cost[2]:
+        return 1 + (cost[1] < 0.0) + 2 * (cost[2] < 0.0) + 4 * (cost[1] < cost[2])
+    return 0
+
+
+cdef int join_cells(
+    const double* losses, int n, bint categorical, const Problem* problem, double* cost,
+    int32_t* run,
+) noexcept nogil:
+    """Costs of the cells, neighbours that rank the branches alike as one run; returns the runs.
+
+    Between two such neighbours no cheapest path switches: to switch earlier or later costs less.
+    """
+    cdef:
+        int k = problem.n_branches, i, b, n_runs = 0, before = 0, now = 0
+        const double* cell
+        double* here = cost
+    for i in range(n):
+        cell = losses + <Py_ssize_t> i * problem.n_channels
+        if not categorical:
+            now = ranking(cell, k)
+        if now != 0 and now == before:
+            for b in range(1, k):
+                here[b] += cell[b]
+        else:
+            here = cost + n_runs * k
+            here[0] = 0.0
+            for b in range(1, k):
+                here[b] = cell[b]
+            n_runs += 1
+        before = now
+        run[i] = n_runs - 1
+    return n_runs
+
+
 cdef double solve_feature(
-    const double* histogram, int n_bins, bint categorical, const Problem* problem, Arena* arena,
-    uint8_t* branch_of_bin,
+    const int32_t* bin_of_cell, const double* losses, int n_cells, int n_bins, bint categorical,
+    const Problem* problem, Arena* arena, branch_t* branch_of_cell,
 ) noexcept nogil:
     """What the feature's cheapest shape function costs beyond branch 0.
 
-    Bins with rows that care get their branches, unless there is no room for these (NULL).
+    Cells get their branches, unless there is no room for these (NULL).
     """
     cdef:
         Mark mark = arena_mark(arena)
-        int k = problem.n_branches, i, b, n = 0, choice
-        double* cost = take_doubles(arena, <size_t> (n_bins + 1) * k)
-        branch_t* branch = take_branches(arena, n_bins)
+        int k = problem.n_branches, i, b, n, missing_branch = 0
+        bint has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins
+        int n_known = n_cells - has_missing
+        double* cost
+        int32_t* run
+        branch_t* branch
         const double* cell
         double total, least, bound = 0.0
         Cells cells
-    if arena.failed or must_stop(arena, n_bins):
-        return INFINITY
-    # Bins with rows that care, side by side; then, at their end, the missing values.
-    for i in range(n_bins + 1):
-        cell = histogram + <Py_ssize_t> i * problem.n_channels
-        if cell[0] == 0.0 and i < n_bins:
-            continue
-        cost[n * k] = least = 0.0
+    for i in range(n_cells):
+        cell = losses + <Py_ssize_t> i * problem.n_channels
+        least = 0.0
         for b in range(1, k):
-            cost[n * k + b] = cell[b]
             if cell[b] < least:
                 least = cell[b]
         bound += least
-        n += i < n_bins
-    if n == 0 or not bound < problem.bound:
-        arena_release(arena, mark)
+    if n_known == 0 or not bound < problem.bound:
         return INFINITY
+    cost = take_doubles(arena, <size_t> n_known * k)
+    run = take_ints(arena, n_known)
+    branch = take_branches(arena, n_known)
+    if arena.failed or must_stop(arena, n_known):
+        return INFINITY
+    n = join_cells(losses, n_known, categorical, problem, cost, run)
     if categorical:
         cheapest_listing(cost, n, problem, arena, branch)
     else:
@@ -186,19 +288,19 @@ cdef double solve_feature(
     cells.categorical = categorical
     total += (problem.category_penalty if categorical else problem.segment_penalty) * (
         extra_parts(cells, branch))
-    choice = 0
-    for b in range(1, k):
-        if cost[n * k + b] < cost[n * k + choice]:
-            choice = b
-    total += cost[n * k + choice]
-    if branch_of_bin != NULL:
-        n = 0
-        for i in range(n_bins):
-            if histogram[<Py_ssize_t> i * problem.n_channels] != 0.0:
-                branch_of_bin[i] = branch[n]
-                n += 1
-        if histogram[<Py_ssize_t> n_bins * problem.n_channels] != 0.0:
-            branch_of_bin[n_bins] = choice
+    if has_missing:
+        cell = losses + <Py_ssize_t> n_known * problem.n_channels
+        least = 0.0
+        for b in range(1, k):
+            if cell[b] < least:
+                least = cell[b]
+                missing_branch = b
+        total += least
+    if branch_of_cell != NULL:
+        for i in range(n_known):
+            branch_of_cell[i] = branch[run[i]]
+        if has_missing:
+            branch_of_cell[n_known] = missing_branch
     arena_release(arena, mark)
     return total
 
@@ -212,8 +314,11 @@ cdef int check_problem(const Problem* problem) except -1:
 
 
 def cheapest_shapes(
-    const double[:, :, ::1] histograms not None,   # IN: (n_nodes, offsets[-1], n_channels)
-    const int64_t[::1] offsets not None,           # IN: (n_features + 1,)
+    const int64_t[:, ::1] starts not None,         # IN: (n_nodes, n_features)
+    const int32_t[:, ::1] n_cells not None,        # IN: (n_nodes, n_features)
+    const int32_t[::1] bin_of_cell not None,       # IN
+    const double[:, ::1] losses not None,          # IN: (total cells, n_channels)
+    const int64_t[::1] n_bins not None,            # IN: (n_features,) without the missing bin
     const uint8_t[::1] categorical not None,       # IN: (n_features,)
     const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
     const double[::1] bounds not None,             # IN: (n_nodes,)
@@ -222,26 +327,34 @@ def cheapest_shapes(
 ):
     """What every feature's cheapest shape function costs, for each of some nodes.
 
-    A histogram has the number of rows that care in its first channel, and what they lose in branch
-    1, 2, .. beyond branch 0 in the others. A feature's cost is what its shape function loses beyond
-    branch 0, with penalties; infinite where it cannot be below the node's bound.
+    The cells of a node and feature are its bins with rows that care, from starts[node, feature] on.
+    They tell the number of these rows, and what these lose in branch 1, 2, .. beyond branch 0. A
+    feature's cost is what its shape function loses beyond branch 0, with penalties; infinite where
+    it cannot be below the node's bound.
 
     Returns an array (n_nodes, n_features).
     """
     cdef:
-        Py_ssize_t task, n_nodes = histograms.shape[0], n_features = categorical.shape[0], node, f
+        Py_ssize_t task, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f, i
         Problem* problems
         Arenas arenas
         double[:, ::1] costs
-    if n_threads < 1 or n_branches.shape[0] != n_nodes or bounds.shape[0] != n_nodes:
-        raise ValueError("n_threads is out of range, or nodes lack their branches or bounds")
-    starts = np.asarray(offsets)
-    if offsets.shape[0] != n_features + 1 or offsets[0] != 0 or (
-            np.any(np.diff(starts) < 1) or np.any(np.diff(starts) > 2**31 - 2)
-            or offsets[n_features] != histograms.shape[1]):
-        raise ValueError("offsets must tell where the histogram's features start")
-    result = np.empty((n_nodes, n_features))
-    if result.size == 0:
+    if n_threads < 1 or n_branches.shape[0] != n_nodes or bounds.shape[0] != n_nodes or not (
+            n_bins.shape[0] == categorical.shape[0] == n_features):
+        raise ValueError("n_threads is out of range, or nodes or features lack what they need")
+    if n_cells.shape[0] != n_nodes or n_cells.shape[1] != n_features or (
+            losses.shape[0] != bin_of_cell.shape[0]):
+        raise ValueError("the cells' arrays differ in their shapes")
+    for node in range(n_nodes):
+        for f in range(n_features):
+            if n_cells[node, f] < 0 or not (
+                    0 <= starts[node, f] <= bin_of_cell.shape[0] - n_cells[node, f]):
+                raise ValueError("starts must tell where the cells are")
+    for f in range(n_features):
+        if not 0 <= n_bins[f] < 2**31 - 1:
+            raise ValueError("n_bins out of range")
+    result = np.full((n_nodes, n_features), np.inf)
+    if result.size == 0 or bin_of_cell.shape[0] == 0:
         return result
     costs = result
     n_threads = min(n_threads, n_nodes * n_features)
@@ -252,16 +365,18 @@ def cheapest_shapes(
     try:
         for node in range(n_nodes):
             problems[node] = Problem(
-                n_branches[node], histograms.shape[2], max_segments, segment_penalty,
+                n_branches[node], losses.shape[1], max_segments, segment_penalty,
                 category_penalty, bounds[node])
             check_problem(&problems[node])
         for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
                            schedule="dynamic"):
             node = task // n_features
             f = task % n_features
+            i = starts[node, f]
             costs[node, f] = solve_feature(
-                &histograms[node, offsets[f], 0], <int> (offsets[f + 1] - offsets[f] - 1),
-                categorical[f], &problems[node], &arenas.of_thread[threadid()], NULL)
+                &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
+                <int> n_bins[f], categorical[f], &problems[node], &arenas.of_thread[threadid()],
+                NULL)
     finally:
         free(problems)
     arenas.finish()
@@ -269,8 +384,9 @@ def cheapest_shapes(
 
 
 def cheapest_shape(
-    const double[:, ::1] histogram not None,       # IN: (n_bins + 1, n_channels) of one feature
-    bint categorical, int n_branches,
+    const int32_t[::1] bin_of_cell not None,       # IN: (n_cells,) ascending
+    const double[:, ::1] losses not None,          # IN: (n_cells, n_channels)
+    int n_bins, bint categorical, int n_branches,
     *,
     double segment_penalty, double category_penalty, int max_segments,
 ):
@@ -281,7 +397,7 @@ def cheapest_shape(
     branch_of_bin : uint8 array (n_bins + 1,)
         Bins without rows that care go where the nearest bin with such rows goes, categories where
         most categories go.
-    losses : list
+    lost : list
         What the rows of each branch lose beyond branch 0.
     n_care : list
         Rows of each branch that care.
@@ -289,34 +405,41 @@ def cheapest_shape(
     cdef:
         Problem problem
         Arenas arenas = Arenas(1)
-        int n_bins = histogram.shape[0] - 1, i, b
-        uint8_t[::1] branch
-        double loss[256]
+        int n_cells = bin_of_cell.shape[0], i, b
+        uint8_t[::1] branch, branch_of_cell
+        double lost[256]
         double n_care[256]
     problem.n_branches = n_branches
-    problem.n_channels = histogram.shape[1]
+    problem.n_channels = losses.shape[1]
     problem.max_segments = max_segments
     problem.segment_penalty = segment_penalty
     problem.category_penalty = category_penalty
     problem.bound = INFINITY
     check_problem(&problem)
-    if n_bins < 0 or n_bins > 2**31 - 3:
-        raise ValueError("the histogram has no bins")
+    if losses.shape[0] != n_cells or not 0 <= n_bins < 2**31 - 1:
+        raise ValueError("n_bins out of range, or cells without losses")
+    for i in range(n_cells):
+        if not (bin_of_cell[i - 1] if i > 0 else -1) < bin_of_cell[i] <= n_bins:
+            raise ValueError("cells must be bins, in ascending order")
     result = np.full(n_bins + 1, NO_BRANCH, dtype=np.uint8)
     branch = result
-    with nogil:
-        solve_feature(
-            &histogram[0, 0], n_bins, categorical, &problem, arenas.of_thread, &branch[0])
+    branch_of_cell = np.full(n_cells + 1, NO_BRANCH, dtype=np.uint8)
+    if n_cells:
+        with nogil:
+            solve_feature(
+                &bin_of_cell[0], &losses[0, 0], n_cells, n_bins, categorical, &problem,
+                arenas.of_thread, &branch_of_cell[0])
     arenas.finish()
-    memset(loss, 0, sizeof(loss))
+    memset(lost, 0, sizeof(lost))
     memset(n_care, 0, sizeof(n_care))
-    for i in range(n_bins + 1):
-        if branch[i] != NO_BRANCH:
-            b = branch[i]
-            loss[b] += histogram[i, b] if b > 0 else 0.0
-            n_care[b] += histogram[i, 0]
+    for i in range(n_cells):
+        b = branch_of_cell[i]
+        branch[bin_of_cell[i]] = b
+        if b != NO_BRANCH:
+            lost[b] += losses[i, b] if b > 0 else 0.0
+            n_care[b] += losses[i, 0]
     fill_gaps(&branch[0], n_bins, categorical, n_branches)
-    return (result, [loss[b] for b in range(n_branches)], [n_care[b] for b in range(n_branches)])
+    return (result, [lost[b] for b in range(n_branches)], [n_care[b] for b in range(n_branches)])
 
 
 cdef void fill_gaps(uint8_t* branch, int n_bins, bint categorical, int n_branches) noexcept nogil:

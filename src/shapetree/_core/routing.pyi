@@ -64,12 +64,15 @@ class RoutedRows:
         anchors: NDArray[Any],
         n_threads: int,
     ) -> tuple[NDArray[Any], NDArray[Any]]: ...
-    def loss_histograms(
+    def loss_cells(
         self,
         first: int,
         last: int,
         offsets: NDArray[Any],
-        histograms: NDArray[Any],
+        starts: NDArray[Any],
+        n_cells: NDArray[Any],
+        bin_of_cell: NDArray[Any],
+        losses: NDArray[Any],
         first_feature: int,
         last_feature: int,
         n_threads: int,

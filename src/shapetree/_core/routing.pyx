@@ -11,9 +11,9 @@ subtract it leaves multiples of anchor / 2**52.
 cimport cython
 import numpy as np
 
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
@@ -219,29 +219,74 @@ cdef int n_regions(const Cuts* cuts) noexcept nogil:
 
 cdef void add_losses(
     const bin_t* bins, const int32_t* rows, const double* values, Py_ssize_t n, int n_channels,
-    double* cells,
+    double* sums, uint64_t* held,
 ) noexcept nogil:
+    """Add rows to the sums of their bins; bins are marked in `held` unless that is NULL."""
     cdef:
-        Py_ssize_t i
+        Py_ssize_t i, code
         int c
         double* cell
+    if held != NULL:
+        for i in range(n):
+            code = bins[rows[i]]
+            held[code >> 6] |= <uint64_t> 1 << (code & 63)
     if n_channels == 2:
         for i in range(n):
-            cell = cells + 2 * <Py_ssize_t> bins[rows[i]]
+            cell = sums + 2 * <Py_ssize_t> bins[rows[i]]
             cell[0] += 1.0
             cell[1] += values[i]
     elif n_channels == 3:
         for i in range(n):
-            cell = cells + 3 * <Py_ssize_t> bins[rows[i]]
+            cell = sums + 3 * <Py_ssize_t> bins[rows[i]]
             cell[0] += 1.0
             cell[1] += values[2 * i]
             cell[2] += values[2 * i + 1]
     else:
         for i in range(n):
-            cell = cells + n_channels * <Py_ssize_t> bins[rows[i]]
+            cell = sums + n_channels * <Py_ssize_t> bins[rows[i]]
             cell[0] += 1.0
             for c in range(1, n_channels):
                 cell[c] += values[i * (n_channels - 1) + c - 1]
+
+
+cdef inline int lowest_bit(uint64_t bits) noexcept nogil:
+    """Number of the lowest bit that is set; some bit must be."""
+    # An isolated bit is told by its place in a de Bruijn sequence.
+    return LOWEST_BIT[((bits & (~bits + 1)) * DE_BRUIJN) >> 58]
+
+
+cdef uint64_t DE_BRUIJN = 0x03f79d71b4cb0a89
+cdef int LOWEST_BIT[64]
+
+
+cdef void number_bits() noexcept:
+    cdef int i
+    for i in range(64):
+        LOWEST_BIT[(DE_BRUIJN << i) >> 58] = i
+
+
+number_bits()
+
+
+cdef class CellScratch:
+    """Room in which each thread sums up the bins of one feature, all zero."""
+
+    cdef double* sums
+    cdef uint64_t* held
+    cdef Py_ssize_t n_sums
+    cdef Py_ssize_t n_words
+
+    def __cinit__(self, int n_threads, Py_ssize_t n_bins, int n_channels):
+        self.n_sums = (n_bins * n_channels + 7) // 8 * 8
+        self.n_words = (n_bins + 511) // 512 * 8
+        self.sums = <double*> calloc(n_threads * self.n_sums, sizeof(double))
+        self.held = <uint64_t*> calloc(n_threads * self.n_words, sizeof(uint64_t))
+        if self.sums == NULL or self.held == NULL:
+            raise MemoryError("no memory to sum losses")
+
+    def __dealloc__(self):
+        free(self.sums)
+        free(self.held)
 
 
 @cython.final
@@ -742,7 +787,7 @@ cdef class RoutedRows:
         """Find out what each branch of some nodes would cost their rows, beyond branch 0.
 
         The rows' own branch leads to the leaf they are in. Rows for which branches differ are kept
-        for `loss_histograms` and `care_sets`, until rows are sent again.
+        for `loss_cells` and `care_sets`, until rows are sent again.
 
         Returns
         -------
@@ -860,49 +905,105 @@ cdef class RoutedRows:
             out += cares
         block.n_care = out - block.first
 
-    def loss_histograms(
+    def loss_cells(
         self,
         int first, int last,                       # IN: nodes of the level
         const int64_t[::1] offsets not None,       # IN: (n_features + 1,) where their bins start
-        double[:, :, ::1] histograms not None,     # OUT: (last - first, offsets[-1], max_branches)
+        const int64_t[:, ::1] starts not None,     # IN: (last - first, n_features)
+        int32_t[:, ::1] n_cells not None,          # OUT: (last - first, n_features)
+        int32_t[::1] bin_of_cell not None,         # OUT
+        double[:, ::1] losses not None,            # OUT: (n_cells, max_branches)
         int first_feature, int last_feature,       # IN: which features to fill
         int n_threads,
     ):
-        """Sum up by bin what rows of the level's nodes lose: their number, then branch 1, 2, .."""
+        """Sum up by bin what rows of the level's nodes lose: their number, then branch 1, 2, ..
+
+        Bins with rows that care are the *cells* of a node and feature. They stand from
+        starts[node, feature] on, in the order of bins; there must be room for one for each such
+        row, or for all bins.
+        """
         cdef:
-            Py_ssize_t task, n_features = last_feature - first_feature
+            Py_ssize_t task, n_features = last_feature - first_feature, node, room
+            int feature
+            CellScratch scratch
         self.bins.check_bins(offsets, first_feature, last_feature)
         if not 0 <= first <= last < self.first_block.shape[0] or n_threads < 1:
             raise ValueError("nodes of the level or n_threads out of range")
-        if histograms.shape[0] != last - first or histograms.shape[2] != self.max_branches or (
-                histograms.shape[1] != offsets[self.bins.n_columns]):
-            raise ValueError("the histograms' shape does not fit the nodes and bins")
+        if losses.shape[0] != bin_of_cell.shape[0] or losses.shape[1] != self.max_branches or (
+                starts.shape[0] != last - first or starts.shape[1] != self.bins.n_columns
+                or n_cells.shape[0] != last - first or n_cells.shape[1] != self.bins.n_columns):
+            raise ValueError("the cells' arrays do not fit the nodes and features")
+        for node in range(last - first):
+            for feature in range(first_feature, last_feature):
+                room = min(self.n_care(first + node), offsets[feature + 1] - offsets[feature])
+                if not 0 <= starts[node, feature] <= bin_of_cell.shape[0] - room:
+                    raise ValueError("there is no room for all cells")
+        if first == last or n_features == 0 or bin_of_cell.shape[0] == 0:
+            n_cells[:, first_feature:last_feature] = 0
+            return
+        n_threads = min(n_threads, (last - first) * n_features)
+        scratch = CellScratch(
+            n_threads, np.max(np.diff(offsets)[first_feature:last_feature]), self.max_branches)
         for task in prange((last - first) * n_features, nogil=True, num_threads=n_threads,
                            schedule="dynamic"):
-            self.add_blocks(
-                first + task // n_features, <int> (first_feature + task % n_features), offsets,
-                &histograms[task // n_features, offsets[first_feature + task % n_features], 0])
+            node = task // n_features
+            feature = <int> (first_feature + task % n_features)
+            n_cells[node, feature] = self.fill_cells(
+                first + node, feature, offsets[feature + 1] - offsets[feature],
+                scratch.sums + threadid() * scratch.n_sums,
+                scratch.held + threadid() * scratch.n_words,
+                &bin_of_cell[0] + starts[node, feature],
+                &losses[0, 0] + starts[node, feature] * self.max_branches)
 
-    cdef void add_blocks(
-        self, Py_ssize_t number, int feature, const int64_t[::1] offsets, double* cells
+    cdef Py_ssize_t n_care(self, Py_ssize_t number) noexcept nogil:
+        """Rows of one of the level's nodes that care."""
+        cdef Py_ssize_t i, n = 0
+        for i in range(self.first_block[number], self.first_block[number + 1]):
+            n += self.blocks[i].n_care
+        return n
+
+    cdef int fill_cells(
+        self, Py_ssize_t number, int feature, Py_ssize_t n_bins, double* sums, uint64_t* held,
+        int32_t* bin_of_cell, double* losses,
     ) noexcept nogil:
+        """Sum up one node's rows by one feature; `sums` and `held` are 0 before and after."""
         cdef:
-            Py_ssize_t i, n
+            Py_ssize_t i, n, word, n_words = (n_bins + 63) // 64
             const Column* column = &self.bins.column[feature]
             const int32_t* rows
             const double* values
-        memset(cells, 0, (offsets[feature + 1] - offsets[feature]) * self.max_branches
-               * sizeof(double))
+            uint64_t* marks = held if self.n_care(number) < n_bins else NULL
+            int n_cells = 0, k = self.max_branches
+            uint64_t bits
         for i in range(self.first_block[number], self.first_block[number + 1]):
             rows = &self.care_row[self.blocks[i].first]
             values = &self.care_loss[self.blocks[i].first, 0]
             n = self.blocks[i].n_care
             if column.kind == UINT8:
-                add_losses(<const uint8_t*> column.data, rows, values, n, self.max_branches, cells)
+                add_losses(<const uint8_t*> column.data, rows, values, n, k, sums, marks)
             elif column.kind == UINT16:
-                add_losses(<const uint16_t*> column.data, rows, values, n, self.max_branches, cells)
+                add_losses(<const uint16_t*> column.data, rows, values, n, k, sums, marks)
             else:
-                add_losses(<const uint32_t*> column.data, rows, values, n, self.max_branches, cells)
+                add_losses(<const uint32_t*> column.data, rows, values, n, k, sums, marks)
+        if marks == NULL:
+            for i in range(n_bins):
+                if sums[i * k] != 0.0:
+                    bin_of_cell[n_cells] = i
+                    memcpy(losses + n_cells * k, sums + i * k, k * sizeof(double))
+                    n_cells += 1
+            memset(sums, 0, n_bins * k * sizeof(double))
+            return n_cells
+        for word in range(n_words):
+            bits = marks[word]
+            marks[word] = 0
+            while bits:
+                i = 64 * word + lowest_bit(bits)
+                bits &= bits - 1
+                bin_of_cell[n_cells] = i
+                memcpy(losses + n_cells * k, sums + i * k, k * sizeof(double))
+                memset(sums + i * k, 0, k * sizeof(double))
+                n_cells += 1
+        return n_cells
 
     def care_sets(self):
         """Rows of each node of the level that care, and what they lose beyond branch 0.

@@ -5,6 +5,9 @@ Nodes are named by their numbers, and every answer is a sum over a node's rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 import numpy as np
 
 from shapetree._core.columns import Columns
@@ -15,8 +18,34 @@ from shapetree.data._binning import BinnedTable
 from shapetree.data._targets import Goal, NodeStatistics, RegressionGoal
 from shapetree.refine._splits import BinSplit, PairSplit, Split
 
-# Memory that a level's histograms may take at a time.
-MAX_HISTOGRAM_BYTES = 2**25
+# Memory that a level's cells may take at a time.
+MAX_CELL_BYTES = 2**25
+
+
+@dataclass(frozen=True)
+class LossCells:
+    """Losses by bin and branch of some nodes of a level; *cells* are bins with rows that care.
+
+    Attributes
+    ----------
+    starts, n_cells : int arrays of shape (n_nodes, n_features)
+        Where the cells of each node and feature start, and how many there are.
+    bins : int array
+        Each cell's bin, the missing one last.
+    losses : array of shape (total cells, max_branches)
+        The number of rows that care, then what branch 1, 2, .. costs them beyond branch 0.
+    """
+
+    starts: np.ndarray
+    n_cells: np.ndarray
+    bins: np.ndarray
+    losses: np.ndarray
+
+    def of(self, node: int, feature: int) -> tuple[np.ndarray, np.ndarray]:
+        """Bins and losses of one node's cells under one feature."""
+        start = self.starts[node, feature]
+        cells = slice(start, start + self.n_cells[node, feature])
+        return self.bins[cells], self.losses[cells]
 
 
 class RefinedRows:
@@ -52,14 +81,14 @@ class RefinedRows:
         self.columns = columns
         self.n_nodes = n_nodes
         self.max_branches = max_branches
-        self.offsets = binned.offsets
+        self.n_bins = binned.n_bins
         self.is_categorical = binned.categorical.view(np.uint8)
+        self._offsets = binned.offsets
         self._goal = goal
         self._losses = losses
         self._rows = rows
         self._routed = RoutedRows(binned.columns, rows, n_nodes, max_branches)
         self._n_threads = n_threads
-        self._histograms = np.empty((0, 0, 0))
 
     # The tree
 
@@ -164,36 +193,49 @@ class RefinedRows:
             _numbers(nodes), self._losses, table, anchors, n_threads
         )
 
-    def nodes_at_a_time(self) -> int:
-        """How many nodes' histograms of losses fit into the memory that they may take."""
-        return max(1, MAX_HISTOGRAM_BYTES // (8 * int(self.offsets[-1]) * self.max_branches))
-
-    def loss_histograms(self, first: int, n_care: np.ndarray) -> np.ndarray:
-        """Losses by bin and branch of some of the level's nodes, from number `first` on.
+    def loss_cells(self, n_care: np.ndarray) -> Iterator[tuple[int, LossCells]]:
+        """Losses by bin and branch of the level's nodes, as many at a time as memory allows.
 
         Parameters
         ----------
-        first : int
         n_care : int array
-            Rows of these nodes that care.
+            Rows of each node that care.
 
-        Returns
-        -------
-        array of shape (n_nodes, total bins, max_branches)
-            The number of rows that care, then what branch 1, 2, .. costs them beyond branch 0.
-            Valid until the next call.
+        Yields
+        ------
+        first : int
+            Number of the first node in the level.
+        cells : LossCells
         """
-        shape = len(n_care), int(self.offsets[-1]), self.max_branches
-        if len(self._histograms) < len(n_care):
-            self._histograms = np.empty(shape)
-        histograms = self._histograms[: len(n_care)]
-        n_rows, n_features = int(n_care.sum()), len(self.offsets) - 1
+        room = np.minimum(n_care[:, None], self.n_bins + 1)
+        bytes_of_nodes = room.sum(axis=1) * (8 * self.max_branches + 4)
+        first, n_level = 0, len(n_care)
+        while first < n_level:
+            n_together = int(np.searchsorted(bytes_of_nodes[first:].cumsum(), MAX_CELL_BYTES))
+            last = min(first + max(n_together, 1), n_level)
+            yield first, self._sum_cells(first, last, room[first:last], n_care[first:last])
+            first = last
+
+    def _sum_cells(
+        self, first: int, last: int, room: np.ndarray, n_care: np.ndarray
+    ) -> LossCells:
+        starts = room.cumsum().reshape(room.shape)
+        n_cells = int(starts[-1, -1])
+        starts -= room
+        cells = LossCells(
+            starts,
+            np.empty(room.shape, dtype=np.int32),
+            np.empty(n_cells, dtype=np.int32),
+            np.empty((n_cells, self.max_branches)),
+        )
+        n_rows, n_features = int(n_care.sum()), room.shape[1]
         n_threads = threads_for(n_rows * n_features, self._n_threads)
         for low, high in feature_chunks(n_features, n_rows):
-            self._routed.loss_histograms(
-                first, first + len(n_care), self.offsets, histograms, low, high, n_threads
-            )
-        return histograms
+            self._routed.loss_cells(
+                first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
+                cells.losses, low, high, n_threads,
+            )  # fmt: skip
+        return cells
 
     def care_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
         """Rows of each node of the level that care, and their losses beyond branch 0."""

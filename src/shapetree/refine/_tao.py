@@ -22,7 +22,7 @@ from shapetree.grow._candidates import CATEGORY_SHARE
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches, PairRefitter
-from shapetree.refine._rows import RefinedRows
+from shapetree.refine._rows import LossCells, RefinedRows
 from shapetree.refine._splits import BinSplit, PairSplit, Split
 from shapetree.refine._working import WorkingTree
 
@@ -227,23 +227,19 @@ class Refiner:
     def _best_of_one_feature(self, problems: list[Problem]) -> dict[int, Solution]:
         """The best split of each node on a single feature, where there is one to beat the rest."""
         rows, found = self._rows, {}
-        n_together = rows.nodes_at_a_time()
-        for first in range(0, len(problems), n_together):
-            some = problems[first : first + n_together]
-            histograms = rows.loss_histograms(
-                first, np.array([problem.n_care for problem in some])
-            )
-            bounds = [problem.to_beat - problem.fixed for problem in some]
+        n_branches = np.array([len(problem.below) for problem in problems], dtype=np.int32)
+        bounds = np.array([problem.to_beat - problem.fixed for problem in problems])
+        n_care = np.array([problem.n_care for problem in problems])
+        for first, cells in rows.loss_cells(n_care):
+            here = slice(first, first + len(cells.starts))
             costs = cheapest_shapes(
-                histograms, rows.offsets, rows.is_categorical,
-                np.array([len(problem.below) for problem in some], dtype=np.int32),
-                np.array(bounds), **self._limits(some[0].unit),
-                n_threads=threads_for(histograms.size, self._n_threads),
+                cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
+                rows.is_categorical, n_branches[here], bounds[here],
+                **self._limits(problems[0].unit),
+                n_threads=threads_for(cells.losses.size, self._n_threads),
             )  # fmt: skip
-            for problem, histogram, cost, bound in zip(
-                some, histograms, costs, bounds, strict=True
-            ):
-                solution = self._solve(problem, histogram, cost, bound)
+            for node, problem in enumerate(problems[here]):
+                solution = self._solve(problem, cells, node, costs[node], bounds[first + node])
                 if solution is not None:
                     found[problem.number] = solution
         return found
@@ -256,7 +252,7 @@ class Refiner:
         }
 
     def _solve(
-        self, problem: Problem, histogram: np.ndarray, costs: np.ndarray, bound: float
+        self, problem: Problem, cells: LossCells, node: int, costs: np.ndarray, bound: float
     ) -> Solution | None:
         """The best split on a single feature that keeps the limits and costs less than `bound`."""
         rows, n_branches = self._rows, len(problem.below)
@@ -267,8 +263,8 @@ class Refiner:
             costs[feature] = np.inf
             is_categorical = bool(rows.is_categorical[feature])
             branch_of_bin, losses, counts = cheapest_shape(
-                histogram[rows.offsets[feature] : rows.offsets[feature + 1]],
-                is_categorical, n_branches, **self._limits(problem.unit),
+                *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
+                **self._limits(problem.unit),
             )  # fmt: skip
             split = BinSplit(feature, branch_of_bin, is_categorical)
             if not all(counts):

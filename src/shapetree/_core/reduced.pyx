@@ -27,7 +27,7 @@ cdef enum:
 ctypedef struct Problem:
     # What holds for all features of a node.
     int n_branches
-    int n_channels           # of the histogram, no fewer than branches
+    int n_others             # branches beyond the first that cells have losses of
     int max_segments
     double segment_penalty
     double category_penalty
@@ -78,6 +78,73 @@ cdef void limited_path(
             state = came_from[i * n_states + state]
 
 
+cdef void path_of_three(
+    const double* cost, int n, double penalty, uint16_t* came_from, branch_t* branch
+) noexcept nogil:
+    """`cheapest_path` for three branches, whose states stay in registers."""
+    cdef:
+        double s0 = cost[0], s1 = cost[1], s2 = cost[2]
+        double m0 = INFINITY, m1 = INFINITY, m2 = INFINITY
+        double least, best, other
+        int i, state, cheapest
+    for i in range(1, n):
+        cheapest = 4 if m1 < m0 else 3
+        least = m1 if m1 < m0 else m0
+        cheapest = 5 if m2 < least else cheapest
+        least = (m2 if m2 < least else least) + penalty
+
+        state = cheapest if least < m0 else 3
+        best = least if least < m0 else m0
+        other = s2 if s2 < s1 else s1
+        state = (2 if s2 < s1 else 1) if other < best else state
+        m0 = (other if other < best else best) + cost[3 * i]
+        came_from[3 * i] = state
+
+        state = cheapest if least < m1 else 4
+        best = least if least < m1 else m1
+        other = s2 if s2 < s0 else s0
+        state = (2 if s2 < s0 else 0) if other < best else state
+        m1 = (other if other < best else best) + cost[3 * i + 1]
+        came_from[3 * i + 1] = state
+
+        state = cheapest if least < m2 else 5
+        best = least if least < m2 else m2
+        other = s1 if s1 < s0 else s0
+        state = (1 if s1 < s0 else 0) if other < best else state
+        m2 = (other if other < best else best) + cost[3 * i + 2]
+        came_from[3 * i + 2] = state
+
+        s0 += cost[3 * i]
+        s1 += cost[3 * i + 1]
+        s2 += cost[3 * i + 2]
+    state = 0
+    best = s0
+    if s1 < best:
+        state, best = 1, s1
+    if s2 < best:
+        state, best = 2, s2
+    if m0 < best:
+        state, best = 3, m0
+    if m1 < best:
+        state, best = 4, m1
+    if m2 < best:
+        state, best = 5, m2
+    trace_back(came_from, n, 3, state, branch)
+
+
+cdef void trace_back(
+    const uint16_t* came_from, int n, int k, int state, branch_t* branch
+) noexcept nogil:
+    """Write down the path that ends in some state."""
+    cdef int i = n - 1
+    while i >= 0 and state >= k:
+        branch[i] = state - k
+        state = came_from[i * k + state - k]
+        i -= 1
+    if i >= 0:
+        memset(branch, state, i + 1)
+
+
 cdef void cheapest_path(
     const double* cost, int n, int k, double penalty, Arena* arena, branch_t* branch
 ) noexcept nogil:
@@ -93,6 +160,9 @@ cdef void cheapest_path(
         int i, b, state, first, second, cheapest
         double least, best
     if arena.failed:
+        return
+    if k == 3:
+        path_of_three(cost, n, penalty, came_from, branch)
         return
     for b in range(k):
         stayed[b] = cost[b]
@@ -133,10 +203,7 @@ cdef void cheapest_path(
         if moved[b] < least:
             state = k + b
             least = moved[b]
-    for i in range(n - 1, -1, -1):
-        branch[i] = state % k
-        if state >= k:
-            state = came_from[i * k + state - k]
+    trace_back(came_from, n, k, state, branch)
 
 
 cdef void cheapest_segments(
@@ -202,12 +269,12 @@ cdef void cheapest_listing(
             memcpy(branch, trial, n)
 
 
-cdef inline int ranking(const double* cost, int k) noexcept nogil:
+cdef inline int ranking(const double* lost, int k) noexcept nogil:
     """Which branches a cell likes better than which; 0 if that is not told, or not strict."""
     if k == 2:
-        return (1 if cost[1] < 0.0 else 2) if cost[1] != 0.0 else 0
-    if k == 3 and cost[1] != 0.0 and cost[2] != 0.0 and cost[1] != cost[2]:
-        return 1 + (cost[1] < 0.0) + 2 * (cost[2] < 0.0) + 4 * (cost[1] < cost[2])
+        return (1 if lost[0] < 0.0 else 2) if lost[0] != 0.0 else 0
+    if k == 3 and lost[0] != 0.0 and lost[1] != 0.0 and lost[0] != lost[1]:
+        return 1 + (lost[0] < 0.0) + 2 * (lost[1] < 0.0) + 4 * (lost[0] < lost[1])
     return 0
 
 
@@ -224,17 +291,17 @@ cdef int join_cells(
         const double* cell
         double* here = cost
     for i in range(n):
-        cell = losses + <Py_ssize_t> i * problem.n_channels
+        cell = losses + <Py_ssize_t> i * problem.n_others
         if not categorical:
             now = ranking(cell, k)
         if now != 0 and now == before:
             for b in range(1, k):
-                here[b] += cell[b]
+                here[b] += cell[b - 1]
         else:
             here = cost + n_runs * k
             here[0] = 0.0
             for b in range(1, k):
-                here[b] = cell[b]
+                here[b] = cell[b - 1]
             n_runs += 1
         before = now
         run[i] = n_runs - 1
@@ -261,11 +328,11 @@ cdef double solve_feature(
         double total, least, bound = 0.0
         Cells cells
     for i in range(n_cells):
-        cell = losses + <Py_ssize_t> i * problem.n_channels
+        cell = losses + <Py_ssize_t> i * problem.n_others
         least = 0.0
         for b in range(1, k):
-            if cell[b] < least:
-                least = cell[b]
+            if cell[b - 1] < least:
+                least = cell[b - 1]
         bound += least
     if n_known == 0 or not bound < problem.bound:
         return INFINITY
@@ -289,11 +356,11 @@ cdef double solve_feature(
     total += (problem.category_penalty if categorical else problem.segment_penalty) * (
         extra_parts(cells, branch))
     if has_missing:
-        cell = losses + <Py_ssize_t> n_known * problem.n_channels
+        cell = losses + <Py_ssize_t> n_known * problem.n_others
         least = 0.0
         for b in range(1, k):
-            if cell[b] < least:
-                least = cell[b]
+            if cell[b - 1] < least:
+                least = cell[b - 1]
                 missing_branch = b
         total += least
     if branch_of_cell != NULL:
@@ -306,7 +373,7 @@ cdef double solve_feature(
 
 
 cdef int check_problem(const Problem* problem) except -1:
-    if not 2 <= problem.n_branches <= problem.n_channels <= 254 or problem.max_segments < 1:
+    if not 2 <= problem.n_branches <= problem.n_others + 1 <= 254 or problem.max_segments < 1:
         raise ValueError("n_branches or max_segments out of range")
     if not (problem.segment_penalty >= 0.0 and problem.category_penalty >= 0.0):
         raise ValueError("penalties must not be negative")
@@ -317,7 +384,7 @@ def cheapest_shapes(
     const int64_t[:, ::1] starts not None,         # IN: (n_nodes, n_features)
     const int32_t[:, ::1] n_cells not None,        # IN: (n_nodes, n_features)
     const int32_t[::1] bin_of_cell not None,       # IN
-    const double[:, ::1] losses not None,          # IN: (total cells, n_channels)
+    const double[:, ::1] losses not None,          # IN: (total cells, n_others)
     const int64_t[::1] n_bins not None,            # IN: (n_features,) without the missing bin
     const uint8_t[::1] categorical not None,       # IN: (n_features,)
     const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
@@ -328,9 +395,9 @@ def cheapest_shapes(
     """What every feature's cheapest shape function costs, for each of some nodes.
 
     The cells of a node and feature are its bins with rows that care, from starts[node, feature] on.
-    They tell the number of these rows, and what these lose in branch 1, 2, .. beyond branch 0. A
-    feature's cost is what its shape function loses beyond branch 0, with penalties; infinite where
-    it cannot be below the node's bound.
+    They tell what these rows lose in branch 1, 2, .. beyond branch 0. A feature's cost is what its
+    shape function loses beyond branch 0, with penalties; infinite where it cannot be below the
+    node's bound.
 
     Returns an array (n_nodes, n_features).
     """
@@ -385,7 +452,7 @@ def cheapest_shapes(
 
 def cheapest_shape(
     const int32_t[::1] bin_of_cell not None,       # IN: (n_cells,) ascending
-    const double[:, ::1] losses not None,          # IN: (n_cells, n_channels)
+    const double[:, ::1] losses not None,          # IN: (n_cells, n_others)
     int n_bins, bint categorical, int n_branches,
     *,
     double segment_penalty, double category_penalty, int max_segments,
@@ -399,8 +466,8 @@ def cheapest_shape(
         most categories go.
     lost : list
         What the rows of each branch lose beyond branch 0.
-    n_care : list
-        Rows of each branch that care.
+    n_cells : list
+        Cells of each branch.
     """
     cdef:
         Problem problem
@@ -408,9 +475,9 @@ def cheapest_shape(
         int n_cells = bin_of_cell.shape[0], i, b
         uint8_t[::1] branch, branch_of_cell
         double lost[256]
-        double n_care[256]
+        int n_of_branch[256]
     problem.n_branches = n_branches
-    problem.n_channels = losses.shape[1]
+    problem.n_others = losses.shape[1]
     problem.max_segments = max_segments
     problem.segment_penalty = segment_penalty
     problem.category_penalty = category_penalty
@@ -431,15 +498,16 @@ def cheapest_shape(
                 arenas.of_thread, &branch_of_cell[0])
     arenas.finish()
     memset(lost, 0, sizeof(lost))
-    memset(n_care, 0, sizeof(n_care))
+    memset(n_of_branch, 0, sizeof(n_of_branch))
     for i in range(n_cells):
         b = branch_of_cell[i]
         branch[bin_of_cell[i]] = b
         if b != NO_BRANCH:
-            lost[b] += losses[i, b] if b > 0 else 0.0
-            n_care[b] += losses[i, 0]
+            lost[b] += losses[i, b - 1] if b > 0 else 0.0
+            n_of_branch[b] += 1
     fill_gaps(&branch[0], n_bins, categorical, n_branches)
-    return (result, [lost[b] for b in range(n_branches)], [n_care[b] for b in range(n_branches)])
+    return (
+        result, [lost[b] for b in range(n_branches)], [n_of_branch[b] for b in range(n_branches)])
 
 
 cdef void fill_gaps(uint8_t* branch, int n_bins, bint categorical, int n_branches) noexcept nogil:
@@ -507,12 +575,13 @@ def settle_empty_bins(
     A threshold lies halfway between bins with rows; a bin goes where its smallest value goes.
     Missing values go to the largest branch if no row lacks the feature. Categories without rows
     keep the branch that they have.
+
+    Returns the new branches, or None if they are the old ones.
     """
     cdef:
-        Py_ssize_t n_bins = branch_of_bin.shape[0] - 1, i, j, below = -1
+        Py_ssize_t n_bins = branch_of_bin.shape[0] - 1, i
         uint8_t[::1] branch
         const double[::1] lows, highs
-        double threshold
     if n_bins < 0 or n_rows.shape[0] != n_bins + 1 or not 0 <= largest_branch < NO_BRANCH:
         raise ValueError("each bin needs a branch and a number of rows")
     result = np.array(branch_of_bin)
@@ -523,10 +592,24 @@ def settle_empty_bins(
         for i in range(n_bins):
             if branch[i] == NO_BRANCH:
                 branch[i] = largest_branch
-        return result
-    lows, highs = low, high
-    if lows.shape[0] != n_bins or highs.shape[0] != n_bins:
-        raise ValueError("each bin needs its bounds")
+    else:
+        lows, highs = low, high
+        if lows.shape[0] != n_bins or highs.shape[0] != n_bins:
+            raise ValueError("each bin needs its bounds")
+        settle_between(&branch[0], &n_rows[0], n_bins, lows, highs)
+    for i in range(n_bins + 1):
+        if branch[i] != branch_of_bin[i]:
+            return result
+    return None
+
+
+cdef void settle_between(
+    uint8_t* branch, const int64_t* n_rows, Py_ssize_t n_bins, const double[::1] low,
+    const double[::1] high,
+) noexcept nogil:
+    cdef:
+        Py_ssize_t i, j, below = -1
+        double threshold
     for i in range(n_bins):
         if n_rows[i] == 0:
             continue
@@ -534,14 +617,13 @@ def settle_empty_bins(
             for j in range(i):
                 branch[j] = branch[i]
         elif i > below + 1:
-            threshold = halfway(highs[below], lows[i])
+            threshold = halfway(high[below], low[i])
             for j in range(below + 1, i):
-                branch[j] = branch[below] if lows[j] <= threshold else branch[i]
+                branch[j] = branch[below] if low[j] <= threshold else branch[i]
         below = i
     if below >= 0:
         for j in range(below + 1, n_bins):
             branch[j] = branch[below]
-    return result
 
 
 cdef inline double halfway(double low, double high) noexcept nogil:

@@ -25,6 +25,7 @@ from shapetree._core.rows cimport NodeRows
 
 cdef enum:
     BLOCK = 16384        # rows that one thread takes at a time
+    CHUNK = 256          # rows whose losses stay in the cache
 
 ctypedef fused bin_t:
     uint8_t
@@ -218,35 +219,45 @@ cdef int n_regions(const Cuts* cuts) noexcept nogil:
 
 
 cdef void add_losses(
-    const bin_t* bins, const int32_t* rows, const double* values, Py_ssize_t n, int n_channels,
-    double* sums, uint64_t* held,
+    const bin_t* bins, const int32_t* rows, const double* values, Py_ssize_t n, int n_others,
+    double* sums, uint8_t* is_held,
 ) noexcept nogil:
-    """Add rows to the sums of their bins; bins are marked in `held` unless that is NULL."""
+    """Add rows to the sums of their bins, and note that these hold rows."""
     cdef:
         Py_ssize_t i, code
-        int c
+        int o
+        double first, second
         double* cell
-    if held != NULL:
+    if n_others == 1:
         for i in range(n):
             code = bins[rows[i]]
-            held[code >> 6] |= <uint64_t> 1 << (code & 63)
-    if n_channels == 2:
+            is_held[code] = 1
+            sums[code] += values[i]
+    elif n_others == 2:
+        # With three branches, the refinement of a tree spends its time here.
         for i in range(n):
-            cell = sums + 2 * <Py_ssize_t> bins[rows[i]]
-            cell[0] += 1.0
-            cell[1] += values[i]
-    elif n_channels == 3:
-        for i in range(n):
-            cell = sums + 3 * <Py_ssize_t> bins[rows[i]]
-            cell[0] += 1.0
-            cell[1] += values[2 * i]
-            cell[2] += values[2 * i + 1]
+            code = bins[rows[i]]
+            is_held[code] = 1
+            cell = sums + 2 * code
+            first = cell[0] + values[2 * i]
+            second = cell[1] + values[2 * i + 1]
+            cell[0] = first
+            cell[1] = second
     else:
         for i in range(n):
-            cell = sums + n_channels * <Py_ssize_t> bins[rows[i]]
-            cell[0] += 1.0
-            for c in range(1, n_channels):
-                cell[c] += values[i * (n_channels - 1) + c - 1]
+            code = bins[rows[i]]
+            is_held[code] = 1
+            for o in range(n_others):
+                sums[code * n_others + o] += values[i * n_others + o]
+
+
+cdef void mark_bins(
+    const bin_t* bins, const int32_t* rows, Py_ssize_t n, uint64_t* marks
+) noexcept nogil:
+    """Mark bins that hold rows, in words of 64 bins."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        marks[bins[rows[i]] >> 6] |= <uint64_t> 1 << (bins[rows[i]] & 63)
 
 
 cdef inline int lowest_bit(uint64_t bits) noexcept nogil:
@@ -272,21 +283,24 @@ cdef class CellScratch:
     """Room in which each thread sums up the bins of one feature, all zero."""
 
     cdef double* sums
-    cdef uint64_t* held
-    cdef Py_ssize_t n_sums
-    cdef Py_ssize_t n_words
+    cdef uint8_t* is_held
+    cdef uint64_t* marks
+    cdef Py_ssize_t n_sums        # for each thread
+    cdef Py_ssize_t n_bins
 
-    def __cinit__(self, int n_threads, Py_ssize_t n_bins, int n_channels):
-        self.n_sums = (n_bins * n_channels + 7) // 8 * 8
-        self.n_words = (n_bins + 511) // 512 * 8
+    def __cinit__(self, int n_threads, Py_ssize_t n_bins, int n_others):
+        self.n_bins = (n_bins + 511) // 512 * 512
+        self.n_sums = self.n_bins * n_others
         self.sums = <double*> calloc(n_threads * self.n_sums, sizeof(double))
-        self.held = <uint64_t*> calloc(n_threads * self.n_words, sizeof(uint64_t))
-        if self.sums == NULL or self.held == NULL:
+        self.is_held = <uint8_t*> calloc(n_threads * self.n_bins, 1)
+        self.marks = <uint64_t*> calloc(n_threads * self.n_bins // 64, sizeof(uint64_t))
+        if self.sums == NULL or self.is_held == NULL or self.marks == NULL:
             raise MemoryError("no memory to sum losses")
 
     def __dealloc__(self):
         free(self.sums)
-        free(self.held)
+        free(self.is_held)
+        free(self.marks)
 
 
 @cython.final
@@ -799,7 +813,7 @@ cdef class RoutedRows:
         """
         cdef:
             Py_ssize_t i, block, n_level = nodes.shape[0]
-            int width = 1 + self.max_branches, c
+            int width = 1 + self.max_branches, c, n_failed = 0
             double[:, ::1] block_sums, sums
             int64_t[::1] n_care
         self.check_nodes(nodes, n_threads)
@@ -815,15 +829,21 @@ cdef class RoutedRows:
         found, cares = np.zeros((n_level, width)), np.zeros(n_level, dtype=np.int64)
         block_sums, sums, n_care = of_blocks, found, cares
         for block in prange(self.n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            self.compare_block(
+            n_failed += self.compare_block(
                 &self.blocks[block], nodes[self.blocks[block].number], &losses.targets,
                 &table[0, 0], table.shape[1], anchors[self.blocks[block].number],
                 &block_sums[block, 0])
+        if n_failed:
+            self.forget_losses()
+            raise MemoryError("no memory to compare branches")
         for block in range(self.n_blocks):
             i = self.blocks[block].number
             n_care[i] += self.blocks[block].n_care
             for c in range(width):
                 sums[i, c] += block_sums[block, c]
+        for i in range(n_level):
+            for c in range(2, 1 + self.steps[nodes[i]].n_branches):
+                sums[i, c] -= sums[i, 1]
         return found, cares
 
     cdef int forget_losses(self) except -1:
@@ -858,50 +878,88 @@ cdef class RoutedRows:
         self.n_blocks = n
         return 0
 
-    cdef void compare_block(
+    cdef int compare_block(
         self, LossBlock* block, int node, const RowTargets* targets, const double* table,
         Py_ssize_t n_columns, double anchor, double* sums,
     ) noexcept nogil:
+        """Compare the branches for a block of rows; returns 1 for want of memory."""
         cdef:
-            const Step* step = &self.steps[node]
-            Py_ssize_t at, row, out = block.first
-            int b, k = step.n_branches, n_others = self.max_branches - 1
-            int leaf, own = 0, own_leaf = 0
-            int64_t own_stop = block.first
-            double loss, first_loss = 0.0
+            int64_t at = block.first, stop, leaf_stop
+            int own, leaf
+            double* lost = <double*> malloc(
+                self.steps[node].n_branches * CHUNK * sizeof(double))
+        if lost == NULL:
+            return 1
+        while at < block.last:
+            leaf = self.leaf_at(node, at, &own)
+            leaf_stop = max(self.rows._stop[leaf], at + 1)
+            while at < min(leaf_stop, block.last):
+                stop = min(at + CHUNK, leaf_stop, block.last)
+                self.compare_rows(
+                    block, at, stop, &self.steps[node], own, leaf, targets, table, n_columns,
+                    anchor, lost, sums)
+                at = stop
+        free(lost)
+        return 0
+
+    cdef int leaf_at(self, int node, int64_t place, int* branch) noexcept nogil:
+        """The leaf below a node whose row stands at a place, and the node's branch to it."""
+        cdef int b, leaf = node
+        while self.steps[leaf].n_branches:
+            b = 0
+            while b + 1 < self.steps[leaf].n_branches and (
+                    self.rows._stop[self.child[leaf, b]] <= place):
+                b += 1
+            if leaf == node:
+                branch[0] = b
+            leaf = self.child[leaf, b]
+        return leaf
+
+    cdef void compare_rows(
+        self, LossBlock* block, int64_t first, int64_t last, const Step* step, int own, int leaf,
+        const RowTargets* targets, const double* table, Py_ssize_t n_columns, double anchor,
+        double* lost, double* sums,
+    ) noexcept nogil:
+        """Compare the branches for a few rows of one leaf; `lost` has CHUNK numbers a branch."""
+        cdef:
+            Py_ssize_t i, n = last - first, out = block.first + block.n_care
+            int b, k = step.n_branches, n_others = self.max_branches - 1, child, leaf_of_branch
+            const int32_t* rows = self.order + first
             double* others
+            double of_branch, total
             bint cares
-        for at in range(block.first, block.last):
-            if at >= own_stop:
-                # The next leaf's rows begin.
-                own_leaf = node
-                while self.steps[own_leaf].n_branches:
-                    b = 0
-                    while b + 1 < self.steps[own_leaf].n_branches and (
-                            self.rows._stop[self.child[own_leaf, b]] <= at):
-                        b += 1
-                    if own_leaf == node:
-                        own = b
-                    own_leaf = self.child[own_leaf, b]
-                own_stop = self.rows._stop[own_leaf]
-            row = self.order[at]
+        for b in range(k):
+            child = step.child[b]
+            total = 0.0
+            if b == own or self.steps[child].n_branches == 0:
+                leaf_of_branch = leaf if b == own else child
+                for i in range(n):
+                    lost[b * CHUNK + i] = loss_in_leaf(
+                        targets, rows[i], table + leaf_of_branch * n_columns, anchor)
+            else:
+                for i in range(n):
+                    lost[b * CHUNK + i] = loss_in_leaf(
+                        targets, rows[i],
+                        table + leaf_below(self.steps, child, rows[i]) * n_columns, anchor)
+            for i in range(n):
+                total += lost[b * CHUNK + i]
+            if b == own:
+                sums[0] += total
+            if b == 0:
+                sums[1] += total
+            else:
+                sums[1 + b] += total
+        # What branches add to the first.
+        for i in range(n):
             others = &self.care_loss[out, 0]
             cares = False
-            for b in range(k):
-                leaf = own_leaf if b == own else leaf_below(self.steps, step.child[b], row)
-                loss = loss_in_leaf(targets, row, table + leaf * n_columns, anchor)
-                if b == own:
-                    sums[0] += loss
-                if b == 0:
-                    first_loss = loss
-                    sums[1] += loss
-                else:
-                    others[b - 1] = loss - first_loss
-                    sums[1 + b] += loss - first_loss
-                    cares |= loss != first_loss
+            for b in range(1, k):
+                of_branch = lost[b * CHUNK + i] - lost[i]
+                others[b - 1] = of_branch
+                cares |= of_branch != 0.0
             for b in range(k - 1, n_others):
                 others[b] = 0.0
-            self.care_row[out] = row
+            self.care_row[out] = rows[i]
             out += cares
         block.n_care = out - block.first
 
@@ -912,24 +970,24 @@ cdef class RoutedRows:
         const int64_t[:, ::1] starts not None,     # IN: (last - first, n_features)
         int32_t[:, ::1] n_cells not None,          # OUT: (last - first, n_features)
         int32_t[::1] bin_of_cell not None,         # OUT
-        double[:, ::1] losses not None,            # OUT: (n_cells, max_branches)
+        double[:, ::1] losses not None,            # OUT: (n_cells, max_branches - 1)
         int first_feature, int last_feature,       # IN: which features to fill
         int n_threads,
     ):
-        """Sum up by bin what rows of the level's nodes lose: their number, then branch 1, 2, ..
+        """Sum up by bin what rows of the level's nodes lose in branch 1, 2, .. beyond branch 0.
 
         Bins with rows that care are the *cells* of a node and feature. They stand from
         starts[node, feature] on, in the order of bins; there must be room for one for each such
         row, or for all bins.
         """
         cdef:
-            Py_ssize_t task, n_features = last_feature - first_feature, node, room
-            int feature
+            Py_ssize_t task, n_features = last_feature - first_feature, node, room, most_bins = 0
+            int feature, n_others = self.max_branches - 1
             CellScratch scratch
         self.bins.check_bins(offsets, first_feature, last_feature)
         if not 0 <= first <= last < self.first_block.shape[0] or n_threads < 1:
             raise ValueError("nodes of the level or n_threads out of range")
-        if losses.shape[0] != bin_of_cell.shape[0] or losses.shape[1] != self.max_branches or (
+        if losses.shape[0] != bin_of_cell.shape[0] or losses.shape[1] != n_others or (
                 starts.shape[0] != last - first or starts.shape[1] != self.bins.n_columns
                 or n_cells.shape[0] != last - first or n_cells.shape[1] != self.bins.n_columns):
             raise ValueError("the cells' arrays do not fit the nodes and features")
@@ -942,18 +1000,17 @@ cdef class RoutedRows:
             n_cells[:, first_feature:last_feature] = 0
             return
         n_threads = min(n_threads, (last - first) * n_features)
-        scratch = CellScratch(
-            n_threads, np.max(np.diff(offsets)[first_feature:last_feature]), self.max_branches)
+        for feature in range(first_feature, last_feature):
+            most_bins = max(most_bins, offsets[feature + 1] - offsets[feature])
+        scratch = CellScratch(n_threads, most_bins, n_others)
         for task in prange((last - first) * n_features, nogil=True, num_threads=n_threads,
                            schedule="dynamic"):
             node = task // n_features
             feature = <int> (first_feature + task % n_features)
             n_cells[node, feature] = self.fill_cells(
-                first + node, feature, offsets[feature + 1] - offsets[feature],
-                scratch.sums + threadid() * scratch.n_sums,
-                scratch.held + threadid() * scratch.n_words,
-                &bin_of_cell[0] + starts[node, feature],
-                &losses[0, 0] + starts[node, feature] * self.max_branches)
+                first + node, feature, offsets[feature + 1] - offsets[feature], scratch,
+                threadid(), &bin_of_cell[0] + starts[node, feature],
+                &losses[0, 0] + starts[node, feature] * n_others)
 
     cdef Py_ssize_t n_care(self, Py_ssize_t number) noexcept nogil:
         """Rows of one of the level's nodes that care."""
@@ -963,45 +1020,57 @@ cdef class RoutedRows:
         return n
 
     cdef int fill_cells(
-        self, Py_ssize_t number, int feature, Py_ssize_t n_bins, double* sums, uint64_t* held,
+        self, Py_ssize_t number, int feature, Py_ssize_t n_bins, CellScratch scratch, int thread,
         int32_t* bin_of_cell, double* losses,
     ) noexcept nogil:
-        """Sum up one node's rows by one feature; `sums` and `held` are 0 before and after."""
+        """Sum up one node's rows by one feature; the scratch is all zero before and after."""
         cdef:
-            Py_ssize_t i, n, word, n_words = (n_bins + 63) // 64
+            Py_ssize_t i, n, word
             const Column* column = &self.bins.column[feature]
             const int32_t* rows
             const double* values
-            uint64_t* marks = held if self.n_care(number) < n_bins else NULL
-            int n_cells = 0, k = self.max_branches
+            double* sums = scratch.sums + thread * scratch.n_sums
+            uint8_t* is_held = scratch.is_held + thread * scratch.n_bins
+            uint64_t* marks = scratch.marks + thread * scratch.n_bins // 64
+            bint is_sparse = 2 * self.n_care(number) < n_bins
+            int n_cells = 0, n_others = self.max_branches - 1
             uint64_t bits
         for i in range(self.first_block[number], self.first_block[number + 1]):
             rows = &self.care_row[self.blocks[i].first]
             values = &self.care_loss[self.blocks[i].first, 0]
             n = self.blocks[i].n_care
             if column.kind == UINT8:
-                add_losses(<const uint8_t*> column.data, rows, values, n, k, sums, marks)
+                add_losses(<const uint8_t*> column.data, rows, values, n, n_others, sums, is_held)
+                if is_sparse:
+                    mark_bins(<const uint8_t*> column.data, rows, n, marks)
             elif column.kind == UINT16:
-                add_losses(<const uint16_t*> column.data, rows, values, n, k, sums, marks)
+                add_losses(<const uint16_t*> column.data, rows, values, n, n_others, sums, is_held)
+                if is_sparse:
+                    mark_bins(<const uint16_t*> column.data, rows, n, marks)
             else:
-                add_losses(<const uint32_t*> column.data, rows, values, n, k, sums, marks)
-        if marks == NULL:
+                add_losses(<const uint32_t*> column.data, rows, values, n, n_others, sums, is_held)
+                if is_sparse:
+                    mark_bins(<const uint32_t*> column.data, rows, n, marks)
+        if not is_sparse:
             for i in range(n_bins):
-                if sums[i * k] != 0.0:
+                if is_held[i]:
                     bin_of_cell[n_cells] = i
-                    memcpy(losses + n_cells * k, sums + i * k, k * sizeof(double))
+                    memcpy(losses + n_cells * n_others, sums + i * n_others,
+                           n_others * sizeof(double))
                     n_cells += 1
-            memset(sums, 0, n_bins * k * sizeof(double))
+            memset(sums, 0, n_bins * n_others * sizeof(double))
+            memset(is_held, 0, n_bins)
             return n_cells
-        for word in range(n_words):
+        for word in range((n_bins + 63) // 64):
             bits = marks[word]
             marks[word] = 0
             while bits:
                 i = 64 * word + lowest_bit(bits)
                 bits &= bits - 1
                 bin_of_cell[n_cells] = i
-                memcpy(losses + n_cells * k, sums + i * k, k * sizeof(double))
-                memset(sums + i * k, 0, k * sizeof(double))
+                memcpy(losses + n_cells * n_others, sums + i * n_others, n_others * sizeof(double))
+                memset(sums + i * n_others, 0, n_others * sizeof(double))
+                is_held[i] = 0
                 n_cells += 1
         return n_cells
 

@@ -26,10 +26,13 @@ class TreeLoss(ABC):
         What it costs to send a row to a leaf.
     min_rows_of_pairs : int
         Rows of a node from which on pairs are fitted that need not hold up on new rows.
+    price_is_fixed : bool
+        Whether a penalty is worth the same, however much the tree loses.
     """
 
     rows: LeafLosses
     min_rows_of_pairs: int = 0
+    price_is_fixed: bool = False
 
     def begin(self, rows: RefinedRows) -> None:
         """Look at all rows before the first leaf is fitted."""
@@ -56,6 +59,8 @@ class TreeLoss(ABC):
 
 class ClassLoss(TreeLoss):
     """Rows of the wrong class, and a little of how unsure leaves are; penalties are in rows."""
+
+    price_is_fixed = True
 
     def __init__(self, goal: ClassGoal) -> None:
         self._starts = goal.starts.tolist()
@@ -156,14 +161,20 @@ class LeafTable:
         self.lines = np.zeros((rows.n_nodes, loss.rows.n_columns))
         self._totals = np.zeros(rows.n_nodes)
 
+        self._untold: set[int] = set()
+
     def fit(self, leaves: list[int]) -> None:
         """Fit leaves whose rows have changed."""
         self.lines[leaves] = self._loss.fit_leaves(self._rows, leaves)
-        anchors = self._loss.anchors(self._rows, leaves)
-        self._totals[leaves] = self._rows.leaf_totals(leaves, self.lines, anchors)
+        self._untold.update(leaves)
 
     def total(self, leaves: list[int]) -> float:
         """Loss of the rows in all leaves, which are given in an order that rows do not decide."""
+        untold = [leaf for leaf in leaves if leaf in self._untold]
+        if untold:
+            anchors = self._loss.anchors(self._rows, untold)
+            self._totals[untold] = self._rows.leaf_totals(untold, self.lines, anchors)
+            self._untold.clear()
         return float(self._totals[leaves].sum())
 
 

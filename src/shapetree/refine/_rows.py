@@ -32,8 +32,8 @@ class LossCells:
         Where the cells of each node and feature start, and how many there are.
     bins : int array
         Each cell's bin, the missing one last.
-    losses : array of shape (total cells, max_branches)
-        The number of rows that care, then what branch 1, 2, .. costs them beyond branch 0.
+    losses : array of shape (total cells, max_branches - 1)
+        What branch 1, 2, .. costs their rows beyond branch 0.
     """
 
     starts: np.ndarray
@@ -208,7 +208,7 @@ class RefinedRows:
         cells : LossCells
         """
         room = np.minimum(n_care[:, None], self.n_bins + 1)
-        bytes_of_nodes = room.sum(axis=1) * (8 * self.max_branches + 4)
+        bytes_of_nodes = room.sum(axis=1) * (8 * self.max_branches - 4)
         first, n_level = 0, len(n_care)
         while first < n_level:
             n_together = int(np.searchsorted(bytes_of_nodes[first:].cumsum(), MAX_CELL_BYTES))
@@ -226,7 +226,7 @@ class RefinedRows:
             starts,
             np.empty(room.shape, dtype=np.int32),
             np.empty(n_cells, dtype=np.int32),
-            np.empty((n_cells, self.max_branches)),
+            np.empty((n_cells, self.max_branches - 1)),
         )
         n_rows, n_features = int(n_care.sum()), room.shape[1]
         n_threads = threads_for(n_rows * n_features, self._n_threads)

@@ -70,9 +70,7 @@ class BinSplit:
         """
         bins = binned.features[self.feature]
         branches = settle_empty_bins(self.branch_of_bin, n_rows, bins.low, bins.high, largest)
-        if np.array_equal(branches, self.branch_of_bin):
-            return self
-        return BinSplit(self.feature, branches, self.is_categorical)
+        return self if branches is None else replace(self, branch_of_bin=branches)
 
     def shape(
         self, n_branches: int, n_rows: np.ndarray, largest: int, binned: BinnedTable

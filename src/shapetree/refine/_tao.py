@@ -54,6 +54,10 @@ class Problem:
         Loss that a part is worth.
     tolerance : float
         Objectives that differ by less are equal.
+    to_beat : float
+        Objective that a new split must be below.
+    fixed : float
+        What no split of the rows among all branches can change.
     """
 
     number: int
@@ -65,19 +69,10 @@ class Problem:
     first: float
     unit: float
     tolerance: float
+    to_beat: float
+    fixed: float
 
-    @property
-    def to_beat(self) -> float:
-        """Objective that a new split must be below."""
-        # One branch for all is simpler: it wins where it is no worse.
-        return min(self.present, *self.alone) - self.tolerance
-
-    @property
-    def fixed(self) -> float:
-        """What no split of the rows among all branches can change."""
-        return self.first + self.unit * (len(self.below) - 1 + sum(self.below))
-
-    def objective(self, split: Split, losses: list[float], counts: list[float]) -> float:
+    def objective(self, split: Split, losses: list[float], counts: list[int]) -> float:
         """Objective with another split; branches that no row takes are as good as gone.
 
         Parameters
@@ -85,8 +80,8 @@ class Problem:
         split : Split
         losses : list of float
             What the rows of each branch lose beyond branch 0.
-        counts : list
-            Rows of each branch.
+        counts : list of int
+            Rows of each branch, or anything else that is 0 without any.
         """
         used = [branch for branch, count in enumerate(counts) if count > 0]
         loss = self.first + sum([losses[branch] for branch in used if branch > 0])
@@ -159,13 +154,21 @@ class Refiner:
         penalty = self._options.penalty * self._tree.n_parts[0]
         return self._loss.objective(self._total_loss()) + penalty
 
-    def _total_loss(self) -> float:
-        """Loss of all rows, the leaves being the best for them."""
+    def _fit_leaves(self) -> None:
+        """Let leaves be the best for their rows."""
         tree = self._tree
         if tree.changed_leaves:
             self._table.fit(tree.changed_leaves)
             tree.changed_leaves = []
-        return self._table.total(tree.leaves)
+
+    def _total_loss(self) -> float:
+        """Loss of all rows in their leaves."""
+        self._fit_leaves()
+        return self._table.total(self._tree.leaves)
+
+    def _price(self) -> float:
+        """Loss that a penalty of 1 is worth now."""
+        return self._loss.price(0.0 if self._loss.price_is_fixed else self._total_loss())
 
     def _sweep(self) -> bool:
         """Solve every node once, from the deepest level up; whether anything changed."""
@@ -175,7 +178,7 @@ class Refiner:
     def _refine_level(self, depth: int) -> bool:
         """Solve the nodes of a level that are not settled; whether anything changed."""
         tree = self._tree
-        price = self._loss.price(self._total_loss())
+        price = self._price()
         level = tree.levels[depth] if depth < len(tree.levels) else []
         nodes = [
             number
@@ -184,6 +187,7 @@ class Refiner:
         ]
         if not nodes:
             return False
+        self._fit_leaves()
         problems = self._problems(nodes, price)
         best = self._best_of_one_feature(problems)
         if self._make_searches is not None:
@@ -215,11 +219,16 @@ class Refiner:
                 first + more + unit * parts
                 for more, parts in zip([0.0, *added], below, strict=False)
             ]
+            present += unit * tree.n_parts[number]
             n_rows = sizes[number]
+            tolerance = TOLERANCE * n_rows * price + ROUNDING * max(alone)
+            # One branch for all is simpler: it wins where it is no worse.
+            to_beat = min(present, *alone) - tolerance
+            fixed = first + unit * (len(below) - 1 + sum(below))
             problems.append(
                 Problem(
-                    number, n_rows, n_caring, below, present + unit * tree.n_parts[number], alone,
-                    first, unit, TOLERANCE * n_rows * price + ROUNDING * max(alone),
+                    number, n_rows, n_caring, below, present, alone, first, unit, tolerance,
+                    to_beat, fixed,
                 )  # fmt: skip
             )
         return problems

@@ -67,7 +67,8 @@ class WorkingTree:
         for number, node in enumerate(nodes):
             for child in node.children:
                 nodes[child].parent = number
-            rows.set_split(number, node.split, node.children)
+            if node.split is not None:
+                rows.set_split(number, node.split, node.children)
         self._number()
         rows.send([0])
         self.changed_leaves: list[int] = []

@@ -5,6 +5,8 @@ from dataclasses import fields
 import numpy as np
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree.tree import _view
+from shapetree.tree._fitted import fitted_tree
 
 # Nothing holds back growth or adds to the objective; every midpoint is a possible threshold.
 UNRESTRAINED = {
@@ -23,6 +25,16 @@ UNRESTRAINED = {
 }
 
 REGRESSION = ("squared_error", "absolute_error")
+
+
+def view_of(model, X=None, y=None):
+    """The view of an estimator's tree."""
+    return _view.view_of(fitted_tree(model), X, y)
+
+
+def set_tree(model, tree):
+    """Give a fitted estimator another tree."""
+    model._fitted = model._fitted.with_tree(tree)
 
 
 def tree_for(criterion, **params):

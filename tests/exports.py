@@ -7,6 +7,7 @@ from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
+from data import set_tree
 from hypothesis import strategies as st
 from naive import trees
 
@@ -304,7 +305,7 @@ def chain(depth):
     uppers = np.stack([np.arange(depth), np.full(depth, np.inf)], axis=1).ravel()
     starts = np.append(0, np.cumsum(2 * internal))
     model = ShapeTreeRegressor(n_threads=1).fit(pd.DataFrame({"x0": [0.0, 1.0]}), [0.0, 1.0])
-    model.tree_ = TreeArrays(
+    tree = TreeArrays(
         parent=np.append(-1, np.repeat(np.flatnonzero(internal), 2)),
         depth=(np.arange(n) + 1) // 2,
         first_child=first_child,
@@ -325,6 +326,7 @@ def chain(depth):
         impurity=np.zeros(n),
         value=np.arange(n)[:, None, None],
     )
+    set_tree(model, tree)
     columns = {"x0": [None, *np.arange(-1, depth + 1, 0.5).tolist()]}
     return Case(model, {"x0": "float64"}, columns)
 
@@ -341,11 +343,12 @@ def random_cases(draw, n_rows=400):
     is_alone = (tree.second_feature[owner] >= 2) | ((tree.cut_a == 0) & (tree.cut_b == 0))
     is_alone |= rng.random(len(owner)) < 0.3
     is_extreme = rng.random(len(owner)) < 0.2
-    model.tree_ = replace(
+    tree = replace(
         tree,
         cut_b=np.where(is_alone, 1 - tree.cut_a, tree.cut_b),
         cut_threshold=np.where(is_extreme, GREATEST, tree.cut_threshold),
     )
+    set_tree(model, tree)
     numbers = ODD_NUMBERS + np.arange(-3.5, 3.6, 0.125).tolist()
     columns = {
         name: [numbers[i] for i in rng.integers(len(numbers), size=n_rows)] for name in ("u", "v")

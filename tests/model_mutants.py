@@ -143,7 +143,7 @@ def rows_for(tree):
     """Rows with all kinds of values that a tree may be asked about."""
     numbers = [0.0, -1e9, 0.3, np.nan, np.inf, -np.inf, 150.0, 1e308]
     columns = {}
-    for j, feature in enumerate(tree._features):
+    for j, feature in enumerate(tree._fitted.features):
         values = [*(feature.categories or ())[:5], "unseen", None, *numbers]
         chosen = numbers if feature.categories is None else values[:8]
         columns[j] = pd.Series(chosen[j % 8 :] + chosen[: j % 8], dtype=object)

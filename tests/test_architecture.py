@@ -25,6 +25,7 @@ LAYERS = [
     "explain",
     "plot",
     "export",
+    "_fitting",
     "_estimators",
     "recipes",
     "__init__",

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from data import set_tree, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import trees
@@ -19,7 +20,6 @@ from sklearn.exceptions import NotFittedError
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.data._table import FeatureInfo
 from shapetree.explain import Condition, Flip
-from shapetree.tree._view import view_of
 from shapetree.tree._words import percent, rounded
 
 INF, NAN, LARGEST = np.inf, np.nan, np.finfo(float).max
@@ -300,7 +300,7 @@ def as_fitted(tree):
     a = tree.cut_a
     b = np.where(a == 0, 1.0, np.where(coded, 0.0, tree.cut_b))
     model = copy(schema())
-    model.tree_ = replace(tree, cut_b=b, cut_threshold=np.minimum(tree.cut_threshold, 1e308))
+    set_tree(model, replace(tree, cut_b=b, cut_threshold=np.minimum(tree.cut_threshold, 1e308)))
     return model
 
 
@@ -659,7 +659,7 @@ def scales_of(model, X):
 
 def number_features(model):
     used = model.tree_.used_features
-    return [f for j, f in enumerate(model._features) if j in used and not f.is_categorical]
+    return [f for j, f in enumerate(model._fitted.features) if j in used and not f.is_categorical]
 
 
 def tried_numbers(view, feature, columns, i):

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from data import noisy_classes
+from data import noisy_classes, set_tree, view_of
 from hypothesis import given, settings
 from naive import trees
 from sklearn.exceptions import NotFittedError
@@ -14,7 +14,6 @@ from sklearn.exceptions import NotFittedError
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.export import _onnx as module
 from shapetree.export import export_onnx
-from shapetree.tree._view import view_of
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -98,7 +97,7 @@ def critical_values(tree, feature):
 def with_critical_rows(tree, X, rng):
     """A copy of a numeric table in which a third of the values are critical."""
     X = np.array(X, dtype=np.float64)
-    for column, feature in enumerate(tree._features):
+    for column, feature in enumerate(tree._fitted.features):
         chosen = rng.random(len(X)) < 1 / 3
         X[chosen, column] = rng.choice(critical_values(tree, feature), chosen.sum())
     return X
@@ -209,7 +208,7 @@ def test_any_tree_of_numbers(arrays):
     values = [*np.arange(-3, 3.1, 0.25), *SPECIAL, 1e300, 1e-300]
     rows = rng.choice(values, (2000, 3))
     tree = ShapeTreeRegressor().fit(rows, np.zeros(len(rows)))
-    tree.tree_ = arrays
+    set_tree(tree, arrays)
     assert_same(tree, rows)
 
 
@@ -230,7 +229,7 @@ def test_any_tree_of_numbers_and_categories(arrays):
     seen = rows[(rows.text != "unseen") & ~rows.level.isin([0.25, LIMITS.max])]
     tree = ShapeTreeRegressor(categorical_features=["text", "level", "flag"])
     tree.fit(seen, np.zeros(len(seen)))
-    tree.tree_ = arrays
+    set_tree(tree, arrays)
     assert_same(tree, rows)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from data import UNRESTRAINED
+from data import UNRESTRAINED, view_of
 from exports import SPECS, case, chain, random_cases
 from hypothesis import given, settings
 from sklearn.exceptions import NotFittedError
@@ -20,7 +20,6 @@ from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.export import export_dot, export_js, export_python, export_sql, export_text
 from shapetree.export._js import ROUTER
 from shapetree.export._routes import plan_for
-from shapetree.tree._view import view_of
 
 EXPORTERS = [export_python, export_js, export_dot, export_sql]
 PAGE = Path(__file__).parents[1] / "page"

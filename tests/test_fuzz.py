@@ -17,7 +17,13 @@ from naive import samples, trees
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._core.assignment import assign
-from shapetree._core.binning import bin_values, group_values, sort_values
+from shapetree._core.binning import (
+    Lookups,
+    bin_columns,
+    find_bins,
+    group_values,
+    sort_values,
+)
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets, build_histogram
@@ -298,9 +304,9 @@ def test_cheapest_shapes(data, seed, n_branches):
 
 
 @fuzz
-@given(st.data(), st.sampled_from([np.float32, np.float64]))
-def test_group_values(data, dtype):
-    values = np.sort(np.arange(9) % 5).astype(dtype)
+@given(st.data())
+def test_group_values(data):
+    values = np.sort(np.arange(9) % 5.0)
     weights = data.draw(st.sampled_from([np.ones(9), None]))
     arguments = nearly(data.draw, values=values, weights=weights, max_bins=3)
     result = survives(group_values, **arguments)
@@ -312,7 +318,7 @@ def test_group_values(data, dtype):
 @given(st.data(), st.sampled_from([np.float32, np.float64]))
 def test_sort_values(data, dtype):
     values = (np.arange(20) % 7 - 3.0).astype(dtype)
-    survives(sort_values, **nearly(data.draw, values=values, with_order=True))
+    survives(sort_values, **nearly(data.draw, values=values))
 
 
 @pytest.mark.parametrize("values", [[np.nan], [1.0, np.nan], [0.0, 1.0, 2.0, 3.0, np.nan]])
@@ -322,13 +328,41 @@ def test_group_values_with_missing_values(values, max_bins):
 
 
 @fuzz
-@given(st.data(), st.sampled_from([np.float32, np.float64]), st.sampled_from(["u1", "u2", "u4"]))
-def test_bin_values(data, dtype, bin_type):
-    values = np.linspace(-2, 9, 7).astype(dtype)
+@given(st.data(), st.sampled_from([np.float32, np.float64]), st.sampled_from([3, 40]))
+def test_find_bins(data, dtype, n_rows):
+    values = (np.arange(n_rows) * 7 % 23).astype(dtype)
+    weights = data.draw(st.sampled_from([np.ones(3), None]))
+    rows = data.draw(st.sampled_from([np.arange(3), None]))
+    columns = survives(Columns, data.draw(st.sampled_from([[values], [values, None]])), n_rows)
     arguments = nearly(
-        data.draw, values=values, upper=np.arange(4.0), bins=np.zeros(7, dtype=bin_type)
+        data.draw,
+        columns=columns,
+        features=np.zeros(1, dtype=np.int32),
+        rows=rows,
+        weights=weights,
+        max_bins=3,
+        n_threads=1,
     )
-    survives(bin_values, **arguments)
+    survives(find_bins, **arguments)
+
+
+@fuzz
+@given(st.data(), st.sampled_from([np.float32, np.float64]), st.sampled_from(["u1", "u2", "u4"]))
+def test_bin_columns(data, dtype, bin_type):
+    values = np.linspace(-2, 9, 7).astype(dtype)
+    ends = nearly(data.draw, ends=np.arange(4.0))["ends"]
+    lookups = survives(Lookups, [ends], data.draw(st.sampled_from([0, 7, 10**6, -1])))
+    arguments = nearly(
+        data.draw,
+        columns=Columns([values], 7),
+        features=np.zeros(1, dtype=np.int32),
+        lookups=lookups,
+        bins=[np.zeros(7, dtype=bin_type)],
+        start=0,
+        stop=7,
+        n_threads=1,
+    )
+    survives(bin_columns, **arguments)
 
 
 @fuzz

@@ -11,7 +11,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets, build_histogram
 from shapetree._threads import VISITS_PER_CALL, feature_chunks
 from shapetree.data._binning import BinnedTable, FeatureBins
-from shapetree.grow._histograms import (
+from shapetree.grow._local_histograms import (
     LocalHistograms,
     histograms_of_children,
 )

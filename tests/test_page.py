@@ -8,13 +8,13 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from data import view_of
 from sklearn.base import is_classifier
 from sklearn.datasets import load_diabetes, load_iris
 from test_html import nasty_data
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.export import export_html
-from shapetree.tree._view import view_of
 
 playwright = pytest.importorskip("playwright.sync_api")
 

@@ -19,7 +19,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
-from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._local_histograms import LocalHistograms
 from shapetree.grow._pairs import pair_options, spread_angles
 
 seeds = st.integers(0, 2**32 - 1)
@@ -518,7 +518,7 @@ def test_pairs_and_groups_may_be_given_by_name_and_by_index(pairs, expected):
     ("pairs", "message"),
     [
         ([("age", "shoe")], "'shoe', which is not a column"),
-        ([(0, 4)], "feature 4, but X has 4 columns"),
+        ([(0, 4)], "pairs has the index 4"),
         ([(-1, 2)], "feature -1"),
         ([("age", "age")], "repeats a feature"),
         ([("age", 0)], "repeats a feature"),

@@ -378,7 +378,7 @@ def test_any_row_ends_where_a_walk_by_hand_does(kind, max_bins, seed):
     new["level"] = new["level"].astype(object).where(rng.random(300) < 0.8, "unheard of")
     for name in ("number", "short", "count"):
         new[name] = new[name].where(rng.random(300) < 0.8, rng.choice([INF, -INF, 1e308], 300))
-    table = encode_table(open_table(new), model._features, needed=range(5))
+    table = encode_table(open_table(new), model._fitted.features, needed=range(5))
     rows = zip(*(column.tolist() for column in table.columns), strict=True)
     assert_array_equal(model.apply(new), [leaf_of_row(model.tree_, row) for row in rows])
 

@@ -14,6 +14,7 @@ from data import (
     noisy_classes,
     noisy_numbers,
     rows_of_nodes,
+    set_tree,
     tree_for,
 )
 from hypothesis import given, settings
@@ -225,7 +226,7 @@ def test_a_tree_of_two_branches_is_pruned_as_by_scikit_learn(criterion):
     n_leaves = []
     for alpha in prices_between(pruning_path(tree)):
         cart = cart_for(criterion, ccp_alpha=alpha, min_samples_leaf=15).fit(X, y, weights)
-        model.tree_ = prune_by_cost(tree, alpha)
+        set_tree(model, prune_by_cost(tree, alpha))
         assert model.tree_.n_leaves == cart.get_n_leaves()
         for rows in (X, new_X):
             assert_allclose(model.predict(rows), cart.predict(rows), rtol=1e-12, atol=1e-12)
@@ -649,7 +650,7 @@ def test_fitted_classifiers_predict_the_same_with_fewer_leaves(max_branches):
     new_X[:, 3] = rng.integers(0, 8, len(new_X))
     new_X[rng.random(new_X.shape) < 0.2] = np.nan
     before = [model.predict(rows) for rows in (X, new_X)]
-    model.tree_ = simplify(tree, **CLASSES)
+    set_tree(model, simplify(tree, **CLASSES))
     assert model.tree_.n_leaves < tree.n_leaves
     for rows, expected in zip((X, new_X), before, strict=True):
         assert_array_equal(model.predict(rows), expected)
@@ -668,10 +669,10 @@ def test_shrunken_trees_predict_the_same_when_simplified():
     rng = np.random.default_rng(0)
     X, y = noisy_classes(rng)
     model = ShapeTreeClassifier(refine=None, split_penalty=0.0, max_branches=3).fit(X, y)
-    model.tree_ = shrink(model.tree_, 20.0)
+    set_tree(model, shrink(model.tree_, 20.0))
     new_X = rng.uniform(-10, 310, (500, X.shape[1]))
     before, n_leaves = model.predict(new_X), model.tree_.n_leaves
-    model.tree_ = simplify(model.tree_, **CLASSES)
+    set_tree(model, simplify(model.tree_, **CLASSES))
     assert model.tree_.n_leaves < n_leaves
     assert_array_equal(model.predict(new_X), before)
 
@@ -683,6 +684,6 @@ def test_leaves_of_two_outputs_are_joined_where_both_predict_the_same():
         refine=None, split_penalty=0.0, max_branches=3, criterion="gini"
     ).fit(X, y)
     before, n_leaves = model.predict(X), model.tree_.n_leaves
-    model.tree_ = simplify(model.tree_, **CLASSES)
+    set_tree(model, simplify(model.tree_, **CLASSES))
     assert 1 < model.tree_.n_leaves < n_leaves
     assert_array_equal(model.predict(X), before)

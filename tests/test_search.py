@@ -14,7 +14,7 @@ from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
 from shapetree.data._binning import BinnedTable, FeatureBins
-from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._local_histograms import LocalHistograms
 from shapetree.tree._shape import shape_from_bins
 
 FREE = {"segment_penalty": 0.0, "category_penalty": 0.0, "branch_penalty": 0.0}

@@ -8,6 +8,7 @@ from itertools import chain, pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from data import view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import branch_of_pair
@@ -15,7 +16,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
 from shapetree.tree._sketch import NodeSketch, scale_axis
-from shapetree.tree._view import view_of
 
 INF, NAN, LARGEST, TINY = np.inf, np.nan, np.finfo(float).max, 5e-324
 LETTERS, SHADES = ["a", "b", "c", "d"], ["dark", "light", "pale"]
@@ -596,7 +596,7 @@ def test_pickled_trees_keep_their_sketches(name):
     model, _, _ = fitted(name)
     again = pickle.loads(pickle.dumps(model))
     assert same(again.tree_.sketches, model.tree_.sketches)
-    assert same(again._summary, model._summary)
+    assert same(again._fitted.summary, model._fitted.summary)
     assert list(map(str, again.rules())) == list(map(str, model.rules()))
 
 

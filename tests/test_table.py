@@ -687,15 +687,24 @@ def test_duplicated_column_names_are_refused():
             read_table(X)
 
 
-@pytest.mark.parametrize("names", [[0, 1], [1, "0"], [("a", 1), ("b", 2)]])
+@pytest.mark.parametrize("names", [[0, 1], [("a", 1), ("b", 2)]])
 def test_names_that_are_not_strings_are_written_as_strings(names):
     pd = pytest.importorskip("pandas")
     X = pd.DataFrame([[1.0, 2.0], [3.0, 4.0]])
     X.columns = names
     table = read_table(X, [1])
     assert [feature.name for feature in table.features] == [str(name) for name in X.columns]
+    assert not table.has_names
     assert table.columns[0].tolist() == [1, 3]
     assert table.features[1].categories == (2, 4)
+
+
+def test_names_must_be_all_strings_or_none():
+    pd = pytest.importorskip("pandas")
+    with pytest.raises(TypeError, match="all input features have string names"):
+        read_table(pd.DataFrame({"a": [1.0], 0: [2.0]}))
+    assert read_table(pd.DataFrame({"a": [1.0], "0": [2.0]})).has_names
+    assert not read_table([[1.0, 2.0]]).has_names
 
 
 @given(st.lists(st.floats(width=32), min_size=1))

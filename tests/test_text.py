@@ -3,10 +3,10 @@
 import numpy as np
 import pandas as pd
 import pytest
+from data import view_of
 from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
-from shapetree.tree._view import view_of
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,11 @@
-"""The estimators: their parameters, and the order of a fit."""
+"""The estimators: their parameters, and scikit-learn's manners."""
 
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import fields
 from importlib.metadata import version
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -21,88 +20,32 @@ from sklearn.base import (
     clone,
     is_classifier,
 )
-from sklearn.model_selection import KFold
-from sklearn.utils import Bunch, check_array, check_consistent_length, check_random_state
+from sklearn.utils import Bunch
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from shapetree._core.criterion import Criterion
 from shapetree._files import PathLike, read_text, write_file
+from shapetree._fitting import Parameters, fit_tree, refine_fitted, simplify_fitted
 from shapetree._threads import effective_threads
-from shapetree.data._binning import BinnedTable, bin_table
-from shapetree.data._table import FeatureInfo, Table, encode_table, open_table, read_table
-from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
+from shapetree.data._table import Table
 from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_table
-from shapetree.grow._candidates import CandidateSearch, InnerTreeOptions, Penalties
-from shapetree.grow._grower import Grower, Limits
-from shapetree.grow._histograms import LocalHistograms
-from shapetree.grow._pairs import PairOptions, PairSearch, pair_options, scales_of
-from shapetree.grow._progress import Progress
 from shapetree.model_file._model_file import PREFIX, Model, NotAModel, read_model, write_model
-from shapetree.refine import (
-    RefineOptions,
-    fitting_bins,
-    prune_by_cost,
-    prune_nodes,
-    pruning_path,
-    refine,
-    shrink,
-    simplify,
-)
+from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitted import FittedTree, fitted_tree
 from shapetree.tree._predictor import leaves_of, paths_to
-from shapetree.tree._sketch import DataSummary, NodeSketch, summarise
-from shapetree.tree._sketcher import sketch_tree
 from shapetree.tree._view import view_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-UNLIMITED = 2**30
-# Rows whose impurity a split must take away by default.
-SPLIT_PENALTY = 6.0
-# What `shrinkage="cv"` chooses from, by so many folds; no share of a class counts as less.
-SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
-N_FOLDS = 5
-LEAST_SHARE = 1e-3
-# Bins that pairs are screened with where single features have one for each value.
-COARSE_BINS = 255
-
-
-@contextmanager
-def _unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
-    """Leave the estimator as it was if a fit fails or is interrupted."""
-    before = dict(vars(estimator))
-    try:
-        yield
-    except BaseException:
-        vars(estimator).clear()
-        vars(estimator).update(before)
-        raise
-
-
-# Makes a search of pairs from what all searches for some goal have in common.
-MakePairSearch = Callable[[dict[str, Any]], PairSearch]
-
 Tree = TypeVar("Tree", bound="BaseShapeTree")
-
-
-@dataclass(frozen=True)
-class Learnt:
-    """A tree as it was learnt from rows, by which criterion, and how its refinement went."""
-
-    tree: TreeArrays
-    criterion: str
-    history: np.ndarray | None = None
 
 
 class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     """What classifier and regressor share: everything but their targets."""
 
-    tree_: TreeArrays
-    _summary: DataSummary
+    _fitted: FittedTree
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -237,288 +180,84 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         -------
         self
         """
-        with _unchanged_on_error(self):
-            return self._fit(X, y, sample_weight)
-
-    @abstractmethod
-    def _note_targets(self, y: np.ndarray) -> np.ndarray:
-        """Note what y, of shape (n_rows, n_outputs), holds; encode it for the goal."""
-
-    @abstractmethod
-    def _encode_targets(self, y: np.ndarray) -> np.ndarray:
-        """Encode y for the goal, if it holds nothing but what a fit has noted."""
-
-    @abstractmethod
-    def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
-        """Make what the tree is to learn."""
-
-    def _read_targets(self, y: Any, n_outputs: int | None = None) -> np.ndarray:
-        """Check y and bring it to shape (n_rows, n_outputs)."""
-        if np.isscalar(y):
-            raise ValueError(f"y must hold a target for each row, got {y!r}")
-        dtype = None if is_classifier(self) else np.float64
-        y = check_array(
-            y, ensure_2d=False, allow_nd=True, ensure_min_features=0, dtype=dtype, input_name="y"
-        )
-        if y.ndim == 1:
-            y = y[:, None]
-        if y.ndim != 2 or y.shape[1] == 0:
-            raise ValueError(f"y must hold one target or a column for each, got shape {y.shape}")
-        if n_outputs is not None and y.shape[1] != n_outputs:
-            raise ValueError(f"y has {y.shape[1]} outputs, but the tree was fitted for {n_outputs}")
-        return y
-
-    def _row_weights(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
-        """Weights of the rows; None if all are 1."""
-        if sample_weight is None:
-            return None
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError("sample_weight is zero for every row; give some row a positive weight")
-        return weights
-
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        table = read_table(X, self.categorical_features)
-        validate_data(self, X, y, skip_check_array=True)
-        targets = self._read_targets(y)
-        self.n_outputs_ = targets.shape[1]
-        targets = self._note_targets(targets)
-        check_consistent_length(X, targets)
-        weights = self._row_weights(X, y, sample_weight)
-        if weights is not None:
-            table, targets, weights = _without_weightless(table, targets, weights)
-        self._features: tuple[FeatureInfo, ...] = table.features
-        pairs = self._read_pairs(table)
-        self.shrinkage_ = self._choose_shrinkage(table, targets, weights, pairs)
-        with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
-            self._keep(self._learn(table, targets, weights, pairs, progress), table, targets)
+        # Nothing is noted before the end, so that a fit that fails leaves all as it was.
+        self._fitted = fit_tree(X, y, sample_weight, self._parameters(), is_classifier(self))
         return self
 
-    def _keep(self, learnt: Learnt, table: Table, y: np.ndarray) -> None:
-        """Note what was learnt, pruned and shrunk as the parameters say, and a sketch of it."""
-        tree = shrink(prune_by_cost(learnt.tree, self.ccp_alpha), self.shrinkage_)
-        numbers = y[:, 0] if self.n_outputs_ == 1 and not is_classifier(self) else None
-        self._summary = summarise(table, tree.used_features, numbers)
-        self.tree_ = replace(tree, sketches=self._sketch(tree, table, y))
-        self.criterion_ = learnt.criterion
-        if learnt.history is not None:
-            self.refinement_history_ = learnt.history
-        elif hasattr(self, "refinement_history_"):
-            del self.refinement_history_
+    def _parameters(self) -> Parameters:
+        given = vars(self)
+        names = [field.name for field in fields(Parameters) if field.name in given]
+        return Parameters(**{name: given[name] for name in names})
 
-    def _sketch(
-        self, tree: TreeArrays, table: Table, y: np.ndarray
-    ) -> tuple[NodeSketch, ...] | None:
-        """How rows are spread over the nodes of a tree; None if they have several targets."""
-        if self.n_outputs_ > 1:
-            return None
-        n_classes = self.n_classes_ if is_classifier(self) else None
-        leaves = leaves_of(tree, table, effective_threads(self.n_threads))
-        return sketch_tree(tree, leaves, table, y[:, 0], n_classes, self._summary.target_edges)
+    def __fitted_tree__(self) -> FittedTree:
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # which says so in scikit-learn's words
+        return self._fitted
 
-    def _sketch_others(self, X: Any, y: Any) -> tuple[NodeSketch, ...] | None:
-        """How other rows are spread over the nodes of the fitted tree."""
-        table = self._read_for_prediction(X)
-        return self._sketch(self.tree_, table, self._read_known_targets(X, y))
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in vars(self)
 
-    def _read_known_targets(self, X: Any, y: Any) -> np.ndarray:
-        """Targets of further rows, as the fit has encoded those of its own."""
-        targets = self._encode_targets(self._read_targets(y, self.n_outputs_))
-        check_consistent_length(X, targets)
-        return targets
+    # --- what a fit has found ---
 
-    def _learn(
-        self,
-        table: Table,
-        y: np.ndarray,
-        weights: np.ndarray | None,
-        pairs: PairOptions,
-        progress: Progress,
-    ) -> Learnt:
-        """Grow a tree, and refine it unless told otherwise."""
-        n_threads = effective_threads(self.n_threads)
-        # Bins come first: making them takes more memory than anything else.
-        binned = bin_table(table, weights, self.max_bins, n_threads)
-        goal = self._make_goal(y, weights)
-        histograms = (
-            None if self.max_bins is None else LocalHistograms(binned, goal.targets, n_threads)
-        )
-        common = self._search_arguments(binned, goal, n_threads)
-        make_pair_search = self._pair_searches(table, binned, weights, pairs)
-        tree = Grower(
-            binned,
-            goal,
-            CandidateSearch(binned, **common),
-            None if make_pair_search is None else make_pair_search(common),
-            histograms,
-            self._limits(table.n_rows, goal),
-            n_threads,
-            progress,
-        ).grow()
-        if self.refine is None:
-            return Learnt(tree, goal.criterion_name)
-        return self._refine(tree, table, binned, goal, make_pair_search, progress)
+    @property
+    def tree_(self) -> TreeArrays:
+        """The nodes as flat arrays."""
+        return self.__fitted_tree__().tree
 
-    def _choose_shrinkage(
-        self, table: Table, y: np.ndarray, weights: np.ndarray | None, pairs: PairOptions
-    ) -> float:
-        """The shrinkage asked for, or the one that is best on rows held out of the fit."""
-        if self.shrinkage != "cv":
-            return float(self.shrinkage)
-        if table.n_rows < N_FOLDS:
-            raise ValueError(
-                f"shrinkage='cv' needs at least {N_FOLDS} rows, got {table.n_rows}; give a number"
-            )
-        losses = np.zeros(len(SHRINKAGES))
-        weights = np.ones(table.n_rows) if weights is None else weights
-        for _, fold in KFold(N_FOLDS, shuffle=True, random_state=0).split(y):
-            held_out = np.isin(np.arange(table.n_rows), fold)
-            with Progress(0, table.n_rows, self.max_depth) as silent:
-                kept = table.take(~held_out)
-                tree = self._learn(kept, y[~held_out], weights[~held_out], pairs, silent).tree
-            leaves = leaves_of(tree, table.take(held_out), effective_threads(self.n_threads))
-            for number, shrinkage in enumerate(SHRINKAGES):
-                values = shrink(tree, shrinkage).value[leaves]
-                losses[number] += self._losses_of(values, y[held_out]) @ weights[held_out]
-        return SHRINKAGES[int(losses.argmin())]
+    @property
+    def criterion_(self) -> str:
+        """The criterion in use."""
+        return self.__fitted_tree__().criterion
 
-    @abstractmethod
-    def _losses_of(self, values: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """What rows lose for which a tree predicts some values."""
+    @property
+    def shrinkage_(self) -> float:
+        """The shrinkage in use."""
+        return self.__fitted_tree__().shrinkage
 
-    def _refine(
-        self,
-        tree: TreeArrays,
-        table: Table,
-        binned: BinnedTable,
-        goal: Goal,
-        make_pair_search: MakePairSearch | None,
-        progress: Progress,
-    ) -> Learnt:
-        """Refine a tree for some rows."""
-        n_threads = effective_threads(self.n_threads)
+    @property
+    def refinement_history_(self) -> np.ndarray:
+        """Penalised loss before refinement and after each sweep, if the tree was refined."""
+        history = self.__fitted_tree__().history
+        if history is None:
+            raise AttributeError("the tree was not refined, so it has no refinement_history_")
+        return history
 
-        def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
-            assert make_pair_search is not None
-            common = self._search_arguments(binned, branch_goal, n_threads)
-            return CandidateSearch(binned, **common), make_pair_search(common)
+    @property
+    def n_outputs_(self) -> int:
+        """Number of targets."""
+        return self.__fitted_tree__().n_outputs
 
-        refined, history = refine(
-            tree,
-            table,
-            binned,
-            goal,
-            self._refine_options(table.n_rows, goal),
-            None if make_pair_search is None else make_searches,
-            n_threads,
-            progress.sweep,
-        )
-        return Learnt(refined, goal.criterion_name, np.array(history))
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return len(self.__fitted_tree__().features)
 
-    def _refine_fitted(self, X: Any, y: Any, sample_weight: Any) -> None:
-        """Refine the fitted tree for some rows."""
-        opened = open_table(X)
-        validate_data(self, X, y, reset=False, skip_check_array=True)
-        table = encode_table(opened, self._features)
-        targets = self._read_known_targets(X, y)
-        weights = self._row_weights(X, y, sample_weight)
-        if weights is not None:
-            table, targets, weights = _without_weightless(table, targets, weights)
-        binned = bin_table(table, weights, self.max_bins, effective_threads(self.n_threads))
-        binned = fitting_bins(self.tree_, table, binned)
-        with Progress(self.verbose, table.n_rows, self.max_depth) as progress:
-            learnt = self._refine(
-                self.tree_,
-                table,
-                binned,
-                self._make_goal(targets, weights),
-                self._pair_searches(table, binned, weights, self._read_pairs(table)),
-                progress,
-            )
-        self._keep(learnt, table, targets)
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, if the columns had names that are all strings."""
+        fitted = self.__fitted_tree__()
+        if not fitted.has_names:
+            raise AttributeError("the tree was fitted without feature names")
+        return np.array(fitted.feature_names, dtype=object)
 
-    def _refine_options(self, n_rows: int, goal: Goal) -> RefineOptions:
-        max_segments = min(self.inner_max_leaf_nodes or UNLIMITED, UNLIMITED)
-        if self.inner_max_depth is not None and self.inner_max_depth < 30:
-            max_segments = min(max_segments, 2**self.inner_max_depth)
-        return RefineOptions(
-            max_sweeps=self.refine_iter,
-            penalty=_given(self.refine_penalty, goal.refine_penalty),
-            max_segments=max_segments,
-            min_segment_rows=_as_rows(self.inner_min_samples_leaf, n_rows),
-            min_samples_split=max(2, _as_rows(self.min_samples_split, n_rows)),
-            min_samples_leaf=_as_rows(self.min_samples_leaf, n_rows),
-            min_weight_leaf=self.min_weight_fraction_leaf * goal.total_weight,
-        )
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Each feature's share of the impurity that the tree's splits take away."""
+        return self.tree_.feature_importances(self.n_features_in_)
 
-    def _limits(self, n_rows: int, goal: Goal) -> Limits:
-        return Limits(
-            max_depth=UNLIMITED if self.max_depth is None else self.max_depth,
-            max_branches=self.max_branches,
-            max_leaf_nodes=UNLIMITED if self.max_leaf_nodes is None else self.max_leaf_nodes,
-            lookahead=self.lookahead,
-            min_samples_split=max(2, _as_rows(self.min_samples_split, n_rows)),
-            min_samples_leaf=_as_rows(self.min_samples_leaf, n_rows),
-            min_impurity_decrease=self.min_impurity_decrease / goal.impurity_scale,
-        )
+    def get_depth(self) -> int:
+        """Depth of the deepest leaf."""
+        return self.tree_.max_depth
 
-    def _search_arguments(self, table: BinnedTable, goal: Goal, n_threads: int) -> dict[str, Any]:
-        """What the searches of single features and of pairs have in common."""
-        inner = InnerTreeOptions(
-            kind=self.inner_tree,
-            max_leaves=min(self.inner_max_leaf_nodes or UNLIMITED, UNLIMITED),
-            min_rows=_as_rows(self.inner_min_samples_leaf, table.n_rows),
-            max_depth=min(self.inner_max_depth or UNLIMITED, UNLIMITED),
-            assignment=self.assignment,
-        )
-        # CART's own splits, thresholds to two branches, have nothing extra to earn.
-        is_cart = self.max_branches == 2 and self.inner_max_leaf_nodes == 2
-        penalties = Penalties(
-            segment=_given(self.segment_penalty, goal.segment_penalty),
-            split=_given(self.split_penalty, 0.0 if is_cart else SPLIT_PENALTY),
-            branch=self.branch_penalty,
-            pair=(0.0 if is_cart else None)
-            if self.pair_penalty == "auto"
-            else float(self.pair_penalty),
-        )
-        return {
-            "goal": goal,
-            "inner": inner,
-            "penalties": penalties,
-            "min_samples_leaf": _as_rows(self.min_samples_leaf, table.n_rows),
-            "min_weight_leaf": self.min_weight_fraction_leaf * goal.total_weight,
-            "seed": int(check_random_state(self.random_state).randint(2**31 - 1)),
-            "n_threads": n_threads,
-        }
-
-    def _pair_searches(
-        self,
-        table: Table,
-        binned: BinnedTable,
-        weights: np.ndarray | None,
-        options: PairOptions,
-    ) -> MakePairSearch | None:
-        """What makes a search of pairs for some goal; None if no pair may interact."""
-        if len(options.pairs) == 0:
-            return None
-        coarse = binned
-        if self.max_bins is None:
-            coarse = bin_table(table, weights, COARSE_BINS, effective_threads(self.n_threads))
-        scales = scales_of(coarse, weights)
-        return lambda common: PairSearch(table, binned, coarse, scales, options=options, **common)
-
-    def _read_pairs(self, table: Table) -> PairOptions:
-        return pair_options(
-            self.pairs, self.pair_screen, self.n_orientations, self.max_bins is None, table.features
-        )
+    def get_n_leaves(self) -> int:
+        """Number of leaves."""
+        return self.tree_.n_leaves
 
     # --- using the fitted tree ---
 
     def _read_for_prediction(self, X: Any) -> Table:
-        check_is_fitted(self)
-        opened = open_table(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return encode_table(opened, self._features, needed=self.tree_.used_features)
+        fitted = self.__fitted_tree__()
+        return fitted.read_table(X, type(self).__name__, fitted.tree.used_features)
 
     def apply(self, X: Any) -> np.ndarray:
         """Leaf that each row ends in.
@@ -547,8 +286,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         sparse matrix of shape (n_samples, node_count)
             1 where a row passes a node.
         """
-        leaves = self.apply(X)
-        return paths_to(self.tree_, leaves)
+        return paths_to(self.tree_, self.apply(X))
 
     # --- what the fitted tree does, in words ---
 
@@ -589,7 +327,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             used = next((len(column) for column in columns if column is not None), table.n_rows)
             return leaves_of(self.tree_, Table(used, table.features, list(columns)), n_threads)
 
-        return explain_rows(view_of(self), table.columns, route(table.columns), route)
+        return explain_rows(
+            view_of(self.__fitted_tree__()), table.columns, route(table.columns), route
+        )
 
     def rules(self, digits: int | None = None) -> Rules:
         """The tree as if/then rules, one for each leaf.
@@ -619,7 +359,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """
         if digits is not None and digits < 1:
             raise ValueError(f"digits must be at least 1, got {digits}")
-        return rules_of(view_of(self), digits)
+        return rules_of(view_of(self.__fitted_tree__()), digits)
 
     def shape_table(self, node: int = 0) -> pd.DataFrame:
         """A node's shape function as a pandas DataFrame.
@@ -648,7 +388,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         1  0.80  1.75       1      54
         2  1.75   inf       2      46
         """
-        return shape_table(view_of(self), node)
+        return shape_table(view_of(self.__fitted_tree__()), node)
 
     # --- the model file ---
 
@@ -682,9 +422,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         >>> bool((ShapeTreeClassifier.from_json(text).predict(X) == tree.predict(X)).all())
         True
         """
-        check_is_fitted(self)
+        fitted = self.__fitted_tree__()
         self._validate_params()
-        text = write_model(self._as_model(), version("shapetree"))
+        kind = "ShapeTreeRegressor" if fitted.classes is None else "ShapeTreeClassifier"
+        model = Model(kind, self.get_params(deep=False), fitted)
+        text = write_model(model, version("shapetree"))
         if path is not None:
             write_file(path, text, "the model")
         return text
@@ -706,29 +448,12 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             A fitted one.
         """
         model = read_model(read_text(text_or_path))
-        if issubclass(cls, ClassifierMixin) == (model.classes is None):
+        if issubclass(cls, ClassifierMixin) == (model.fitted.classes is None):
             raise ValueError(
                 f"the model is a {model.estimator}; use {model.estimator}.from_json or "
                 "shapetree.from_json"
             )
         return cls._of_model(model)
-
-    def _as_model(self) -> Model:
-        classes = None
-        if is_classifier(self):
-            classes = [self.classes_] if self.n_outputs_ == 1 else list(self.classes_)
-        return Model(
-            estimator="ShapeTreeClassifier" if classes else "ShapeTreeRegressor",
-            parameters=self.get_params(deep=False),
-            criterion=self.criterion_,
-            shrinkage=self.shrinkage_,
-            features=self._features,
-            has_names=hasattr(self, "feature_names_in_"),
-            classes=classes,
-            tree=self.tree_,
-            summary=self._summary,
-            history=getattr(self, "refinement_history_", None),
-        )
 
     @classmethod
     def _of_model(cls, model: Model) -> Self:
@@ -740,23 +465,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             estimator._validate_params()
         except (ValueError, TypeError) as error:
             raise NotAModel(f"{PREFIX}: {error}") from None
-        estimator.n_features_in_ = len(model.features)
-        if model.has_names:
-            names = [feature.name for feature in model.features]
-            estimator.feature_names_in_ = np.array(names, dtype=object)
-        estimator.n_outputs_ = model.tree.value.shape[1]
-        estimator._features = model.features
-        estimator._summary = model.summary
-        estimator.criterion_ = model.criterion
-        estimator.shrinkage_ = model.shrinkage
-        if model.history is not None:
-            estimator.refinement_history_ = model.history
-        if model.classes is not None:
-            sizes = [len(labels) for labels in model.classes]
-            is_single = len(sizes) == 1
-            estimator.classes_ = model.classes[0] if is_single else model.classes
-            estimator.n_classes_ = sizes[0] if is_single else sizes
-        estimator.tree_ = model.tree
+        estimator._fitted = model.fitted
         return estimator
 
     # --- making the fitted tree smaller ---
@@ -792,7 +501,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         estimator
             A new one; this estimator is not changed.
         """
-        return self._with_tree(lambda tree: prune_nodes(tree, nodes))
+        fitted = self.__fitted_tree__()
+        return self._with(fitted.with_tree(prune_nodes(fitted.tree, nodes)))
 
     def simplify(self) -> Self:
         """Join leaves that predict the same, and leave out what makes no difference.
@@ -805,43 +515,13 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         estimator
             A new one; this estimator is not changed.
         """
-        return self._with_tree(
-            lambda tree: simplify(tree, self._make_impurity(), self._predicts_the_same)
-        )
+        return self._with(simplify_fitted(self.__fitted_tree__()))
 
-    def _with_tree(self, change: Callable[[TreeArrays], TreeArrays]) -> Self:
-        """A copy of this estimator with another tree."""
-        check_is_fitted(self)
+    def _with(self, fitted: FittedTree) -> Self:
+        """A copy of this estimator with another fitted tree."""
         changed = copy(self)
-        changed.tree_ = change(self.tree_)
+        changed._fitted = fitted
         return changed
-
-    @abstractmethod
-    def _make_impurity(self) -> Callable[[np.ndarray], float] | None:
-        """Make what tells the impurity of a leaf by its value; None for numbers."""
-
-    @abstractmethod
-    def _predicts_the_same(self, value: np.ndarray, other: np.ndarray) -> bool:
-        """Whether two leaves' values stand for the same prediction."""
-
-    def get_depth(self) -> int:
-        """Depth of the deepest leaf."""
-        check_is_fitted(self)
-        return self.tree_.max_depth
-
-    def get_n_leaves(self) -> int:
-        """Number of leaves."""
-        check_is_fitted(self)
-        return self.tree_.n_leaves
-
-    @property
-    def feature_importances_(self) -> np.ndarray:
-        """Each feature's share of the impurity that the tree's splits take away."""
-        check_is_fitted(self)
-        return self.tree_.feature_importances(self.n_features_in_)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "tree_")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -1091,72 +771,30 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         )
         self.class_weight = class_weight
 
-    def _note_targets(self, y: np.ndarray) -> np.ndarray:
-        if y.dtype.kind not in "biu":
-            check_classification_targets(y[:, 0] if self.n_outputs_ == 1 else y)
-        encoded = [_encode_classes(column) for column in y.T]
-        classes = [distinct for distinct, _ in encoded]
-        self.classes_ = classes[0] if self.n_outputs_ == 1 else classes
-        self.n_classes_ = len(classes[0]) if self.n_outputs_ == 1 else [len(c) for c in classes]
-        return np.column_stack([labels for _, labels in encoded])
+    @property
+    def classes_(self) -> Any:
+        """The class labels; of several outputs, a list."""
+        classes = self._labels()
+        return classes[0] if len(classes) == 1 else list(classes)
 
-    def _encode_targets(self, y: np.ndarray) -> np.ndarray:
-        all_classes = [self.classes_] if self.n_outputs_ == 1 else self.classes_
-        labels = []
-        for column, classes in zip(y.T, all_classes, strict=True):
-            given, numbers = _encode_classes(column)
-            number_of = {known: number for number, known in enumerate(classes.tolist())}
-            unseen = [new for new in given.tolist() if new not in number_of]
-            if unseen:
-                raise ValueError(
-                    f"y holds classes that the tree was not fitted on: {unseen}; "
-                    f"it knows {classes.tolist()}"
-                )
-            renumbered = np.array([number_of[known] for known in given.tolist()], dtype=np.int32)
-            labels.append(renumbered[numbers])
-        return np.column_stack(labels)
+    @property
+    def n_classes_(self) -> Any:
+        """The number of classes; of several outputs, a list."""
+        sizes = [len(labels) for labels in self._labels()]
+        return sizes[0] if len(sizes) == 1 else sizes
 
-    def _make_impurity(self) -> Callable[[np.ndarray], float]:
-        sizes = np.atleast_1d(self.n_classes_).tolist()
-        criterion = Criterion(self.criterion_, sizes)
-
-        def impurity(value: np.ndarray) -> float:
-            shares = np.concatenate([v[:n] for v, n in zip(value, sizes, strict=True)])
-            return float(criterion.impurity(shares) / criterion.weight(shares))
-
-        return impurity
-
-    def _predicts_the_same(self, value: np.ndarray, other: np.ndarray) -> bool:
-        return np.array_equal(value.argmax(axis=1), other.argmax(axis=1))
-
-    def _losses_of(self, values: np.ndarray, y: np.ndarray) -> np.ndarray:
-        shares = np.take_along_axis(values, y[:, :, None].astype(np.intp), axis=2)
-        return -np.log(np.maximum(shares[:, :, 0], LEAST_SHARE)).sum(axis=1)
-
-    def _row_weights(self, X: Any, y: Any, sample_weight: Any) -> np.ndarray | None:
-        weights = super()._row_weights(X, y, sample_weight)
-        if self.class_weight is None:
-            return weights
-        by_class = compute_sample_weight(self.class_weight, y)
-        if (by_class < 0).any() or not np.isfinite(by_class).all():
-            raise ValueError("class_weight must hold finite weights that are not negative")
-        weights = by_class if weights is None else weights * by_class
-        if not weights.any():
-            raise ValueError("class_weight and sample_weight together leave every row weightless")
-        return weights
-
-    def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
-        sizes = np.atleast_1d(self.n_classes_).tolist()
-        criterion = "entropy" if self.criterion == "log_loss" else self.criterion
-        return ClassGoal(y, sizes, weights, criterion, self.max_branches)
+    def _labels(self) -> tuple[np.ndarray, ...]:
+        """Class labels of each output."""
+        classes = self.__fitted_tree__().classes
+        assert classes is not None
+        return classes
 
     def predict_proba(self, X: Any) -> Any:
         """Probabilities of the classes: their shares in the leaf's training rows."""
-        leaves = self.apply(X)
+        leaves, value = self.apply(X), self.tree_.value
         if self.n_outputs_ == 1:
-            return self.tree_.value[leaves, 0]
-        sizes = np.atleast_1d(self.n_classes_)
-        return [self.tree_.value[leaves, output, :size] for output, size in enumerate(sizes)]
+            return value[leaves, 0]
+        return [value[leaves, output, :size] for output, size in enumerate(self.n_classes_)]
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of the classes' probabilities."""
@@ -1170,10 +808,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         """Most probable class of each row; of equals, the first in `classes_`."""
         leaves = self.apply(X)
         best = self.tree_.value.argmax(axis=2)
-        if self.n_outputs_ == 1:
-            return self.classes_[best[:, 0]].take(leaves)
-        columns = [classes[best[:, output]] for output, classes in enumerate(self.classes_)]
-        return np.stack(columns, axis=1)[leaves]
+        columns = [labels[best[:, output]] for output, labels in enumerate(self._labels())]
+        return columns[0].take(leaves) if len(columns) == 1 else np.stack(columns, axis=1)[leaves]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -1410,28 +1046,6 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             verbose=verbose,
         )
 
-    def _note_targets(self, y: np.ndarray) -> np.ndarray:
-        return y
-
-    def _encode_targets(self, y: np.ndarray) -> np.ndarray:
-        return y
-
-    def _make_impurity(self) -> None:
-        return None
-
-    def _predicts_the_same(self, value: np.ndarray, other: np.ndarray) -> bool:
-        return np.array_equal(value, other)
-
-    def _losses_of(self, values: np.ndarray, y: np.ndarray) -> np.ndarray:
-        difference = np.abs(values[:, :, 0] - y).sum(axis=1)
-        if self.criterion == "squared_error":
-            difference = ((values[:, :, 0] - y) ** 2).sum(axis=1)
-        return difference
-
-    def _make_goal(self, y: np.ndarray, weights: np.ndarray | None) -> Goal:
-        kind = MeanGoal if self.criterion == "squared_error" else MedianGoal
-        return kind(y, weights)
-
     def predict(self, X: Any) -> np.ndarray:
         """Mean or median of the training rows in each row's leaf."""
         leaves = self.apply(X)
@@ -1482,19 +1096,15 @@ def refine_tree(
     >>> bool(refined.score(X, y) >= greedy.score(X, y))
     True
     """
-    if not isinstance(estimator, BaseShapeTree):
-        raise TypeError(
-            f"estimator must be a ShapeTreeClassifier or a ShapeTreeRegressor, "
-            f"got {type(estimator).__name__}"
-        )
-    check_is_fitted(estimator)
-    refined = copy(estimator)
+    fitted, refined = fitted_tree(estimator), copy(estimator)
     if refine_iter is not None:
         refined.refine_iter = refine_iter
     if refine_penalty is not None:
         refined.refine_penalty = refine_penalty
     refined._validate_params()
-    refined._refine_fitted(X, y, sample_weight)
+    refined._fitted = refine_fitted(
+        fitted, X, y, sample_weight, refined._parameters(), type(refined).__name__
+    )
     return refined
 
 
@@ -1521,6 +1131,7 @@ def export_json(estimator: BaseShapeTree, path: PathLike | None = None) -> str:
     >>> export_json(ShapeTreeClassifier(max_depth=1).fit(X, y))[:39]
     '{"format":"shapetree-model","version":1'
     """
+    fitted_tree(estimator)
     return estimator.to_json(path)
 
 
@@ -1547,40 +1158,5 @@ def from_json(text_or_path: PathLike) -> ShapeTreeClassifier | ShapeTreeRegresso
     array([ True])
     """
     model = read_model(read_text(text_or_path))
-    kind = ShapeTreeRegressor if model.classes is None else ShapeTreeClassifier
+    kind = ShapeTreeRegressor if model.fitted.classes is None else ShapeTreeClassifier
     return kind._of_model(model)
-
-
-def _given(penalty: float | str, automatic: float) -> float:
-    """A penalty as a number."""
-    return automatic if penalty == "auto" else float(penalty)
-
-
-def _as_rows(limit: float, n_rows: int) -> int:
-    """Turn a number of rows, or a fraction of all, into a number of rows."""
-    return min(int(limit), n_rows + 1) if limit >= 1 else int(np.ceil(limit * n_rows))
-
-
-def _without_weightless(
-    table: Table, targets: np.ndarray, weights: np.ndarray
-) -> tuple[Table, np.ndarray, np.ndarray | None]:
-    """Drop the rows of weight zero; if all others weigh 1, drop the weights, too."""
-    if not weights.all():
-        kept = weights > 0
-        table = table.take(kept)
-        targets, weights = targets[kept], weights[kept]
-    return table, targets, None if (weights == 1).all() else weights
-
-
-def _encode_classes(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct classes, sorted, and the number of each row's class."""
-    low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" else (0, 2**63)
-    if high - low < 1000 and high < 2**62:
-        # A small range of integers: mark the classes instead of sorting.
-        shifted = np.subtract(y, low, dtype=np.int64)
-        present = np.zeros(int(shifted.max()) + 1, dtype=bool)
-        present[shifted] = True
-        number = np.cumsum(present, dtype=np.int32) - 1
-        return (np.flatnonzero(present) + low).astype(y.dtype), number[shifted]
-    classes, labels = np.unique(y, return_inverse=True)
-    return classes, labels.astype(np.int32)

@@ -14,7 +14,7 @@ MAX_THREADS = 64
 # Row visits between two chances for Ctrl-C: some tenths of a second.
 VISITS_PER_CALL = 20_000_000
 # Row visits that are worth starting a thread for.
-VISITS_PER_THREAD = 10_000
+VISITS_PER_THREAD = 250_000
 
 _is_forked = False
 

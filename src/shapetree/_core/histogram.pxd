@@ -46,3 +46,4 @@ cdef class Targets:
     cdef double[::1] node_weights
 
     cdef NodeTargets gather(self, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil
+    cdef NodeTargets as_they_are(self) noexcept nogil

@@ -11,6 +11,7 @@ class Targets:
         values: NDArray[Any] | None,
         weights: NDArray[Any] | None,
         n_stats: int,
+        unit: float = 0.0,
     ) -> None: ...
     @property
     def n_rows(self) -> int: ...
@@ -32,3 +33,33 @@ def build_histogram(
     last: int,
     n_threads: int,
 ) -> None: ...
+def build_histograms(
+    bins: Columns,
+    targets: Targets,
+    order: NDArray[Any],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    offsets: NDArray[Any],
+    histograms: NDArray[Any],
+    first: int,
+    last: int,
+    n_threads: int,
+    in_order: bool = False,
+) -> None: ...
+def build_cells(
+    bins: Columns,
+    targets: Targets,
+    order: NDArray[Any],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+    offsets: NDArray[Any],
+    first: int,
+    last: int,
+    n_threads: int,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def sum_nodes(
+    targets: Targets,
+    order: NDArray[Any],
+    starts: NDArray[Any],
+    stops: NDArray[Any],
+) -> NDArray[Any]: ...

@@ -7,11 +7,18 @@ where rows have weights, their number. Histograms of disjoint sets of rows add u
 
 import numpy as np
 
-from cython.parallel cimport prange
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint8_t
+from cython.parallel cimport prange, threadid
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memset
 
-from shapetree._core.columns cimport UINT8, UINT16, Column, Columns
+from shapetree._core.arena cimport (
+    Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_doubles,
+)
+from shapetree._core.columns cimport UINT8, UINT16, Column, Columns, code_at
+from shapetree._core.sorting cimport sort_items
+
+cdef extern from "vector.h":
+    int lowest_bit(uint64_t bits) noexcept nogil
 
 ctypedef fused bin_t:
     uint8_t
@@ -31,9 +38,12 @@ cdef class Targets:
     weights : float64 array (n_rows,) or None
     n_stats : int
         Number of statistics.
+    unit : float
+        Grid that values multiplied by weights are rounded to; 0 for none. Weights and values must
+        lie on grids themselves, see `shapetree.data._sums`, for sums to be exact.
     """
 
-    def __init__(self, labels, values, weights, int n_stats):
+    def __init__(self, labels, values, weights, int n_stats, double unit=0.0):
         self.has_labels = labels is not None
         self.has_weights = weights is not None
         if self.has_labels == (values is not None):
@@ -54,6 +64,10 @@ cdef class Targets:
         else:
             if n_stats != 1 + self.n_outputs:
                 raise ValueError("values have one statistic more than outputs")
+            if weights is not None:
+                given = given * np.reshape(weights, (-1, 1))
+                if unit > 0.0:
+                    given = np.rint(given / unit) * unit
             self.values = given
             self.node_values = np.empty_like(given)
         if self.has_weights:
@@ -77,8 +91,7 @@ cdef class Targets:
         else:
             for i in prange(n, num_threads=n_threads, schedule="static"):
                 for o in range(self.n_outputs):
-                    self.node_values[i, o] = self.values[rows[i], o] * (
-                        self.weights[rows[i]] if self.has_weights else 1.0)
+                    self.node_values[i, o] = self.values[rows[i], o]
         if self.has_weights:
             for i in prange(n, num_threads=n_threads, schedule="static"):
                 self.node_weights[i] = self.weights[rows[i]]
@@ -88,6 +101,24 @@ cdef class Targets:
         node.n_outputs = self.n_outputs
         node.n_stats = self.n_stats
         node.n_channels = self.n_channels
+        return node
+
+    cdef NodeTargets as_they_are(self) noexcept nogil:
+        """The targets of all rows, in the rows' own order."""
+        cdef NodeTargets node
+        node.labels = NULL
+        node.values = NULL
+        node.weights = NULL
+        node.n_outputs = self.n_outputs
+        node.n_stats = self.n_stats
+        node.n_channels = self.n_channels
+        if self.n_rows > 0:
+            if self.has_labels:
+                node.labels = &self.labels[0, 0]
+            else:
+                node.values = &self.values[0, 0]
+            if self.has_weights:
+                node.weights = &self.weights[0]
         return node
 
     def totals(self, const int32_t[::1] rows not None):
@@ -233,3 +264,337 @@ def build_histogram(
             memset(&histogram[offsets[f], 0], 0,
                    (offsets[f + 1] - offsets[f]) * targets.n_channels * sizeof(double))
             add_column(&bins.column[f], &rows[0], &node, n, &histogram[offsets[f], 0])
+
+
+cdef class PlacedTargets:
+    """Targets in the order of the rows that stand at nodes; owns what `node` points to."""
+    cdef NodeTargets node
+    cdef object _labels
+    cdef object _values
+    cdef object _weights
+
+    cdef NodeTargets at(self, Py_ssize_t start) noexcept nogil:
+        """Those from some place on."""
+        cdef NodeTargets node = self.node
+        if node.labels != NULL:
+            node.labels += start * node.n_outputs
+        if node.values != NULL:
+            node.values += start * node.n_outputs
+        if node.weights != NULL:
+            node.weights += start
+        return node
+
+
+cdef void gather_places(
+    Targets targets, const int32_t[::1] order, Py_ssize_t start, Py_ssize_t stop,
+    NodeTargets* placed,
+) noexcept nogil:
+    """Copy the targets of the rows at some places there."""
+    cdef:
+        Py_ssize_t i
+        int o, n_outputs = placed.n_outputs
+        int32_t* labels = <int32_t*> placed.labels
+        double* values = <double*> placed.values
+        double* weights = <double*> placed.weights
+    for i in range(start, stop):
+        for o in range(n_outputs):
+            if labels != NULL:
+                labels[i * n_outputs + o] = targets.labels[order[i], o]
+            else:
+                values[i * n_outputs + o] = targets.values[order[i], o]
+        if weights != NULL:
+            weights[i] = targets.weights[order[i]]
+
+
+cdef PlacedTargets place_targets(
+    Targets targets, const int32_t[::1] order, const int64_t[::1] starts, const int64_t[::1] stops,
+    int n_threads,
+):
+    """Bring the targets of some nodes' rows in the order of the rows."""
+    cdef:
+        PlacedTargets placed = PlacedTargets()
+        int32_t[:, ::1] labels
+        double[:, ::1] values
+        double[::1] weights
+        Py_ssize_t node, n
+        int part, n_outputs = targets.n_outputs
+    placed.node.n_outputs = n_outputs
+    placed.node.n_stats = targets.n_stats
+    placed.node.n_channels = targets.n_channels
+    if targets.has_labels:
+        placed._labels = np.empty((order.shape[0], n_outputs), dtype=np.int32)
+        labels = placed._labels
+        placed.node.labels = &labels[0, 0] if labels.size else NULL
+    else:
+        placed._values = np.empty((order.shape[0], n_outputs))
+        values = placed._values
+        placed.node.values = &values[0, 0] if values.size else NULL
+    if targets.has_weights:
+        placed._weights = np.empty(order.shape[0])
+        weights = placed._weights
+        placed.node.weights = &weights[0] if weights.size else NULL
+    for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
+        for node in range(starts.shape[0]):
+            n = stops[node] - starts[node]
+            gather_places(targets, order, starts[node] + n * part // n_threads,
+                          starts[node] + n * (part + 1) // n_threads, &placed.node)
+    return placed
+
+
+cdef int check_places(
+    Columns bins, Targets targets, const int32_t[::1] order, const int64_t[::1] starts,
+    const int64_t[::1] stops, bint in_order,
+) except -1:
+    """Refuse nodes whose rows, bins or targets do not exist."""
+    cdef Py_ssize_t node, n = order.shape[0]
+    if starts.shape[0] != stops.shape[0]:
+        raise ValueError("every node needs a start and a stop")
+    for node in range(starts.shape[0]):
+        if not 0 <= starts[node] <= stops[node] <= n:
+            raise ValueError("a node's rows must lie in the order")
+    check_rows(order, bins.n_rows if in_order else min(bins.n_rows, targets.n_rows))
+    if in_order and targets.n_rows < n:
+        raise ValueError("targets must be as many as places in the order")
+    return 0
+
+
+cdef PlacedTargets targets_at(
+    Targets targets, const int32_t[::1] order, const int64_t[::1] starts, const int64_t[::1] stops,
+    bint in_order, int n_threads,
+):
+    """Targets in the order of the rows, if they do not stand there already."""
+    cdef PlacedTargets placed
+    if not in_order:
+        return place_targets(targets, order, starts, stops, n_threads)
+    placed = PlacedTargets()
+    placed._labels = targets
+    placed.node = targets.as_they_are()
+    return placed
+
+
+def build_histograms(
+    Columns bins not None,                    # IN: columns of bins
+    Targets targets not None,                 # IN
+    const int32_t[::1] order not None,        # IN: rows, every node's together
+    const int64_t[::1] starts not None,       # IN: (n_nodes,) where each node's rows start in it
+    const int64_t[::1] stops not None,        # IN: and end
+    const int64_t[::1] offsets not None,      # IN: (n_features + 1,) where features' bins start
+    double[:, :, ::1] histograms not None,    # OUT: (n_nodes, bins of the features, n_channels)
+    int first, int last,                      # IN: features first..last-1
+    int n_threads,
+    bint in_order=False,                      # IN: whether targets stand in the rows' order
+):
+    """Sum the rows of some nodes by feature and bin.
+
+    Sums are exact, see `Targets`, so they depend neither on the order of the rows nor on the
+    number of threads.
+    """
+    cdef:
+        Py_ssize_t task, node, n_nodes = starts.shape[0], n_features = last - first
+        int f
+        PlacedTargets placed
+        double* cells
+    bins.check_bins(offsets, first, last)
+    check_places(bins, targets, order, starts, stops, in_order)
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
+    if histograms.shape[0] != n_nodes or (
+            histograms.shape[1] != offsets[last] - offsets[first]) or (
+            histograms.shape[2] != targets.n_channels):
+        raise ValueError("the histograms' shape does not fit the nodes, bins and targets")
+    if first == last or n_nodes == 0 or histograms.shape[1] == 0:
+        return
+    placed = targets_at(targets, order, starts, stops, in_order, n_threads)
+    with nogil:
+        for task in prange(n_nodes * n_features, num_threads=n_threads, schedule="dynamic"):
+            node = task // n_features
+            f = <int> (first + task % n_features)
+            cells = &histograms[node, offsets[f] - offsets[first], 0]
+            memset(cells, 0, (offsets[f + 1] - offsets[f]) * targets.n_channels * sizeof(double))
+            if stops[node] > starts[node]:
+                add_node(&bins.column[f], &order[starts[node]], placed, starts[node],
+                         stops[node] - starts[node], cells)
+
+
+cdef void add_node(
+    const Column* column, const int32_t* rows, PlacedTargets placed, Py_ssize_t start,
+    Py_ssize_t n, double* cells,
+) noexcept nogil:
+    cdef NodeTargets here = placed.at(start)
+    add_column(column, rows, &here, n, cells)
+
+
+def build_cells(
+    Columns bins not None,                    # IN: columns of bins
+    Targets targets not None,                 # IN
+    const int32_t[::1] order not None,        # IN: rows, every node's together
+    const int64_t[::1] starts not None,       # IN: (n_nodes,) where each node's rows start in it
+    const int64_t[::1] stops not None,        # IN: and end
+    const int64_t[::1] offsets not None,      # IN: (n_features + 1,) where features' bins start
+    int first, int last,                      # IN: features first..last-1
+    int n_threads,
+):
+    """Sum the rows of some nodes by feature and bin, where bins are too many for histograms.
+
+    Returns
+    -------
+    cell_start : int64 array (n_nodes, n_features)
+        Where the bins that hold rows of a node start in what follows.
+    n_cells : int32 array (n_nodes, n_features)
+        How many they are.
+    bin_of_cell : int32 array (total cells,)
+        Ascending within a node and feature.
+    sums : float64 array (total cells, n_channels)
+    """
+    cdef:
+        Py_ssize_t task, node, n_nodes = starts.shape[0], n_features = last - first, total = 0
+        int f
+        PlacedTargets placed
+        Arenas arenas
+        int64_t[:, ::1] cell_start
+        int32_t[:, ::1] n_cells
+        int32_t[::1] bin_of_cell
+        double[:, ::1] sums
+    bins.check_bins(offsets, first, last)
+    check_places(bins, targets, order, starts, stops, False)
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
+    start_of_cells = np.zeros((n_nodes, n_features), dtype=np.int64)
+    number_of_cells = np.zeros((n_nodes, n_features), dtype=np.int32)
+    cell_start = start_of_cells
+    n_cells = number_of_cells
+    for node in range(n_nodes):
+        for f in range(first, last):
+            cell_start[node, f - first] = total
+            total += min(stops[node] - starts[node], offsets[f + 1] - offsets[f])
+    bins_of_cells = np.zeros(total, dtype=np.int32)
+    sums_of_cells = np.zeros((total, targets.n_channels))
+    if total > 0:
+        bin_of_cell = bins_of_cells
+        sums = sums_of_cells
+        placed = place_targets(targets, order, starts, stops, n_threads)
+        arenas = Arenas(n_threads)
+        with nogil:
+            for task in prange(n_nodes * n_features, num_threads=n_threads, schedule="dynamic"):
+                node = task // n_features
+                f = <int> (task % n_features)
+                if stops[node] > starts[node]:
+                    n_cells[node, f] = sum_cells_of(
+                        &bins.column[first + f], &order[starts[node]], placed, starts[node],
+                        stops[node] - starts[node],
+                        <int> (offsets[first + f + 1] - offsets[first + f]),
+                        &arenas.of_thread[threadid()], &bin_of_cell[cell_start[node, f]],
+                        &sums[cell_start[node, f], 0])
+        arenas.finish()
+    return start_of_cells, number_of_cells, bins_of_cells, sums_of_cells
+
+
+cdef int sum_few_bins(
+    const Column* column, const int32_t* rows, PlacedTargets placed, Py_ssize_t start,
+    Py_ssize_t n, int32_t* bin_of_cell, double* sums,
+) noexcept nogil:
+    """Sum each bin's rows, of at most 256 bins; returns the number of bins that hold rows."""
+    cdef:
+        NodeTargets targets = placed.at(start)
+        uint64_t held[4]
+        uint8_t cell_of_bin[256]
+        Py_ssize_t i
+        uint32_t b
+        int n_cells = 0, word
+        uint64_t bits
+    memset(held, 0, sizeof(held))
+    for i in range(n):
+        b = code_at(column, rows[i])
+        held[b >> 6] |= <uint64_t> 1 << (b & 63)
+    for word in range(4):
+        bits = held[word]
+        while bits:
+            b = 64 * word + lowest_bit(bits)
+            cell_of_bin[b] = n_cells
+            bin_of_cell[n_cells] = b
+            n_cells += 1
+            bits &= bits - 1
+    if targets.labels != NULL and targets.weights == NULL and targets.n_outputs == 1:
+        for i in range(n):
+            b = cell_of_bin[code_at(column, rows[i])]
+            sums[<Py_ssize_t> b * targets.n_channels + targets.labels[i]] += 1.0
+        return n_cells
+    for i in range(n):
+        b = cell_of_bin[code_at(column, rows[i])]
+        add_row(&targets, i, sums + <Py_ssize_t> b * targets.n_channels)
+    return n_cells
+
+
+cdef int sum_sorted(
+    const Column* column, const int32_t* rows, PlacedTargets placed, Py_ssize_t start,
+    Py_ssize_t n, int n_bins, Arena* arena, int32_t* bin_of_cell, double* sums,
+) noexcept nogil:
+    """Sort a node's rows by bin, then sum each bin's rows; returns the number of bins."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        NodeTargets targets = placed.at(start)
+        uint64_t* items = <uint64_t*> take_doubles(arena, n)
+        uint64_t* scratch = <uint64_t*> take_doubles(arena, n)
+        Py_ssize_t i
+        int32_t b, last = -1
+        int n_cells = 0
+    if arena.failed or must_stop(arena, n):
+        return 0
+    for i in range(n):
+        items[i] = (<uint64_t> code_at(column, rows[i]) << 32) | <uint64_t> i
+    sort_items(items, scratch, n, n_bins)
+    for i in range(n):
+        b = <int32_t> (items[i] >> 32)
+        if b != last:
+            bin_of_cell[n_cells] = b
+            n_cells += 1
+            last = b
+        add_row(&targets, <uint32_t> items[i], sums + (n_cells - 1) * targets.n_channels)
+    arena_release(arena, mark)
+    return n_cells
+
+
+cdef int sum_cells_of(
+    const Column* column, const int32_t* rows, PlacedTargets placed, Py_ssize_t start,
+    Py_ssize_t n, int n_bins, Arena* arena, int32_t* bin_of_cell, double* sums,
+) noexcept nogil:
+    if n_bins <= 256:
+        return sum_few_bins(column, rows, placed, start, n, bin_of_cell, sums)
+    return sum_sorted(column, rows, placed, start, n, n_bins, arena, bin_of_cell, sums)
+
+
+def sum_nodes(
+    Targets targets not None,                 # IN
+    const int32_t[::1] order not None,        # IN: rows, every node's together
+    const int64_t[::1] starts not None,       # IN: (n_nodes,) where each node's rows start in it
+    const int64_t[::1] stops not None,        # IN: and end
+):
+    """Sums of the channels over the rows of some nodes, (n_nodes, n_channels)."""
+    cdef:
+        Py_ssize_t node, n_nodes = starts.shape[0]
+        PlacedTargets placed
+        double[:, ::1] sums
+    if stops.shape[0] != n_nodes:
+        raise ValueError("every node needs a start and a stop")
+    for node in range(n_nodes):
+        if not 0 <= starts[node] <= stops[node] <= order.shape[0]:
+            raise ValueError("a node's rows must lie in the order")
+    check_rows(order, targets.n_rows)
+    result = np.zeros((n_nodes, targets.n_channels))
+    if n_nodes:
+        sums = result
+        placed = place_targets(targets, order, starts, stops, 1)
+        with nogil:
+            for node in range(n_nodes):
+                add_all(placed, starts[node], stops[node] - starts[node], &sums[node, 0])
+    return result
+
+
+cdef void add_all(
+    PlacedTargets placed, Py_ssize_t start, Py_ssize_t n, double* cell
+) noexcept nogil:
+    cdef:
+        Py_ssize_t i
+        NodeTargets targets = placed.at(start)
+    for i in range(n):
+        add_row(&targets, i, cell)

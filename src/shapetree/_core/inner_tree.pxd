@@ -14,13 +14,16 @@ ctypedef struct Bins:
 ctypedef struct Cut:
     int position        # first bin of the right side; -1 where no cut is possible
     double gain
+    double left         # impurity of either side
+    double right
 
 ctypedef struct Scan:
     # What every search for a cut of one feature needs.
     const CriterionInfo* c
     Bins bins
     int min_rows
-    const double* prefix
+    const double* prefix    # rows of n_bins + 1 prefix sums: of weights, then of each statistic
+    bint exact              # whether these are whole numbers, so that differences are exact
     double* loss
     double* left
     double* right
@@ -31,9 +34,11 @@ cdef void prepare_scan(
 
 cdef Cut best_cut(Scan* scan, int start, int stop) noexcept nogil
 
+cdef void sum_interval(Scan* scan, int start, int stop, double* total) noexcept nogil
+
 cdef int inner_cart(
-    const CriterionInfo* c, Bins bins, int max_leaves, int min_rows, int max_depth,
-    double least_gain, Arena* arena, int32_t* piece_stop, int* root_cut,
+    Scan* scan, int max_leaves, int max_depth, double least_gain, Arena* arena,
+    int32_t* piece_stop, int* root_cut,
 ) noexcept nogil
 
 cdef int optimal_intervals(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t
 
 from shapetree._core.arena cimport (
@@ -46,36 +46,70 @@ cdef void sum_bins(
             total[j] += stats[b * n_stats + j]
 
 
-cdef double* prefix_sums(const CriterionInfo* c, Bins bins, Arena* arena) noexcept nogil:
-    """Rows of n_bins + 1 prefix sums over the bins: of weights, then of each statistic."""
+cdef inline bint add_up(const double* values, int step, int n, double* prefix) noexcept nogil:
+    """Prefix sums of every `step`-th value; whether all are whole numbers and sums exact."""
+    # Adding this and taking it away again leaves nothing behind the decimal point.
     cdef:
-        int b, j, first = 1 if c.kind == SQUARED else 0
-        int stride = bins.n_bins + 1, n_stats = c.n_stats
-        double* prefix = take_doubles(arena, <size_t> (n_stats + 1) * stride)
-    if arena.failed:
-        return NULL
+        double shift = 1.5 * 2.0 ** 52, total = 0.0, value
+        bint whole = True
+        int b
     prefix[0] = 0.0
-    for b in range(bins.n_bins):
-        prefix[b + 1] = prefix[b] + weight_of(c, bins.stats + b * n_stats)
+    for b in range(n):
+        value = values[<Py_ssize_t> b * step]
+        whole &= (value + shift) - shift == value
+        total += value
+        prefix[b + 1] = total
+    return whole and fabs(total) < 2.0 ** 51
+
+
+cdef void prefix_sums(Scan* scan, double* prefix) noexcept nogil:
+    cdef:
+        const CriterionInfo* c = scan.c
+        int b, j, n = scan.bins.n_bins, n_stats = c.n_stats, first = 1 if c.kind == SQUARED else 0
+        const double* stats = scan.bins.stats
+        double* row = prefix
+    scan.exact = True
+    if c.kind == SQUARED:
+        scan.exact = add_up(stats, n_stats, n, row)
+    else:
+        row[0] = 0.0
+        for b in range(n):
+            row[b + 1] = row[b] + weight_of(c, stats + b * n_stats)
     for j in range(first, n_stats):
-        prefix[(j - first + 1) * stride] = 0.0
-        for b in range(bins.n_bins):
-            prefix[(j - first + 1) * stride + b + 1] = (
-                prefix[(j - first + 1) * stride + b] + bins.stats[b * n_stats + j])
-    return prefix
+        row += n + 1
+        # The next one is still to be done where this one is not exact.
+        scan.exact = add_up(stats + j, n_stats, n, row) and scan.exact
 
 
 cdef void prepare_scan(
     const CriterionInfo* c, Bins bins, int min_rows, Arena* arena, Scan* scan
 ) noexcept nogil:
     """Take what a search for cuts needs; check `arena.failed` afterwards."""
+    cdef double* prefix = take_doubles(arena, <size_t> (c.n_stats + 1) * (bins.n_bins + 1))
     scan.c = c
     scan.bins = bins
     scan.min_rows = min_rows
-    scan.prefix = prefix_sums(c, bins, arena)
+    scan.prefix = prefix
     scan.loss = take_doubles(arena, bins.n_bins)
     scan.left = take_doubles(arena, c.n_stats)
     scan.right = take_doubles(arena, c.n_stats)
+    if not arena.failed:
+        prefix_sums(scan, prefix)
+
+
+cdef void sum_interval(Scan* scan, int start, int stop, double* total) noexcept nogil:
+    """Statistics of bins start..stop-1."""
+    cdef:
+        int j
+        Py_ssize_t stride = scan.bins.n_bins + 1
+        const double* row
+    if not scan.exact:
+        sum_bins(scan.c, scan.bins.stats, start, stop, total)
+        return
+    row = scan.prefix if scan.c.kind == SQUARED else scan.prefix + stride
+    for j in range(scan.c.n_stats):
+        total[j] = row[stop] - row[start]
+        row += stride
 
 
 cdef void absolute_error_of_cuts(
@@ -94,12 +128,17 @@ cdef void absolute_error_of_cuts(
 
 
 cdef double interval_impurity(Scan* scan, int start, int stop) noexcept nogil:
-    sum_bins(scan.c, scan.bins.stats, start, stop, scan.left)
+    sum_interval(scan, start, stop, scan.left)
     return impurity(scan.c, scan.left)
 
 
 cdef Cut best_cut(Scan* scan, int start, int stop) noexcept nogil:
     """The cut of bins start..stop-1 in two that leaves the least impurity."""
+    return cut_interval(scan, start, stop, interval_impurity(scan, start, stop))
+
+
+cdef Cut cut_interval(Scan* scan, int start, int stop, double whole) noexcept nogil:
+    """The same, where the impurity of all these bins is known."""
     cdef:
         const CriterionInfo* c = scan.c
         Bins bins = scan.bins
@@ -128,9 +167,9 @@ cdef Cut best_cut(Scan* scan, int start, int stop) noexcept nogil:
             least = loss[b - start]
             best.position = b + 1
     if best.position >= 0:
-        best.gain = (interval_impurity(scan, start, stop)
-                     - interval_impurity(scan, start, best.position)
-                     - interval_impurity(scan, best.position, stop))
+        best.left = interval_impurity(scan, start, best.position)
+        best.right = interval_impurity(scan, best.position, stop)
+        best.gain = whole - best.left - best.right
     return best
 
 
@@ -163,9 +202,20 @@ cdef inline int heap_pop(int32_t* heap, int* size, const Leaf* leaves) noexcept 
     return top
 
 
+cdef Cut cut_leaf(Scan* scan, int start, int stop, double whole, double least_gain) noexcept nogil:
+    """The best cut of a leaf other than the root, unless it is sure not to gain `least_gain`."""
+    cdef Cut cut
+    # No cut gains more than all there is, except where squared error leaves out a constant.
+    if scan.c.kind != SQUARED and whole < 0.999 * least_gain and scan.min_rows <= 1:
+        cut.position = start + 1 if stop - start > 1 else -1
+        cut.gain = 0.0
+        return cut
+    return cut_interval(scan, start, stop, whole)
+
+
 cdef int inner_cart(
-    const CriterionInfo* c, Bins bins, int max_leaves, int min_rows, int max_depth,
-    double least_gain, Arena* arena, int32_t* piece_stop, int* root_cut,
+    Scan* scan, int max_leaves, int max_depth, double least_gain, Arena* arena,
+    int32_t* piece_stop, int* root_cut,
 ) noexcept nogil:
     """Grow a CART on one feature, best gain first; returns its number of leaves.
 
@@ -176,38 +226,47 @@ cdef int inner_cart(
     """
     cdef:
         Mark mark = arena_mark(arena)
-        int room = max_leaves if max_leaves < bins.n_bins else bins.n_bins
+        int n_bins = scan.bins.n_bins
+        int room = max_leaves if max_leaves < n_bins else n_bins
         int n_leaves = 1, heap_size = 0, parent, b, side
-        Scan scan
         int32_t* heap = take_ints(arena, room)
         Leaf* leaves = <Leaf*> take_doubles(arena, room * sizeof(Leaf) // sizeof(double) + 1)
-        int32_t* stop_of_start = take_ints(arena, bins.n_bins)
-    prepare_scan(c, bins, min_rows, arena, &scan)
+        int32_t* stop_of_start
+        Cut cut
     root_cut[0] = -1
     if arena.failed:
         return 0
-    least_gain = max(least_gain, 1e-12 * scan.prefix[bins.n_bins])
+    least_gain = max(least_gain, 1e-12 * scan.prefix[n_bins])
     leaves[0].start = 0
-    leaves[0].stop = bins.n_bins
+    leaves[0].stop = n_bins
     leaves[0].depth = 0
-    leaves[0].cut = best_cut(&scan, 0, bins.n_bins)
+    leaves[0].cut = best_cut(scan, 0, n_bins)
     root_cut[0] = leaves[0].cut.position
+    if leaves[0].cut.gain <= least_gain:
+        piece_stop[0] = n_bins
+        arena_release(arena, mark)
+        return 1
+    stop_of_start = take_ints(arena, n_bins)
+    if arena.failed:
+        return 0
     heap_push(heap, &heap_size, leaves, 0)
-    while heap_size > 0 and n_leaves < room and not must_stop(arena, bins.n_bins):
+    while heap_size > 0 and n_leaves < room and not must_stop(arena, n_bins):
         parent = heap_pop(heap, &heap_size, leaves)
-        if leaves[parent].cut.gain <= least_gain:
+        cut = leaves[parent].cut
+        if cut.gain <= least_gain:
             break
         if leaves[parent].depth >= max_depth:
             continue
         # The parent's slot becomes its left side, a new slot its right side.
         leaves[n_leaves] = leaves[parent]
-        leaves[n_leaves].start = leaves[parent].cut.position
-        leaves[parent].stop = leaves[parent].cut.position
+        leaves[n_leaves].start = cut.position
+        leaves[parent].stop = cut.position
         n_leaves += 1
         for b in range(2):
             side = parent if b == 0 else n_leaves - 1
             leaves[side].depth += 1
-            leaves[side].cut = best_cut(&scan, leaves[side].start, leaves[side].stop)
+            leaves[side].cut = cut_leaf(scan, leaves[side].start, leaves[side].stop,
+                                        cut.left if b == 0 else cut.right, least_gain)
             if leaves[side].cut.position >= 0:
                 heap_push(heap, &heap_size, leaves, side)
     for side in range(n_leaves):
@@ -241,14 +300,18 @@ cdef int candidate_borders(
     cdef:
         int b, n_blocks = 0, root_cut
         int n_stats = c.n_stats
+        Scan scan
     for b in range(bins.n_bins):
         if (b + 1 == bins.n_bins or min_rows > 1 or not same_distribution(
                 c, bins.stats + b * n_stats, bins.stats + (b + 1) * n_stats)):
             border[n_blocks] = b + 1
             n_blocks += 1
     if n_blocks > MAX_OPTIMAL_BINS:
+        prepare_scan(c, bins, min_rows, arena, &scan)
+        if arena.failed:
+            return 0
         n_blocks = inner_cart(
-            c, bins, MAX_OPTIMAL_BINS, min_rows, bins.n_bins, 0.0, arena, border, &root_cut
+            &scan, MAX_OPTIMAL_BINS, bins.n_bins, 0.0, arena, border, &root_cut
         )
     return n_blocks
 
@@ -336,7 +399,8 @@ def cut_into_pieces(Criterion criterion not None, stats, n_rows, *, str method="
         int32_t[::1] stops
         Bins bins
         Arena arena
-        int n_pieces, root_cut
+        Scan scan
+        int n_pieces = 0, root_cut
         bint optimal = {"cart": False, "optimal": True}[method]
     if s.shape[0] == 0 or s.shape[0] != n.shape[0] or s.shape[1] != criterion.info.n_stats:
         raise ValueError("stats must be (n_bins, n_stats) and n_rows (n_bins,), not empty")
@@ -354,10 +418,11 @@ def cut_into_pieces(Criterion criterion not None, stats, n_rows, *, str method="
                 &criterion.info, bins, max_leaves, min_rows, least_gain, &arena, &stops[0]
             )
         else:
-            n_pieces = inner_cart(
-                &criterion.info, bins, max_leaves, min_rows, max_depth, least_gain, &arena,
-                &stops[0], &root_cut,
-            )
+            prepare_scan(&criterion.info, bins, min_rows, &arena, &scan)
+            if not arena.failed:
+                n_pieces = inner_cart(
+                    &scan, max_leaves, max_depth, least_gain, &arena, &stops[0], &root_cut
+                )
         arena_free(&arena)
     if arena.failed:
         raise MemoryError("no memory for the inner tree")

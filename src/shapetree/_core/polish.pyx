@@ -8,18 +8,28 @@ have to be listed, the largest group being "all others". The missing cell is fre
 import numpy as np
 
 from libc.math cimport INFINITY
-from libc.stdint cimport uint16_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t
+from libc.string cimport memcmp, memcpy, memset
 
 from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, arena_take, branch_t, must_stop,
-    take_branches, take_doubles,
+    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, branch_t, must_stop,
+    take_branches, take_doubles, take_ints,
 )
 from shapetree._core.assignment cimport partition_loss
-from shapetree._core.criterion cimport Criterion, CriterionInfo, dot, supergradient, weight_of
+from shapetree._core.criterion cimport (
+    Criterion, CriterionInfo, dot, impurity, supergradient, weight_of,
+)
+from shapetree._core.inner_tree cimport Bins, prepare_scan, sum_interval
+
+cdef extern from "path.h":
+    int cheapest_segments_of(
+        const double* costs, const double* prices, int n, int k, double penalty,
+        int32_t* came_entered, branch_t* came_branch, int32_t* stop, branch_t* branch,
+    ) noexcept nogil
 
 cdef enum:
     MAX_ROUNDS = 20
+    NO_NAME = 255
 
 
 cdef int largest_group(const branch_t* branch, int n, int* size) noexcept nogil:
@@ -27,15 +37,11 @@ cdef int largest_group(const branch_t* branch, int n, int* size) noexcept nogil:
     cdef:
         int count[256]
         int i, largest = 0
-    for i in range(256):
-        count[i] = 0
+    memset(count, 0, sizeof(count))
     for i in range(n):
         count[branch[i]] += 1
         if count[branch[i]] > count[largest]:
             largest = branch[i]
-    for i in range(256):
-        if count[i] > count[largest]:
-            largest = i
     size[0] = count[largest]
     return largest
 
@@ -50,61 +56,6 @@ cdef int extra_parts(Cells cells, const branch_t* branch) noexcept nogil:
         for i in range(1, cells.n_cells):
             parts += branch[i] != branch[i - 1]
     return parts if parts > 0 else 0
-
-
-cdef void reassign_segments(
-    const CriterionInfo* c, Cells cells, int k, double penalty, const double* cost_of,
-    double* best, uint16_t* came_from, branch_t* branch,
-) noexcept nogil:
-    """Viterbi: the cheapest path through the cells, `penalty` for every switch but the first.
-
-    A path is in state b as long as it has stayed in branch b, and in state k + b when it is in
-    branch b after a switch. `best` has room for 2 k numbers, `came_from` for 2 k n_cells.
-    """
-    cdef:
-        int i, b, state, first, second, cheapest, n = cells.n_cells
-        double cost, least
-        double price[256]
-    for b in range(k):
-        best[b] = 0.0
-        best[k + b] = INFINITY
-    for i in range(n):
-        # The two cheapest paths that have not switched, and the cheapest one that has.
-        first = 0
-        second = -1
-        cheapest = k
-        for b in range(1, k):
-            if best[b] < best[first]:
-                second = first
-                first = b
-            elif second < 0 or best[b] < best[second]:
-                second = b
-            if best[k + b] < best[cheapest]:
-                cheapest = k + b
-        least = best[cheapest] + penalty
-        for b in range(k):
-            cost = dot(cells.stats + i * c.n_stats, cost_of + b * c.n_stats, c.n_stats)
-            # Staying wins ties, for fewer segments.
-            came_from[i * 2 * k + k + b] = k + b
-            if least < best[k + b]:
-                best[k + b] = least
-                came_from[i * 2 * k + k + b] = cheapest
-            state = first if b != first else second
-            if i > 0 and state >= 0 and best[state] < best[k + b]:
-                came_from[i * 2 * k + k + b] = state
-                best[k + b] = best[state]
-            best[k + b] += cost
-            price[b] = cost
-        for b in range(k):
-            best[b] += price[b]
-            came_from[i * 2 * k + b] = b
-    state = 0
-    for b in range(1, 2 * k):
-        if best[b] < best[state]:
-            state = b
-    for i in range(n - 1, -1, -1):
-        branch[i] = state % k
-        state = came_from[i * 2 * k + state]
 
 
 cdef inline int cheapest_branch(
@@ -124,61 +75,252 @@ cdef inline int cheapest_branch(
     return best
 
 
-cdef double penalised_loss(
-    const CriterionInfo* c, Cells cells, int k, double penalty, const branch_t* branch, double* sums
-) noexcept nogil:
-    return (partition_loss(c, cells.stats, branch, cells.n_cells + cells.has_missing, k, sums)
-            + penalty * extra_parts(cells, branch))
-
-
-cdef double polish(
-    const CriterionInfo* c, Cells cells, int n_branches, double penalty, Arena* arena,
+cdef bint polish_categories(
+    const CriterionInfo* c, Cells cells, int k, double penalty, double* objective, Arena* arena,
     branch_t* branch,
 ) noexcept nogil:
-    """Lower impurity + penalty * extra parts in place, round by round; returns it.
-
-    Each round takes the branches' supergradients as the price of every statistic, then solves
-    for the cheapest assignment of the cells at these prices. Neither step can raise the objective.
-    """
+    """Polish a categorical feature's branches in place, as `polish_segments` does; see there."""
     cdef:
         Mark mark = arena_mark(arena)
-        int n = cells.n_cells, k = n_branches, n_all = cells.n_cells + cells.has_missing
+        int n = cells.n_cells, n_all = cells.n_cells + cells.has_missing
         double* sums = take_doubles(arena, k * c.n_stats)
-        double* cost_of = take_doubles(arena, k * c.n_stats)
-        double* best = take_doubles(arena, 2 * k)
-        uint16_t* came_from = <uint16_t*> arena_take(arena, <size_t> n * k * 2 * sizeof(uint16_t))
+        double* prices = take_doubles(arena, k * c.n_stats)
         branch_t* trial = take_branches(arena, n_all)
-        double objective, trial_objective, tolerance = 0.0
+        double trial_objective, tolerance = 0.0
         int b, i, size, default
+        bint changed = False
     if arena.failed:
-        return INFINITY
-    objective = penalised_loss(c, cells, k, penalty, branch, sums)
+        return False
+    objective[0] = (partition_loss(c, cells.stats, branch, n_all, k, sums)
+                    + penalty * extra_parts(cells, branch))
     for b in range(k):
         tolerance += 1e-12 * weight_of(c, sums + b * c.n_stats)
     for _ in range(MAX_ROUNDS):
         if must_stop(arena, n):
             break
         for b in range(k):
-            supergradient(c, sums + b * c.n_stats, cost_of + b * c.n_stats)
-        if cells.categorical:
-            default = largest_group(branch, n, &size)
-            for i in range(n):
-                trial[i] = cheapest_branch(
-                    c, cells.stats + i * c.n_stats, k, cost_of, default, penalty
-                )
-        else:
-            reassign_segments(c, cells, k, penalty, cost_of, best, came_from, trial)
+            supergradient(c, sums + b * c.n_stats, prices + b * c.n_stats)
+        default = largest_group(branch, n, &size)
+        for i in range(n):
+            trial[i] = cheapest_branch(
+                c, cells.stats + i * c.n_stats, k, prices, default, penalty
+            )
         if cells.has_missing:
             trial[n] = cheapest_branch(
-                c, cells.stats + n * c.n_stats, k, cost_of, branch[n], 0.0
+                c, cells.stats + n * c.n_stats, k, prices, branch[n], 0.0
             )
-        trial_objective = penalised_loss(c, cells, k, penalty, trial, sums)
-        if not trial_objective < objective - tolerance:
+        if memcmp(trial, branch, n_all) == 0:
             break
-        objective = trial_objective
+        trial_objective = (partition_loss(c, cells.stats, trial, n_all, k, sums)
+                           + penalty * extra_parts(cells, trial))
+        if not trial_objective < objective[0] - tolerance:
+            break
+        objective[0] = trial_objective
         memcpy(branch, trial, n_all)
+        changed = True
     arena_release(arena, mark)
-    return objective
+    return changed
+
+
+# --- ordered features ---------------------------------------------------------------------------
+
+cdef Segments take_segments(Arena* arena, int n_cells) noexcept nogil:
+    """Room for a shape function; check `arena.failed` afterwards."""
+    cdef Segments shape
+    shape.n = 0
+    shape.missing = 0
+    shape.stop = take_ints(arena, n_cells)
+    shape.branch = take_branches(arena, n_cells)
+    return shape
+
+
+cdef void copy_segments(const Segments* source, Segments* target) noexcept nogil:
+    target.n = source.n
+    target.missing = source.missing
+    memcpy(target.stop, source.stop, source.n * sizeof(int32_t))
+    memcpy(target.branch, source.branch, source.n)
+
+
+cdef bint same_segments(const Segments* a, const Segments* b) noexcept nogil:
+    return (a.n == b.n and a.missing == b.missing
+            and memcmp(a.stop, b.stop, a.n * sizeof(int32_t)) == 0
+            and memcmp(a.branch, b.branch, a.n) == 0)
+
+
+cdef int number_segments(const Axis* axis, Segments* shape) noexcept nogil:
+    """Number the branches in order of appearance; returns how many there are."""
+    cdef:
+        branch_t name[256]
+        int i, n_branches = 0
+    memset(name, NO_NAME, 256)
+    for i in range(shape.n):
+        if name[shape.branch[i]] == NO_NAME:
+            name[shape.branch[i]] = n_branches
+            n_branches += 1
+        shape.branch[i] = name[shape.branch[i]]
+    if axis.has_missing:
+        if name[shape.missing] == NO_NAME:
+            name[shape.missing] = n_branches
+            n_branches += 1
+        shape.missing = name[shape.missing]
+    return n_branches
+
+
+cdef inline int extra_segments(const Segments* shape) noexcept nogil:
+    return shape.n - 2 if shape.n > 2 else 0
+
+
+cdef double segments_loss(
+    Axis* axis, const Segments* shape, int k, double* sums
+) noexcept nogil:
+    """Impurity of the branches; `sums` (k x n_stats) receives their statistics."""
+    cdef:
+        const CriterionInfo* c = axis.scan.c
+        int i, j, b, n_stats = c.n_stats, start = 0
+        double* s
+        double* part = axis.scan.left
+        const double* cell
+        double loss = 0.0
+    memset(sums, 0, k * n_stats * sizeof(double))
+    for i in range(shape.n):
+        s = sums + shape.branch[i] * n_stats
+        if axis.scan.exact:
+            sum_interval(&axis.scan, start, shape.stop[i], part)
+            for j in range(n_stats):
+                s[j] += part[j]
+        else:
+            for b in range(start, shape.stop[i]):
+                cell = axis.scan.bins.stats + <Py_ssize_t> b * n_stats
+                for j in range(n_stats):
+                    s[j] += cell[j]
+        start = shape.stop[i]
+    if axis.has_missing:
+        s = sums + shape.missing * n_stats
+        cell = axis.scan.bins.stats + <Py_ssize_t> axis.scan.bins.n_bins * n_stats
+        for j in range(n_stats):
+            s[j] += cell[j]
+    for b in range(k):
+        loss += impurity(c, sums + b * n_stats)
+    return loss
+
+
+cdef void take_room_to_polish(Axis* axis, int max_branches, Arena* arena) noexcept nogil:
+    """Take the axis' scratch memory; check `arena.failed` afterwards."""
+    cdef:
+        int n = axis.scan.bins.n_bins, n_stats = axis.scan.c.n_stats
+        size_t n_states = <size_t> n * max_branches
+    axis.prices = take_doubles(arena, max_branches * n_stats)
+    axis.costs = take_doubles(arena, n_states if n_stats != 2 else 0)
+    axis.came_entered = take_ints(arena, n_states)
+    axis.came_branch = take_branches(arena, n_states)
+    axis.trial = take_segments(arena, n)
+
+
+cdef void find_cheapest_segments(Axis* axis, int k, double penalty) noexcept nogil:
+    """The cheapest path through the cells at the current prices, into `axis.trial`."""
+    cdef:
+        int n = axis.scan.bins.n_bins, n_stats = axis.scan.c.n_stats, i, b
+        const double* stats = axis.scan.bins.stats
+        const double* prices = NULL
+        const double* costs = axis.costs
+    if n_stats == 2:
+        costs = stats
+        prices = axis.prices
+    else:
+        for i in range(n):
+            for b in range(k):
+                axis.costs[<Py_ssize_t> i * k + b] = dot(
+                    stats + <Py_ssize_t> i * n_stats, axis.prices + b * n_stats, n_stats)
+    axis.trial.n = cheapest_segments_of(
+        costs, prices, n, k, penalty, axis.came_entered, axis.came_branch,
+        axis.trial.stop, axis.trial.branch)
+
+
+cdef bint polish_segments(
+    Axis* axis, int k, double penalty, double* objective, double* sums, Segments* shape,
+    const Segments* settled, Arena* arena,
+) noexcept nogil:
+    """Lower impurity + penalty * extra parts in place, round by round; whether that was possible.
+
+    Each round takes the branches' supergradients as the price of every statistic, then solves
+    for the cheapest assignment of the cells at these prices. Neither step can raise the objective.
+
+    `objective` receives its value, `sums` (k x n_stats) is scratch memory. A shape function that
+    is known to be `settled` (or NULL) is not polished further.
+    """
+    cdef:
+        const CriterionInfo* c = axis.scan.c
+        int b, n = axis.scan.bins.n_bins, n_stats = c.n_stats
+        double trial_objective, tolerance = 0.0
+        Segments swap
+        bint changed = False
+    objective[0] = segments_loss(axis, shape, k, sums) + penalty * extra_segments(shape)
+    for b in range(k):
+        tolerance += 1e-12 * weight_of(c, sums + b * n_stats)
+    for _ in range(MAX_ROUNDS):
+        if must_stop(arena, n):
+            break
+        for b in range(k):
+            supergradient(c, sums + b * n_stats, axis.prices + b * n_stats)
+        find_cheapest_segments(axis, k, penalty)
+        axis.trial.missing = shape.missing
+        if axis.has_missing:
+            axis.trial.missing = cheapest_branch(
+                c, axis.scan.bins.stats + <Py_ssize_t> n * n_stats, k, axis.prices,
+                shape.missing, 0.0)
+        if same_segments(&axis.trial, shape):
+            break
+        trial_objective = (segments_loss(axis, &axis.trial, k, sums)
+                           + penalty * extra_segments(&axis.trial))
+        if not trial_objective < objective[0] - tolerance:
+            break
+        objective[0] = trial_objective
+        swap = shape[0]
+        shape[0] = axis.trial
+        axis.trial = swap
+        changed = True
+        if settled != NULL and same_segments(shape, settled):
+            break
+    return changed
+
+
+cdef bint polish_cells(
+    const CriterionInfo* c, Cells cells, int k, double penalty, double* objective, Arena* arena,
+    branch_t* branch,
+) noexcept nogil:
+    """Polish an ordered feature's branches, cell by cell."""
+    cdef:
+        int n = cells.n_cells, i, start = 0
+        double* sums = take_doubles(arena, k * c.n_stats)
+        int32_t* n_rows = take_ints(arena, n)
+        Segments shape = take_segments(arena, n)
+        Axis axis
+        Bins bins
+        bint changed
+    if arena.failed:
+        return False
+    memset(n_rows, 0, n * sizeof(int32_t))
+    bins.n_bins = n
+    bins.stats = cells.stats
+    bins.n_rows = n_rows
+    prepare_scan(c, bins, 1, arena, &axis.scan)
+    axis.has_missing = cells.has_missing
+    take_room_to_polish(&axis, k, arena)
+    if arena.failed:
+        return False
+    for i in range(n):
+        if i == 0 or branch[i] != branch[i - 1]:
+            shape.branch[shape.n] = branch[i]
+            shape.n += 1
+        shape.stop[shape.n - 1] = i + 1
+    shape.missing = branch[n] if cells.has_missing else 0
+    changed = polish_segments(&axis, k, penalty, objective, sums, &shape, NULL, arena)
+    for i in range(shape.n):
+        memset(branch + start, shape.branch[i], shape.stop[i] - start)
+        start = shape.stop[i]
+    if cells.has_missing:
+        branch[n] = shape.missing
+    return changed
 
 
 def polish_branches(Criterion criterion not None, stats, branch, *, int n_branches, double penalty,
@@ -189,7 +331,7 @@ def polish_branches(Criterion criterion not None, stats, branch, *, int n_branch
         branch_t[::1] out
         Cells cells
         Arena arena
-        double objective
+        double objective = INFINITY
     polished = np.array(branch, dtype=np.uint8)
     out = polished
     cells.n_cells = s.shape[0] - has_missing
@@ -202,7 +344,11 @@ def polish_branches(Criterion criterion not None, stats, branch, *, int n_branch
     cells.stats = &s[0, 0]
     with nogil:
         arena_init(&arena)
-        objective = polish(&criterion.info, cells, n_branches, penalty, &arena, &out[0])
+        if categorical:
+            polish_categories(
+                &criterion.info, cells, n_branches, penalty, &objective, &arena, &out[0])
+        else:
+            polish_cells(&criterion.info, cells, n_branches, penalty, &objective, &arena, &out[0])
         arena_free(&arena)
     if arena.failed:
         raise MemoryError("no memory to polish")
@@ -213,25 +359,21 @@ cdef void find_cheapest_path(
     const double* costs, int n, int k, double penalty, Arena* arena, branch_t* branch
 ) noexcept nogil:
     """The cheapest path through costs (n x k); every switch but the first costs `penalty`."""
-    # A path's cost is the polish's own, with one statistic per cell and branch.
     cdef:
-        double* prices = take_doubles(arena, k * k)
-        double* best = take_doubles(arena, 2 * k)
-        uint16_t* came_from = <uint16_t*> arena_take(arena, <size_t> n * k * 2 * sizeof(uint16_t))
-        CriterionInfo c
-        Cells cells
-        int b
+        Mark mark = arena_mark(arena)
+        size_t n_states = <size_t> n * k
+        int32_t* came_entered = take_ints(arena, n_states)
+        branch_t* came_branch = take_branches(arena, n_states)
+        Segments path = take_segments(arena, n)
+        int i, start = 0
     if arena.failed:
         return
-    memset(prices, 0, k * k * sizeof(double))
-    for b in range(k):
-        prices[b * k + b] = 1.0
-    c.n_stats = k
-    cells.n_cells = n
-    cells.has_missing = False
-    cells.categorical = False
-    cells.stats = costs
-    reassign_segments(&c, cells, k, penalty, prices, best, came_from, branch)
+    path.n = cheapest_segments_of(
+        costs, NULL, n, k, penalty, came_entered, came_branch, path.stop, path.branch)
+    for i in range(path.n):
+        memset(branch + start, path.branch[i], path.stop[i] - start)
+        start = path.stop[i]
+    arena_release(arena, mark)
 
 
 def cheapest_path(costs, double penalty):

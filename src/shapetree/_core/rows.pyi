@@ -19,3 +19,14 @@ class NodeRows:
         cuts: list[PairCuts | None],
         n_threads: int,
     ) -> np.ndarray: ...
+
+def spreads_of(
+    rows: NodeRows,
+    nodes: np.ndarray,
+    y: np.ndarray,
+    standardised: np.ndarray,
+    weights: np.ndarray | None,
+    centres: np.ndarray,
+    absolute: bool,
+    unit: float,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...

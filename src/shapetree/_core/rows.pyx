@@ -10,6 +10,7 @@ the node.
 import numpy as np
 
 from cython.parallel cimport prange
+from libc.math cimport fabs, rint
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
@@ -241,3 +242,55 @@ cdef int fill_cuts(Sender* sender, PairCuts cuts, Py_ssize_t n_rows) except -1:
         raise ValueError("tables must have as many rows as bins")
     sender.cuts = &cuts.cuts
     return 0
+
+
+def spreads_of(
+    NodeRows rows not None,                         # IN
+    const int32_t[::1] nodes not None,              # IN
+    const double[:, ::1] y not None,                # IN: (n_rows, n_outputs) values themselves
+    const double[:, ::1] standardised not None,     # IN: (n_rows, n_outputs) centred and scaled
+    const double[::1] weights,                      # IN: (n_rows,) or None
+    const double[:, ::1] centres not None,          # IN: (n_nodes, n_outputs) standardised
+    bint absolute,                                  # IN: whether differences are not squared
+    double unit,                                    # IN: grid that what is summed is rounded to
+):
+    """How far the values of nodes' rows lie from the nodes' centres.
+
+    Returns the least and the greatest value, (n_nodes, n_outputs) each, and the sums of weighted
+    absolute or squared differences, (n_nodes,), which are exact.
+    """
+    cdef:
+        Py_ssize_t i, at, row, n_nodes = nodes.shape[0]
+        int o, n_outputs = y.shape[1]
+        double difference, loss
+        double[:, ::1] least
+        double[:, ::1] greatest
+        double[::1] total
+    rows.check_nodes(nodes)
+    n_rows = np.max(rows.order) + 1 if len(rows.order) else 0
+    if y.shape[0] < n_rows or standardised.shape[0] != y.shape[0] or (
+            standardised.shape[1] != n_outputs) or (
+            weights is not None and weights.shape[0] != y.shape[0]):
+        raise ValueError("every row needs a value and a weight")
+    if centres.shape[0] != n_nodes or centres.shape[1] != n_outputs or not unit > 0.0:
+        raise ValueError("every node needs a centre, and the unit must be positive")
+    found = np.full((2, n_nodes, n_outputs), np.inf)
+    found[1] = -np.inf
+    sums = np.zeros(n_nodes)
+    if n_nodes == 0 or n_outputs == 0:
+        return found[0], found[1], sums
+    least, greatest, total = found[0], found[1], sums
+    with nogil:
+        for i in range(n_nodes):
+            for at in range(rows._start[nodes[i]], rows._stop[nodes[i]]):
+                row = rows._order[at]
+                loss = 0.0
+                for o in range(n_outputs):
+                    least[i, o] = min(least[i, o], y[row, o])
+                    greatest[i, o] = max(greatest[i, o], y[row, o])
+                    difference = standardised[row, o] - centres[i, o]
+                    loss += fabs(difference) if absolute else difference * difference
+                if weights is not None:
+                    loss *= weights[row]
+                total[i] += rint(loss / unit) * unit
+    return found[0], found[1], sums

@@ -2,9 +2,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
-from shapetree._core.histogram import Targets
 
 NO_BRANCH_MARK: int
 
@@ -12,7 +10,6 @@ class NodeSearch:
     def __init__(
         self,
         criterion: Criterion,
-        bins: Columns,
         n_bins: ArrayLike,
         categorical: ArrayLike,
         *,
@@ -25,25 +22,23 @@ class NodeSearch:
         min_weight: float = 0.0,
     ) -> None: ...
     @property
-    def gains(self) -> NDArray[Any]: ...
-    @property
-    def penalised_gains(self) -> NDArray[Any]: ...
-    @property
-    def n_branches(self) -> NDArray[Any]: ...
-    @property
-    def branch_of_bin(self) -> NDArray[Any]: ...
+    def n_features(self) -> int: ...
     def search(
         self,
-        histogram: NDArray[Any] | None,
-        targets: Targets,
-        rows: NDArray[Any],
+        histograms: NDArray[Any] | None,
+        cells: tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]] | None,
         first: int,
         last: int,
         *,
-        max_branches: int,
-        segment_penalty: float,
-        category_penalty: float,
-        branch_penalty: float,
-        seed: int,
+        max_branches: NDArray[Any],
+        segment_penalty: NDArray[Any],
+        category_penalty: NDArray[Any],
+        branch_penalty: NDArray[Any],
+        seed: NDArray[Any],
+        allowed: NDArray[Any] | None,
+        gains: NDArray[Any],
+        penalised_gains: NDArray[Any],
+        n_branches: NDArray[Any],
+        branch_of_bin: NDArray[Any],
         n_threads: int,
     ) -> None: ...

@@ -1,25 +1,27 @@
-"""Search: the best shape function of each feature for the rows of one node."""
+"""Search: the best shape function of each feature for the nodes of a level."""
 
 import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, M_LOG2E
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uint8_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
+from libc.string cimport memcmp, memcpy, memset
 
 from shapetree._core.arena cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, arena_take, branch_t,
     must_stop, take_branches, take_doubles, take_ints,
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
-from shapetree._core.columns cimport Column, Columns, code_at
 from shapetree._core.criterion cimport (
-    ENTROPY, Criterion, CriterionInfo, impurity, rows_of, weight_of,
+    ENTROPY, SQUARED, Criterion, CriterionInfo, impurity, rows_of, weight_of,
 )
-from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
-from shapetree._core.inner_tree cimport Bins, inner_cart, optimal_intervals, sum_bins
-from shapetree._core.polish cimport Cells, extra_parts, polish
-from shapetree._core.sorting cimport sort_items
+from shapetree._core.inner_tree cimport (
+    Bins, inner_cart, optimal_intervals, prepare_scan, sum_bins, sum_interval,
+)
+from shapetree._core.polish cimport (
+    Axis, Cells, Segments, copy_segments, extra_parts, number_segments, polish_categories,
+    polish_segments, same_segments, segments_loss, take_room_to_polish, take_segments,
+)
 
 from shapetree._core.assignment import KINDS as ASSIGNMENTS
 
@@ -97,59 +99,31 @@ cdef bint has_room(
     return True
 
 
-cdef bint keeps_inner_limits(
-    Cells cells, const int32_t* n_rows, const branch_t* branch, const Options* options
-) noexcept nogil:
-    """Whether segments are as few and as large as the inner tree's leaves must be."""
-    cdef:
-        int i, n_segments = 1
-        int64_t rows = n_rows[0]
-    if cells.categorical:
-        return True
-    for i in range(1, cells.n_cells):
-        if branch[i] != branch[i - 1]:
-            if rows < options.inner_min_rows:
-                return False
-            n_segments += 1
-            rows = 0
-        rows += n_rows[i]
-    return rows >= options.inner_min_rows and n_segments <= options.inner_max_leaves
-
-
-cdef void consider(
-    const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
-    double node_weight, branch_t* branch, double* sums, Best* best,
-) noexcept nogil:
-    """Keep a shape function if it is eligible and better than the best so far."""
-    cdef:
-        int b, n = cells.n_cells + cells.has_missing
-        int n_branches = number_branches(branch, n)
-        double loss, objective
-        double penalty = options.category_penalty if cells.categorical else options.segment_penalty
-    if n_branches < 2 or not has_room(branch, n_rows, n, n_branches, options.min_rows):
-        return
-    loss = partition_loss(c, cells.stats, branch, n, n_branches, sums)
-    for b in range(n_branches):
-        if weight_of(c, sums + b * c.n_stats) < options.min_weight:
-            return
-    objective = (loss + penalty * extra_parts(cells, branch)
-                 + options.branch_penalty * (n_branches - 2))
+cdef inline bint is_better(double objective, const Best* best, double node_weight) noexcept nogil:
     # Rounding must not decide, and the first, simplest candidate wins ties.
-    if objective < best.objective - 1e-10 * node_weight:
-        best.objective = objective
-        best.loss = loss
-        best.n_branches = n_branches
-        memcpy(best.branch, branch, n)
+    return objective < best.objective - 1e-10 * node_weight
 
 
-cdef void start_from_one_cut(
+cdef inline bint has_weight(
+    const CriterionInfo* c, const double* sums, int n_branches, double min_weight
+) noexcept nogil:
+    """Whether every branch weighs at least `min_weight`."""
+    cdef int b
+    if min_weight > 0.0:
+        for b in range(n_branches):
+            if weight_of(c, sums + b * c.n_stats) < min_weight:
+                return False
+    return True
+
+
+cdef int start_from_one_cut(
     const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
-    Arena* arena, branch_t* branch,
+    Arena* arena, bint* missing_in_first,
 ) noexcept nogil:
     """CART's own split: the best threshold, or category against the rest.
 
-    The missing cell joins the better side, or stands alone if that is best. Leaves every cell
-    in branch 0 where no such split has enough rows.
+    Returns the last cell below the threshold, or the category; -1 where no such split has enough
+    rows. The missing cell joins the better side, or stands alone if that is best.
     """
     cdef:
         Mark mark = arena_mark(arena)
@@ -158,13 +132,13 @@ cdef void start_from_one_cut(
         double* other = take_doubles(arena, n_stats)
         double* total = take_doubles(arena, n_stats)
         int i, j, cut = -1
-        bint missing_in_one, best_missing_in_one = False
+        bint missing_in_one
         int64_t rows = 0, rows_one = 0, rows_here
         double loss, least = INFINITY
         const double* missing = cells.stats + n * n_stats
+    missing_in_first[0] = True
     if arena.failed:
-        return
-    memset(branch, 0, n_all)
+        return -1
     sum_bins(c, cells.stats, 0, n_all, total)
     for i in range(n_all):
         rows += n_rows[i]
@@ -197,13 +171,9 @@ cdef void start_from_one_cut(
             if loss < least:
                 least = loss
                 cut = i
-                best_missing_in_one = missing_in_one
-    if cut >= 0:
-        for i in range(n):
-            branch[i] = i != cut if cells.categorical else i > cut
-        if cells.has_missing:
-            branch[n] = not best_missing_in_one
+                missing_in_first[0] = missing_in_one
     arena_release(arena, mark)
+    return cut
 
 
 cdef double noise_bits(const CriterionInfo* c, const double* stats) noexcept nogil:
@@ -227,74 +197,321 @@ cdef double least_gain_of_cut(
     return least
 
 
-cdef int cut_cells(
-    const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
-    Arena* arena, int32_t* piece_of_cell, int* root_cut_cell,
+# --- ordered features ---------------------------------------------------------------------------
+
+ctypedef struct SegmentSearch:
+    # The search for the best shape function of an ordered feature.
+    Axis axis
+    const Options* options
+    const int32_t* rows_before   # rows in the cells before each one, n_cells + 1
+    int missing_rows
+    double node_weight
+    double* sums                 # max_branches x n_stats
+    Best* best
+    Segments kept                # the best one's
+    Segments settled             # what the polish of two branches ended in
+    bint has_settled
+
+
+cdef bint segments_have_room(
+    const SegmentSearch* search, const Segments* shape, int n_branches
 ) noexcept nogil:
-    """Number the piece of each cell; returns the number of pieces.
-
-    Pieces of an ordered feature are its inner tree's leaves, of a categorical one its categories,
-    those with too few rows together. Missing values are a piece of their own.
-    """
+    """Whether every branch holds at least `min_rows` rows."""
     cdef:
-        Mark mark = arena_mark(arena)
-        int n = cells.n_cells, n_pieces = 0, i, rare = -1, piece = 0
-        int32_t* piece_stop
-        double* total
-        double least_gain
-        Bins bins
-    root_cut_cell[0] = -1
-    if cells.categorical:
-        for i in range(n):
-            if n_rows[i] >= options.inner_min_rows:
-                piece_of_cell[i] = n_pieces
-                n_pieces += 1
-            else:
-                if rare < 0:
-                    rare = n_pieces
-                    n_pieces += 1
-                piece_of_cell[i] = rare
+        int64_t rows[256]
+        int i, start = 0, min_rows = search.options.min_rows
+    # Every cell holds a row.
+    if min_rows <= 1:
+        return True
+    memset(rows, 0, n_branches * sizeof(int64_t))
+    for i in range(shape.n):
+        rows[shape.branch[i]] += search.rows_before[shape.stop[i]] - search.rows_before[start]
+        start = shape.stop[i]
+    if search.axis.has_missing:
+        rows[shape.missing] += search.missing_rows
+    for i in range(n_branches):
+        if rows[i] < min_rows:
+            return False
+    return True
+
+
+cdef bint keeps_inner_limits(const SegmentSearch* search, const Segments* shape) noexcept nogil:
+    """Whether segments are as few and as large as the inner tree's leaves must be."""
+    cdef int i, start = 0
+    if shape.n > search.options.inner_max_leaves:
+        return False
+    for i in range(shape.n):
+        if (search.rows_before[shape.stop[i]] - search.rows_before[start]
+                < search.options.inner_min_rows):
+            return False
+        start = shape.stop[i]
+    return True
+
+
+cdef void consider_segments(SegmentSearch* search, Segments* shape) noexcept nogil:
+    """Keep a shape function if it is eligible and better than the best so far."""
+    cdef:
+        const Options* options = search.options
+        const CriterionInfo* c = search.axis.scan.c
+        int n_branches = number_segments(&search.axis, shape)
+        double loss, objective
+    if n_branches < 2 or not segments_have_room(search, shape, n_branches):
+        return
+    loss = segments_loss(&search.axis, shape, n_branches, search.sums)
+    objective = (loss + options.segment_penalty * (shape.n - 2 if shape.n > 2 else 0)
+                 + options.branch_penalty * (n_branches - 2))
+    if is_better(objective, search.best, search.node_weight) and has_weight(
+            c, search.sums, n_branches, options.min_weight):
+        search.best.objective = objective
+        search.best.loss = loss
+        search.best.n_branches = n_branches
+        copy_segments(shape, &search.kept)
+
+
+cdef void polish_and_consider(
+    SegmentSearch* search, Segments* shape, int k, Arena* arena
+) noexcept nogil:
+    cdef:
+        double objective
+        bint has_settled = search.has_settled and k == 2
+        bint changed = polish_segments(
+            &search.axis, k, search.options.segment_penalty, &objective, search.sums, shape,
+            &search.settled if has_settled else NULL, arena)
+    if has_settled and same_segments(shape, &search.settled):
+        return
+    if k == 2:
+        copy_segments(shape, &search.settled)
+        search.has_settled = True
+    # What did not change has been considered.
+    if changed and keeps_inner_limits(search, shape):
+        consider_segments(search, shape)
+
+
+cdef int cut_axis(
+    SegmentSearch* search, double least_gain, Arena* arena, int32_t* piece_stop, int* root_cut
+) noexcept nogil:
+    """Cut the cells into pieces, the leaves of an inner tree; returns how many."""
+    cdef:
+        const Options* options = search.options
+        int max_leaves = options.inner_max_leaves, min_rows = options.inner_min_rows
+    root_cut[0] = -1
+    if options.optimal_inner_tree:
+        return optimal_intervals(
+            search.axis.scan.c, search.axis.scan.bins, max_leaves, min_rows, least_gain, arena,
+            piece_stop)
+    return inner_cart(
+        &search.axis.scan, max_leaves, options.inner_max_depth, least_gain, arena, piece_stop,
+        root_cut)
+
+
+cdef void start_with_one_cut(
+    SegmentSearch* search, Cells cells, const int32_t* n_rows, int root_cut, Arena* arena,
+    Segments* shape,
+) noexcept nogil:
+    """CART's own split of an ordered feature; all cells in branch 0 where there is none."""
+    cdef:
+        const Options* options = search.options
+        int n = cells.n_cells, cut
+        bint missing_in_first = True
+    if (root_cut > 0 and not cells.has_missing
+            and options.min_rows <= 1 and options.inner_min_rows <= 1
+            and options.min_weight <= 0.0):
+        # The inner tree's root is the very threshold looked for.
+        cut = root_cut - 1
     else:
-        piece_stop = take_ints(arena, n)
-        total = take_doubles(arena, c.n_stats)
-        if arena.failed:
-            return 0
-        bins.n_bins = n
-        bins.stats = cells.stats
-        bins.n_rows = n_rows
-        sum_bins(c, cells.stats, 0, n, total)
-        least_gain = least_gain_of_cut(c, total, options.segment_penalty)
-        if options.optimal_inner_tree:
-            n_pieces = optimal_intervals(
-                c, bins, options.inner_max_leaves, options.inner_min_rows, least_gain, arena,
-                piece_stop,
-            )
-        else:
-            n_pieces = inner_cart(
-                c, bins, options.inner_max_leaves, options.inner_min_rows,
-                options.inner_max_depth, least_gain, arena, piece_stop, root_cut_cell,
-            )
-        if arena.failed:
-            return 0
-        for i in range(n):
-            if i >= piece_stop[piece]:
-                piece += 1
-            piece_of_cell[i] = piece
-    if cells.has_missing:
-        piece_of_cell[n] = n_pieces
-        n_pieces += 1
-    arena_release(arena, mark)
-    return n_pieces
+        cut = start_from_one_cut(
+            search.axis.scan.c, cells, n_rows, options, arena, &missing_in_first)
+    shape.n = 1
+    shape.stop[0] = n
+    shape.branch[0] = 0
+    if 0 <= cut < n - 1:
+        shape.n = 2
+        shape.stop[0] = cut + 1
+        shape.stop[1] = n
+        shape.branch[1] = 1
+    shape.missing = 0 if cut < 0 or missing_in_first else 1
 
 
-cdef double search_cells(
+cdef void join_pieces(
+    const int32_t* piece_stop, int n_pieces, bint has_missing, const branch_t* assigned,
+    Segments* shape,
+) noexcept nogil:
+    """The shape function that sends pieces to branches; the missing cell is the last piece."""
+    cdef int i
+    shape.n = 0
+    for i in range(n_pieces - has_missing):
+        if i == 0 or assigned[i] != assigned[i - 1]:
+            shape.branch[shape.n] = assigned[i]
+            shape.n += 1
+        shape.stop[shape.n - 1] = piece_stop[i]
+    shape.missing = assigned[n_pieces - 1] if has_missing else 0
+
+
+cdef void search_axis(
+    SegmentSearch* search, Cells cells, const int32_t* n_rows, double least_gain, Arena* arena
+) noexcept nogil:
+    """Consider CART's split and the assignments of an inner tree's pieces, and polish them all."""
+    cdef:
+        const Options* options = search.options
+        const CriterionInfo* c = search.axis.scan.c
+        int n = cells.n_cells, most = options.max_branches, n_stats = c.n_stats, i, k
+        int start_of_piece = 0, root_cut
+        bint start_is_known = False
+        int32_t* piece_stop = take_ints(arena, n)
+        Segments start = take_segments(arena, n)
+        Segments shape = take_segments(arena, n)
+        Pieces pieces
+        double* piece_stats
+        int32_t* piece_rows
+        branch_t* assigned
+        bint* found
+    if arena.failed:
+        return
+    pieces.n_pieces = cut_axis(search, least_gain, arena, piece_stop, &root_cut)
+    if arena.failed:
+        return
+    start_with_one_cut(search, cells, n_rows, root_cut, arena, &start)
+    pieces.n_pieces += cells.has_missing
+    consider_segments(search, &start)
+
+    if pieces.n_pieces > 1:
+        piece_stats = take_doubles(arena, <size_t> pieces.n_pieces * n_stats)
+        piece_rows = take_ints(arena, pieces.n_pieces)
+        assigned = take_branches(arena, <size_t> (most - 1) * pieces.n_pieces)
+        found = <bint*> arena_take(arena, (most - 1) * sizeof(bint))
+        if arena.failed:
+            return
+        pieces.root_cut = 0
+        for i in range(pieces.n_pieces - cells.has_missing):
+            sum_interval(&search.axis.scan, start_of_piece, piece_stop[i],
+                         piece_stats + <Py_ssize_t> i * n_stats)
+            piece_rows[i] = search.rows_before[piece_stop[i]] - search.rows_before[start_of_piece]
+            if start_of_piece <= root_cut < piece_stop[i]:
+                pieces.root_cut = i
+            start_of_piece = piece_stop[i]
+        if cells.has_missing:
+            memcpy(piece_stats + <Py_ssize_t> (pieces.n_pieces - 1) * n_stats,
+                   cells.stats + <Py_ssize_t> n * n_stats, n_stats * sizeof(double))
+            piece_rows[pieces.n_pieces - 1] = search.missing_rows
+        pieces.stats = piece_stats
+        pieces.n_rows = piece_rows
+        assign_pieces(c, pieces, most, options.assignment, options.min_rows, options.seed, arena,
+                      assigned, found)
+        for k in range(2, most + 1):
+            if arena.failed or not found[k - 2] or must_stop(arena, n):
+                continue
+            join_pieces(piece_stop, pieces.n_pieces, cells.has_missing,
+                        assigned + (k - 2) * pieces.n_pieces, &shape)
+            consider_segments(search, &shape)
+            start_is_known |= k == 2 and same_segments(&shape, &start)
+            if options.segment_penalty > 0.0:
+                polish_and_consider(search, &shape, k, arena)
+    if options.segment_penalty > 0.0 and not start_is_known:
+        polish_and_consider(search, &start, 2, arena)
+
+
+cdef double search_segments(
     const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
     Arena* arena, Best* best,
 ) noexcept nogil:
-    """Find the best shape function of the cells; returns the impurity before it."""
+    """Find the best shape function of an ordered feature; returns the impurity before it."""
     cdef:
-        Mark mark = arena_mark(arena)
-        int n_all = cells.n_cells + cells.has_missing, n_stats = c.n_stats
+        int n = cells.n_cells, n_stats = c.n_stats, i, start = 0
+        int32_t* rows_before = take_ints(arena, n + 1)
+        double* total = take_doubles(arena, n_stats)
+        double whole, least_gain
+        SegmentSearch search
+        Bins bins
+    search.sums = take_doubles(arena, options.max_branches * n_stats)
+    search.kept = take_segments(arena, n)
+    search.settled = take_segments(arena, n)
+    bins.n_bins = n
+    bins.stats = cells.stats
+    bins.n_rows = n_rows
+    prepare_scan(c, bins, options.inner_min_rows, arena, &search.axis.scan)
+    take_room_to_polish(&search.axis, options.max_branches, arena)
+    if arena.failed:
+        return 0.0
+    rows_before[0] = 0
+    for i in range(n):
+        rows_before[i + 1] = rows_before[i] + n_rows[i]
+    sum_interval(&search.axis.scan, 0, n, total)
+    least_gain = least_gain_of_cut(c, total, options.segment_penalty)
+    if cells.has_missing:
+        for i in range(n_stats):
+            total[i] += cells.stats[<Py_ssize_t> n * n_stats + i]
+    whole = impurity(c, total)
+    search.axis.has_missing = cells.has_missing
+    search.options = options
+    search.rows_before = rows_before
+    search.missing_rows = n_rows[n] if cells.has_missing else 0
+    search.node_weight = weight_of(c, total)
+    search.best = best
+    search.has_settled = False
+    search_axis(&search, cells, n_rows, least_gain, arena)
+    if best.n_branches >= 2:
+        for i in range(search.kept.n):
+            memset(best.branch + start, search.kept.branch[i], search.kept.stop[i] - start)
+            start = search.kept.stop[i]
+        if cells.has_missing:
+            best.branch[n] = search.kept.missing
+    return whole
+
+
+# --- categorical features -----------------------------------------------------------------------
+
+cdef void consider_categories(
+    const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
+    double node_weight, branch_t* branch, double* sums, Best* best,
+) noexcept nogil:
+    """Keep a shape function if it is eligible and better than the best so far."""
+    cdef:
+        int n = cells.n_cells + cells.has_missing
+        int n_branches = number_branches(branch, n)
+        double loss, objective
+    if n_branches < 2 or not has_room(branch, n_rows, n, n_branches, options.min_rows):
+        return
+    loss = partition_loss(c, cells.stats, branch, n, n_branches, sums)
+    objective = (loss + options.category_penalty * extra_parts(cells, branch)
+                 + options.branch_penalty * (n_branches - 2))
+    if is_better(objective, best, node_weight) and has_weight(
+            c, sums, n_branches, options.min_weight):
+        best.objective = objective
+        best.loss = loss
+        best.n_branches = n_branches
+        memcpy(best.branch, branch, n)
+
+
+cdef int group_categories(
+    Cells cells, const int32_t* n_rows, int min_rows, int32_t* piece_of_cell
+) noexcept nogil:
+    """Number the piece of each category; returns the number of pieces.
+
+    Categories with too few rows are a piece together, missing values one of their own.
+    """
+    cdef int n = cells.n_cells, n_pieces = 0, i, rare = -1
+    for i in range(n):
+        if n_rows[i] >= min_rows:
+            piece_of_cell[i] = n_pieces
+            n_pieces += 1
+        else:
+            if rare < 0:
+                rare = n_pieces
+                n_pieces += 1
+            piece_of_cell[i] = rare
+    if cells.has_missing:
+        piece_of_cell[n] = n_pieces
+        n_pieces += 1
+    return n_pieces
+
+
+cdef double search_categories(
+    const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
+    Arena* arena, Best* best,
+) noexcept nogil:
+    """Find the best shape function of a categorical feature; returns the impurity before it."""
+    cdef:
+        int n = cells.n_cells, n_all = cells.n_cells + cells.has_missing, n_stats = c.n_stats
         int most = options.max_branches
         int32_t* piece_of_cell = take_ints(arena, n_all)
         branch_t* start = take_branches(arena, n_all)
@@ -304,62 +521,68 @@ cdef double search_cells(
         double* sums = take_doubles(arena, most * n_stats)
         double* piece_stats = take_doubles(arena, <size_t> n_all * n_stats)
         int32_t* piece_rows = take_ints(arena, n_all)
-        double penalty = options.category_penalty if cells.categorical else options.segment_penalty
+        double penalty = options.category_penalty
         Pieces pieces
-        int i, j, k, root_cut
-        double node_weight, whole
-    best.objective = INFINITY
-    best.n_branches = 0
+        int i, j, k, cut
+        double node_weight, whole, objective
+        bint missing_in_first, start_is_known = False
     if arena.failed:
         return 0.0
     sum_bins(c, cells.stats, 0, n_all, sums)
     node_weight = weight_of(c, sums)
     whole = impurity(c, sums)
-    if n_all < 2:
-        return whole
-
-    pieces.n_pieces = cut_cells(c, cells, n_rows, options, arena, piece_of_cell, &root_cut)
-    if arena.failed:
-        return whole
-    if (root_cut > 0 and not cells.has_missing
-            and options.min_rows <= 1 and options.inner_min_rows <= 1
-            and options.min_weight <= 0.0):
-        # The inner tree's root is the very threshold looked for.
-        for i in range(n_all):
-            start[i] = i >= root_cut
-    else:
-        start_from_one_cut(c, cells, n_rows, options, arena, start)
+    cut = start_from_one_cut(c, cells, n_rows, options, arena, &missing_in_first)
+    for i in range(n):
+        start[i] = cut >= 0 and i != cut
+    if cells.has_missing:
+        start[n] = cut >= 0 and not missing_in_first
     memcpy(branch, start, n_all)
-    consider(c, cells, n_rows, options, node_weight, branch, sums, best)
+    consider_categories(c, cells, n_rows, options, node_weight, branch, sums, best)
 
+    pieces.n_pieces = group_categories(cells, n_rows, options.inner_min_rows, piece_of_cell)
+    pieces.root_cut = 0
     memset(piece_stats, 0, <size_t> pieces.n_pieces * n_stats * sizeof(double))
     memset(piece_rows, 0, pieces.n_pieces * sizeof(int32_t))
-    pieces.root_cut = 0
     for i in range(n_all):
         j = piece_of_cell[i]
         piece_rows[j] += n_rows[i]
         for k in range(n_stats):
             piece_stats[j * n_stats + k] += cells.stats[i * n_stats + k]
-        if i == root_cut:
-            pieces.root_cut = j
     pieces.stats = piece_stats
     pieces.n_rows = piece_rows
     assign_pieces(c, pieces, most, options.assignment, options.min_rows, options.seed, arena,
                   assigned, found)
     for k in range(2, most + 1):
-        if not found[k - 2] or must_stop(arena, n_all):
+        if arena.failed or not found[k - 2] or must_stop(arena, n_all):
             continue
         for i in range(n_all):
             branch[i] = assigned[(k - 2) * pieces.n_pieces + piece_of_cell[i]]
-        consider(c, cells, n_rows, options, node_weight, branch, sums, best)
-        if penalty > 0.0:
-            polish(c, cells, k, penalty, arena, branch)
-            if keeps_inner_limits(cells, n_rows, branch, options):
-                consider(c, cells, n_rows, options, node_weight, branch, sums, best)
-    if penalty > 0.0:
-        polish(c, cells, 2, penalty, arena, start)
-        if keeps_inner_limits(cells, n_rows, start, options):
-            consider(c, cells, n_rows, options, node_weight, start, sums, best)
+        consider_categories(c, cells, n_rows, options, node_weight, branch, sums, best)
+        start_is_known |= k == 2 and memcmp(branch, start, n_all) == 0
+        if penalty > 0.0 and polish_categories(c, cells, k, penalty, &objective, arena, branch):
+            consider_categories(c, cells, n_rows, options, node_weight, branch, sums, best)
+    if penalty > 0.0 and not start_is_known and polish_categories(
+            c, cells, 2, penalty, &objective, arena, start):
+        consider_categories(c, cells, n_rows, options, node_weight, start, sums, best)
+    return whole
+
+
+# --- any feature --------------------------------------------------------------------------------
+
+cdef double search_cells(
+    const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
+    Arena* arena, Best* best,
+) noexcept nogil:
+    """Find the best shape function of at least two cells; returns the impurity before it."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        double whole
+    best.objective = INFINITY
+    best.n_branches = 0
+    if cells.categorical:
+        whole = search_categories(c, cells, n_rows, options, arena, best)
+    else:
+        whole = search_segments(c, cells, n_rows, options, arena, best)
     arena_release(arena, mark)
     return whole
 
@@ -368,11 +591,24 @@ cdef int compact_histogram(
     const CriterionInfo* c, const double* cells, int n_bins, int n_channels,
     double* stats, int32_t* n_rows, int32_t* bin_of_cell,
 ) noexcept nogil:
-    """Copy the bins that hold rows; returns how many they are."""
+    """Copy the bins that hold rows; returns how many they are.
+
+    `stats`, `n_rows` and `bin_of_cell` have room for one more.
+    """
     cdef:
         int b, j, n = 0, n_stats = c.n_stats
         double rows
         const double* cell
+    if n_channels == 2 and c.kind != SQUARED and c.n_outputs == 1:
+        # Two classes. To copy every bin is faster than to ask whether it must be.
+        for b in range(n_bins):
+            rows = cells[2 * b] + cells[2 * b + 1]
+            stats[2 * n] = cells[2 * b]
+            stats[2 * n + 1] = cells[2 * b + 1]
+            n_rows[n] = <int32_t> (rows + 0.5)
+            bin_of_cell[n] = b
+            n += rows >= 0.5
+        return n
     for b in range(n_bins):
         cell = cells + <Py_ssize_t> b * n_channels
         rows = rows_of(c, cell, n_channels)
@@ -386,193 +622,238 @@ cdef int compact_histogram(
     return n
 
 
-cdef int compact_rows(
-    const CriterionInfo* c, const Column* column, const NodeTargets* targets, const int32_t* rows,
-    Py_ssize_t n, int n_bins, Arena* arena, double* stats, int32_t* n_rows, int32_t* bin_of_cell,
+ctypedef struct NodeCells:
+    # Where a node's sums of one feature are: a histogram, or the bins that hold rows alone.
+    const double* sums
+    const int32_t* bin_of_cell    # NULL for a histogram
+    int n_cells
+    int n_channels
+
+
+cdef int copy_cells(
+    const CriterionInfo* c, const NodeCells* given, double* stats, int32_t* n_rows,
+    int32_t* bin_of_cell,
 ) noexcept nogil:
-    """The same without a histogram: sort the rows by bin, then sum each bin's rows."""
+    """The cells that hold rows; returns how many they are."""
     cdef:
-        Mark mark = arena_mark(arena)
-        uint64_t* items = <uint64_t*> take_doubles(arena, n)
-        uint64_t* scratch = <uint64_t*> take_doubles(arena, n)
-        double* cell = take_doubles(arena, targets.n_channels)
-        Py_ssize_t i = 0, stop
-        int32_t b
-        int n_cells = 0
-    if arena.failed:
-        return 0
-    for i in range(n):
-        items[i] = (<uint64_t> code_at(column, rows[i]) << 32) | <uint64_t> i
-    sort_items(items, scratch, n, n_bins)
-    i = 0
-    while i < n:
-        b = <int32_t> (items[i] >> 32)
-        memset(cell, 0, targets.n_channels * sizeof(double))
-        stop = i
-        while stop < n and <int32_t> (items[stop] >> 32) == b:
-            add_row(targets, <uint32_t> items[stop], cell)
-            stop += 1
-        memcpy(stats + <Py_ssize_t> n_cells * c.n_stats, cell, c.n_stats * sizeof(double))
-        n_rows[n_cells] = <int32_t> (stop - i)
-        bin_of_cell[n_cells] = b
-        n_cells += 1
-        i = stop
-    arena_release(arena, mark)
-    return n_cells
+        int i, j, n_stats = c.n_stats
+        const double* cell
+    if given.bin_of_cell == NULL:
+        return compact_histogram(
+            c, given.sums, given.n_cells, given.n_channels, stats, n_rows, bin_of_cell)
+    for i in range(given.n_cells):
+        cell = given.sums + <Py_ssize_t> i * given.n_channels
+        for j in range(n_stats):
+            stats[<Py_ssize_t> i * n_stats + j] = cell[j]
+        n_rows[i] = <int32_t> (rows_of(c, cell, given.n_channels) + 0.5)
+        bin_of_cell[i] = given.bin_of_cell[i]
+    return given.n_cells
 
 
 cdef class NodeSearch:
-    """Searches features' shape functions for one node after another.
+    """Searches features' shape functions for the nodes of a level.
+
+    It keeps nothing of a search, so one object serves many trees at once.
 
     Parameters
     ----------
     criterion : Criterion
-    bins : Columns
-        The bins of every training row.
     n_bins : array of int
         Bins of each feature, without its missing bin, which comes last.
     categorical : array of bool
     inner_tree, inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows,
     min_weight :
         Options that hold for every node.
-
-    Attributes
-    ----------
-    gains, penalised_gains : arrays (n_features,)
-        Of the last search, in units of mass; -inf where a feature has no eligible shape function.
-    n_branches : array (n_features,)
-    branch_of_bin : array (total bins,)
-        The shape functions; NO_BRANCH_MARK for bins without rows.
     """
 
     cdef Criterion criterion
-    cdef Columns bins
     cdef Options options
     cdef const int64_t[::1] offsets
     cdef const uint8_t[::1] categorical
-    cdef readonly object gains
-    cdef readonly object penalised_gains
-    cdef readonly object n_branches
-    cdef readonly object branch_of_bin
-    cdef double[::1] _gains
-    cdef double[::1] _penalised_gains
-    cdef int32_t[::1] _n_branches
-    cdef uint8_t[::1] _branch_of_bin
+    cdef readonly int n_features
 
-    def __init__(self, Criterion criterion not None, Columns bins not None, n_bins, categorical,
-                 **limits):
+    def __init__(self, Criterion criterion not None, n_bins, categorical, **limits):
         n_bins = np.asarray(n_bins, dtype=np.int64)
-        n = bins.n_columns
+        n = len(n_bins)
         if n_bins.shape != (n,) or np.shape(categorical) != (n,):
             raise ValueError("n_bins and categorical must have one entry for each column")
         if n and not 0 <= n_bins.min() <= n_bins.max() < 2**31 - 1:
             raise ValueError("n_bins out of range")
+        self.n_features = n
         self.criterion = criterion
-        self.bins = bins
         self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)]).astype(np.int64)
         self.categorical = np.ascontiguousarray(categorical, dtype=np.uint8)
         self.options = options_of(limits)
-        self._gains = self.gains = np.empty(n)
-        self._penalised_gains = self.penalised_gains = np.empty(n)
-        self._n_branches = self.n_branches = np.empty(n, dtype=np.int32)
-        self._branch_of_bin = self.branch_of_bin = np.empty(self.offsets[n], dtype=np.uint8)
 
     def search(
         self,
-        const double[:, ::1] histogram,      # IN: the node's, or None to read the rows themselves
-        Targets targets not None,            # IN
-        const int32_t[::1] rows not None,    # IN: the node's rows
-        int first, int last,                 # IN: features first..last-1 are searched
+        const double[:, :, ::1] histograms,      # IN: (n_nodes, bins, n_channels), or None
+        cells,                                   # IN: or what `build_cells` returns, or None
+        int first, int last,                     # IN: features first..last-1 are searched
         *,
-        int max_branches, double segment_penalty, double category_penalty, double branch_penalty,
-        uint64_t seed, int n_threads,
+        const int32_t[::1] max_branches not None,        # IN: (n_nodes,) and so are those below
+        const double[::1] segment_penalty not None,
+        const double[::1] category_penalty not None,
+        const double[::1] branch_penalty not None,
+        const uint64_t[::1] seed not None,
+        const uint8_t[:, ::1] allowed,           # IN: (n_nodes, n_features) or None for all
+        double[:, ::1] gains not None,           # OUT: (n_nodes, n_features), -inf for none
+        double[:, ::1] penalised_gains not None,         # OUT: the same after penalties
+        int32_t[:, ::1] n_branches not None,     # OUT: (n_nodes, n_features)
+        uint8_t[:, ::1] branch_of_bin not None,  # OUT: (n_nodes, all features' bins)
+        int n_threads,
     ):
-        """Search some features; results are in the attributes."""
+        """Find each node's best shape function of each feature.
+
+        Gains are in units of mass. Bins without rows have the branch NO_BRANCH_MARK.
+        """
         cdef:
-            Options options = self.options
+            Py_ssize_t task, node, n_nodes = max_branches.shape[0], n_features = last - first
             int f
             Arenas arenas
-            Py_ssize_t n = rows.shape[0], n_channels = targets.n_channels
-            const double* cells = NULL
-            NodeTargets node
-        if not 2 <= max_branches <= MAX_BRANCHES:
-            raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
-        self.bins.check_bins(self.offsets, first, last)
-        check_rows(rows, min(self.bins.n_rows, targets.n_rows))
-        if not 1 <= n <= targets.n_rows or n_threads < 1:
-            raise ValueError("there must be rows, and at least one thread")
-        n_threads = min(n_threads, max(last - first, 1))
-        if targets.n_stats != self.criterion.info.n_stats:
-            raise ValueError("targets and criterion differ in their statistics")
-        if histogram is not None:
-            if histogram.shape[0] != self.offsets[self.bins.n_columns] or (
-                    histogram.shape[1] != n_channels):
-                raise ValueError("the histogram's shape does not fit the bins and targets")
-            cells = &histogram[0, 0]
-        options.max_branches = max_branches
-        options.segment_penalty = segment_penalty
-        options.category_penalty = category_penalty
-        options.branch_penalty = branch_penalty
+            Options options
+            NodeCells given
+            const double[:, ::1] sums
+            const int64_t[:, ::1] cell_start
+            const int32_t[:, ::1] n_cells
+            const int32_t[::1] bin_of_cell
+            int n_channels
+            int64_t base
+        self.check(first, last, n_nodes, gains, penalised_gains, n_branches, branch_of_bin)
+        if not (segment_penalty.shape[0] == category_penalty.shape[0] == seed.shape[0]
+                == branch_penalty.shape[0] == n_nodes) or n_threads < 1:
+            raise ValueError("every node needs its options, and n_threads must be at least 1")
+        if allowed is not None and (
+                allowed.shape[0] != n_nodes or allowed.shape[1] != self.n_features):
+            raise ValueError("allowed must tell of every node and feature")
+        for node in range(n_nodes):
+            if not 2 <= max_branches[node] <= MAX_BRANCHES:
+                raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
+        base = self.offsets[first]
+        if histograms is not None:
+            n_channels = histograms.shape[2]
+            if histograms.shape[0] != n_nodes or (
+                    histograms.shape[1] != self.offsets[last] - base):
+                raise ValueError("the histograms' shape does not fit the nodes and bins")
+        else:
+            cell_start, n_cells, bin_of_cell, sums = cells
+            n_channels = sums.shape[1]
+            self.check_cells(first, n_nodes, n_features, cell_start, n_cells, bin_of_cell, sums)
+        if not self.criterion.info.n_stats <= n_channels <= self.criterion.info.n_stats + 1:
+            raise ValueError("sums and criterion differ in their statistics")
+        if n_nodes == 0 or n_features == 0:
+            return
         arenas = Arenas(n_threads)
         with nogil:
-            node.n_channels = targets.n_channels
-            if cells == NULL:
-                node = targets.gather(&rows[0], n, n_threads)
-            for f in prange(first, last, num_threads=n_threads, schedule="dynamic"):
+            for task in prange(n_nodes * n_features, num_threads=n_threads, schedule="dynamic"):
+                node = task // n_features
+                f = <int> (first + task % n_features)
+                gains[node, f] = -INFINITY
+                penalised_gains[node, f] = -INFINITY
+                n_branches[node, f] = 0
+                memset(&branch_of_bin[node, self.offsets[f]], NO_BRANCH,
+                       self.offsets[f + 1] - self.offsets[f])
+                if allowed is not None and not allowed[node, f]:
+                    continue
+                options = self.options
+                options.max_branches = max_branches[node]
+                options.segment_penalty = segment_penalty[node]
+                options.category_penalty = category_penalty[node]
+                options.branch_penalty = branch_penalty[node]
+                # Each feature has a seed of its own, whichever thread takes it.
+                options.seed = (seed[node] + 1) * <uint64_t> 0x9E3779B97F4A7C15 + (
+                    <uint64_t> (f + 1))
+                given.n_channels = n_channels
+                if histograms is not None:
+                    given.sums = &histograms[node, self.offsets[f] - base, 0]
+                    given.bin_of_cell = NULL
+                    given.n_cells = <int> (self.offsets[f + 1] - self.offsets[f])
+                else:
+                    given.n_cells = n_cells[node, f - first]
+                    if given.n_cells == 0:
+                        continue
+                    given.sums = &sums[cell_start[node, f - first], 0]
+                    given.bin_of_cell = &bin_of_cell[cell_start[node, f - first]]
                 self.search_feature(
-                    f, cells, &node, &rows[0], n, &options, seed, &arenas.of_thread[threadid()]
-                )
+                    f, &given, &options, &arenas.of_thread[threadid()], &gains[node, f],
+                    &penalised_gains[node, f], &n_branches[node, f],
+                    &branch_of_bin[node, self.offsets[f]])
         arenas.finish()
 
+    cdef int check(
+        self, int first, int last, Py_ssize_t n_nodes, double[:, ::1] gains,
+        double[:, ::1] penalised_gains, int32_t[:, ::1] n_branches, uint8_t[:, ::1] branch_of_bin,
+    ) except -1:
+        """Refuse features that do not exist and results without room."""
+        cdef Py_ssize_t n = self.n_features
+        if not 0 <= first <= last <= n:
+            raise ValueError("features out of range")
+        if not (gains.shape[0] == penalised_gains.shape[0] == n_branches.shape[0]
+                == branch_of_bin.shape[0] == n_nodes) or not (
+                gains.shape[1] == penalised_gains.shape[1] == n_branches.shape[1] == n) or (
+                branch_of_bin.shape[1] != self.offsets[n]):
+            raise ValueError("there must be a result for every node and feature")
+        return 0
+
+    cdef int check_cells(
+        self, int first, Py_ssize_t n_nodes, Py_ssize_t n_features,
+        const int64_t[:, ::1] cell_start, const int32_t[:, ::1] n_cells,
+        const int32_t[::1] bin_of_cell, const double[:, ::1] sums,
+    ) except -1:
+        """Refuse cells that do not exist, or are not those of the features' bins."""
+        cdef:
+            Py_ssize_t node, f
+            int64_t i, start, stop, n_bins
+            bint fine = True
+        if not (cell_start.shape[0] == n_cells.shape[0] == n_nodes) or not (
+                cell_start.shape[1] == n_cells.shape[1] == n_features) or (
+                bin_of_cell.shape[0] != sums.shape[0]):
+            raise ValueError("cells do not fit the nodes and features")
+        for node in range(n_nodes):
+            for f in range(n_features):
+                start, stop = cell_start[node, f], cell_start[node, f] + n_cells[node, f]
+                n_bins = self.offsets[first + f + 1] - self.offsets[first + f]
+                if not 0 <= start <= stop <= sums.shape[0]:
+                    raise ValueError("cells do not fit the nodes and features")
+                for i in range(start, stop):
+                    fine &= (bin_of_cell[i - 1] if i > start else -1) < bin_of_cell[i] < n_bins
+        if not fine:
+            raise ValueError("cells must be bins of their feature, in ascending order")
+        return 0
+
     cdef void search_feature(
-        self, int f, const double* histogram, const NodeTargets* targets, const int32_t* rows,
-        Py_ssize_t n, const Options* shared_options, uint64_t seed, Arena* arena,
+        self, int f, const NodeCells* given, const Options* options, Arena* arena, double* gain,
+        double* penalised_gain, int32_t* n_branches, uint8_t* branch_of_bin,
     ) noexcept nogil:
         cdef:
             Mark mark = arena_mark(arena)
             const CriterionInfo* c = &self.criterion.info
-            Options options = shared_options[0]
-            int64_t offset = self.offsets[f]
-            int n_bins = <int> (self.offsets[f + 1] - offset)
-            int room = n_bins if n_bins < n else <int> n
-            double* stats = take_doubles(arena, <size_t> room * c.n_stats)
-            int32_t* n_rows = take_ints(arena, room)
-            int32_t* bin_of_cell = take_ints(arena, room)
+            int n_bins = <int> (self.offsets[f + 1] - self.offsets[f])
+            int room = given.n_cells
+            double* stats = take_doubles(arena, <size_t> (room + 1) * c.n_stats)
+            int32_t* n_rows = take_ints(arena, room + 1)
+            int32_t* bin_of_cell = take_ints(arena, room + 1)
             branch_t* branch = take_branches(arena, room)
-            uint8_t* branch_of_bin = &self._branch_of_bin[offset]
             Cells cells
             Best best
             double whole
             int n_cells, i
-        memset(branch_of_bin, NO_BRANCH, n_bins)
-        self._gains[f] = -INFINITY
-        self._penalised_gains[f] = -INFINITY
-        self._n_branches[f] = 0
-        if arena.failed or must_stop(arena, n):
+        if arena.failed or must_stop(arena, room):
             return
-        # Each feature has a seed of its own, whichever thread takes it.
-        options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
-        if histogram != NULL:
-            n_cells = compact_histogram(
-                c, histogram + offset * targets.n_channels, n_bins, targets.n_channels,
-                stats, n_rows, bin_of_cell)
-        else:
-            n_cells = compact_rows(
-                c, &self.bins.column[f], targets, rows, n, n_bins, arena,
-                stats, n_rows, bin_of_cell)
+        n_cells = copy_cells(c, given, stats, n_rows, bin_of_cell)
         cells.has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins - 1
         cells.n_cells = n_cells - cells.has_missing
         cells.categorical = self.categorical[f]
         cells.stats = stats
-        if arena.failed or cells.n_cells < 1 or n_cells < 2:
+        if cells.n_cells < 1 or n_cells < 2:
             arena_release(arena, mark)
             return
         best.branch = branch
-        whole = search_cells(c, cells, n_rows, &options, arena, &best)
+        whole = search_cells(c, cells, n_rows, options, arena, &best)
         if best.n_branches >= 2:
-            self._gains[f] = whole - best.loss
-            self._penalised_gains[f] = whole - best.objective
-            self._n_branches[f] = best.n_branches
+            gain[0] = whole - best.loss
+            penalised_gain[0] = whole - best.objective
+            n_branches[0] = best.n_branches
             for i in range(n_cells):
                 branch_of_bin[bin_of_cell[i]] = branch[i]
         arena_release(arena, mark)

@@ -18,6 +18,18 @@
 #define FOR_EVERY_MACHINE
 #endif
 
+/* Number of the lowest bit that is set, of at least one. */
+static inline int lowest_bit(uint64_t bits) {
+#if defined(__GNUC__)
+    return __builtin_ctzll(bits);
+#else
+    int bit = 0;
+    for (; !(bits & 1); bits >>= 1)
+        bit++;
+    return bit;
+#endif
+}
+
 /* x * log2(x), 0 at 0, with an error below 1e-12 x. No branch and no table: the exponent is read
    off the bits, the mantissa is brought to [sqrt(1/2), sqrt(2)) and its logarithm summed as the
    series of atanh. Any finite x is safe: one that rounding left just below 0 gives about 0. */

@@ -19,6 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from shapetree.cli._lesson import Lesson
+from shapetree.cli._model import Tree
 from shapetree.cli._problems import Misuse
 from shapetree.cli._voice import Head, Voice
 
@@ -74,7 +75,7 @@ def _can_stratify(y: np.ndarray, n_test: int) -> bool:
     return counts.min() >= 2 and min(n_test, len(y) - n_test) >= len(counts)
 
 
-def compare(lesson: Lesson, split: Split, tree: Any, seconds: float, seed: int) -> list[Score]:
+def compare(lesson: Lesson, split: Split, tree: Tree, seconds: float, seed: int) -> list[Score]:
     """Scores of a fitted shape tree, of CART, and of predicting the same for all rows."""
     encoded = _for_cart(lesson.X, split.train)
     kinds = (

@@ -11,6 +11,7 @@ from shapetree.cli._options import Argument, Encoding, Model, Option, Separator,
 from shapetree.cli._problems import Misuse, Problem, listed
 from shapetree.cli._read import RawTable, read_file
 from shapetree.cli._voice import Voice
+from shapetree.tree._fitted import FittedTree, fitted_tree
 
 if TYPE_CHECKING:
     from shapetree.explain import Explanation
@@ -53,23 +54,24 @@ def explain(
     changes = settings_in(settings, "--set")
     _check_usage(data, row, changes)
     tree = read_model(model)
+    fitted = fitted_tree(tree)
     table = None if data is None else read_file(data, encoding, separator)
     if table is not None and row is not None:
         table = _only_row(table, row)
     if changes:
         if table is None:
-            _note_what_is_not_given(tree, changes, voice)
-        table = typed_row(tree, changes, table)
+            _note_what_is_not_given(fitted, changes, voice)
+        table = typed_row(fitted, changes, table)
     assert table is not None
     with voice.progress("Explaining"):
-        explanations = tree.explain(rows_for(tree, table, voice))
+        explanations = tree.explain(rows_for(fitted, table, voice))
     numbers = range(1, len(explanations) + 1) if row is None else [row]
     is_typed = data is None
     for number, explanation in zip(numbers, explanations, strict=True):
         label = "" if is_typed or len(explanations) == 1 else f"Row {number}: "
         _show(explanation, label, voice)
     records = [
-        {"row": None if is_typed else number, **_record(tree, explanation)}
+        {"row": None if is_typed else number, **_record(explanation)}
         for number, explanation in zip(numbers, explanations, strict=True)
     ]
     voice.result({"model": str(model), "data": data, "explanations": records})
@@ -91,8 +93,8 @@ def _only_row(table: RawTable, row: int) -> RawTable:
     return replace(table, columns=columns, n_rows=1)
 
 
-def _note_what_is_not_given(tree: Any, changes: dict[str, str], voice: Voice) -> None:
-    absent = [feature.name for feature in used_features(tree) if feature.name not in changes]
+def _note_what_is_not_given(fitted: FittedTree, changes: dict[str, str], voice: Voice) -> None:
+    absent = [feature.name for feature in used_features(fitted) if feature.name not in changes]
     if absent:
         voice.note(f"not given, and taken as missing: {listed(absent)}")
 
@@ -105,10 +107,10 @@ def _show(explanation: Explanation, label: str, voice: Voice) -> None:
         voice.say()
 
 
-def _record(tree: Any, explanation: Explanation) -> dict[str, Any]:
+def _record(explanation: Explanation) -> dict[str, Any]:
     flip = explanation.flip
     return {
-        "prediction": outcome(tree, explanation.prediction),
+        "prediction": outcome(explanation.prediction),
         "sentence": str(explanation),
         "leaf": explanation.leaf,
         "nodes": [step.node for step in explanation.path] + [explanation.leaf],

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import shapetree.export
-from shapetree.cli._model import read_model
+from shapetree.cli._model import Tree, read_model
 from shapetree.cli._options import Model, Option, settings_in, value_in
 from shapetree.cli._outputs import check_outputs, write_outputs
 from shapetree.cli._problems import Misuse, Problem, listed, message_of
@@ -121,7 +121,7 @@ def _check_settings(form: Format, exporter: Any, settings: dict[str, Any]) -> No
             raise Misuse(f"{option} means nothing to an export to {form}{others}")
 
 
-def _content(exporter: Any, tree: Any, settings: dict[str, Any]) -> str | bytes:
+def _content(exporter: Any, tree: Tree, settings: dict[str, Any]) -> str | bytes:
     """What an exporter gives, as what a file holds."""
     try:
         result = exporter(tree, **settings)

@@ -14,6 +14,7 @@ from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, expo
 from shapetree.cli._columns import Column, read_columns
 from shapetree.cli._compare import Score, Split, compare, show_scores, split_rows
 from shapetree.cli._lesson import Choices, Lesson, Task, make_lesson, type_words
+from shapetree.cli._model import Tree
 from shapetree.cli._options import (
     Argument,
     Encoding,
@@ -165,7 +166,7 @@ def _parameters(
     }
 
 
-def _estimator(lesson: Lesson, parameters: dict[str, Any]) -> Any:
+def _estimator(lesson: Lesson, parameters: dict[str, Any]) -> Tree:
     kind = ShapeTreeClassifier if lesson.is_classification else ShapeTreeRegressor
     strange = sorted(set(parameters) - set(kind._get_param_names()))
     if strange:
@@ -178,7 +179,7 @@ def _estimator(lesson: Lesson, parameters: dict[str, Any]) -> Any:
     return estimator
 
 
-def _fitted(estimator: Any, lesson: Lesson, rows: np.ndarray, voice: Voice) -> tuple[Any, float]:
+def _fitted(estimator: Tree, lesson: Lesson, rows: np.ndarray, voice: Voice) -> tuple[Tree, float]:
     """A tree fitted on some rows, and how long that took."""
     with voice.progress(f"Fitting a tree to {len(rows):,} rows"):
         X, y = lesson.X.iloc[rows], lesson.y[rows]
@@ -187,7 +188,7 @@ def _fitted(estimator: Any, lesson: Lesson, rows: np.ndarray, voice: Voice) -> t
         return tree, perf_counter() - began
 
 
-def _show_tree(tree: Any, fitted_on: str, voice: Voice) -> None:
+def _show_tree(tree: Tree, fitted_on: str, voice: Voice) -> None:
     """Print as many levels of the tree as are short enough to read."""
     voice.heading(f"The tree, fitted on {fitted_on}")
     texts = (
@@ -197,7 +198,7 @@ def _show_tree(tree: Any, fitted_on: str, voice: Voice) -> None:
     voice.lines(short or export_text(tree, max_depth=1, digits=4))
 
 
-def _write(tree: Any, outputs: Outputs, title: str, voice: Voice) -> list[str]:
+def _write(tree: Tree, outputs: Outputs, title: str, voice: Voice) -> list[str]:
     """Make all files first, then write them, so that Ctrl-C leaves none in part."""
     contents: dict[Path, str | bytes] = {}
     if outputs.model is not None:
@@ -223,7 +224,7 @@ def _record(
     lesson: Lesson,
     split: Split,
     scores: list[Score],
-    tree: Any,
+    tree: Tree,
     fitted_on: str,
     written: list[str],
 ) -> dict[str, Any]:

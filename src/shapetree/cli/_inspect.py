@@ -8,11 +8,13 @@ from typing import Annotated, Any
 import numpy as np
 
 from shapetree import export_text
-from shapetree.cli._model import outcome, read_model
+from shapetree.cli._model import Tree, outcome, read_model
 from shapetree.cli._options import Model, Option
 from shapetree.cli._problems import listed
 from shapetree.cli._voice import Head, Voice
 from shapetree.data._table import FeatureInfo
+from shapetree.explain import Rule
+from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._view import TreeView, view_of
 from shapetree.tree._words import percent, rounded
 
@@ -33,7 +35,7 @@ def inspect(
       shapetree inspect model.json --tree | less
     """
     estimator = read_model(model)
-    view = view_of(estimator)
+    view = view_of(fitted_tree(estimator))
     _show_summary(model, estimator, view, voice)
     _show_features(estimator, view, voice)
     if tree:
@@ -45,13 +47,13 @@ def inspect(
             voice.say(f"• {rule.words(6)}", indent="  ")
     record = _record(model, estimator, view)
     if rules:
-        record["rules"] = [_rule_record(estimator, rule) for rule in estimator.rules()]
+        record["rules"] = [_rule_record(rule) for rule in estimator.rules()]
     if tree:
         record["text"] = export_text(estimator)
     voice.result(record)
 
 
-def _show_summary(model: Path, estimator: Any, view: TreeView, voice: Voice) -> None:
+def _show_summary(model: Path, estimator: Tree, view: TreeView, voice: Voice) -> None:
     voice.say(f"{model}: {_target_words(view)}, {_size_words(model.stat().st_size)}")
     splits = [node for node in view.nodes if not node.is_leaf]
     n_pairs = sum(len(node.features) == 2 for node in splits)
@@ -88,14 +90,14 @@ def _target_words(view: TreeView) -> str:
     return f"classification, {len(labels)} classes ({listed(labels)})"
 
 
-def _changed_parameters(estimator: Any) -> dict[str, Any]:
+def _changed_parameters(estimator: Tree) -> dict[str, Any]:
     """Parameters that are not as by default."""
     default = type(estimator)().get_params(deep=False)
     given = estimator.get_params(deep=False)
     return {name: value for name, value in given.items() if repr(value) != repr(default[name])}
 
 
-def _show_features(estimator: Any, view: TreeView, voice: Voice) -> None:
+def _show_features(estimator: Tree, view: TreeView, voice: Voice) -> None:
     voice.heading("Features, the most important first")
     heads = [
         Head("feature", is_flexible=True),
@@ -134,7 +136,7 @@ def _n_nodes(view: TreeView, feature: FeatureInfo) -> int:
     return sum(any(its is feature for its in node.features) for node in view.nodes)
 
 
-def _record(model: Path, estimator: Any, view: TreeView) -> dict[str, Any]:
+def _record(model: Path, estimator: Tree, view: TreeView) -> dict[str, Any]:
     importance = estimator.feature_importances_
     return {
         "model": str(model),
@@ -161,10 +163,10 @@ def _record(model: Path, estimator: Any, view: TreeView) -> dict[str, Any]:
     }
 
 
-def _rule_record(estimator: Any, rule: Any) -> dict[str, Any]:
+def _rule_record(rule: Rule) -> dict[str, Any]:
     return {
         "if": rule.premise(),
-        "then": outcome(estimator, rule.prediction),
+        "then": outcome(rule.prediction),
         "outcome": rule.outcome,
         "leaf": rule.leaf,
         "rows": rule.n_rows,

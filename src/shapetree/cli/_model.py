@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from shapetree import from_json
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
 from shapetree.cli._columns import MISSING, TRUTH, Texts, numbers_of, texts_of
 from shapetree.cli._problems import Problem, listed, message_of
 from shapetree.cli._read import RawTable
 from shapetree.cli._voice import Voice
 from shapetree.data._table import FeatureInfo, Level
-from shapetree.tree._view import view_of
+from shapetree.tree._fitted import FittedTree
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Tree: TypeAlias = ShapeTreeClassifier | ShapeTreeRegressor
 
-def read_model(path: Path) -> Any:
+
+def read_model(path: Path) -> Tree:
     """The fitted estimator in a model file."""
     if not path.exists():
         raise Problem(f"cannot read a model from {path}: there is no such file")
@@ -31,18 +33,12 @@ def read_model(path: Path) -> Any:
         raise Problem(f"{path}: {message_of(error)}") from error
 
 
-def features_of(model: Any) -> tuple[FeatureInfo, ...]:
-    """All features that a model was fitted on."""
-    return view_of(model).features
-
-
-def used_features(model: Any) -> list[FeatureInfo]:
+def used_features(fitted: FittedTree) -> list[FeatureInfo]:
     """The features that a tree looks at."""
-    features = features_of(model)
-    return [features[j] for j in sorted(model.tree_.used_features)]
+    return [fitted.features[j] for j in fitted.tree.used_features]
 
 
-def rows_for(model: Any, table: RawTable, voice: Voice) -> pd.DataFrame:
+def rows_for(fitted: FittedTree, table: RawTable, voice: Voice) -> pd.DataFrame:
     """A file's rows, with the model's columns in the model's order.
 
     Columns that the tree never looks at need not be there. A model without names knows columns by
@@ -50,12 +46,10 @@ def rows_for(model: Any, table: RawTable, voice: Voice) -> pd.DataFrame:
     """
     import pandas as pd
 
-    features, used = features_of(model), used_features(model)
+    features, used = fitted.features, used_features(fitted)
     lacking = [feature.name for feature in used if feature.name not in table.columns]
-    is_nameless = not hasattr(model, "feature_names_in_")
-    if lacking and is_nameless and len(table.columns) == len(features):
-        names = [feature.name for feature in features]
-        columns = dict(zip(names, table.columns.values(), strict=True))
+    if lacking and not fitted.has_names and len(table.columns) == len(features):
+        columns = dict(zip(fitted.feature_names, table.columns.values(), strict=True))
         table, lacking = replace(table, columns=columns), []
     if lacking:
         what = "a column" if len(lacking) == 1 else "columns"
@@ -130,11 +124,11 @@ def _level_reader(categories: Iterable[Level]) -> Callable[[str], Level | None]:
     return read
 
 
-def typed_row(model: Any, settings: dict[str, str], given: RawTable | None) -> RawTable:
+def typed_row(fitted: FittedTree, settings: dict[str, str], given: RawTable | None) -> RawTable:
     """A row of the values typed in, on top of a row of a file if there is one."""
     import pyarrow as pa
 
-    known = [feature.name for feature in features_of(model)]
+    known = fitted.feature_names
     strange = [name for name in settings if name not in known]
     if strange:
         raise Problem(f"the model has no feature {strange[0]}; it has {listed(known)}")
@@ -156,6 +150,6 @@ def _first_row(table: RawTable) -> dict[str, list[str]]:
     return dict(texts())
 
 
-def outcome(model: Any, prediction: tuple[Any, ...]) -> Any:
+def outcome(prediction: tuple[Any, ...]) -> Any:
     """A prediction of one output by itself, of several as a list."""
-    return prediction[0] if model.n_outputs_ == 1 else list(prediction)
+    return prediction[0] if len(prediction) == 1 else list(prediction)

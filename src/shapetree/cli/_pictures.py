@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from shapetree import plot_node, plot_tree
+from shapetree.cli._model import Tree
 from shapetree.cli._outputs import check_ending
 from shapetree.plot._picture import import_matplotlib
 
@@ -25,12 +26,12 @@ def check_picture(path: Path | None) -> None:
         matplotlib.use("Agg")
 
 
-def picture_of_tree(tree: Any, path: Path, **options: Any) -> bytes:
+def picture_of_tree(tree: Tree, path: Path, **options: Any) -> bytes:
     """A tree as a picture, in the format that the path's ending says."""
     return _content(plot_tree(tree, **options), path)
 
 
-def picture_of_node(tree: Any, node: int, path: Path, **options: Any) -> bytes:
+def picture_of_node(tree: Tree, node: int, path: Path, **options: Any) -> bytes:
     """One node as a picture."""
     return _content(plot_node(tree, node, **options), path)
 

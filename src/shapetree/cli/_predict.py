@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
+from shapetree import ShapeTreeClassifier
 from shapetree.cli._model import read_model, rows_for
 from shapetree.cli._options import Data, Encoding, Model, Option, Separator
 from shapetree.cli._outputs import check_ending, check_outputs, write_outputs
 from shapetree.cli._problems import Misuse, Problem
 from shapetree.cli._read import PARQUET_ENDINGS, RawTable, read_file
 from shapetree.cli._voice import Voice, class_counts
+from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._words import rounded
 
 if TYPE_CHECKING:
@@ -50,21 +52,23 @@ def predict(
     check_ending(output, ENDINGS)
     check_outputs([output], [model, data])
     tree = read_model(model)
-    if proba and not hasattr(tree, "predict_proba"):
+    fitted = fitted_tree(tree)
+    if proba and not isinstance(tree, ShapeTreeClassifier):
         raise Misuse("--proba is for classes, but this model predicts numbers")
-    if tree.n_outputs_ > 1:
-        raise Problem(f"{model} has {tree.n_outputs_} targets; use it from Python")
+    if fitted.n_outputs > 1:
+        raise Problem(f"{model} has {fitted.n_outputs} targets; use it from Python")
     with voice.progress(f"Reading {data.name}"):
         table = read_file(data, encoding, separator)
-        rows = rows_for(tree, table, voice)
+        rows = rows_for(fitted, table, voice)
     predictions = tree.predict(rows)
-    shares = tree.predict_proba(rows) if proba else None
+    labels = None if fitted.classes is None else fitted.classes[0]
+    shares = tree.predict_proba(rows) if isinstance(tree, ShapeTreeClassifier) and proba else None
     if output is not None or not voice.as_json:
-        frame = _frame(None if only else table, table, predictions, shares, tree)
+        frame = _frame(None if only else table, table, predictions, shares, labels)
         _deliver(frame, output, table.separator or ",", voice)
     if output is not None:
-        voice.say(f"Wrote {output}: {len(predictions):,} rows, {_summary(predictions, tree)}")
-    voice.result(_record(model, data, output, predictions, shares, tree))
+        voice.say(f"Wrote {output}: {len(predictions):,} rows, {_summary(predictions, labels)}")
+    voice.result(_record(model, data, output, predictions, shares, labels))
 
 
 def _frame(
@@ -72,15 +76,15 @@ def _frame(
     table: RawTable,
     predictions: np.ndarray,
     shares: np.ndarray | None,
-    tree: Any,
+    labels: np.ndarray | None,
 ) -> pd.DataFrame:
     """Predictions, beside the columns of the file if these are to be shown."""
     import pandas as pd
 
     columns = {} if shown is None else {n: c.to_pandas() for n, c in shown.columns.items()}
     added = {"prediction": predictions}
-    if shares is not None:
-        added |= {f"p({label})": shares[:, j] for j, label in enumerate(tree.classes_)}
+    if shares is not None and labels is not None:
+        added |= {f"p({label})": shares[:, j] for j, label in enumerate(labels)}
     for name, values in added.items():
         columns[_free_name(name, columns)] = values
     return pd.DataFrame(columns, index=range(table.n_rows))
@@ -108,9 +112,9 @@ def _deliver(frame: pd.DataFrame, output: Path | None, separator: str, voice: Vo
         write_outputs({output: frame.to_csv(index=False, sep=sign, lineterminator="\n")})
 
 
-def _summary(predictions: np.ndarray, tree: Any) -> str:
+def _summary(predictions: np.ndarray, labels: np.ndarray | None) -> str:
     """Predictions in a few words."""
-    if not hasattr(tree, "classes_"):
+    if labels is None:
         return f"from {rounded(predictions.min())} to {rounded(predictions.max())}"
     return class_counts(predictions)
 
@@ -121,12 +125,12 @@ def _record(
     output: Path | None,
     predictions: np.ndarray,
     shares: np.ndarray | None,
-    tree: Any,
+    labels: np.ndarray | None,
 ) -> dict[str, Any]:
     record: dict[str, Any] = {"model": str(model), "data": str(data), "rows": len(predictions)}
     if output is not None:
         return record | {"written": [str(output)]}
     record["predictions"] = predictions
     if shares is not None:
-        record |= {"classes": tree.classes_, "probabilities": shares}
+        record |= {"classes": labels, "probabilities": shares}
     return record

@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Event
-from typing import TypeVar
+from functools import cached_property
 
 import numpy as np
 
-from shapetree._core.binning import SortWorkspace, bin_values, group_values, sort_values
+from shapetree._core.binning import Lookups, bin_columns, find_bins, sort_values
 from shapetree._core.columns import Columns
+from shapetree._threads import VISITS_PER_CALL
+from shapetree.data._sampling import sampled
 from shapetree.data._table import Table
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-# Columns that are copied together at most: as many numbers as a cache line holds.
-MAX_TOGETHER = 8
-ROWS_PER_BLOCK = 2048
+# Rows that bins are made from at most; larger tables give a sample.
+MAX_BINNED_ROWS = 200_000
+# Copies of columns may take so many bytes, or such a share of the table.
+COPY_BYTES = 8_000_000
+COPY_SHARE = 0.08
+# Rows that are worth starting threads for.
+MIN_ROWS_FOR_THREADS = 10_000
 GREATEST = np.finfo(np.float64).max
 
 
 def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Real numbers t between two sorted values, so that low ≤ t < high.
+    """Finite numbers t between two sorted values, so that low ≤ t < high.
 
     The arithmetic mean wherever floating point allows it; infinite values count as the greatest
-    finite ones.
+    finite ones. Nothing finite parts minus infinity from the least finite number.
     """
-    middle = 0.5 * np.maximum(low, -GREATEST) + 0.5 * np.minimum(high, GREATEST)
+    low, high = np.maximum(low, -GREATEST), np.minimum(high, GREATEST)
+    middle = 0.5 * low + 0.5 * high
     return np.where((middle >= low) & (middle < high), middle, low)
 
 
@@ -57,6 +58,13 @@ class FeatureBins:
         return halfway(self.high[left], self.low[right])
 
     @property
+    def thresholds(self) -> np.ndarray:
+        """Thresholds between neighbouring bins of an ordered feature."""
+        assert self.low is not None
+        assert self.high is not None
+        return halfway(self.high[:-1], self.low[1:])
+
+    @property
     def dtype(self) -> np.dtype:
         """The smallest unsigned type that also holds the missing bin."""
         return np.min_scalar_type(self.n_bins)
@@ -74,17 +82,17 @@ class BinnedTable:
         """Number of rows."""
         return self.columns.n_rows
 
-    @property
+    @cached_property
     def n_bins(self) -> np.ndarray:
         """Bins of each feature, without the missing bin."""
         return np.array([feature.n_bins for feature in self.features], dtype=np.int64)
 
-    @property
+    @cached_property
     def offsets(self) -> np.ndarray:
         """Where each feature's bins start in a histogram, the missing bin last, and the end."""
         return np.concatenate([[0], np.cumsum(self.n_bins + 1)])
 
-    @property
+    @cached_property
     def categorical(self) -> np.ndarray:
         """Which features' bins are categories."""
         return np.array([feature.is_categorical for feature in self.features], dtype=bool)
@@ -95,6 +103,9 @@ def bin_table(
 ) -> BinnedTable:
     """Bin a table's columns, each on its own.
 
+    Of more than `MAX_BINNED_ROWS` rows a sample decides where bins begin and end; values beyond
+    those of the sample fall into the outermost bins, and values between two bins to the nearer one.
+
     Parameters
     ----------
     table : Table
@@ -104,78 +115,84 @@ def bin_table(
         Most bins of an ordered feature; None gives every distinct value its own.
     n_threads : int
     """
-    if table.n_rows < 10_000:
+    if table.n_rows < MIN_ROWS_FOR_THREADS:
         n_threads = 1
-    groups = _column_groups(table, n_threads)
-    stop = Event()
-    needs_order = weights is not None or max_bins is None
-    spare_workspaces = [SortWorkspace(table.n_rows, needs_order) for _ in range(n_threads)]
-
-    def bin_some(chosen: slice) -> list[tuple[FeatureBins, np.ndarray]]:
-        binned = []
-        workspace = spare_workspaces.pop()
-        for feature, column in zip(
-            table.features[chosen], _contiguous(table.columns[chosen]), strict=True
-        ):
-            if stop.is_set():
-                break
-            if feature.categories is None:
-                binned.append(_bin_numbers(column, weights, max_bins, workspace))
-            else:
-                binned.append(_bin_categories(column, len(feature.categories)))
-        spare_workspaces.append(workspace)
-        return binned
-
-    binned = [pair for some in _in_threads(bin_some, groups, n_threads, stop) for pair in some]
+    features: list[FeatureBins | None] = [None] * len(table.features)
+    columns: list[np.ndarray | None] = [None] * len(table.features)
+    ordered = []
+    for j, (feature, column) in enumerate(zip(table.features, table.columns, strict=True)):
+        assert column is not None
+        if feature.categories is not None:
+            features[j], columns[j] = _bin_categories(column, len(feature.categories))
+        elif max_bins is None:
+            features[j], columns[j] = _bin_every_number(column)
+        else:
+            ordered.append(j)
+    if ordered:
+        assert max_bins is not None
+        source = Columns(table.columns, table.n_rows)
+        found, ends = _find_bins(source, ordered, weights, max_bins, n_threads)
+        bins = _bin_numbers(source, ordered, found, ends, n_threads)
+        for j, its_feature, its_bins in zip(ordered, found, bins, strict=True):
+            features[j], columns[j] = its_feature, its_bins
     return BinnedTable(
-        features=tuple(feature for feature, _ in binned),
-        columns=Columns([bins for _, bins in binned], table.n_rows),
+        features=tuple(feature for feature in features if feature is not None),
+        columns=Columns(columns, table.n_rows),
     )
 
 
-def _column_groups(table: Table, n_threads: int) -> list[slice]:
-    """Neighbouring columns to bin together, as many groups for one thread as for another.
-
-    Their copies may take a tenth of a float64 table's memory, and twice that of a float32 table,
-    which itself takes half.
-    """
-    n_features = len(table.features)
-    widest = max(column.itemsize for column in table.columns if column is not None)
-    n_together = min(MAX_TOGETHER, max(1, 64 * n_features // (10 * n_threads * widest**2)))
-    n_groups = n_threads * -(-n_features // (n_threads * n_together))
-    bounds = [n_features * group // n_groups for group in range(n_groups + 1)]
-    return list(map(slice, bounds[:-1], bounds[1:]))
-
-
-def _contiguous(columns: list[np.ndarray | None]) -> list[np.ndarray]:
-    """Copy strided columns to contiguous ones, a block of rows at a time.
-
-    Columns of a row-major array share cache lines; so each line is read once for all of them.
-    """
-    given = [column for column in columns if column is not None]
-    if len(given) < 2 or all(column.flags.c_contiguous for column in given):
-        return given
-    copies = [np.empty(len(column), dtype=column.dtype) for column in given]
-    for start in range(0, len(given[0]), ROWS_PER_BLOCK):
-        rows = slice(start, start + ROWS_PER_BLOCK)
-        for copy, column in zip(copies, given, strict=True):
-            copy[rows] = column[rows]
-    return copies
+def _find_bins(
+    columns: Columns,
+    ordered: list[int],
+    weights: np.ndarray | None,
+    max_bins: int,
+    n_threads: int,
+) -> tuple[list[FeatureBins], list[np.ndarray]]:
+    """Bins of ordered columns and thresholds between them, from all rows or from a sample."""
+    rows, n_rows = None, columns.n_rows
+    if n_rows > MAX_BINNED_ROWS:
+        rows = sampled(0, n_rows, n_rows, MAX_BINNED_ROWS)
+        n_rows = len(rows)
+        weights = None if weights is None else weights[rows]
+    size = _columns_together(columns, ordered, n_rows, max_bins)
+    found, ends = [], []
+    for start in range(0, len(ordered), size):
+        some = np.array(ordered[start : start + size], dtype=np.int32)
+        lows, highs, n_bins = find_bins(columns, some, rows, weights, max_bins, n_threads)
+        between = halfway(highs[:, :-1], lows[:, 1:])
+        for i, n in enumerate(n_bins.tolist()):
+            found.append(FeatureBins(n, lows[i, :n].copy(), highs[i, :n].copy()))
+            ends.append(between[i, : max(0, n - 1)])
+    return found, ends
 
 
-def _in_threads(
-    task: Callable[[Item], Result], items: Sequence[Item], n_threads: int, stop: Event
-) -> list[Result]:
-    """Run a task that releases the GIL on every item; Ctrl-C drops those not yet begun."""
-    if n_threads == 1:
-        return [task(item) for item in items]
-    with ThreadPoolExecutor(n_threads) as pool:
-        try:
-            return list(pool.map(task, items))
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
+def _columns_together(columns: Columns, ordered: list[int], n_rows: int, max_bins: int) -> int:
+    """Columns to copy at a time: neighbours share cache lines, but copies take memory."""
+    itemsize = min(columns.array(j).itemsize for j in ordered)
+    allowed = max(COPY_BYTES, COPY_SHARE * columns.n_rows * columns.n_columns * itemsize)
+    return max(1, int(allowed) // (8 * n_rows + 16 * min(n_rows, max_bins)))
+
+
+def _bin_numbers(
+    columns: Columns,
+    ordered: list[int],
+    found: list[FeatureBins],
+    ends: list[np.ndarray],
+    n_threads: int,
+) -> list[np.ndarray]:
+    """Bins of each row in ordered columns."""
+    bins = [np.zeros(columns.n_rows, dtype=feature.dtype) for feature in found]
+    # A feature of which nothing is known has no bin but the missing one.
+    known = [i for i, feature in enumerate(found) if feature.n_bins > 0]
+    chosen = np.array([ordered[i] for i in known], dtype=np.int32)
+    lookups = Lookups([ends[i] for i in known], columns.n_rows)
+    filled = [bins[i] for i in known]
+    # Some rows at a time, so that Ctrl-C need not wait for all.
+    step = max(1, VISITS_PER_CALL // len(ordered))
+    for start in range(0, columns.n_rows, step):
+        stop = min(start + step, columns.n_rows)
+        bin_columns(columns, chosen, lookups, filled, start, stop, n_threads)
+    return bins
 
 
 def _bin_categories(codes: np.ndarray, n_categories: int) -> tuple[FeatureBins, np.ndarray]:
@@ -183,32 +200,15 @@ def _bin_categories(codes: np.ndarray, n_categories: int) -> tuple[FeatureBins, 
     return feature, np.where(codes < 0, n_categories, codes).astype(feature.dtype)
 
 
-def _bin_numbers(
-    column: np.ndarray,
-    weights: np.ndarray | None,
-    max_bins: int | None,
-    workspace: SortWorkspace,
-) -> tuple[FeatureBins, np.ndarray]:
-    if max_bins is None:
-        return _bin_every_number(column, workspace)
-    ordered, rows = sort_values(column, weights is not None, workspace)
-    low, high = group_values(ordered, None if weights is None else weights[rows], max_bins)
-    feature = FeatureBins(len(low), low, high)
-    bins = np.zeros(len(column), dtype=feature.dtype)
-    if feature.n_bins > 0:  # otherwise all is in the missing bin
-        bin_values(column, halfway(high[:-1], low[1:]), bins)
-    return feature, bins
-
-
-def _bin_every_number(
-    column: np.ndarray, workspace: SortWorkspace
-) -> tuple[FeatureBins, np.ndarray]:
+def _bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
     """Give every distinct number a bin of its own: its rank."""
-    ordered, rows = sort_values(column, True, workspace)
-    is_new = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
-    distinct = ordered[is_new].astype(np.float64)
-    feature = FeatureBins(len(distinct), distinct, distinct)
-    bins = np.full(len(column), len(distinct), dtype=feature.dtype)
+    ordered, rows = sort_values(column)
+    # Nothing finite parts these two, so they are one.
+    low = np.where(ordered == -GREATEST, -np.inf, ordered)
+    is_new = np.append(True, low[1:] != low[:-1])[: len(ordered)]
+    is_last = np.append(is_new[1:], True)[: len(ordered)]
+    feature = FeatureBins(int(is_new.sum()), ordered[is_new], ordered[is_last])
+    bins = np.full(len(column), feature.n_bins, dtype=feature.dtype)
     bins[rows] = np.cumsum(is_new) - 1
     return feature, bins
 
@@ -228,11 +228,9 @@ def part_bins(table: Table, binned: BinnedTable, thresholds: dict[int, np.ndarra
     columns = [binned.columns.array(feature) for feature in range(len(features))]
     for feature, further in thresholds.items():
         bins, column = features[feature], table.columns[feature]
-        assert bins.low is not None
-        assert bins.high is not None
         assert column is not None
         ordered = np.sort(column[~np.isnan(column)]).astype(np.float64)
-        cuts = np.union1d(halfway(bins.high[:-1], bins.low[1:]), further)
+        cuts = np.union1d(bins.thresholds, further)
         stops = np.searchsorted(ordered, cuts, side="right")
         # A threshold beyond all values, or between two that another parts, makes no bin.
         is_first = np.append(True, stops[1:] != stops[:-1]) & (stops > 0) & (stops < len(ordered))

@@ -18,11 +18,13 @@ import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
 from scipy.sparse import issparse
 
+from shapetree.data._missing import MISSING_CODE, is_missing, is_missing_type
+from shapetree.data._names import column_names, feature_numbers, is_index
+
 Level: TypeAlias = str | bool | int | float
 Array: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = Array | nw.Series[Any]
 
-MISSING_CODE = -1  # a missing category, or one that training has not seen
 MAX_ROWS = np.iinfo(np.int32).max - 1  # rows are indexed with 32-bit integers
 
 
@@ -66,16 +68,30 @@ class Table:
         strided, read-only view on the caller's data. A categorical column is contiguous int32:
         positions in `categories`, with -1 where a value is missing or was not seen in training.
         None stands for a column that was not asked for.
+    has_names : bool
+        Whether the caller's data has names for its columns, all of them strings.
     """
 
     n_rows: int
     features: tuple[FeatureInfo, ...]
     columns: list[Array | None]
+    has_names: bool = False
 
     def take(self, kept: Array) -> "Table":
         """Keep the rows that a boolean mask marks."""
         columns = [None if column is None else column[kept] for column in self.columns]
-        return Table(int(np.count_nonzero(kept)), self.features, columns)
+        return Table(int(np.count_nonzero(kept)), self.features, columns, self.has_names)
+
+
+@dataclass(frozen=True)
+class OpenTable:
+    """An input table, seen as named columns that are fetched one at a time."""
+
+    n_rows: int
+    names: tuple[str, ...]
+    has_names: bool
+    is_frame: bool  # a data frame, whose columns each have a type of their own
+    column: Callable[[int], Values]
 
 
 def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: int = 1) -> Table:
@@ -112,10 +128,10 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
         else:
             features.append(FeatureInfo(name, is_whole=_has_whole_dtype(values)))
             columns.append(_as_numbers(values, name, advice))
-    return Table(source.n_rows, tuple(features), columns)
+    return Table(source.n_rows, tuple(features), columns, source.has_names)
 
 
-def open_table(X: Any) -> Any:
+def open_table(X: Any) -> OpenTable:
     """Refuse what is not a table with rows and columns; the result is for `encode_table`."""
     return _open(X, min_rows=1)
 
@@ -151,7 +167,7 @@ def encode_table(
     columns: list[Array | None] = [None] * len(features)
     for j in range(len(features)) if needed is None else needed:
         columns[j] = _encode_column(source.column(j), features[j])
-    return Table(source.n_rows, tuple(features), columns)
+    return Table(source.n_rows, tuple(features), columns, source.has_names)
 
 
 def _encode_column(values: Values, feature: FeatureInfo) -> Array:
@@ -164,19 +180,9 @@ def _encode_column(values: Values, feature: FeatureInfo) -> Array:
 # From any input to named columns
 
 
-@dataclass(frozen=True)
-class _Source:
-    """An input table, seen as named columns that are fetched one at a time."""
-
-    n_rows: int
-    names: tuple[str, ...]
-    is_frame: bool  # a data frame, whose columns each have a type of their own
-    column: Callable[[int], Values]
-
-
-def _open(X: Any, min_rows: int) -> _Source:
+def _open(X: Any, min_rows: int) -> OpenTable:
     """Find the columns of `X`, without reading them."""
-    if isinstance(X, _Source):
+    if isinstance(X, OpenTable):
         return X
     if issparse(X):
         raise TypeError(
@@ -199,25 +205,28 @@ def _open(X: Any, min_rows: int) -> _Source:
     return _open_array(_as_array(X), min_rows)
 
 
-def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> _Source:
+def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> OpenTable:
     _check_shape(frame.shape, min_rows)
     # A pandas column may be named by anything, so keep the names to fetch the columns by.
     keys = frame.columns
-    return _Source(
+    names, has_names = column_names(keys)
+    return OpenTable(
         n_rows=frame.shape[0],
-        names=tuple(map(str, keys)),
+        names=names,
+        has_names=has_names,
         is_frame=True,
         column=lambda j: _unwrap(frame.get_column(keys[j])),
     )
 
 
-def _open_array(array: Array, min_rows: int) -> _Source:
+def _open_array(array: Array, min_rows: int) -> OpenTable:
     if array.ndim != 2:
         raise _not_two_dimensional(array.ndim)
     _check_shape(array.shape, min_rows)
-    return _Source(
+    return OpenTable(
         n_rows=array.shape[0],
         names=tuple(f"x{j}" for j in range(array.shape[1])),
+        has_names=False,
         is_frame=False,
         column=lambda j: array[:, j],
     )
@@ -274,7 +283,7 @@ def _not_two_dimensional(n_dimensions: int) -> ValueError:
 # Which columns are categorical
 
 
-def _asked_categorical(categorical_features: Any, source: _Source) -> list[bool] | None:
+def _asked_categorical(categorical_features: Any, source: OpenTable) -> list[bool] | None:
     """Tell for each column whether it is to be categorical; None leaves it to the dtypes."""
     n_features = len(source.names)
     if categorical_features is None:
@@ -295,34 +304,13 @@ def _asked_categorical(categorical_features: Any, source: _Source) -> list[bool]
                 f"but X has {n_features} features."
             )
         return [bool(item) for item in asked]
-    chosen = _positions(asked, source.names)
+    if not (all(isinstance(item, str) for item in asked) or all(map(is_index, asked))):
+        raise TypeError(
+            "categorical_features must be 'from_dtype', None, or an array-like of column names "
+            "(str), of column indices (int) or of one boolean per column."
+        )
+    chosen = set(feature_numbers(asked, source.names, "categorical_features"))
     return [j in chosen for j in range(n_features)]
-
-
-def _positions(asked: list[Any], names: tuple[str, ...]) -> set[int]:
-    """Resolve the names or the indices of columns."""
-    if all(isinstance(item, str) for item in asked):
-        position = {name: j for j, name in enumerate(names)}
-        for name in asked:
-            if name not in position:
-                shown = ", ".join(map(repr, names[:10])) + (", …" if len(names) > 10 else "")
-                raise ValueError(
-                    f"categorical_features names {str(name)!r}, which is not a column of X. "
-                    f"The columns are {shown}."
-                )
-        return {position[name] for name in asked}
-    if all(isinstance(item, numbers.Integral) and not isinstance(item, bool) for item in asked):
-        for index in asked:
-            if not 0 <= index < len(names):
-                raise ValueError(
-                    f"categorical_features has the index {index}, which is not in the range "
-                    f"from 0 to {len(names) - 1} of the columns of X."
-                )
-        return {int(index) for index in asked}
-    raise TypeError(
-        "categorical_features must be 'from_dtype', None, or an array-like of column names (str), "
-        "of column indices (int) or of one boolean per column."
-    )
 
 
 def _has_categorical_dtype(values: Values, name: str) -> bool:
@@ -376,7 +364,7 @@ def _kind_of(values: Values, name: str) -> _Kind:
 
 def _kind_of_objects(values: Array, name: str) -> _Kind:
     types = set(map(type, values))
-    kinds = {_kind_of_type(kind, name) for kind in types if not _is_missing_type(kind)}
+    kinds = {_kind_of_type(kind, name) for kind in types if not is_missing_type(kind)}
     if kinds == {_Kind.TEXT, _Kind.NUMBER} and _only_nan_beside_text(values):
         return _Kind.TEXT
     if kinds <= {_Kind.NUMBER, _Kind.BOOLEAN}:
@@ -396,7 +384,7 @@ def _kind_of_type(kind: type, name: str) -> _Kind:
 
 def _only_nan_beside_text(values: Array) -> bool:
     """Tell whether NaN, which pandas writes for a missing string, is the only number."""
-    return all(isinstance(value, str) or _is_missing(value) for value in values)
+    return all(isinstance(value, str) or is_missing(value) for value in values)
 
 
 def _unsupported(name: str, held: str) -> TypeError:
@@ -404,17 +392,6 @@ def _unsupported(name: str, held: str) -> TypeError:
         f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
         "number. Turn the column into a number or a category first."
     )
-
-
-# Missing values: None, NaN, and pandas' NA and NaT, known by name as pandas may be absent.
-
-
-def _is_missing_type(kind: type) -> bool:
-    return kind.__name__ in ("NoneType", "NAType", "NaTType")
-
-
-def _is_missing(value: Any) -> bool:
-    return _is_missing_type(type(value)) or value != value
 
 
 # Numbers
@@ -443,8 +420,8 @@ def _series_to_numpy(series: nw.Series[Any]) -> Array:
 
 def _objects_to_floats(values: Array) -> Array:
     # NumPy reads None as NaN, but stumbles over the missing values of pandas.
-    if any(_is_missing_type(kind) for kind in set(map(type, values)) - {type(None)}):
-        values = np.array([None if _is_missing(value) else value for value in values], object)
+    if any(is_missing_type(kind) for kind in set(map(type, values)) - {type(None)}):
+        values = np.array([None if is_missing(value) else value for value in values], object)
     return values.astype(np.float64)
 
 
@@ -463,7 +440,7 @@ def _factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
     else:
         distinct, codes = np.unique(values, return_inverse=True)
         levels = distinct.tolist()
-    return codes, [None if _is_missing(level) else _plain(level, name) for level in levels]
+    return codes, [None if is_missing(level) else _plain(level, name) for level in levels]
 
 
 def _factorize_series(series: nw.Series[Any]) -> tuple[Array, list[Any]]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
 from shapetree._core.binning import group_values
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
+from shapetree.data._sums import bound_of_sum, exact_mean, exact_unit, exact_weights, on_grid
 
 # Absolute error needs the distribution of y, not only its moments. It is counted on every value
 # of y where these are few, and on so many quantile groups otherwise.
@@ -81,7 +84,7 @@ class Goal(ABC):
     refine_penalty: float
 
     def __init__(self, weights: np.ndarray | None) -> None:
-        self.weights = weights
+        self.weights = None if weights is None else exact_weights(weights)
 
     @property
     def total_weight(self) -> float:
@@ -92,6 +95,18 @@ class Goal(ABC):
     def counts_rows(self) -> bool:
         """Whether statistics are numbers of rows, which no order of summing can change."""
         return False
+
+    def rows_behind(self, channels: np.ndarray) -> list[int]:
+        """Numbers of rows that sums of channels, (n_nodes, n_channels), are made of."""
+        if self.targets.n_channels > self.targets.n_stats:
+            counts = channels[:, -1]
+        else:
+            counts = self.weights_behind(channels)
+        return np.rint(counts).astype(np.int64).tolist()
+
+    @abstractmethod
+    def weights_behind(self, channels: np.ndarray) -> np.ndarray:
+        """Weights of the rows that sums of channels are made of."""
 
     def describe(self, rows: np.ndarray, channels: np.ndarray | None = None) -> NodeStatistics:
         """Statistics of a node with these rows, from their sums of channels if these are known."""
@@ -168,13 +183,32 @@ class ClassGoal(Goal):
         self.starts = np.cumsum([0, *n_classes])
         self._value_shape = len(n_classes), max(n_classes)
         self.labels = labels + self.starts[:-1].astype(np.int32)
-        self.targets = Targets(self.labels, None, weights, self.criterion.n_stats)
+        self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
         self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * self.total_weight)
 
     @property
     def counts_rows(self) -> bool:
         """Whether statistics are numbers of rows, which no order of summing can change."""
         return self.weights is None
+
+    def weights_behind(self, channels: np.ndarray) -> np.ndarray:
+        """Weights of the rows that sums of channels are made of."""
+        return channels[:, : self.starts[1]].sum(axis=1)
+
+    def statistics(self, channels: np.ndarray) -> list[NodeStatistics]:
+        """What is known of nodes from their rows' sums of channels, (n_nodes, n_channels)."""
+        weights = self.weights_behind(channels)
+        stats = channels[:, : self.targets.n_stats]
+        values = np.zeros((len(stats), *self._value_shape))
+        for output, (start, stop) in enumerate(pairwise(self.starts.tolist())):
+            values[:, output, : stop - start] = stats[:, start:stop] / weights[:, None]
+        impurities = [max(self.criterion.impurity(each), 0.0) for each in stats]
+        return [
+            NodeStatistics(n_rows, weight, impurity / weight, value)
+            for n_rows, weight, impurity, value in zip(
+                self.rows_behind(channels), weights.tolist(), impurities, values, strict=True
+            )
+        ]
 
     def noise(self, node: NodeStatistics) -> float:
         """Impurity mass that a cut of a node takes away on average where nothing is to gain.
@@ -206,8 +240,11 @@ class RegressionGoal(Goal):
 
     Attributes
     ----------
+    y : array of shape (n_rows, n_outputs)
     standardised : array of shape (n_rows, n_outputs)
-        The centred and scaled y.
+        The centred and scaled y, on a grid on which sums are exact.
+    unit : float
+        Of that grid.
     """
 
     segment_penalty = 12.0
@@ -215,21 +252,87 @@ class RegressionGoal(Goal):
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
-        self._y = y
+        self.y = y
         largest = _power_of_two(float(np.abs(y).max()))
-        mean = np.average(y / largest, axis=0, weights=weights)
-        variance = np.average((y / largest - mean) ** 2, axis=0, weights=weights).mean()
+        mean = exact_mean(y / largest, self.weights)
+        variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()
         self._scale = _power_of_two(float(np.sqrt(variance))) * largest
         self._centre = np.rint(mean * largest / self._scale)
-        self.standardised = y / self._scale - self._centre
+        standardised = y / self._scale - self._centre
+        weighted = standardised if self.weights is None else standardised * self.weights[:, None]
+        self.unit = exact_unit(bound_of_sum(weighted))
+        self.standardised = on_grid(standardised, self.unit)
 
     def penalty_unit(self, node: NodeStatistics) -> float:
         """A row that lies as far off as the node's rows do on the mean."""
         return node.impurity
 
+    @property
+    @abstractmethod
+    def is_absolute(self) -> bool:
+        """Whether differences count as they are, and are not squared."""
+
+    @cached_property
+    def spread_unit(self) -> float:
+        """Grid for what rows differ from their node's centre, on which sums are exact."""
+        differences = np.abs(self.standardised) if self.is_absolute else self.standardised**2
+        if self.weights is not None:
+            differences = differences * self.weights[:, None]
+        # No centre is farther off than the middle of all rows is, twice that to be sure.
+        bound = 4.0 * differences.shape[1] * bound_of_sum(differences)
+        return exact_unit(bound) or float(np.finfo(np.float64).tiny)
+
+    def weights_behind(self, channels: np.ndarray) -> np.ndarray:
+        """Weights of the rows that sums of channels are made of."""
+        return channels[:, 0]
+
+    def centres(self, channels: np.ndarray) -> np.ndarray:
+        """Means of nodes, centred and scaled, from their rows' sums of channels."""
+        return channels[:, 1 : self.targets.n_stats] / channels[:, :1]
+
+    def in_units_of_y(self, centres: np.ndarray) -> np.ndarray:
+        """Centres that were centred and scaled, as they are."""
+        return self._scale * (self._centre + centres)
+
+    def standardise(self, centres: np.ndarray) -> np.ndarray:
+        """Centre and scale."""
+        return centres / self._scale - self._centre
+
+    def statistics(
+        self,
+        channels: np.ndarray,
+        values: np.ndarray,
+        least: np.ndarray,
+        greatest: np.ndarray,
+        spreads: np.ndarray,
+    ) -> list[NodeStatistics]:
+        """What is known of nodes from their rows.
+
+        Parameters
+        ----------
+        channels : array of shape (n_nodes, n_channels)
+        values, least, greatest : arrays of shape (n_nodes, n_outputs)
+            Means or medians, and between which values they must lie.
+        spreads : array of shape (n_nodes,)
+            Weighted differences from them in sum, scaled.
+        """
+        weights = self.weights_behind(channels)
+        # Rounding must not carry a mean beyond the rows: equal rows have their own value.
+        values = np.clip(values, least, greatest)[:, :, None]
+        impurities = np.where(
+            (least == greatest).all(axis=1), 0.0, spreads / weights / values.shape[1]
+        )
+        return [
+            NodeStatistics(n_rows, weight, impurity, value)
+            for n_rows, weight, impurity, value in zip(
+                self.rows_behind(channels), weights.tolist(), impurities.tolist(), values,
+                strict=True,
+            )
+        ]  # fmt: skip
+
     def standardised_medians(self, rows: np.ndarray) -> np.ndarray:
         """Medians of some rows, centred and scaled."""
-        return _medians(self.standardised[rows], self._weights_of(rows))
+        return medians_of(self.standardised[rows], self._weights_of(rows))
 
     def _weights_of(self, rows: np.ndarray) -> np.ndarray | None:
         return None if self.weights is None else self.weights[rows]
@@ -239,6 +342,7 @@ class MeanGoal(RegressionGoal):
     """Learn numbers by squared error: nodes predict means."""
 
     criterion_name = "squared_error"
+    is_absolute = False
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(y, weights)
@@ -246,7 +350,9 @@ class MeanGoal(RegressionGoal):
         limits = np.finfo(np.float64)
         self.impurity_scale = float(np.clip(self._scale * self._scale, limits.tiny, limits.max))
         self.criterion = Criterion("squared_error", [1] * n_outputs)
-        self.targets = Targets(None, self.standardised, weights, self.criterion.n_stats)
+        self.targets = Targets(
+            None, self.standardised, self.weights, self.criterion.n_stats, self.unit
+        )
 
     def _summarise(
         self, stats: np.ndarray, weight: float, rows: np.ndarray
@@ -261,23 +367,29 @@ class MedianGoal(RegressionGoal):
     """Learn numbers by absolute error: nodes predict medians."""
 
     criterion_name = "absolute_error"
+    is_absolute = True
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(y, weights)
         self.impurity_scale = self._scale
-        grouped = [_levels_of(values, weights) for values in self.standardised.T]
+        grouped = [_levels_of(values, self.weights) for values in self.standardised.T]
         levels = [level for level, _ in grouped]
         sizes = [len(level) for level in levels]
         labels = np.stack([group for _, group in grouped], axis=1) + np.cumsum([0, *sizes[:-1]])
         self.criterion = Criterion("absolute_error", sizes, np.concatenate(levels))
-        self.targets = Targets(labels, None, weights, self.criterion.n_stats)
+        self.targets = Targets(labels, None, self.weights, self.criterion.n_stats)
+        self._n_levels = sizes[0]
+
+    def weights_behind(self, channels: np.ndarray) -> np.ndarray:
+        """Weights of the rows that sums of channels are made of."""
+        return channels[:, : self._n_levels].sum(axis=1)
 
     def _summarise(
         self, stats: np.ndarray, weight: float, rows: np.ndarray
     ) -> tuple[np.ndarray, float]:
         weights = self._weights_of(rows)
-        median = _medians(self._y[rows], weights)
-        deviation = np.abs(self._y[rows] - median)
+        median = medians_of(self.y[rows], weights)
+        deviation = np.abs(self.y[rows] - median)
         spread = np.average(deviation, axis=0, weights=weights).mean() / self._scale
         return median[:, None], float(spread)
 
@@ -311,7 +423,7 @@ def _levels_of(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarr
     return np.array([ordered[(a + b) // 2] for a, b in zip(start, stops, strict=True)]), group
 
 
-def _medians(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def medians_of(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Median of each column."""
     return np.array([_median(column, weights) for column in values.T])
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from shapetree.data._missing import is_missing
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.tree._view import GREATEST, Bound, NodeView, Region, Segment
 from shapetree.tree._words import (
@@ -64,7 +65,8 @@ class Condition:
 
         Examples
         --------
-        >>> from shapetree.data._table import FeatureInfo
+        >>> from shapetree.data._missing import is_missing
+        from shapetree.data._table import FeatureInfo
         >>> Condition((FeatureInfo("age"),), low=17.5).holds({"age": 18})
         True
         """
@@ -221,7 +223,7 @@ def missing_conditions(node: NodeView) -> list[Condition]:
 
 def known_value(value: Any, feature: FeatureInfo) -> Any:
     """The value, or None if it is missing or a category that training has not seen."""
-    if value is None or type(value).__name__ == "NAType" or value != value:  # NaN, pandas' NaT
+    if is_missing(value):
         return None
     if feature.categories is not None and value not in feature.categories:
         return None

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.data._table import MISSING_CODE, FeatureInfo
+from shapetree.data._missing import MISSING_CODE, is_missing
+from shapetree.data._table import FeatureInfo
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import listing, percent, rounded
 
@@ -27,6 +28,6 @@ def outcome_words(view: TreeView, node: NodeView) -> str:
 def python_values(column: np.ndarray, feature: FeatureInfo) -> list[Any]:
     """A column's numbers or categories; None where one is missing or new."""
     if feature.categories is None:
-        return [None if value != value else value for value in column.astype(float).tolist()]
+        return [None if is_missing(value) else value for value in column.astype(float).tolist()]
     categories = feature.categories
     return [None if code == MISSING_CODE else categories[code] for code in column.tolist()]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shapetree.data._names import is_index
 from shapetree.explain._conditions import region_conditions
 from shapetree.explain._outcomes import outcome_words
 from shapetree.tree._view import NodeView, Segment, TreeView
@@ -39,8 +40,7 @@ def shape_table(view: TreeView, number: int) -> pd.DataFrame:
 
 def _splitting_node(view: TreeView, number: int) -> NodeView:
     splitting = [node.number for node in view.nodes if not node.is_leaf]
-    is_int = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if not is_int or number not in splitting:
+    if not is_index(number) or number not in splitting:
         nodes = ", ".join(map(str, splitting[:20])) + (", …" if len(splitting) > 20 else "")
         which = f"nodes that have one are {nodes}" if splitting else "the tree is a single leaf"
         raise ValueError(f"node {number!r} has no shape function; {which}")

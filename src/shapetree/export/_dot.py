@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from shapetree._files import PathLike, write_file
 from shapetree.export._text import condition, is_folded, require_options, summary
+from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
 
 # Of branches: the strong colours of Okabe and Ito, which the colour-blind can tell apart.
@@ -22,7 +22,7 @@ digraph tree {
 
 
 def export_dot(
-    estimator: Any,
+    estimator: HoldsTree,
     path: PathLike | None = None,
     *,
     max_depth: int | None = None,
@@ -71,7 +71,7 @@ def export_dot(
     <BLANKLINE>
     """
     require_options(max_depth, digits)
-    view = view_of(estimator)
+    view = view_of(fitted_tree(estimator))
     lines = "".join(f"  {line};\n" for line in _lines(view, max_depth, digits))
     graph = f"{OPENING}{lines}}}\n"
     if path is not None:

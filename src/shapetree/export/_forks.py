@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
-from shapetree.data._table import MISSING_CODE
+from shapetree.data._missing import MISSING_CODE
 from shapetree.tree._view import AXES, GREATEST, NodeView, Region
 
 Weights: TypeAlias = tuple[float, float]

@@ -18,6 +18,7 @@ import numpy as np
 from shapetree._files import PathLike, write_file
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.export._shapes import Json, codes_of, shape_data
+from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, Plane, PlaneAxis, TreeView, view_of
 
@@ -33,7 +34,7 @@ PLACE_DECIMALS = 4
 
 
 def export_html(
-    estimator: Any,
+    estimator: HoldsTree,
     path: PathLike | None = None,
     X: Any = None,
     y: Any = None,
@@ -74,14 +75,15 @@ def export_html(
     >>> page[:15], "<title>Irises</title>" in page
     ('<!doctype html>', True)
     """
-    view = view_of(estimator, X, y)
+    fitted = fitted_tree(estimator)
+    view = view_of(fitted, X, y)
     if view.n_outputs > 1:
         raise ValueError(
             f"a page shows one target, but this tree has {view.n_outputs}; use export_text or "
             "explain, or fit a tree for each target"
         )
     heading = DEFAULT_TITLE if title is None else str(title)
-    trained = view if view.is_training else view_of(estimator)
+    trained = view if view.is_training else view_of(fitted)
     data = page_data(view, trained, heading)
     page = _fill(TEMPLATE.read_text(encoding="utf-8"), heading, data)
     if path is not None:

@@ -15,6 +15,7 @@ from shapetree._files import PathLike, write_file
 from shapetree.data._table import FeatureInfo
 from shapetree.export._routes import used_features
 from shapetree.export._shapes import Json, shape_data
+from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
 
 ROUTER = Path(__file__).with_name("module.js")
@@ -31,7 +32,7 @@ INTRODUCTION = """\
 """
 
 
-def export_js(estimator: Any, path: PathLike | None = None) -> str:
+def export_js(estimator: HoldsTree, path: PathLike | None = None) -> str:
     """Write a fitted tree as a module of JavaScript that needs nothing else.
 
     The module exports ``predict(row)`` and, for classes, ``predictProba(row)``, which gives the
@@ -66,7 +67,7 @@ def export_js(estimator: Any, path: PathLike | None = None) -> str:
     export const { predict, predictProba } = readTree(data);
     <BLANKLINE>
     """
-    view = view_of(estimator)
+    view = view_of(fitted_tree(estimator))
     module = "".join([INTRODUCTION, ROUTER.read_text(encoding="utf-8"), "\n", _ending(view)])
     if path is not None:
         write_file(path, module, "the JavaScript module")

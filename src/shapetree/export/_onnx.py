@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapetree._files import PathLike, write_file
-from shapetree.data._table import MISSING_CODE, FeatureInfo, Level
+from shapetree.data._missing import MISSING_CODE
+from shapetree.data._table import FeatureInfo, Level
 from shapetree.export._forks import (
     Decision,
     Fork,
@@ -34,6 +35,7 @@ from shapetree.export._forks import (
     places_of,
     search,
 )
+from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import GREATEST, NodeView, TreeView, view_of
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ INT64 = np.iinfo(np.int64)
 
 
 def export_onnx(
-    estimator: Any, path: PathLike | None = None, *, dtype: str = "float64"
+    estimator: HoldsTree, path: PathLike | None = None, *, dtype: str = "float64"
 ) -> onnx.ModelProto:
     """Write a fitted tree as an ONNX model.
 
@@ -134,7 +136,7 @@ def export_onnx(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    view = view_of(estimator)
+    view = view_of(fitted_tree(estimator))
     if len(view.nodes) > MAX_NODES:
         raise ValueError(
             f"the tree has {len(view.nodes)} nodes, but a model holds at most {MAX_NODES}"

@@ -15,6 +15,7 @@ from shapetree.export._routes import (
     plan_for,
     used_features,
 )
+from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import GREATEST, Bound, NodeView, TreeView, view_of
 
 INDENT = "    "
@@ -79,7 +80,7 @@ def _finite(row, name):
 '''
 
 
-def export_python(estimator: Any, path: PathLike | None = None) -> str:
+def export_python(estimator: HoldsTree, path: PathLike | None = None) -> str:
     """Write a fitted tree as Python source that runs without any package.
 
     The source defines ``predict(row)`` and, for classes, ``predict_proba(row)``, which gives the
@@ -123,7 +124,7 @@ def export_python(estimator: Any, path: PathLike | None = None) -> str:
     >>> module["predict"]({"petal width (cm)": 0.2})
     'setosa'
     """
-    view = view_of(estimator)
+    view = view_of(fitted_tree(estimator))
     source = _source(view)
     if path is not None:
         write_file(path, source, "the Python source")

@@ -19,6 +19,7 @@ from shapetree.export._routes import (
     require_distinct,
     used_features,
 )
+from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import Bound, NodeView, TreeView, view_of
 
 OUTPUTS = ("prediction", "proba")
@@ -30,7 +31,7 @@ MAX_ALTERNATIVES = 50
 
 
 def export_sql(
-    estimator: Any,
+    estimator: HoldsTree,
     path: PathLike | None = None,
     *,
     dialect: str = "sqlite",
@@ -84,7 +85,7 @@ def export_sql(
     """
     _require_one_of("dialect", dialect, tuple(DIALECTS))
     _require_one_of("output", output, OUTPUTS)
-    view = view_of(estimator)
+    view = view_of(fitted_tree(estimator))
     if output == "proba" and view.classes is None:
         raise ValueError("output='proba' needs a tree that predicts classes")
     writer = _Writer(DIALECTS[dialect], _columns(view, columns or {}, DIALECTS[dialect]))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
+from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import Bound, NodeView, Region, Segment, TreeView, view_of
 from shapetree.tree._words import weighted_sum
 
@@ -12,7 +12,7 @@ MAX_CATEGORIES = 8
 MAX_REGIONS = 4
 
 
-def export_text(estimator: Any, *, max_depth: int | None = None, digits: int = 6) -> str:
+def export_text(estimator: HoldsTree, *, max_depth: int | None = None, digits: int = 6) -> str:
     """Write a fitted tree as text.
 
     Every line is a node: the values of its parent's feature, or the regions of its parent's pair
@@ -47,7 +47,7 @@ def export_text(estimator: Any, *, max_depth: int | None = None, digits: int = 6
     └─ > 1.75: virginica 98 %  [46 rows]
     """
     require_options(max_depth, digits)
-    view = view_of(estimator)
+    view = view_of(fitted_tree(estimator))
     return "\n".join(_lines(view, max_depth, digits))
 
 

@@ -7,14 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._core.partition import branches_by_bin
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
-from shapetree._threads import feature_chunks, threads_for
+from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._targets import Goal, NodeStatistics
+from shapetree.grow._rows import Histograms
+from shapetree.grow._splits import BinSplit
 
 # A category that has to be listed costs this share of a segment.
 CATEGORY_SHARE = 0.5
+# Gains that differ by less than this share of the node's weight are equal: rounding must not choose.
+TIE = 1e-10
+# Searching a feature's shape function takes as long as so many visits of a row.
+VISITS_PER_SEARCH = 1_000
 
 
 @dataclass(frozen=True)
@@ -58,28 +63,90 @@ class Candidate:
 
     Attributes
     ----------
-    feature : int
-    n_branches : int
+    split : BinSplit
     gain : float
         Impurity mass that it takes away.
     penalised_gain : float
         The same, less all penalties but the split's.
-    branch_of_bin : array of shape (n_bins + 1,)
-        The missing bin comes last.
-    channels : list
-        Each branch's sums of channels where a histogram was at hand, else None.
     """
 
-    feature: int
-    n_branches: int
+    split: BinSplit
     gain: float
     penalised_gain: float
+
+    @property
+    def n_branches(self) -> int:
+        """Number of branches."""
+        return self.split.n_branches
+
+
+@dataclass(frozen=True)
+class FeatureShapes:
+    """The best shape function of every feature, for one node or several.
+
+    Attributes
+    ----------
+    gains, penalised_gains : arrays of shape (..., n_features)
+        In units of mass; -inf where a feature has no eligible shape function.
+    n_branches : int array of shape (..., n_features)
+    branch_of_bin : uint8 array of shape (..., total bins)
+        NO_BRANCH_MARK for bins without rows.
+    """
+
+    gains: np.ndarray
+    penalised_gains: np.ndarray
+    n_branches: np.ndarray
     branch_of_bin: np.ndarray
-    channels: list[np.ndarray | None]
+
+    @classmethod
+    def empty(cls, n_nodes: int, offsets: np.ndarray) -> FeatureShapes:
+        """Room for the shape functions of some nodes."""
+        n_features = len(offsets) - 1
+        return cls(
+            np.empty((n_nodes, n_features)),
+            np.empty((n_nodes, n_features)),
+            np.empty((n_nodes, n_features), dtype=np.int32),
+            np.empty((n_nodes, offsets[-1]), dtype=np.uint8),
+        )
+
+    def of(self, node: int) -> FeatureShapes:
+        """Those of one of several nodes."""
+        return FeatureShapes(
+            self.gains[node],
+            self.penalised_gains[node],
+            self.n_branches[node],
+            self.branch_of_bin[node],
+        )
+
+    def candidate(self, feature: int, offsets: np.ndarray) -> Candidate:
+        """One node's candidate on some feature."""
+        branch_of_bin = self.branch_of_bin[offsets[feature] : offsets[feature + 1]].copy()
+        return Candidate(
+            BinSplit(feature, int(self.n_branches[feature]), branch_of_bin),
+            float(self.gains[feature]),
+            float(self.penalised_gains[feature]),
+        )
+
+
+@dataclass(frozen=True)
+class NodeToSearch:
+    """A node whose shape functions are sought.
+
+    Attributes
+    ----------
+    statistics : NodeStatistics
+    max_branches : int
+    number : int
+        Seeds random starts, together with the fit's own seed.
+    """
+
+    statistics: NodeStatistics
+    max_branches: int
+    number: int
 
 
 class CandidateSearch:
-    """Finds the best candidate of one node after another."""
+    """Finds the best candidates of nodes from their histograms."""
 
     def __init__(
         self,
@@ -96,162 +163,99 @@ class CandidateSearch:
         self._penalties = penalties
         self._seed = seed
         self._n_threads = n_threads
-        self._table = table
-        self._offsets = table.offsets
+        self.offsets = table.offsets
         self._search = NodeSearch(
             goal.criterion,
-            table.columns,
             table.n_bins,
             table.categorical,
             **search_limits(inner, min_samples_leaf, min_weight_leaf),
         )
 
-    def best(
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.offsets) - 1
+
+    def search(
         self,
-        node: NodeStatistics,
-        rows: np.ndarray,
-        histogram: np.ndarray | None,
-        max_branches: int,
-        node_number: int,
-    ) -> Candidate | None:
-        """Find the candidate with the greatest gain after all penalties but the split's.
+        nodes: list[NodeToSearch],
+        histograms: Histograms,
+        found: FeatureShapes,
+        allowed: np.ndarray | None = None,
+    ) -> None:
+        """Search the features that histograms hold, for each of their nodes.
 
         Parameters
         ----------
-        node : NodeStatistics
-        rows : array
-            The node's rows.
-        histogram : array or None
-            Their histogram; None to sort the rows instead.
-        max_branches : int
-        node_number : int
-            Seeds random starts, together with the fit's own seed.
-
-        Returns
-        -------
-        Candidate or None
-            None if no candidate gains anything.
+        nodes : list of NodeToSearch
+        histograms : Histograms
+        found : FeatureShapes
+            Where the results go.
+        allowed : bool array of shape (n_nodes, n_features), optional
+            Features that a node may split on.
         """
-        n_features = len(self._offsets) - 1
-        n_threads = threads_for(len(rows) * n_features, self._n_threads)
-        for first, last in feature_chunks(n_features, len(rows)):
-            self._search_features(
-                node, rows, histogram, first, last, max_branches, node_number, n_threads
-            )
-        gains = self._search.penalised_gains
-        # Rounding must not choose between features: of equals, the first wins.
-        feature = int(np.argmax(gains >= gains.max() - 1e-10 * node.weight))
-        if not gains[feature] >= 1e-10 * node.weight:
+        first, last = histograms.first, histograms.last
+        units = np.array([self._goal.penalty_unit(node.statistics) for node in nodes])
+        weights = np.array([node.statistics.weight for node in nodes])
+        numbers = np.array([node.number for node in nodes], dtype=np.uint64)
+        segment_penalty = self._penalties.segment * units
+        arguments: dict[str, Any] = {
+            "max_branches": np.array([node.max_branches for node in nodes], dtype=np.int32),
+            "segment_penalty": segment_penalty,
+            "category_penalty": segment_penalty * CATEGORY_SHARE,
+            "branch_penalty": self._penalties.branch * weights,
+            "seed": np.uint64(self._seed) + numbers,
+            "allowed": None if allowed is None else allowed.view(np.uint8),
+        }
+        n_visits = VISITS_PER_SEARCH * len(nodes) * (last - first)
+        self._search.search(
+            histograms.sums, histograms.cells, first, last,
+            gains=found.gains,
+            penalised_gains=found.penalised_gains,
+            n_branches=found.n_branches,
+            branch_of_bin=found.branch_of_bin,
+            n_threads=threads_for(n_visits, self._n_threads),
+            **arguments,
+        )  # fmt: skip
+
+    def best(self, found: FeatureShapes, node: NodeStatistics) -> Candidate | None:
+        """One node's candidate with the greatest gain after all penalties but the split's.
+
+        None if no candidate gains anything.
+        """
+        gains = found.penalised_gains
+        feature = int(np.argmax(gains >= gains.max() - TIE * node.weight))
+        if not gains[feature] >= TIE * node.weight:
             return None
-        return self._candidate(feature, histogram)
+        return found.candidate(feature, self.offsets)
 
     def rivals(
-        self, best: Candidate, n_candidates: int, least_share: float, histogram: np.ndarray | None
+        self, best: Candidate, found: FeatureShapes, n_candidates: int, least_share: float
     ) -> list[Candidate]:
-        """The best candidate of the last search, and those of other features that come close.
+        """The best candidate of a node, and those of other features that come close.
 
         Parameters
         ----------
         best : Candidate
+        found : FeatureShapes
+            Of the node.
         n_candidates : int
             Most candidates, the best included.
         least_share : float
             Share of the best one's gain after penalties that the others have at least.
-        histogram : array or None
-            The node's.
         """
-        gains = self._search.penalised_gains.copy()
-        gains[best.feature] = -np.inf
+        gains = found.penalised_gains.copy()
+        gains[best.split.feature] = -np.inf
         others = np.argsort(-gains, kind="stable")[: n_candidates - 1]
         return [best] + [
-            self._candidate(int(feature), histogram)
+            found.candidate(int(feature), self.offsets)
             for feature in others
             if gains[feature] >= least_share * best.penalised_gain
         ]
 
-    def _candidate(self, feature: int, histogram: np.ndarray | None) -> Candidate:
-        """What the last search found for a feature."""
-        bins = slice(self._offsets[feature], self._offsets[feature + 1])
-        branch_of_bin = self._search.branch_of_bin[bins].copy()
-        n_branches = int(self._search.n_branches[feature])
-        channels = [
-            None if histogram is None else histogram[bins][branch_of_bin == branch].sum(axis=0)
-            for branch in range(n_branches)
-        ]
-        return Candidate(
-            feature,
-            n_branches,
-            float(self._search.gains[feature]),
-            float(self._search.penalised_gains[feature]),
-            branch_of_bin,
-            channels,
-        )
-
-    def _search_features(
-        self,
-        node: NodeStatistics,
-        rows: np.ndarray,
-        histogram: np.ndarray | None,
-        first: int,
-        last: int,
-        max_branches: int,
-        node_number: int,
-        n_threads: int,
-    ) -> None:
-        """Search the features first..last-1."""
-        segment_penalty = self._penalties.segment * self._goal.penalty_unit(node)
-        self._search.search(
-            histogram,
-            self._goal.targets,
-            rows,
-            first,
-            last,
-            max_branches=max_branches,
-            segment_penalty=segment_penalty,
-            category_penalty=segment_penalty * CATEGORY_SHARE,
-            branch_penalty=self._penalties.branch * node.weight,
-            seed=self._seed + node_number,
-            n_threads=n_threads,
-        )
-
-    def gain_on_new_rows(
-        self,
-        candidate: Candidate,
-        node: NodeStatistics,
-        rows: np.ndarray,
-        max_branches: int,
-        node_number: int,
-    ) -> float:
-        """What a candidate's feature gains on either half of the rows when fitted on the other."""
-        feature = candidate.feature
-        bins = slice(self._offsets[feature], self._offsets[feature + 1])
-        gain = 0.0
-        for fitted, new in halves(rows):
-            self._search_features(
-                node, fitted, None, feature, feature + 1, max_branches, node_number, 1
-            )
-            if self._search.n_branches[feature] >= 2:
-                branch_of_bin = fill_gaps(
-                    self._search.branch_of_bin[bins], self._table.features[feature].is_categorical
-                )
-                branches = branches_by_bin(self._table.columns, feature, branch_of_bin, new, 1)
-                gain += self._goal.gain_of(new, branches)
-        return gain
-
-    @property
-    def results(self) -> NodeSearch:
-        """Every feature's own best shape function, of the last search."""
-        return self._search
-
     def least_gain(self, node: NodeStatistics) -> float:
         """What a split of a node must gain after penalties."""
         return self._penalties.split * node.impurity
-
-    def branches(self, candidate: Candidate, rows: np.ndarray, n_threads: int) -> np.ndarray:
-        """Branch of each row under a candidate."""
-        return branches_by_bin(
-            self._table.columns, candidate.feature, candidate.branch_of_bin, rows, n_threads
-        )
 
 
 def search_limits(

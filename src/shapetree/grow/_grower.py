@@ -1,4 +1,4 @@
-"""Growth: from the root, split what gains most, until the limits say stop."""
+"""Growth: from the root, split what gains most, level by level, until the limits say stop."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shapetree._core.partition import partition_rows
-from shapetree._threads import threads_for
-from shapetree.data._binning import BinnedTable
-from shapetree.data._targets import Goal
-from shapetree.grow._candidates import Candidate, CandidateSearch
-from shapetree.grow._histograms import HistogramSource, histograms_of_children
-from shapetree.grow._nodes import TreeNode, tree_of
+from shapetree.data._binning import FeatureBins
+from shapetree.data._targets import Goal, NodeStatistics, RegressionGoal
+from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes, NodeToSearch
+from shapetree.grow._histograms import LevelHistograms
+from shapetree.grow._nodes import GrowingNode, tree_of
 from shapetree.grow._pairs import PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
+from shapetree.grow._rows import Rows
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._shape import PairShape, ShapeFunction, shape_from_bins
 
 # How many times as much a pair must gain on new rows as a single feature does, in nodes of so many
 # rows at most; in larger ones, what it gains by chance does not count beside its penalties.
@@ -27,10 +25,6 @@ MAX_ROWS_TO_HOLD_UP = 5_000
 LEAST_SHARE = 0.7
 # Mean impurity below which rounding is all that is left.
 PURE = 1e-14
-# Moving a row to its branch takes as long as so many visits by features.
-VISITS_PER_MOVE = 4
-# Memory that waiting nodes' histograms may take; beyond it they are summed again when needed.
-MAX_WAITING_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -46,42 +40,19 @@ class Limits:
     min_impurity_decrease: float
 
 
-@dataclass(eq=False)
-class Node(TreeNode):
-    """A node while the tree grows; its rows are rows[start:stop] of the grower."""
-
-    start: int = 0
-    stop: int = 0
-    depth: int = 0
-    candidate: Candidate | PairCandidate | None = None
-    histogram: np.ndarray | None = None
-
-
-class Frontier:
-    """Nodes that wait to be split.
-
-    The order matters only where leaves are limited: then the greatest gain comes first. Otherwise
-    the newest does, so that few histograms wait.
-    """
-
-    def __init__(self, best_first: bool) -> None:
-        self._best_first = best_first
-        self._heap: list[tuple[float, int, Node]] = []
-        self._count = 0
-
-    def push(self, node: Node) -> None:
-        """Add a node that has a candidate."""
-        assert node.candidate is not None
-        self._count += 1
-        priority = -node.candidate.gain if self._best_first else -self._count
-        heapq.heappush(self._heap, (priority, self._count, node))
-
-    def pop(self) -> Node:
-        """Take out the next node."""
-        return heapq.heappop(self._heap)[2]
-
-    def __len__(self) -> int:
-        return len(self._heap)
+def describe(
+    goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray
+) -> list[NodeStatistics]:
+    """What nodes know of their rows, whose sums of channels are given."""
+    if not isinstance(goal, RegressionGoal):
+        return goal.statistics(channels)
+    if goal.is_absolute:
+        values = rows.medians(nodes)
+        centres = goal.standardise(values)
+    else:
+        centres = goal.centres(channels)
+        values = goal.in_units_of_y(centres)
+    return goal.statistics(channels, values, *rows.spreads(nodes, centres))
 
 
 class Grower:
@@ -89,156 +60,182 @@ class Grower:
 
     Parameters
     ----------
-    table : BinnedTable
+    rows : Rows
+        All of them at node 0.
+    bins : tuple of FeatureBins
     goal : Goal
     search : CandidateSearch
     pair_search : PairSearch or None
         None for shape functions of one feature only.
-    histograms : HistogramSource or None
-        None in exact mode, where nodes sort their rows instead.
+    exact : bool
+        Whether bins are as many as values.
     limits : Limits
-    n_threads : int
     progress : Progress
     """
 
     def __init__(
         self,
-        table: BinnedTable,
+        rows: Rows,
+        bins: tuple[FeatureBins, ...],
         goal: Goal,
         search: CandidateSearch,
         pair_search: PairSearch | None,
-        histograms: HistogramSource | None,
+        exact: bool,
         limits: Limits,
-        n_threads: int,
         progress: Progress,
     ) -> None:
-        self._table = table
+        self._rows = rows
+        self._bins = bins
         self._goal = goal
         self._search = search
         self._pair_search = pair_search
-        self._histograms = histograms
         self._limits = limits
-        self._n_threads = n_threads
         self._progress = progress
-        self._rows = np.arange(table.n_rows, dtype=np.int32)
-        self._scratch = np.empty_like(self._rows)
-        self._total_weight = 0.0
-        self._n_searched = 0
-        self._waiting_bytes = 0
+        self._histograms = LevelHistograms(
+            rows, search.offsets, goal.targets.n_channels, exact, pair_search is not None
+        )
+        self._least_decrease = 0.0
+        self._n_nodes = 1
 
     def grow(self) -> TreeArrays:
         """Grow the tree."""
-        root = self._make_node(0, self._table.n_rows, depth=0)
-        self._total_weight = root.statistics.weight
-        frontier = Frontier(best_first=self._limits.max_leaf_nodes < self._table.n_rows)
-        n_leaves = 1
-        if self._may_split(root) and n_leaves < self._limits.max_leaf_nodes:
-            self._find_candidate(root, self._limits.max_branches, frontier)
-        while frontier:
-            node = frontier.pop()
-            assert node.candidate is not None
-            self._waiting_bytes -= node.histogram.nbytes if node.histogram is not None else 0
-            room = self._limits.max_leaf_nodes - n_leaves
-            if room == 0:
-                break
-            if node.candidate.n_branches > room + 1:
-                # Too many leaves: look again for fewer branches, and queue up with what that gains.
-                self._find_candidate(node, room + 1, frontier)
-                continue
-            self._split(node, frontier)
-            n_leaves += len(node.children) - 1
+        numbers = np.zeros(1, dtype=np.int32)
+        (statistics,) = describe(self._goal, self._rows, numbers, self._rows.totals(numbers))
+        root = GrowingNode(statistics)
+        self._least_decrease = self._limits.min_impurity_decrease * statistics.weight
+        if self._limits.max_leaf_nodes < self._rows.n_rows:
+            self._grow_best_first(root)
+        else:
+            self._grow_by_levels(root)
+        finish(root, self._bins)
         return tree_of(root, self._goal.impurity_scale)
 
-    def _make_node(
-        self, start: int, stop: int, depth: int, channels: np.ndarray | None = None
-    ) -> Node:
-        statistics = self._goal.describe(self._rows[start:stop], channels)
-        return Node(statistics, start=start, stop=stop, depth=depth)
+    def _grow_by_levels(self, root: GrowingNode) -> None:
+        level = [root]
+        while level:
+            self._find_candidates(level, self._limits.max_branches)
+            level = self._split([node for node in level if node.candidate is not None])
 
-    def _may_split(self, node: Node) -> bool:
-        limits, statistics = self._limits, node.statistics
+    def _grow_best_first(self, root: GrowingNode) -> None:
+        """Split the node with the greatest gain first, until there are leaves enough."""
+        waiting: list[tuple[float, int, GrowingNode]] = []
+
+        def wait(nodes: list[GrowingNode]) -> None:
+            for node in nodes:
+                if node.candidate is not None:
+                    heapq.heappush(waiting, (-node.candidate.gain, len(tie_breaks), node))
+                    tie_breaks.append(None)
+
+        tie_breaks: list[None] = []
+        n_leaves, most = 1, self._limits.max_leaf_nodes
+        if most > 1:
+            self._find_candidates([root], self._limits.max_branches)
+            wait([root])
+        while waiting and n_leaves < most:
+            node = heapq.heappop(waiting)[2]
+            room = most - n_leaves
+            if node.candidate.n_branches > room + 1:
+                # Too many leaves: look again for fewer branches, and queue up with what that gains.
+                self._find_candidates([node], room + 1)
+                wait([node])
+                continue
+            children = self._split([node])
+            n_leaves += len(node.children) - 1
+            self._find_candidates(children, self._limits.max_branches)
+            wait(children)
+
+    def _may_split(self, statistics: NodeStatistics, depth: int) -> bool:
+        limits = self._limits
         return (
-            node.depth < limits.max_depth
+            depth < limits.max_depth
             and statistics.n_rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
             and statistics.impurity > PURE
         )
 
-    def _find_candidate(self, node: Node, max_branches: int, frontier: Frontier) -> None:
-        """Search a node and queue it if there is something to gain."""
-        histogram = node.histogram
-        if histogram is None and self._histograms is not None:
-            histogram = self._histograms.build(self._rows[node.start : node.stop])
-        node.candidate = self._best_candidate(node, histogram, max_branches)
-        node.histogram = None
-        least = self._limits.min_impurity_decrease * self._total_weight
-        if node.candidate is None or node.candidate.gain < least:
-            node.candidate = None
-            self._progress.leaf(node.statistics.n_rows, node.depth)
+    def _find_candidates(self, nodes: list[GrowingNode], max_branches: int) -> None:
+        """Note what nodes may be split on, where that earns a split."""
+        nodes = [node for node in nodes if self._is_open(node)]
+        if not nodes:
             return
-        # Children at the greatest depth need no histogram, so neither does their parent.
-        if (
-            histogram is not None
-            and node.depth + 1 < self._limits.max_depth
-            and self._waiting_bytes + histogram.nbytes <= MAX_WAITING_BYTES
-        ):
-            node.histogram = histogram
-            self._waiting_bytes += histogram.nbytes
-        frontier.push(node)
+        keep = any(node.depth + 1 < self._limits.max_depth for node in nodes)
+        found = FeatureShapes.empty(len(nodes), self._search.offsets)
+        first = 0
+        for some, histograms in self._histograms.parts(nodes, keep):
+            first = nodes.index(some[0])
+            part = FeatureShapes(*(
+                array[first : first + len(some)]
+                for array in (found.gains, found.penalised_gains, found.n_branches,
+                              found.branch_of_bin)
+            ))  # fmt: skip
+            wanted = [NodeToSearch(node.statistics, max_branches, node.number + 1) for node in some]
+            self._search.search(wanted, histograms, part)
+        for i, node in enumerate(nodes):
+            node.candidate = self._best_candidate(node, found.of(i), max_branches)
+            if node.candidate is None:
+                node.histogram = None
+                self._progress.leaf(node.statistics.n_rows, node.depth)
+
+    def _is_open(self, node: GrowingNode) -> bool:
+        """Whether a node may be split; if not, it is a leaf for good."""
+        if self._may_split(node.statistics, node.depth):
+            return True
+        self._progress.leaf(node.statistics.n_rows, node.depth)
+        return False
 
     def _best_candidate(
-        self, node: Node, histogram: np.ndarray | None, max_branches: int
+        self, node: GrowingNode, found: FeatureShapes, max_branches: int
     ) -> Candidate | PairCandidate | None:
         """The best of all features and pairs, if it earns the split."""
-        self._n_searched += 1
-        statistics, rows = node.statistics, self._rows[node.start : node.stop]
+        statistics = node.statistics
         least = self._search.least_gain(statistics)
-        single = self._search.best(statistics, rows, histogram, max_branches, self._n_searched)
+        single = self._search.best(found, statistics)
         best: Candidate | PairCandidate | None = single
-        rivals = [] if single is None else self._rivals(single, node, histogram)
         if self._pair_search is not None:
             pair = self._pair_search.best(
                 statistics,
-                rows,
-                histogram,
-                self._search.results,
+                self._rows.rows_of(node.number),
+                node.histogram,
+                found,
                 max_branches,
-                self._n_searched,
+                node.number + 1,
                 to_beat=max(least, single.penalised_gain if single else 0.0),
             )
             if pair is not None and self._is_better(pair, single, node, max_branches):
                 best = pair
-        if best is None or best.penalised_gain < least:
+        if best is None or best.penalised_gain < least or best.gain < self._least_decrease:
             return None
-        if best is single and len(rivals) > 1:
-            return max(rivals, key=lambda rival: self._gain_ahead(rival, node, max_branches))
+        if best is single:
+            return self._best_ahead(single, node, found, max_branches)
         return best
 
-    def _rivals(self, best: Candidate, node: Node, histogram: np.ndarray | None) -> list[Candidate]:
-        """Candidates of a node to be compared by what comes after them."""
+    def _best_ahead(
+        self, best: Candidate, node: GrowingNode, found: FeatureShapes, max_branches: int
+    ) -> Candidate:
+        """The candidate that is best if what comes after it counts, too."""
         if self._limits.lookahead == 1 or node.depth + 1 >= self._limits.max_depth:
-            return [best]
-        return self._search.rivals(best, self._limits.lookahead, LEAST_SHARE, histogram)
+            return best
+        rivals = self._search.rivals(best, found, self._limits.lookahead, LEAST_SHARE)
+        if len(rivals) == 1:
+            return best
+        return max(rivals, key=lambda rival: self._gain_ahead(rival, node, max_branches))
 
-    def _gain_ahead(self, candidate: Candidate, node: Node, max_branches: int) -> float:
+    def _gain_ahead(self, candidate: Candidate, node: GrowingNode, max_branches: int) -> float:
         """What a candidate gains, and its children's best splits on single features with it."""
-        rows = self._rows[node.start : node.stop]
-        branches = self._search.branches(candidate, rows, threads_for(len(rows), self._n_threads))
+        children = self._send([node], [candidate], self._n_nodes)
         gain = candidate.penalised_gain
-        for branch in range(candidate.n_branches):
-            rows_below = rows[branches == branch]
-            child = Node(self._goal.describe(rows_below), depth=node.depth + 1)
-            if self._may_split(child):
-                histogram = None if self._histograms is None else self._histograms.build(rows_below)
-                statistics = child.statistics
-                best = self._search.best(
-                    statistics, rows_below, histogram, max_branches, self._n_searched
-                )
+        nodes = [child for child in children if self._may_split(child.statistics, child.depth)]
+        for some, histograms in self._histograms.parts(nodes, keep=False):
+            found = FeatureShapes.empty(len(some), self._search.offsets)
+            wanted = [NodeToSearch(child.statistics, max_branches, child.number) for child in some]
+            self._search.search(wanted, histograms, found)
+            for i, child in enumerate(some):
+                best = self._search.best(found.of(i), child.statistics)
                 gain_below = 0.0 if best is None else best.penalised_gain
-                gain += max(gain_below - self._search.least_gain(statistics), 0.0)
+                gain += max(gain_below - self._search.least_gain(child.statistics), 0.0)
         return gain
 
     def _is_better(
-        self, pair: PairCandidate, single: Candidate | None, node: Node, max_branches: int
+        self, pair: PairCandidate, single: Candidate | None, node: GrowingNode, max_branches: int
     ) -> bool:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
         if single is None:
@@ -247,70 +244,81 @@ class Grower:
         if pair.penalised_gain <= single.penalised_gain + 1e-10 * node.statistics.weight:
             return False
         assert self._pair_search is not None
-        rows = self._rows[node.start : node.stop]
+        rows = self._rows.rows_of(node.number)
         if not self._pair_search.must_hold_up or len(rows) > MAX_ROWS_TO_HOLD_UP:
             return True
-        arguments = node.statistics, rows, max_branches, self._n_searched
+        arguments = node.statistics, rows, max_branches, node.number + 1
         gain = self._pair_search.gain_on_new_rows(pair, *arguments)
-        return gain > PAIR_LEAD * self._search.gain_on_new_rows(single, *arguments)
+        return gain > PAIR_LEAD * self._gain_on_new_rows(single, *arguments)
 
-    def _split(self, node: Node, frontier: Frontier) -> None:
-        """Send a node's rows to its children and search those."""
-        candidate = node.candidate
-        assert candidate is not None
-        rows = self._rows[node.start : node.stop]
-        n_threads = threads_for(VISITS_PER_MOVE * len(rows), self._n_threads)
-        counts = partition_rows(
-            self._branches(candidate, rows, n_threads),
-            rows,
-            self._scratch,
-            candidate.n_branches,
-            n_threads,
+    def _gain_on_new_rows(self, single, statistics, rows, max_branches, number) -> float:
+        from shapetree._core.partition import branches_by_bin
+        from shapetree.grow._candidates import fill_gaps, halves
+        from shapetree.grow._local import LocalRows
+
+        feature, gain, offsets = single.split.feature, 0.0, self._search.offsets
+        for fitted, new in halves(rows):
+            part = LocalRows(self._rows._table, self._rows._binned, self._goal, 1, fitted)
+            found = FeatureShapes.empty(1, offsets)
+            wanted = [NodeToSearch(statistics, max_branches, number)]
+            histograms = part.histograms(np.zeros(1, dtype=np.int32), feature, feature + 1, False)
+            self._search.search(wanted, histograms, found)
+            if found.n_branches[0, feature] >= 2:
+                branch_of_bin = fill_gaps(
+                    found.branch_of_bin[0, offsets[feature] : offsets[feature + 1]],
+                    self._bins[feature].is_categorical,
+                )
+                columns = self._rows._binned.columns
+                branches = branches_by_bin(columns, feature, branch_of_bin, new, 1)
+                gain += self._goal.gain_of(new, branches)
+        return gain
+
+    def _split(self, nodes: list[GrowingNode]) -> list[GrowingNode]:
+        """Send nodes' rows to their children, which are returned."""
+        children = self._send(nodes, [node.candidate for node in nodes], self._n_nodes)
+        self._n_nodes += len(children)
+        first = 0
+        for node in nodes:
+            node.split = node.candidate.split
+            node.children = list(children[first : first + node.candidate.n_branches])
+            first += node.candidate.n_branches
+            for child in children[first - node.candidate.n_branches : first]:
+                child.parent = node
+            node.candidate = None
+            self._progress.split(node.statistics.n_rows, node.depth)
+        return children
+
+    def _send(
+        self, nodes: list[GrowingNode], candidates: list[Candidate | PairCandidate], first: int
+    ) -> list[GrowingNode]:
+        """Send nodes' rows by candidates to children that are numbered from `first` on."""
+        if not nodes:
+            return []
+        sizes = np.array([candidate.n_branches for candidate in candidates])
+        stops = first + np.cumsum(sizes)
+        self._rows.split(
+            np.array([node.number for node in nodes], dtype=np.int32),
+            (stops - sizes).astype(np.int32),
+            [candidate.split for candidate in candidates],
         )
-        stops = node.start + np.cumsum(counts)
-        children = [
-            self._make_node(int(stop - count), int(stop), node.depth + 1, channels)
-            for stop, count, channels in zip(stops, counts, candidate.channels, strict=True)
+        numbers = np.arange(first, stops[-1], dtype=np.int32)
+        statistics = describe(self._goal, self._rows, numbers, self._rows.totals(numbers))
+        depths = [
+            node.depth + 1
+            for node, size in zip(nodes, sizes.tolist(), strict=True)
+            for _ in range(size)
         ]
-        largest = int(np.argmax([child.statistics.weight for child in children]))
-        node.shape = self._shape(candidate, largest)
-        node.children = list(children)
-        self._progress.split(node.statistics.n_rows, node.depth)
-        self._search_children(node, children, frontier)
-        node.histogram = None
+        return [
+            GrowingNode(about, number=number, depth=depth)
+            for about, number, depth in zip(statistics, numbers.tolist(), depths, strict=True)
+        ]
 
-    def _branches(
-        self, candidate: Candidate | PairCandidate, rows: np.ndarray, n_threads: int
-    ) -> np.ndarray:
-        """Branch of each row under a candidate."""
-        if isinstance(candidate, Candidate):
-            return self._search.branches(candidate, rows, n_threads)
-        assert self._pair_search is not None
-        return self._pair_search.branches(candidate.shape, rows, n_threads)
 
-    def _shape(
-        self, candidate: Candidate | PairCandidate, largest_branch: int
-    ) -> ShapeFunction | PairShape:
-        """A candidate's shape function in the features' own values."""
-        if isinstance(candidate, PairCandidate):
-            return candidate.shape.with_largest_branch(largest_branch)
-        return shape_from_bins(
-            candidate.feature,
-            self._table.features[candidate.feature],
-            candidate.branch_of_bin,
-            candidate.n_branches,
-            largest_branch,
-        )
-
-    def _search_children(self, node: Node, children: list[Node], frontier: Frontier) -> None:
-        wanted = [self._may_split(child) for child in children]
-        if self._histograms is not None:
-            rows = [self._rows[child.start : child.stop] for child in children]
-            found = histograms_of_children(self._histograms, node.histogram, rows, wanted)
-            for child, histogram in zip(children, found, strict=True):
-                child.histogram = histogram
-        for child, want in zip(children, wanted, strict=True):
-            if want:
-                self._find_candidate(child, self._limits.max_branches, frontier)
-            else:
-                self._progress.leaf(child.statistics.n_rows, child.depth)
+def finish(root: GrowingNode, bins: tuple[FeatureBins, ...]) -> None:
+    """Give every node its shape function in the features' own values."""
+    for node in root.breadth_first():
+        assert isinstance(node, GrowingNode)
+        node.histogram = node.parent = None
+        if node.split is not None:
+            weights = [child.statistics.weight for child in node.children]
+            node.shape = node.split.shape(bins, int(np.argmax(weights)))

@@ -1,80 +1,135 @@
-"""Node histograms: who sums them, and sibling histograms by subtraction."""
+"""Histograms of a level's nodes: sibling histograms by subtraction, in pieces that fit memory."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Iterator
 
 import numpy as np
 
-from shapetree._core.histogram import Targets, build_histogram
-from shapetree._threads import feature_chunks, threads_for
-from shapetree.data._binning import BinnedTable
+from shapetree.grow._nodes import GrowingNode
+from shapetree.grow._rows import Histograms, Rows
+
+# Memory that the histograms of one call may take, and those that wait for the next level.
+MAX_BYTES = 2**26
+MAX_WAITING_BYTES = 2**28
+# Visits of a row by a feature that take as long as subtracting one sum.
+VISITS_PER_DIFFERENCE = 0.5
+# Bins for each row beyond which those without rows are left out.
+BINS_PER_CELL = 2
 
 
-class HistogramSource(Protocol):
-    """Whoever sums statistics over rows: this process, a file reader, a cluster.
-
-    A histogram has shape (total bins, channels), see `shapetree._core.histogram`.
-    """
-
-    def build(self, rows: np.ndarray) -> np.ndarray:
-        """Histogram of the given rows."""
-        ...
-
-
-class LocalHistograms:
-    """Sums histograms over rows held in memory."""
-
-    def __init__(self, table: BinnedTable, targets: Targets, n_threads: int) -> None:
-        self._columns = table.columns
-        self._targets = targets
-        self._offsets = table.offsets
-        self._n_threads = n_threads
-
-    def build(self, rows: np.ndarray) -> np.ndarray:
-        """Histogram of the given rows."""
-        n_features = len(self._offsets) - 1
-        histogram = np.empty((self._offsets[-1], self._targets.n_channels))
-        for first, last in feature_chunks(n_features, len(rows)):
-            build_histogram(
-                self._columns, self._targets, rows, self._offsets, histogram, first, last,
-                threads_for(len(rows) * n_features, self._n_threads),
-            )  # fmt: skip
-        return histogram
-
-
-def histograms_of_children(
-    source: HistogramSource,
-    parent: np.ndarray | None,
-    children: list[np.ndarray],
-    wanted: list[bool],
-) -> list[np.ndarray | None]:
-    """Histograms of the children that are wanted, the largest by subtraction where that is cheaper.
+class LevelHistograms:
+    """Has the histograms of one level after another summed.
 
     Parameters
     ----------
-    source : HistogramSource
-    parent : array or None
-        The parent's histogram, if it was kept; it is overwritten.
-    children : list of arrays
-        Rows of each child.
-    wanted : list of bool
-        Which children need a histogram.
+    rows : Rows
+    offsets : int array of shape (n_features + 1,)
+        Where each feature's bins start in a histogram, and the end.
+    n_channels : int
+    exact : bool
+        Whether bins are too many for histograms of all of them.
+    whole : bool
+        Whether every node's histogram is read as a whole, as pairs do.
     """
-    sizes = [len(rows) for rows in children]
-    largest = int(np.argmax(sizes))
-    only_to_subtract = sum(size for size, want in zip(sizes, wanted, strict=True) if not want)
-    if parent is None or not wanted[largest] or only_to_subtract >= sizes[largest]:
-        return [
-            source.build(rows) if want else None
-            for rows, want in zip(children, wanted, strict=True)
+
+    def __init__(
+        self, rows: Rows, offsets: np.ndarray, n_channels: int, exact: bool, whole: bool
+    ) -> None:
+        self._rows = rows
+        self._offsets = offsets
+        self._n_sums = int(offsets[-1]) * n_channels
+        self._exact = exact
+        self._whole = whole
+
+    def parts(
+        self, nodes: list[GrowingNode], keep: bool
+    ) -> Iterator[tuple[list[GrowingNode], Histograms]]:
+        """The histograms of some nodes, a part of the nodes or of the features at a time.
+
+        Parameters
+        ----------
+        nodes : list of GrowingNode
+        keep : bool
+            Whether children will want them, to subtract from.
+        """
+        bytes_of_node = 8 * self._n_sums
+        if self._exact or bytes_of_node > MAX_BYTES or self._are_small(nodes):
+            yield from self._by_features(nodes)
+            return
+        keep &= bytes_of_node * len(nodes) <= MAX_WAITING_BYTES
+        size = max(1, MAX_BYTES // max(bytes_of_node, 1))
+        for first in range(0, len(nodes), size):
+            some = nodes[first : first + size]
+            histograms = self._of(some)
+            if keep and histograms.sums is not None:
+                for node, sums in zip(some, histograms.sums, strict=True):
+                    node.histogram = sums
+            yield some, histograms
+
+    def _are_small(self, nodes: list[GrowingNode]) -> bool:
+        """Whether most bins of most nodes hold no row."""
+        n_rows = sum(node.statistics.n_rows for node in nodes)
+        n_bins = len(nodes) * int(self._offsets[-1])
+        return not self._whole and BINS_PER_CELL * n_rows * (len(self._offsets) - 1) < n_bins
+
+    def _by_features(
+        self, nodes: list[GrowingNode]
+    ) -> Iterator[tuple[list[GrowingNode], Histograms]]:
+        """Histograms of so many features at a time as fit memory."""
+        n_features = len(self._offsets) - 1
+        numbers = np.array([node.number for node in nodes], dtype=np.int32)
+        n_rows = sum(node.statistics.n_rows for node in nodes)
+        n_cells = min(n_rows * n_features, len(nodes) * int(self._offsets[-1]))
+        n_sums = n_cells * self._n_sums // max(int(self._offsets[-1]), 1)
+        size = max(1, n_features * MAX_BYTES // max(8 * n_sums, 1))
+        for first in range(0, n_features, size):
+            last = min(first + size, n_features)
+            yield nodes, self._rows.histograms(numbers, first, last, sparse=True)
+
+    def _of(self, nodes: list[GrowingNode]) -> Histograms:
+        """Histograms of all features; of the largest sibling by subtraction where that is cheaper."""
+        n_features = len(self._offsets) - 1
+        wanted = {id(node) for node in nodes}
+        by_difference: list[GrowingNode] = []
+        for node in nodes:
+            parent = node.parent
+            if parent is None or parent.histogram is None:
+                continue
+            sizes = [child.statistics.n_rows for child in parent.children]
+            if node is not parent.children[int(np.argmax(sizes))]:
+                continue
+            unwanted = sum(
+                size
+                for child, size in zip(parent.children, sizes, strict=True)
+                if id(child) not in wanted
+            )
+            saved = (node.statistics.n_rows - unwanted) * n_features
+            if saved > len(sizes) * self._n_sums * VISITS_PER_DIFFERENCE:
+                by_difference.append(node)
+        differing = {id(node) for node in by_difference}
+        direct = [node for node in nodes if id(node) not in differing]
+        siblings = [
+            child
+            for node in by_difference
+            if node.parent is not None
+            for child in node.parent.children
+            if id(child) not in wanted
         ]
-    histograms: list[np.ndarray | None] = []
-    for i, rows in enumerate(children):
-        if i == largest:
-            histograms.append(parent)
-        else:
-            histogram = source.build(rows)
-            parent -= histogram
-            histograms.append(histogram if wanted[i] else None)
-    return histograms
+        numbers = np.array([node.number for node in direct + siblings], dtype=np.int32)
+        histograms = self._rows.histograms(numbers, 0, n_features, sparse=False)
+        if not by_difference:
+            return histograms
+        assert histograms.sums is not None
+        place = {id(node): i for i, node in enumerate(direct + siblings)}
+        sums = np.empty((len(nodes), *histograms.sums.shape[1:]))
+        for i, node in enumerate(nodes):
+            if id(node) not in differing:
+                sums[i] = histograms.sums[place[id(node)]]
+                continue
+            assert node.parent is not None
+            sums[i] = node.parent.histogram
+            for child in node.parent.children:
+                if child is not node:
+                    sums[i] -= histograms.sums[place[id(child)]]
+        return Histograms(0, n_features, sums)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from shapetree.data._targets import NodeStatistics
+from shapetree.grow._candidates import Candidate
+from shapetree.grow._splits import Split
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
 from shapetree.tree._sketch import NodeSketch
@@ -38,6 +41,32 @@ class TreeNode:
         for node in nodes:
             nodes.extend(node.children)
         return nodes
+
+
+@dataclass(eq=False)
+class GrowingNode(TreeNode):
+    """A node while the tree grows.
+
+    Attributes
+    ----------
+    number : int
+        By which rows know it.
+    depth : int
+    parent : GrowingNode or None
+    candidate : Candidate, PairCandidate or None
+        What it may be split on.
+    split : Split or None
+        What it was split on.
+    histogram : array or None
+        Kept for its children to subtract from.
+    """
+
+    number: int = 0
+    depth: int = 0
+    parent: GrowingNode | None = None
+    candidate: Candidate | Any = None
+    split: Split | None = None
+    histogram: np.ndarray | None = None
 
 
 @dataclass(frozen=True)

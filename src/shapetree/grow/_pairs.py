@@ -14,13 +14,21 @@ from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.partition import branches_by_bin
 from shapetree._core.screen import START, GridScreen, crossed_losses
-from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
+from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._names import feature_numbers
 from shapetree.data._table import MAX_ROWS, FeatureInfo, Table
 from shapetree.data._targets import Goal, NodeStatistics
-from shapetree.grow._candidates import InnerTreeOptions, Penalties, halves, search_limits
-from shapetree.grow._histograms import LocalHistograms
+from shapetree.grow._candidates import (
+    FeatureShapes,
+    InnerTreeOptions,
+    Penalties,
+    halves,
+    search_limits,
+)
+from shapetree.grow._local_histograms import LocalHistograms
+from shapetree.grow._splits import PairSplit
 from shapetree.tree._shape import PairShape, number_cuts
 
 # Pairs that are fitted on the rows if the user leaves it to us.
@@ -101,9 +109,9 @@ class PairCandidate:
         return self.shape.n_branches
 
     @property
-    def channels(self) -> list[None]:
-        """Each branch's sums of channels, which are not known."""
-        return [None] * self.n_branches
+    def split(self) -> PairSplit:
+        """The split."""
+        return PairSplit(self.shape)
 
 
 class PairSearch:
@@ -182,7 +190,7 @@ class PairSearch:
         node: NodeStatistics,
         rows: np.ndarray,
         histogram: np.ndarray | None,
-        univariate: NodeSearch | None,
+        univariate: FeatureShapes | None,
         max_branches: int,
         node_number: int,
         to_beat: float,
@@ -265,7 +273,7 @@ class PairSearch:
         return gains, starts
 
     def _promising(
-        self, n_wanted: int, univariate: NodeSearch, max_branches: int, rows: np.ndarray
+        self, n_wanted: int, univariate: FeatureShapes, max_branches: int, rows: np.ndarray
     ) -> np.ndarray:
         """The most promising pairs by the paper's filter."""
         pairs = self._options.pairs
@@ -285,7 +293,7 @@ class PairSearch:
         return np.ascontiguousarray(pairs[np.sort(np.argsort(-delta, kind="stable")[:n_wanted])])
 
     def _univariate_branches(
-        self, univariate: NodeSearch, rows: np.ndarray, n_threads: int
+        self, univariate: FeatureShapes, rows: np.ndarray, n_threads: int
     ) -> np.ndarray:
         """Branch of each row under every feature's own shape function; 0 where it has none."""
         offsets = self._binned.offsets
@@ -496,25 +504,13 @@ def _pairs_in_groups(groups: Any, names: list[str]) -> np.ndarray:
                 f"pairs must hold pairs or groups of features that may interact, two features or "
                 f"more in each, got {group!r}"
             )
-        numbers = [_feature_number(feature, names) for feature in group]
+        numbers = feature_numbers(group, names, "pairs")
         if len(set(numbers)) < len(numbers):
             raise ValueError(f"pairs holds a group that repeats a feature: {group!r}")
         pairs.update(combinations(sorted(numbers), 2))
     if not pairs:
         raise ValueError("pairs is an empty list; give pairs of features, or 0 for none")
     return np.array(sorted(pairs), dtype=np.int32)
-
-
-def _feature_number(feature: Any, names: list[str]) -> int:
-    if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"pairs names {feature!r}, which is not a column of X")
-        return names.index(feature)
-    if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
-        raise TypeError(f"pairs must name features by str or int, got {feature!r}")
-    if not 0 <= feature < len(names):
-        raise ValueError(f"pairs holds feature {feature}, but X has {len(names)} columns")
-    return int(feature)
 
 
 def _greatest(gains: np.ndarray, n: int) -> np.ndarray:

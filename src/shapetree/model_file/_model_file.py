@@ -24,6 +24,7 @@ from shapetree.data._table import MAX_ROWS, FeatureInfo, Level
 from shapetree.data._targets import NodeStatistics
 from shapetree.grow._nodes import TreeNode, tree_of
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitted import FittedTree
 from shapetree.tree._shape import PairShape, ShapeFunction
 from shapetree.tree._sketch import Axis, DataSummary, Density, NodeSketch, Scatter
 
@@ -60,29 +61,13 @@ class Model:
     estimator : str
         Name of the estimator's class.
     parameters : dict
-    criterion : str
-    shrinkage : float
-    features : tuple of FeatureInfo
-    has_names : bool
-        Whether the training table had names for its columns.
-    classes : list of arrays or None
-        Class labels of each output; None for regression.
-    tree : TreeArrays
-    summary : DataSummary
-    history : array or None
-        Losses of the tree during its refinement.
+        Parameters of the estimator.
+    fitted : FittedTree
     """
 
     estimator: str
     parameters: dict[str, Any]
-    criterion: str
-    shrinkage: float
-    features: tuple[FeatureInfo, ...]
-    has_names: bool
-    classes: list[np.ndarray] | None
-    tree: TreeArrays
-    summary: DataSummary
-    history: np.ndarray | None
+    fitted: FittedTree
 
 
 # --- writing ---
@@ -90,7 +75,8 @@ class Model:
 
 def write_model(model: Model, library_version: str) -> str:
     """A model as JSON; of equal models it is the same."""
-    _check_numbers(model)
+    fitted = model.fitted
+    _check_numbers(fitted)
     content = {
         "format": FORMAT,
         "version": VERSION,
@@ -99,27 +85,27 @@ def write_model(model: Model, library_version: str) -> str:
         "parameters": {
             name: _write_parameter(value) for name, value in sorted(model.parameters.items())
         },
-        "criterion": model.criterion,
-        "shrinkage": _write_number(float(model.shrinkage)),
-        "has_names": model.has_names,
+        "criterion": fitted.criterion,
+        "shrinkage": _write_number(float(fitted.shrinkage)),
+        "has_names": fitted.has_names,
         "features": [
             _write_feature(feature, scale)
-            for feature, scale in zip(model.features, model.summary.scales.tolist(), strict=True)
+            for feature, scale in zip(fitted.features, fitted.summary.scales.tolist(), strict=True)
         ],
-        "target": _write_target(model),
-        "nodes": [_write_node(model.tree, node) for node in range(model.tree.node_count)],
+        "target": _write_target(fitted),
+        "nodes": [_write_node(fitted.tree, node) for node in range(fitted.tree.node_count)],
     }
-    if model.history is not None:
-        content["history"] = _write_numbers(model.history)
+    if fitted.history is not None:
+        content["history"] = _write_numbers(fitted.history)
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # A lone surrogate is no character of UTF-8, but JSON can name it.
     return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _check_numbers(model: Model) -> None:
+def _check_numbers(fitted: FittedTree) -> None:
     """Refuse to write what no reader could use."""
-    edges = model.summary.target_edges
-    if not np.isfinite(model.tree.value).all() or not (edges is None or np.isfinite(edges).all()):
+    edges = fitted.summary.target_edges
+    if not np.isfinite(fitted.tree.value).all() or not (edges is None or np.isfinite(edges).all()):
         raise ValueError(
             "cannot write this tree as JSON: some of its values are infinite or NaN, as its "
             "targets or weights were too large to be added up; scale them before fitting"
@@ -159,12 +145,12 @@ def _write_level(level: Any) -> Any:
     return level
 
 
-def _write_target(model: Model) -> Json:
-    if model.classes is not None:
-        return {"kind": "classes", "outputs": [_write_labels(labels) for labels in model.classes]}
-    target: Json = {"kind": "numbers", "n_outputs": model.tree.value.shape[1]}
-    if model.summary.target_edges is not None:
-        target["edges"] = _write_numbers(model.summary.target_edges)
+def _write_target(fitted: FittedTree) -> Json:
+    if fitted.classes is not None:
+        return {"kind": "classes", "outputs": [_write_labels(labels) for labels in fitted.classes]}
+    target: Json = {"kind": "numbers", "n_outputs": fitted.n_outputs}
+    if fitted.summary.target_edges is not None:
+        target["edges"] = _write_numbers(fitted.summary.target_edges)
     return target
 
 
@@ -306,14 +292,16 @@ def read_model(text: str) -> Model:
         parameters={
             name: _read_parameter(part) for name, part in root.member("parameters").members()
         },
-        criterion=root.member("criterion").one_of(*CRITERIA[estimator]),
-        shrinkage=root.member("shrinkage").number(low=0, is_finite=False),
-        features=shape.features,
-        has_names=has_names,
-        classes=classes,
-        tree=_read_tree(root.member("nodes"), shape),
-        summary=DataSummary(np.array([scale for _, scale in features]), target_edges),
-        history=None if history is None else history.numbers(is_finite=False),
+        fitted=FittedTree(
+            tree=_read_tree(root.member("nodes"), shape),
+            features=shape.features,
+            has_names=has_names,
+            classes=None if classes is None else tuple(classes),
+            criterion=root.member("criterion").one_of(*CRITERIA[estimator]),
+            shrinkage=root.member("shrinkage").number(low=0, is_finite=False),
+            summary=DataSummary(np.array([scale for _, scale in features]), target_edges),
+            history=None if history is None else history.numbers(is_finite=False),
+        ),
     )
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
+from shapetree.data._names import is_index
 from shapetree.plot._picture import check_axes, import_matplotlib
+from shapetree.tree._fitted import FittedTree
 from shapetree.tree._view import TreeView, view_of
 
 
-def view_to_draw(estimator: Any, X: Any, y: Any, ax: Any) -> TreeView:
+def view_to_draw(fitted: FittedTree, X: Any, y: Any, ax: Any) -> TreeView:
     """The view of a tree that can be drawn; otherwise say why it can't."""
     import_matplotlib()
     check_axes(ax)
-    view = view_of(estimator, X, y)
+    view = view_of(fitted, X, y)
     if view.n_outputs > 1:
         raise ValueError(
             f"a picture shows one target, but this tree has {view.n_outputs}; fit a tree for "
@@ -22,21 +23,11 @@ def view_to_draw(estimator: Any, X: Any, y: Any, ax: Any) -> TreeView:
     return view
 
 
-def check_node(node: Any, view: TreeView) -> int:
-    """The number of a node that exists."""
-    if isinstance(node, bool) or not isinstance(node, numbers.Integral):
-        raise TypeError(f"node must be the number of a node, got {node!r}")
-    number = int(node)
-    if not 0 <= number < len(view.nodes):
-        raise ValueError(f"node is {number}, but the tree's nodes are 0 to {len(view.nodes) - 1}")
-    return number
-
-
 def check_depth(max_depth: Any) -> None:
     """Refuse a depth that is no number of levels."""
     if max_depth is None:
         return
-    if isinstance(max_depth, bool) or not isinstance(max_depth, numbers.Integral):
+    if not is_index(max_depth):
         raise TypeError(f"max_depth must be None or a whole number, got {max_depth!r}")
     if int(max_depth) < 0:
         raise ValueError(f"max_depth must be 0 or more, got {max_depth}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from shapetree.data._names import node_number
 from shapetree.plot._canvas import Canvas, line_height
 from shapetree.plot._card import TICK, draw_frame
 from shapetree.plot._cards import card_for
-from shapetree.plot._checks import check_node, check_title, view_to_draw
+from shapetree.plot._checks import check_title, view_to_draw
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE, palette_for
 from shapetree.plot._layout import Box, round_numbers
 from shapetree.plot._leaves import draw_histogram
@@ -17,6 +18,7 @@ from shapetree.plot._picture import Picture, draw_picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
 from shapetree.plot._text import clean, distinct, width
+from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView
 from shapetree.tree._words import percent
 
@@ -27,7 +29,7 @@ Draw = Callable[[Canvas, Box], None]
 
 
 def plot_node(
-    estimator: Any,
+    estimator: HoldsTree,
     node: int = 0,
     X: Any = None,
     y: Any = None,
@@ -80,12 +82,13 @@ def plot_node(
     >>> import matplotlib.pyplot as plt
     >>> plt.close(picture.figure)
     """
-    view = view_to_draw(estimator, X, y, ax)
-    number = check_node(node, view)
+    fitted = fitted_tree(estimator)
+    view = view_to_draw(fitted, X, y, ax)
+    number = node_number(node, len(view.nodes))
     check_title(title)
     drawn = view.nodes[number]
     palette = palette_for(view, branch_colors, class_colors, cmap, len(drawn.children))
-    scene = Scene(view, palette, LARGE, read_row(estimator, view, row, number))
+    scene = Scene(view, palette, LARGE, read_row(fitted, row, number))
     height, draw = _prepare(scene, drawn)
     head = Head(scene, title, LARGE.width)
     canvas = Canvas()

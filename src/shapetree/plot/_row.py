@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 
+from shapetree.data._table import encode_table
 from shapetree.plot._scene import MarkedRow
-from shapetree.tree._view import TreeView
+from shapetree.tree._fitted import FittedTree
+from shapetree.tree._predictor import leaves_of
 
 
-def read_row(estimator: Any, view: TreeView, row: Any, node: int) -> MarkedRow | None:
+def read_row(fitted: FittedTree, row: Any, node: int) -> MarkedRow | None:
     """Find a row's values and the nodes it passes, of which `node` must be one.
 
     Parameters
     ----------
-    estimator : ShapeTreeClassifier or ShapeTreeRegressor
-    view : TreeView
+    fitted : FittedTree
     row : one-dimensional array-like, table of one row, mapping, Series or None
     node : int
     """
     if row is None:
         return None
-    names = [feature.name for feature in view.features]
+    names = fitted.feature_names
     values = _values(row, names)
-    table = np.empty((1, len(values)), dtype=object)
-    table[0] = values
-    with warnings.catch_warnings():
-        # The values are in the order of the features, so their names are not missed.
-        warnings.filterwarnings("ignore", message=".*feature names.*")
-        path = sorted(estimator.decision_path(table).indices.tolist())
+    cells = np.empty((1, len(values)), dtype=object)
+    cells[0] = values
+    table = encode_table(cells, fitted.features, fitted.tree.used_features)
+    path = fitted.tree.path_to(int(leaves_of(fitted.tree, table, 1)[0]))
     if node not in path:
         raise ValueError(
             f"row does not reach node {node}; it passes the nodes {', '.join(map(str, path))}"

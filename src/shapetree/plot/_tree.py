@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from shapetree.data._names import node_number
 from shapetree.plot._canvas import EDGES, Canvas
 from shapetree.plot._cards import card_for
 from shapetree.plot._checks import (
     check_depth,
     check_direction,
-    check_node,
     check_title,
     view_to_draw,
 )
@@ -21,6 +21,7 @@ from shapetree.plot._legend import Head
 from shapetree.plot._picture import Picture, draw_picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import SMALL, Scene, most_branches
+from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView
 
 MARGIN = 10.0
@@ -31,7 +32,7 @@ THINNEST, THICKEST = 1.0, 8.0  # edges
 
 
 def plot_tree(
-    estimator: Any,
+    estimator: HoldsTree,
     X: Any = None,
     y: Any = None,
     *,
@@ -93,8 +94,9 @@ def plot_tree(
     >>> import matplotlib.pyplot as plt
     >>> plt.close(picture.figure)
     """
-    view = view_to_draw(estimator, X, y, ax)
-    root = check_node(node, view)
+    fitted = fitted_tree(estimator)
+    view = view_to_draw(fitted, X, y, ax)
+    root = node_number(node, len(view.nodes))
     check_depth(max_depth)
     check_direction(direction)
     check_title(title)
@@ -103,7 +105,7 @@ def plot_tree(
     palette = palette_for(
         view, branch_colors, class_colors, cmap, most_branches(view.nodes[i] for i in shown)
     )
-    scene = Scene(view, palette, SMALL, read_row(estimator, view, row, root))
+    scene = Scene(view, palette, SMALL, read_row(fitted, row, root))
     n_leaves = len(shown) - len(children)
     downwards = n_leaves <= MANY_LEAVES if direction is None else direction == "down"
     return _draw(scene, root, children, downwards, title, ax)

@@ -64,8 +64,7 @@ class PairRefitter:
         node = self._goal.describe(rows)
         univariate = None
         if self._pairs.filters:
-            self._singles.best(node, rows, None, n_branches, node_number=0)
-            univariate = self._singles.results
+            raise NotImplementedError
         found = self._pairs.best(
             node, rows, None, univariate, n_branches, node_number=0, to_beat=0.0
         )

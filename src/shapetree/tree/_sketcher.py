@@ -10,6 +10,7 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.sketch import count_cells
+from shapetree.data._missing import is_known
 from shapetree.data._table import Table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._sketch import (
@@ -241,7 +242,7 @@ class _Sketcher:
         coded = [self._table.features[feature].is_categorical for feature in features]
         known = np.ones(len(rows), dtype=bool)
         for side in range(2):
-            known &= values[:, side] >= 0 if coded[side] else ~np.isnan(values[:, side])
+            known &= is_known(self._column(features[side])[rows])
         low, high = self._plane(node, finite(values[some(np.flatnonzero(known), RANGE_ROWS)]))
         sample = some(np.flatnonzero(known), N_POINTS)
         with np.errstate(over="ignore"):

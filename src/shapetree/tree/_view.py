@@ -10,11 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
-from sklearn.utils.validation import check_is_fitted
 
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitted import FittedTree
 from shapetree.tree._sketch import Density, NodeSketch, Scatter
 
 # Weights of the sums that are a pair's features themselves.
@@ -258,25 +257,23 @@ class TreeView:
         return 1 - loss / total if total > 0 else None
 
 
-def view_of(estimator: Any, X: Any = None, y: Any = None) -> TreeView:
-    """View of a fitted estimator's tree.
+def view_of(fitted: FittedTree, X: Any = None, y: Any = None) -> TreeView:
+    """View of a fitted tree.
 
     Parameters
     ----------
-    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+    fitted : FittedTree
     X, y : table and targets, optional
         Rows to count instead of those of training; what the tree does stays the same.
     """
-    check_is_fitted(estimator)
     if (X is None) != (y is None):
         given, lacking = ("X", "y") if y is None else ("y", "X")
         raise ValueError(f"{given} was given without {lacking}; give both, or neither of them")
     classes = None
-    if is_classifier(estimator):
-        outputs = [estimator.classes_] if estimator.n_outputs_ == 1 else estimator.classes_
-        classes = tuple(tuple(labels.tolist()) for labels in outputs)
-    tree, features = estimator.tree_, estimator._features
-    sketches = tree.sketches if X is None else estimator._sketch_others(X, y)
+    if fitted.classes is not None:
+        classes = tuple(tuple(labels.tolist()) for labels in fitted.classes)
+    tree, features = fitted.tree, fitted.features
+    sketches = fitted.sketches if X is None else fitted.sketch_rows(X, y)
     nodes = tuple(
         _view_node(tree, node, features, classes, None if sketches is None else sketches[node])
         for node in range(tree.node_count)
@@ -284,9 +281,9 @@ def view_of(estimator: Any, X: Any = None, y: Any = None) -> TreeView:
     return TreeView(
         nodes=nodes,
         features=features,
-        scales=estimator._summary.scales,
+        scales=fitted.summary.scales,
         classes=classes,
-        target_edges=estimator._summary.target_edges,
+        target_edges=fitted.summary.target_edges,
         is_training=X is None,
     )
 

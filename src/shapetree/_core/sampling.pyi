@@ -1,0 +1,6 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+def row_hashes(rows: NDArray[Any]) -> NDArray[Any]: ...
+def rows_below(first_row: int, n_rows: int, threshold: int) -> NDArray[Any]: ...

@@ -1,0 +1,486 @@
+"""The order of a fit: from a table to a FittedTree, and from one FittedTree to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold
+from sklearn.utils import check_consistent_length, check_random_state
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from shapetree._core.criterion import Criterion
+from shapetree._threads import effective_threads
+from shapetree.data._binning import BinnedTable, bin_table
+from shapetree.data._labels import find_classes, read_targets
+from shapetree.data._table import Table, read_table
+from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
+from shapetree.grow._candidates import CandidateSearch, InnerTreeOptions, Penalties
+from shapetree.grow._grower import Grower, Limits
+from shapetree.grow._local import LocalRows
+from shapetree.grow._pairs import PairOptions, PairSearch, pair_options, scales_of
+from shapetree.grow._progress import Progress
+from shapetree.refine import (
+    RefineOptions,
+    fitting_bins,
+    prune_by_cost,
+    refine,
+    shrink,
+    simplify,
+)
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitted import FittedTree, sketch_nodes
+from shapetree.tree._predictor import leaves_of
+from shapetree.tree._sketch import summarise
+
+UNLIMITED = 2**30
+# Rows whose impurity a split must take away by default.
+SPLIT_PENALTY = 6.0
+# What `shrinkage="cv"` chooses from, by so many folds; no share of a class counts as less.
+SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
+N_FOLDS = 5
+LEAST_SHARE = 1e-3
+# Bins that pairs are screened with where single features have one for each value.
+COARSE_BINS = 255
+
+# Makes a search of pairs from what all searches for some goal have in common.
+MakePairSearch = Callable[[dict[str, Any]], PairSearch]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of an estimator, which says what they mean; all have been checked."""
+
+    max_depth: int | None
+    max_branches: int
+    criterion: str
+    pairs: Any
+    pair_screen: str
+    pair_penalty: float | str
+    n_orientations: int
+    min_samples_split: float
+    min_samples_leaf: float
+    min_weight_fraction_leaf: float
+    min_impurity_decrease: float
+    max_leaf_nodes: int | None
+    lookahead: int
+    inner_tree: str
+    inner_max_leaf_nodes: int | None
+    inner_min_samples_leaf: float
+    inner_max_depth: int | None
+    segment_penalty: float | str
+    split_penalty: float | str
+    branch_penalty: float
+    assignment: str
+    refine: str | None
+    refine_iter: int
+    refine_penalty: float | str
+    ccp_alpha: float
+    shrinkage: float | str
+    max_bins: int | None
+    categorical_features: Any
+    n_threads: int | None
+    random_state: Any
+    verbose: int
+    class_weight: Any = None
+
+    @property
+    def threads(self) -> int:
+        """Number of threads to use."""
+        return effective_threads(self.n_threads)
+
+    @property
+    def is_cart(self) -> bool:
+        """Whether splits are CART's own, thresholds to two branches."""
+        return self.max_branches == 2 and self.inner_max_leaf_nodes == 2
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows to learn from.
+
+    Attributes
+    ----------
+    table : Table
+    targets : array of shape (n_rows, n_outputs)
+        Numbers, or numbers of classes.
+    classes : tuple of arrays or None
+        Class labels of each output; None for numbers.
+    weights : array of shape (n_rows,) or None
+        None if all are 1.
+    """
+
+    table: Table
+    targets: np.ndarray
+    classes: tuple[np.ndarray, ...] | None
+    weights: np.ndarray | None
+
+    @property
+    def n_classes(self) -> list[int] | None:
+        """Number of classes of each output; None for numbers."""
+        return None if self.classes is None else [len(labels) for labels in self.classes]
+
+    def take(self, kept: np.ndarray) -> TrainingRows:
+        """Keep the rows that a boolean mask marks."""
+        return replace(
+            self,
+            table=self.table.take(kept),
+            targets=self.targets[kept],
+            weights=None if self.weights is None else self.weights[kept],
+        )
+
+    def without_weightless(self) -> TrainingRows:
+        """Drop the rows of weight zero; if all others weigh 1, drop the weights, too."""
+        if self.weights is None:
+            return self
+        rows = self if self.weights.all() else self.take(self.weights > 0)
+        assert rows.weights is not None
+        return replace(rows, weights=None) if (rows.weights == 1).all() else rows
+
+    def goal(self, parameters: Parameters) -> Goal:
+        """What a tree is to learn of them."""
+        if self.classes is not None:
+            criterion = "entropy" if parameters.criterion == "log_loss" else parameters.criterion
+            sizes = [len(labels) for labels in self.classes]
+            return ClassGoal(self.targets, sizes, self.weights, criterion, parameters.max_branches)
+        kind = MeanGoal if parameters.criterion == "squared_error" else MedianGoal
+        return kind(self.targets, self.weights)
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """A tree as it was learnt from rows, by which criterion, and how its refinement went."""
+
+    tree: TreeArrays
+    criterion: str
+    history: np.ndarray | None = None
+
+
+# --- the order of a fit ---
+
+
+def fit_tree(
+    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> FittedTree:
+    """Fit a tree.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As given by the user.
+    parameters : Parameters
+    has_classes : bool
+        Whether y holds classes rather than numbers.
+    """
+    rows = _read_rows(X, y, sample_weight, parameters, has_classes)
+    pairs = _read_pairs(rows.table, parameters)
+    shrinkage = _choose_shrinkage(rows, parameters, pairs)
+    with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
+        outcome = _learn(rows, parameters, pairs, progress)
+    return _finish(outcome, rows, parameters, shrinkage)
+
+
+def refine_fitted(
+    fitted: FittedTree, X: Any, y: Any, sample_weight: Any, parameters: Parameters, reader: str
+) -> FittedTree:
+    """Refine a fitted tree for some rows, which `reader` reads."""
+    rows = TrainingRows(
+        fitted.read_table(X, reader),
+        fitted.read_targets(X, y),
+        fitted.classes,
+        _row_weights(X, y, sample_weight, parameters),
+    ).without_weightless()
+    binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
+    binned = fitting_bins(fitted.tree, rows.table, binned)
+    pairs = _read_pairs(rows.table, parameters)
+    with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
+        outcome = _refine_grown(
+            fitted.tree,
+            rows,
+            binned,
+            rows.goal(parameters),
+            _pair_searches(rows, binned, parameters, pairs),
+            parameters,
+            progress,
+        )
+    return replace(_finish(outcome, rows, parameters, fitted.shrinkage), has_names=fitted.has_names)
+
+
+def simplify_fitted(fitted: FittedTree) -> FittedTree:
+    """Join leaves that predict the same, and leave out what makes no difference."""
+    sizes = fitted.n_classes
+    if sizes is None:
+        return fitted.with_tree(simplify(fitted.tree, None, np.array_equal))
+    criterion = Criterion(fitted.criterion, sizes)
+
+    def impurity(value: np.ndarray) -> float:
+        shares = np.concatenate([v[:n] for v, n in zip(value, sizes, strict=True)])
+        return float(criterion.impurity(shares) / criterion.weight(shares))
+
+    def predicts_the_same(value: np.ndarray, other: np.ndarray) -> bool:
+        return np.array_equal(value.argmax(axis=1), other.argmax(axis=1))
+
+    return fitted.with_tree(simplify(fitted.tree, impurity, predicts_the_same))
+
+
+def _read_rows(
+    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> TrainingRows:
+    table = read_table(X, parameters.categorical_features)
+    targets, classes = read_targets(y, has_classes), None
+    if has_classes:
+        classes, targets = find_classes(targets)
+    check_consistent_length(X, targets)
+    weights = _row_weights(X, y, sample_weight, parameters)
+    return TrainingRows(table, targets, classes, weights).without_weightless()
+
+
+def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> np.ndarray | None:
+    """Weights of the rows; None if all are 1."""
+    weights = None
+    if sample_weight is not None:
+        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+        if not weights.any():
+            raise ValueError("sample_weight is zero for every row; give some row a positive weight")
+    if parameters.class_weight is None:
+        return weights
+    by_class = compute_sample_weight(parameters.class_weight, y)
+    if (by_class < 0).any() or not np.isfinite(by_class).all():
+        raise ValueError("class_weight must hold finite weights that are not negative")
+    weights = by_class if weights is None else weights * by_class
+    if not weights.any():
+        raise ValueError("class_weight and sample_weight together leave every row weightless")
+    return weights
+
+
+def _learn(
+    rows: TrainingRows, parameters: Parameters, pairs: PairOptions, progress: Progress
+) -> _Outcome:
+    """Grow a tree, and refine it unless told otherwise."""
+    # Bins come first: making them takes more memory than anything else.
+    binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
+    goal = rows.goal(parameters)
+    make_pair_search = _pair_searches(rows, binned, parameters, pairs)
+    tree = _grow_tree(rows.table, binned, goal, make_pair_search, parameters, progress)
+    if parameters.refine is None:
+        return _Outcome(tree, goal.criterion_name)
+    return _refine_grown(tree, rows, binned, goal, make_pair_search, parameters, progress)
+
+
+def _finish(
+    outcome: _Outcome, rows: TrainingRows, parameters: Parameters, shrinkage: float
+) -> FittedTree:
+    """What was learnt, pruned and shrunk as the parameters say, and sketched."""
+    tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), shrinkage)
+    is_number = rows.classes is None and rows.targets.shape[1] == 1
+    summary = summarise(rows.table, tree.used_features, rows.targets[:, 0] if is_number else None)
+    sketches = sketch_nodes(
+        tree, rows.table, rows.targets, rows.n_classes, summary.target_edges, parameters.threads
+    )
+    return FittedTree(
+        tree=replace(tree, sketches=sketches),
+        features=rows.table.features,
+        has_names=rows.table.has_names,
+        classes=rows.classes,
+        criterion=outcome.criterion,
+        shrinkage=shrinkage,
+        summary=summary,
+        history=outcome.history,
+    )
+
+
+# --- shrinkage ---
+
+
+def _choose_shrinkage(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> float:
+    """The shrinkage asked for, or the one that is best on rows held out of the fit."""
+    if parameters.shrinkage != "cv":
+        return float(parameters.shrinkage)
+    n_rows = rows.table.n_rows
+    if n_rows < N_FOLDS:
+        raise ValueError(
+            f"shrinkage='cv' needs at least {N_FOLDS} rows, got {n_rows}; give a number"
+        )
+    losses = np.zeros(len(SHRINKAGES))
+    weights = np.ones(n_rows) if rows.weights is None else rows.weights
+    rows = replace(rows, weights=weights)
+    for _, fold in KFold(N_FOLDS, shuffle=True, random_state=0).split(rows.targets):
+        held_out = np.isin(np.arange(n_rows), fold)
+        with Progress(0, n_rows, parameters.max_depth) as silent:
+            tree = _learn(rows.take(~held_out), parameters, pairs, silent).tree
+        leaves = leaves_of(tree, rows.table.take(held_out), parameters.threads)
+        for number, shrinkage in enumerate(SHRINKAGES):
+            values = shrink(tree, shrinkage).value[leaves]
+            lost = _losses(values, rows.targets[held_out], parameters.criterion, rows.classes)
+            losses[number] += lost @ weights[held_out]
+    return SHRINKAGES[int(losses.argmin())]
+
+
+def _losses(
+    values: np.ndarray,
+    targets: np.ndarray,
+    criterion: str,
+    classes: tuple[np.ndarray, ...] | None,
+) -> np.ndarray:
+    """What rows lose for which a tree predicts some values."""
+    if classes is not None:
+        shares = np.take_along_axis(values, targets[:, :, None].astype(np.intp), axis=2)
+        return -np.log(np.maximum(shares[:, :, 0], LEAST_SHARE)).sum(axis=1)
+    off = values[:, :, 0] - targets
+    return (off**2 if criterion == "squared_error" else np.abs(off)).sum(axis=1)
+
+
+# --- growing and refining ---
+
+
+def _grow_tree(
+    table: Table,
+    binned: BinnedTable,
+    goal: Goal,
+    make_pair_search: MakePairSearch | None,
+    parameters: Parameters,
+    progress: Progress,
+) -> TreeArrays:
+    """Grow a tree on binned rows."""
+    common = _search_arguments(binned, goal, parameters)
+    return Grower(
+        LocalRows(table, binned, goal, parameters.threads),
+        binned.features,
+        goal,
+        CandidateSearch(binned, **common),
+        None if make_pair_search is None else make_pair_search(common),
+        parameters.max_bins is None,
+        _limits(binned.n_rows, goal, parameters),
+        progress,
+    ).grow()
+
+
+def _refine_grown(
+    tree: TreeArrays,
+    rows: TrainingRows,
+    binned: BinnedTable,
+    goal: Goal,
+    make_pair_search: MakePairSearch | None,
+    parameters: Parameters,
+    progress: Progress,
+) -> _Outcome:
+    """Refine a tree for some rows."""
+
+    def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
+        assert make_pair_search is not None
+        common = _search_arguments(binned, branch_goal, parameters)
+        return CandidateSearch(binned, **common), make_pair_search(common)
+
+    refined, history = refine(
+        tree,
+        rows.table,
+        binned,
+        goal,
+        _refine_options(binned.n_rows, goal, parameters),
+        None if make_pair_search is None else make_searches,
+        parameters.threads,
+        progress.sweep,
+    )
+    return _Outcome(refined, goal.criterion_name, np.array(history))
+
+
+def _pair_searches(
+    rows: TrainingRows, binned: BinnedTable, parameters: Parameters, options: PairOptions
+) -> MakePairSearch | None:
+    """What makes a search of pairs for some goal; None if no pair may interact."""
+    if len(options.pairs) == 0:
+        return None
+    table, coarse = rows.table, binned
+    if parameters.max_bins is None:
+        coarse = bin_table(table, rows.weights, COARSE_BINS, parameters.threads)
+    scales = scales_of(coarse, rows.weights)
+    return lambda common: PairSearch(table, binned, coarse, scales, options=options, **common)
+
+
+# --- options made of parameters ---
+
+
+def _read_pairs(table: Table, parameters: Parameters) -> PairOptions:
+    return pair_options(
+        parameters.pairs,
+        parameters.pair_screen,
+        parameters.n_orientations,
+        parameters.max_bins is None,
+        table.features,
+    )
+
+
+def _search_arguments(table: BinnedTable, goal: Goal, parameters: Parameters) -> dict[str, Any]:
+    """What the searches of single features and of pairs have in common."""
+    # CART's own splits have nothing extra to earn.
+    is_cart = parameters.is_cart
+    pair = 0.0 if is_cart else None
+    if parameters.pair_penalty != "auto":
+        pair = float(parameters.pair_penalty)
+    return {
+        "goal": goal,
+        "inner": InnerTreeOptions(
+            kind=parameters.inner_tree,
+            max_leaves=_at_most(parameters.inner_max_leaf_nodes),
+            min_rows=_as_rows(parameters.inner_min_samples_leaf, table.n_rows),
+            max_depth=_at_most(parameters.inner_max_depth),
+            assignment=parameters.assignment,
+        ),
+        "penalties": Penalties(
+            segment=_given(parameters.segment_penalty, goal.segment_penalty),
+            split=_given(parameters.split_penalty, 0.0 if is_cart else SPLIT_PENALTY),
+            branch=parameters.branch_penalty,
+            pair=pair,
+        ),
+        "min_samples_leaf": _as_rows(parameters.min_samples_leaf, table.n_rows),
+        "min_weight_leaf": parameters.min_weight_fraction_leaf * goal.total_weight,
+        "seed": int(check_random_state(parameters.random_state).randint(2**31 - 1)),
+        "n_threads": parameters.threads,
+    }
+
+
+def _limits(n_rows: int, goal: Goal, parameters: Parameters) -> Limits:
+    return Limits(
+        max_depth=UNLIMITED if parameters.max_depth is None else parameters.max_depth,
+        max_branches=parameters.max_branches,
+        max_leaf_nodes=(
+            UNLIMITED if parameters.max_leaf_nodes is None else parameters.max_leaf_nodes
+        ),
+        lookahead=parameters.lookahead,
+        min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
+        min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
+        min_impurity_decrease=parameters.min_impurity_decrease / goal.impurity_scale,
+    )
+
+
+def _refine_options(n_rows: int, goal: Goal, parameters: Parameters) -> RefineOptions:
+    max_segments = _at_most(parameters.inner_max_leaf_nodes)
+    if parameters.inner_max_depth is not None and parameters.inner_max_depth < 30:
+        max_segments = min(max_segments, 2**parameters.inner_max_depth)
+    return RefineOptions(
+        max_sweeps=parameters.refine_iter,
+        penalty=_given(parameters.refine_penalty, goal.refine_penalty),
+        max_segments=max_segments,
+        min_segment_rows=_as_rows(parameters.inner_min_samples_leaf, n_rows),
+        min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
+        min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
+        min_weight_leaf=parameters.min_weight_fraction_leaf * goal.total_weight,
+    )
+
+
+def _at_most(limit: int | None) -> int:
+    """A limit as a number that native code can hold."""
+    return min(limit or UNLIMITED, UNLIMITED)
+
+
+def _given(penalty: float | str, automatic: float) -> float:
+    """A penalty as a number."""
+    return automatic if penalty == "auto" else float(penalty)
+
+
+def _as_rows(limit: float, n_rows: int) -> int:
+    """Turn a number of rows, or a fraction of all, into a number of rows."""
+    return min(int(limit), n_rows + 1) if limit >= 1 else int(np.ceil(limit * n_rows))

@@ -1,0 +1,81 @@
+"""Targets as users give them: checked, in columns, and classes as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.multiclass import check_classification_targets
+
+# A range of integers up to which classes are marked instead of sorted.
+SMALL_RANGE = 1000
+
+
+def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.ndarray:
+    """Check targets and bring them to shape (n_rows, n_outputs).
+
+    Parameters
+    ----------
+    y : array-like
+    has_classes : bool
+        Whether they are classes rather than numbers.
+    n_outputs : int, optional
+        How many targets a row must have.
+    """
+    if y is None:
+        raise ValueError("fitting requires y to be passed, but the target y is None")
+    if np.isscalar(y):
+        raise ValueError(f"y must hold a target for each row, got {y!r}")
+    dtype = None if has_classes else np.float64
+    y = check_array(
+        y, ensure_2d=False, allow_nd=True, ensure_min_features=0, dtype=dtype, input_name="y"
+    )
+    if y.ndim == 1:
+        y = y[:, None]
+    if y.ndim != 2 or y.shape[1] == 0:
+        raise ValueError(f"y must hold one target or a column for each, got shape {y.shape}")
+    if n_outputs is not None and y.shape[1] != n_outputs:
+        raise ValueError(f"y has {y.shape[1]} outputs, but the tree was fitted for {n_outputs}")
+    return y
+
+
+def find_classes(y: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+    """Distinct classes of each output, sorted, and the number of each row's class."""
+    if y.dtype.kind not in "biu":
+        check_classification_targets(y[:, 0] if y.shape[1] == 1 else y)
+    encoded = [_distinct(column) for column in y.T]
+    classes = tuple(distinct for distinct, _ in encoded)
+    return classes, np.column_stack([labels for _, labels in encoded])
+
+
+def number_classes(y: np.ndarray, classes: Sequence[np.ndarray]) -> np.ndarray:
+    """The number of each row's class among known ones."""
+    labels = []
+    for column, known in zip(y.T, classes, strict=True):
+        given, numbers = _distinct(column)
+        number_of = {label: number for number, label in enumerate(known.tolist())}
+        unseen = [label for label in given.tolist() if label not in number_of]
+        if unseen:
+            raise ValueError(
+                f"y holds classes that the tree was not fitted on: {unseen}; "
+                f"it knows {known.tolist()}"
+            )
+        renumbered = np.array([number_of[label] for label in given.tolist()], dtype=np.int32)
+        labels.append(renumbered[numbers])
+    return np.column_stack(labels)
+
+
+def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Distinct classes, sorted, and the number of each row's class."""
+    low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" else (0, 2**63)
+    if high - low < SMALL_RANGE and high < 2**62:
+        # A small range of integers: mark the classes instead of sorting.
+        shifted = np.subtract(y, low, dtype=np.int64)
+        present = np.zeros(int(shifted.max()) + 1, dtype=bool)
+        present[shifted] = True
+        number = np.cumsum(present, dtype=np.int32) - 1
+        return (np.flatnonzero(present) + low).astype(y.dtype), number[shifted]
+    classes, labels = np.unique(y, return_inverse=True)
+    return classes, labels.astype(np.int32)

@@ -1,0 +1,52 @@
+"""Splits: where a node sends the bins of one feature, or the plane of two."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapetree.data._binning import FeatureBins
+from shapetree.tree._shape import PairShape, ShapeFunction, shape_from_bins
+
+
+@dataclass(frozen=True)
+class BinSplit:
+    """A shape function of one feature as the branch of each bin.
+
+    Attributes
+    ----------
+    feature : int
+    n_branches : int
+    branch_of_bin : uint8 array of shape (n_bins + 1,)
+        The missing bin comes last; NO_BRANCH_MARK for bins that hold no row of the node.
+    """
+
+    feature: int
+    n_branches: int
+    branch_of_bin: np.ndarray
+
+    def shape(self, bins: tuple[FeatureBins, ...], largest_branch: int) -> ShapeFunction:
+        """The split in the feature's own values; what it has not seen goes to the largest branch."""
+        return shape_from_bins(
+            self.feature, bins[self.feature], self.branch_of_bin, self.n_branches, largest_branch
+        )
+
+
+@dataclass(frozen=True)
+class PairSplit:
+    """A shape function of a pair by its cuts, in the features' own values."""
+
+    cuts: PairShape
+
+    @property
+    def n_branches(self) -> int:
+        """Number of branches."""
+        return self.cuts.n_branches
+
+    def shape(self, bins: tuple[FeatureBins, ...], largest_branch: int) -> PairShape:
+        """The split; missing values go to the largest branch if it has seen none."""
+        return self.cuts.with_largest_branch(largest_branch)
+
+
+Split = BinSplit | PairSplit

@@ -1,0 +1,159 @@
+"""The fitted tree that an estimator holds, and who may ask for it."""
+
+import pickle
+import warnings
+from copy import copy
+from dataclasses import FrozenInstanceError, fields
+
+import numpy as np
+import pytest
+from data import noisy_classes, noisy_numbers
+from numpy.testing import assert_array_equal
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from shapetree import (
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    export_json,
+    export_text,
+    plot_tree,
+    refine_tree,
+)
+from shapetree.data._names import check_columns
+from shapetree.tree._fitted import FittedTree, fitted_tree
+
+FOUND = ["tree_", "criterion_", "shrinkage_", "n_outputs_", "n_features_in_"]
+FOUND += ["feature_importances_", "classes_", "n_classes_"]
+
+X, Y = noisy_classes(np.random.default_rng(0))
+
+
+def fitted(**parameters):
+    return ShapeTreeClassifier(**{"max_depth": 2, "n_threads": 1} | parameters).fit(X, Y)
+
+
+def test_an_estimator_holds_its_parameters_and_one_fitted_tree():
+    model = fitted()
+    assert vars(model).keys() - model.get_params().keys() == {"_fitted"}
+    assert isinstance(model._fitted, FittedTree)
+    assert fitted_tree(model) is model._fitted
+    with pytest.raises(FrozenInstanceError):
+        model._fitted.shrinkage = 1.0
+
+
+def test_attributes_are_there_once_it_is_fitted():
+    model = ShapeTreeClassifier(max_depth=2)
+    assert not any(hasattr(model, name) for name in [*FOUND, "refinement_history_"])
+    with pytest.raises(NotFittedError):
+        check_is_fitted(model)
+    model.fit(X, Y)
+    assert all(hasattr(model, name) for name in [*FOUND, "refinement_history_"])
+    check_is_fitted(model)
+    check_is_fitted(model, "classes_")
+    assert not any(hasattr(clone(model), name) for name in FOUND)
+
+
+def test_some_attributes_depend_on_the_fit():
+    pd = pytest.importorskip("pandas")
+    model = fitted(refine=None)
+    assert not hasattr(model, "refinement_history_")
+    assert not hasattr(model, "feature_names_in_")
+    model.set_params(refine="tao").fit(pd.DataFrame(X, columns=list("abcd")), Y)
+    assert hasattr(model, "refinement_history_")
+    assert model.feature_names_in_.tolist() == list("abcd")
+    assert model.feature_names_in_.dtype == object
+    model.set_params(refine=None).fit(X, Y)
+    assert not hasattr(model, "refinement_history_")
+    assert not hasattr(model, "feature_names_in_")
+    assert hasattr(refine_tree(model, X, Y), "refinement_history_")
+    assert not hasattr(model, "refinement_history_")
+
+
+def test_numbers_have_no_classes():
+    model = ShapeTreeRegressor(max_depth=1).fit(*noisy_numbers(np.random.default_rng(0)))
+    assert not hasattr(model, "classes_")
+    assert model._fitted.classes is None
+    assert model._fitted.n_classes is None
+
+
+def test_what_a_fit_has_found_cannot_be_set():
+    model = fitted()
+    with pytest.raises(AttributeError):
+        model.tree_ = model.tree_
+    with pytest.raises(AttributeError):
+        model.classes_ = [0, 1]
+
+
+def test_copies_share_the_tree_and_pickles_have_their_own():
+    model = fitted()
+    twin, again = copy(model), pickle.loads(pickle.dumps(model))
+    assert twin._fitted is model._fitted
+    assert {field.name for field in fields(again._fitted)} == vars(model._fitted).keys()
+    assert_array_equal(again.predict_proba(X), model.predict_proba(X))
+    pruned = model.prune([0])
+    assert pruned.get_n_leaves() == 1 < model.get_n_leaves()
+
+
+@pytest.mark.parametrize("ask", [fitted_tree, export_text, export_json, plot_tree])
+@pytest.mark.parametrize("given", [None, "model.json", ShapeTreeClassifier, np.zeros(3)])
+def test_nothing_but_an_estimator_has_a_fitted_tree(ask, given):
+    with pytest.raises(TypeError, match="estimator must be a fitted ShapeTreeClassifier or"):
+        ask(given)
+
+
+def test_a_pipeline_is_told_from_its_last_step():
+    pipeline = make_pipeline(ShapeTreeClassifier(max_depth=1)).fit(X, Y)
+    with pytest.raises(TypeError, match="got Pipeline"):
+        export_text(pipeline)
+    assert export_text(pipeline[-1])
+
+
+@pytest.mark.parametrize("ask", [fitted_tree, export_text, export_json, plot_tree])
+def test_an_estimator_must_be_fitted(ask):
+    with pytest.raises(NotFittedError, match="not fitted yet"):
+        ask(ShapeTreeRegressor())
+
+
+def test_columns_are_checked_in_the_words_of_scikit_learn():
+    from sklearn.tree import DecisionTreeClassifier
+
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    wrong = [
+        frame[list("bacd")],
+        frame[list("abc")],
+        frame.rename(columns={"a": "z"}),
+        pd.concat([frame.add_prefix(f"{i} ") for i in range(3)], axis=1),
+        X,
+        X[:, :3],
+        frame.set_axis(range(4), axis=1),
+    ]
+    for known, tables in ((frame, wrong), (X, [frame, X[:, :3]])):
+        ours = ShapeTreeClassifier(max_depth=1).fit(known, Y)
+        theirs = DecisionTreeClassifier(max_depth=1).fit(known, Y)
+        for table in tables:
+            said = said_by(ours.predict, table)
+            assert said
+            name, other = type(ours).__name__, type(theirs).__name__
+            assert said == [text.replace(other, name) for text in said_by(theirs.predict, table)]
+
+
+def said_by(call, table):
+    """Warnings and the error of a call."""
+    with warnings.catch_warnings(record=True) as noted:
+        warnings.simplefilter("always")
+        try:
+            call(table)
+        except ValueError as error:
+            return [*(str(each.message) for each in noted), str(error)]
+    return [str(each.message) for each in noted]
+
+
+def test_the_right_columns_pass_without_a_word():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check_columns(["a", "b"], True, ["a", "b"], True, "the tree")
+        check_columns(["x0", "x1"], False, ["x0", "x1"], False, "the tree")

@@ -11,15 +11,15 @@ import numpy as np
 from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint16_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
-    Arena, Arenas, Mark, arena_mark, arena_release, arena_take, branch_t, must_stop,
-    take_branches, take_doubles, take_ints,
+    Arena, Arenas, Mark, arena_mark, arena_release, branch_t, must_stop, take_branches,
+    take_doubles, take_ints,
 )
-from shapetree._core.polish cimport Cells, extra_parts
+from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
 
 cdef enum:
     NO_BRANCH = 255
@@ -78,141 +78,13 @@ cdef void limited_path(
             state = came_from[i * n_states + state]
 
 
-cdef void path_of_three(
-    const double* cost, int n, double penalty, uint16_t* came_from, branch_t* branch
-) noexcept nogil:
-    """`cheapest_path` for three branches, whose states stay in registers."""
-    cdef:
-        double s0 = cost[0], s1 = cost[1], s2 = cost[2]
-        double m0 = INFINITY, m1 = INFINITY, m2 = INFINITY
-        double least, best, other
-        int i, state, cheapest
-    for i in range(1, n):
-        cheapest = 4 if m1 < m0 else 3
-        least = m1 if m1 < m0 else m0
-        cheapest = 5 if m2 < least else cheapest
-        least = (m2 if m2 < least else least) + penalty
-
-        state = cheapest if least < m0 else 3
-        best = least if least < m0 else m0
-        other = s2 if s2 < s1 else s1
-        state = (2 if s2 < s1 else 1) if other < best else state
-        m0 = (other if other < best else best) + cost[3 * i]
-        came_from[3 * i] = state
-
-        state = cheapest if least < m1 else 4
-        best = least if least < m1 else m1
-        other = s2 if s2 < s0 else s0
-        state = (2 if s2 < s0 else 0) if other < best else state
-        m1 = (other if other < best else best) + cost[3 * i + 1]
-        came_from[3 * i + 1] = state
-
-        state = cheapest if least < m2 else 5
-        best = least if least < m2 else m2
-        other = s1 if s1 < s0 else s0
-        state = (1 if s1 < s0 else 0) if other < best else state
-        m2 = (other if other < best else best) + cost[3 * i + 2]
-        came_from[3 * i + 2] = state
-
-        s0 += cost[3 * i]
-        s1 += cost[3 * i + 1]
-        s2 += cost[3 * i + 2]
-    state = 0
-    best = s0
-    if s1 < best:
-        state, best = 1, s1
-    if s2 < best:
-        state, best = 2, s2
-    if m0 < best:
-        state, best = 3, m0
-    if m1 < best:
-        state, best = 4, m1
-    if m2 < best:
-        state, best = 5, m2
-    trace_back(came_from, n, 3, state, branch)
-
-
-cdef void trace_back(
-    const uint16_t* came_from, int n, int k, int state, branch_t* branch
-) noexcept nogil:
-    """Write down the path that ends in some state."""
-    cdef int i = n - 1
-    while i >= 0 and state >= k:
-        branch[i] = state - k
-        state = came_from[i * k + state - k]
-        i -= 1
-    if i >= 0:
-        memset(branch, state, i + 1)
-
-
-cdef void cheapest_path(
-    const double* cost, int n, int k, double penalty, Arena* arena, branch_t* branch
-) noexcept nogil:
-    """The cheapest path through costs (n x k); every switch but the first costs `penalty`.
-
-    A path is in state b as long as it has stayed in branch b, and in state k + b when it is in
-    branch b after a switch. Staying wins ties, for fewer segments.
-    """
-    cdef:
-        double stayed[254]
-        double moved[254]
-        uint16_t* came_from = <uint16_t*> arena_take(arena, <size_t> n * k * sizeof(uint16_t))
-        int i, b, state, first, second, cheapest
-        double least, best
-    if arena.failed:
-        return
-    if k == 3:
-        path_of_three(cost, n, penalty, came_from, branch)
-        return
-    for b in range(k):
-        stayed[b] = cost[b]
-        moved[b] = INFINITY
-    for i in range(1, n):
-        # The two cheapest paths that have not switched, and the cheapest one that has.
-        first, second, cheapest = (0, 1, 0) if stayed[0] <= stayed[1] else (1, 0, 0)
-        if moved[1] < moved[0]:
-            cheapest = 1
-        for b in range(2, k):
-            if stayed[b] < stayed[first]:
-                second = first
-                first = b
-            elif stayed[b] < stayed[second]:
-                second = b
-            if moved[b] < moved[cheapest]:
-                cheapest = b
-        least = moved[cheapest] + penalty
-        for b in range(k):
-            best = moved[b]
-            state = k + b
-            if least < best:
-                best = least
-                state = k + cheapest
-            if stayed[first if b != first else second] < best:
-                state = first if b != first else second
-                best = stayed[state]
-            moved[b] = best + cost[i * k + b]
-            came_from[i * k + b] = state
-        for b in range(k):
-            stayed[b] += cost[i * k + b]
-    state = 0
-    for b in range(1, k):
-        if stayed[b] < stayed[state]:
-            state = b
-    least = stayed[state]
-    for b in range(k):
-        if moved[b] < least:
-            state = k + b
-            least = moved[b]
-    trace_back(came_from, n, k, state, branch)
-
-
 cdef void cheapest_segments(
     const double* cost, int n, const Problem* problem, Arena* arena, branch_t* branch
 ) noexcept nogil:
     cdef:
         int k = problem.n_branches
         Cells cells
-    cheapest_path(cost, n, k, problem.segment_penalty, arena, branch)
+    find_cheapest_path(cost, n, k, problem.segment_penalty, arena, branch)
     cells.n_cells = n
     cells.categorical = False
     if arena.failed:

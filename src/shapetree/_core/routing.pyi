@@ -26,9 +26,7 @@ class RoutedRows:
     n_nodes: int
     max_branches: int
     n_rows: int
-    def __init__(
-        self, bins: Columns, rows: NodeRows, n_nodes: int, max_branches: int
-    ) -> None: ...
+    def __init__(self, bins: Columns, rows: NodeRows, n_nodes: int, max_branches: int) -> None: ...
     def set_leaf(self, node: int) -> None: ...
     def set_bins(
         self, node: int, children: NDArray[Any], feature: int, branch_of_bin: NDArray[Any]

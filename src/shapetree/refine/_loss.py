@@ -34,6 +34,7 @@ class TreeLoss(ABC):
     min_rows_of_pairs: int = 0
     price_is_fixed: bool = False
 
+    @abstractmethod
     def begin(self, rows: RefinedRows) -> None:
         """Look at all rows before the first leaf is fitted."""
 
@@ -67,6 +68,9 @@ class ClassLoss(TreeLoss):
         self.rows = LeafLosses(goal.labels, None, goal.weights, self._starts[-1])
         most = goal.total_weight * len(self._starts) * (1 + SCORE_SHARE)
         self._anchor = powers_above(np.array([most]))
+
+    def begin(self, rows: RefinedRows) -> None:
+        """Nothing of the rows is needed."""
 
     def fit_leaves(self, rows: RefinedRows, leaves: list[int]) -> np.ndarray:
         """Loss of a row of each class in each leaf."""

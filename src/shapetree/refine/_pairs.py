@@ -11,7 +11,8 @@ from shapetree._core.columns import Columns
 from shapetree.data._targets import ClassGoal, Goal
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._pairs import PairSearch
-from shapetree.refine._splits import PairSplit, regions_of
+from shapetree.grow._splits import PairSplit
+from shapetree.refine._splits import regions_of
 from shapetree.tree._shape import PairShape, number_cuts
 
 # Makes the searches of single features and of pairs that a tree with some goal is grown with.
@@ -83,7 +84,7 @@ class PairRefitter:
                 region, self._others[rows, branch - 1], minlength=n_regions + 1
             )
         pruned = _prune_cuts(shape, costs, self._region_price, n_branches)
-        return None if pruned is None else PairSplit(pruned, self._columns)
+        return None if pruned is None else PairSplit(pruned)
 
 
 def _branch_goal(others: np.ndarray, price: float, n_branches: np.ndarray) -> ClassGoal:

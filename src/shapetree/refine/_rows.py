@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shapetree._core.columns import Columns
+from shapetree._core.oblique import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
-from shapetree._core.rows import NodeRows
 from shapetree._threads import feature_chunks, threads_for
-from shapetree.data._binning import BinnedTable
-from shapetree.data._targets import Goal, NodeStatistics, RegressionGoal
-from shapetree.refine._splits import BinSplit, PairSplit, Split
+from shapetree.data._targets import NodeStatistics, RegressionGoal
+from shapetree.grow._grower import describe
+from shapetree.grow._local import LocalRows
+from shapetree.grow._pairs import cuts_of
+from shapetree.grow._splits import BinSplit, PairSplit, Split
 
 # Memory that a level's cells may take at a time.
 MAX_CELL_BYTES = 2**25
@@ -49,46 +50,34 @@ class LossCells:
 
 
 class RefinedRows:
-    """Rows of a tree under refinement, held in memory.
+    """Rows in memory, of a tree under refinement.
 
     Parameters
     ----------
-    binned : BinnedTable
-    columns : Columns
-        The rows' own values, which shape functions of pairs read.
-    goal : Goal
+    rows : LocalRows
+        The rows of every node.
     losses : LeafLosses
         What it costs to send a row to a leaf.
-    rows : NodeRows
-        The rows of every node; at first, all are at the root.
     n_nodes, max_branches : int
         Most nodes, and most branches of one, that the tree will have.
-    n_threads : int
     """
 
     def __init__(
-        self,
-        binned: BinnedTable,
-        columns: Columns,
-        goal: Goal,
-        losses: LeafLosses,
-        rows: NodeRows,
-        n_nodes: int,
-        max_branches: int,
-        n_threads: int,
+        self, rows: LocalRows, losses: LeafLosses, n_nodes: int, max_branches: int
     ) -> None:
-        self.binned = binned
-        self.columns = columns
-        self.n_nodes = n_nodes
-        self.max_branches = max_branches
+        binned = rows.binned
+        self.rows = rows
+        self.bins = binned.features
         self.n_bins = binned.n_bins
         self.is_categorical = binned.categorical.view(np.uint8)
-        self._offsets = binned.offsets
-        self._goal = goal
+        self.n_nodes = n_nodes
+        self.max_branches = max_branches
+        self.n_threads = rows.n_threads
+        self._goal = rows.goal
         self._losses = losses
-        self._rows = rows
-        self._routed = RoutedRows(binned.columns, rows, n_nodes, max_branches)
-        self._n_threads = n_threads
+        self._offsets = binned.offsets
+        self._places = rows.places
+        self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
 
     # The tree
 
@@ -99,7 +88,11 @@ class RefinedRows:
         elif isinstance(split, BinSplit):
             self._routed.set_bins(node, _numbers(children), split.feature, split.branch_of_bin)
         else:
-            self._routed.set_cuts(node, _numbers(children), split.cuts)
+            self._routed.set_cuts(node, _numbers(children), self.cuts_of(split))
+
+    def cuts_of(self, split: PairSplit) -> PairCuts:
+        """What sends rows by a pair."""
+        return cuts_of(split.cuts, self.rows.values)
 
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""
@@ -109,8 +102,8 @@ class RefinedRows:
 
     def sizes(self) -> list[int]:
         """Numbers of rows of all nodes."""
-        sizes = self._rows.stop[: self.n_nodes] - self._rows.start[: self.n_nodes]
-        return sizes.tolist()  # type: ignore[no-any-return]
+        sizes = self._places.stop[: self.n_nodes] - self._places.start[: self.n_nodes]
+        return sizes.tolist()
 
     def weights(self, nodes: list[int]) -> list[float]:
         """Weights of nodes' rows."""
@@ -121,11 +114,12 @@ class RefinedRows:
 
     def describe(self, nodes: list[int]) -> list[NodeStatistics]:
         """Statistics of nodes."""
-        return [self._goal.describe(np.sort(self.rows_of(node))) for node in nodes]
+        numbers = _numbers(nodes)
+        return describe(self._goal, self.rows, numbers, self.rows.totals(numbers))
 
     def rows_of(self, node: int) -> np.ndarray:
-        """Rows of a node, for what only the holder of rows may do."""
-        return self._rows.order[self._rows.start[node] : self._rows.stop[node]]
+        """Rows of a node."""
+        return self.rows.rows_of(node)
 
     def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
         """Rows of split nodes in each bin, or in each region of a pair, missing values last."""
@@ -140,7 +134,7 @@ class RefinedRows:
     def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
         """Rows of a node in each branch under another split."""
         if isinstance(split, PairSplit):
-            return self._routed.branch_counts(node, split.cuts, n_branches)
+            return self._routed.branch_counts(node, self.cuts_of(split), n_branches)
         return self._routed.branch_counts(node, (split.feature, split.branch_of_bin), n_branches)
 
     # Leaves
@@ -189,9 +183,7 @@ class RefinedRows:
             Rows for which branches differ.
         """
         n_threads = self._threads_for(nodes, self.max_branches)
-        return self._routed.branch_losses(
-            _numbers(nodes), self._losses, table, anchors, n_threads
-        )
+        return self._routed.branch_losses(_numbers(nodes), self._losses, table, anchors, n_threads)
 
     def loss_cells(self, n_care: np.ndarray) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, as many at a time as memory allows.
@@ -216,9 +208,7 @@ class RefinedRows:
             yield first, self._sum_cells(first, last, room[first:last], n_care[first:last])
             first = last
 
-    def _sum_cells(
-        self, first: int, last: int, room: np.ndarray, n_care: np.ndarray
-    ) -> LossCells:
+    def _sum_cells(self, first: int, last: int, room: np.ndarray, n_care: np.ndarray) -> LossCells:
         starts = room.cumsum().reshape(room.shape)
         n_cells = int(starts[-1, -1])
         starts -= room
@@ -229,7 +219,7 @@ class RefinedRows:
             np.empty((n_cells, self.max_branches - 1)),
         )
         n_rows, n_features = int(n_care.sum()), room.shape[1]
-        n_threads = threads_for(n_rows * n_features, self._n_threads)
+        n_threads = threads_for(n_rows * n_features, self.n_threads)
         for low, high in feature_chunks(n_features, n_rows):
             self._routed.loss_cells(
                 first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
@@ -242,10 +232,10 @@ class RefinedRows:
         return self._routed.care_sets()
 
     def _threads_for(self, nodes: list[int], visits: int = 1) -> int:
-        if self._n_threads == 1:
+        if self.n_threads == 1:
             return 1
         sizes = self.sizes()
-        return threads_for(visits * sum(sizes[node] for node in nodes), self._n_threads)
+        return threads_for(visits * sum(sizes[node] for node in nodes), self.n_threads)
 
 
 def _numbers(nodes: list[int]) -> np.ndarray:

@@ -1,138 +1,119 @@
-"""Shape functions of a tree under refinement: over the bins of the training rows, or by cuts."""
+"""Splits under refinement: what they cost, and where they send what no row has shown them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.oblique import PairCuts
 from shapetree._core.reduced import count_extra_parts, settle_empty_bins
 from shapetree._core.search import NO_BRANCH_MARK
-from shapetree.data._binning import BinnedTable
+from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import CATEGORY_SHARE
 from shapetree.grow._pairs import cuts_of
-from shapetree.tree._shape import (
-    PairShape,
-    ShapeFunction,
-    join_regions,
-    shape_from_bins,
-    with_branches,
-)
+from shapetree.grow._splits import BinSplit, PairSplit, Split
+from shapetree.tree._shape import PairShape, ShapeFunction, join_regions, with_branches
+
+Bins = tuple[FeatureBins, ...]
 
 
-@dataclass(frozen=True)
-class BinSplit:
-    """A shape function of one feature as the branch of each bin, the missing one last."""
+def extra_parts(split: Split, bins: Bins) -> float:
+    """Parts that a split has beyond those of CART's.
 
-    feature: int
-    branch_of_bin: np.ndarray
-    is_categorical: bool
-
-    @cached_property
-    def extra_parts(self) -> float:
-        """Segments beyond two; or categories beyond the first to be listed, at their price."""
-        n_extra = count_extra_parts(self.branch_of_bin, self.is_categorical)
-        return (CATEGORY_SHARE if self.is_categorical else 1.0) * n_extra
-
-    def smallest_segment(self, n_rows: np.ndarray) -> int:
-        """Fewest rows of a segment, or of all categories of one branch, given rows of the bins."""
-        branches = self.branch_of_bin[:-1]
-        segment = branches.astype(np.intp)
-        if not self.is_categorical:
-            segment = np.append(0, np.cumsum(branches[1:] != branches[:-1]))
-        sizes = np.bincount(segment, n_rows[:-1])
-        return int(sizes[np.unique(segment)].min())
-
-    def keeping(self, kept: list[int], largest: int) -> BinSplit:
-        """Drop the branches that no row takes; their bins go to the largest, a number of `kept`."""
-        number = np.full(256, largest, dtype=np.uint8)
-        number[kept] = np.arange(len(kept))
-        return replace(self, branch_of_bin=number[self.branch_of_bin])
-
-    def settled(self, n_rows: np.ndarray, largest: int, binned: BinnedTable) -> BinSplit:
-        """Send bins without rows where the finished shape function will send their values.
-
-        Parameters
-        ----------
-        n_rows : int array of shape (n_bins + 1,)
-            Rows of the node in each bin.
-        largest : int
-            The branch with the most rows.
-        binned : BinnedTable
-
-        Returns
-        -------
-        BinSplit
-            This very one if nothing changes.
-        """
-        bins = binned.features[self.feature]
-        branches = settle_empty_bins(self.branch_of_bin, n_rows, bins.low, bins.high, largest)
-        return self if branches is None else replace(self, branch_of_bin=branches)
-
-    def shape(
-        self, n_branches: int, n_rows: np.ndarray, largest: int, binned: BinnedTable
-    ) -> ShapeFunction:
-        """The split in the feature's own values, as training on the rows that it splits has it.
-
-        Thresholds lie halfway between bins with rows; missing values go to the largest branch if
-        no row lacks the feature.
-        """
-        held = n_rows > 0
-        if self.is_categorical:
-            # Categories without rows keep the branch they were given when they had some.
-            held[:-1] = True
-        branches = np.where(held, self.branch_of_bin, NO_BRANCH_MARK)
-        bins = binned.features[self.feature]
-        return shape_from_bins(self.feature, bins, branches, n_branches, largest)
+    Segments beyond two; or categories beyond the first to be listed, at their price; or regions
+    beyond two, and one more for being a pair.
+    """
+    if isinstance(split, PairSplit):
+        return float(len(split.cuts.branch_of_piece) - 1)
+    is_categorical = bins[split.feature].is_categorical
+    n_extra = count_extra_parts(split.branch_of_bin, is_categorical)
+    return CATEGORY_SHARE * n_extra if is_categorical else float(n_extra)
 
 
-@dataclass(frozen=True)
-class PairSplit:
-    """A shape function of a pair, ready to send the training rows."""
+def smallest_part(split: Split, n_rows: np.ndarray, bins: Bins) -> int:
+    """Fewest rows of a segment, of all categories of one branch, or of a region.
 
-    pair: PairShape
-    columns: Columns
-
-    @cached_property
-    def cuts(self) -> PairCuts:
-        """What sends rows to branches."""
-        return cuts_of(self.pair, self.columns)
-
-    @property
-    def extra_parts(self) -> float:
-        """Regions beyond two, and one more for being a pair."""
-        return float(len(self.pair.branch_of_piece) - 1)
-
-    def smallest_segment(self, n_rows: np.ndarray) -> int:
-        """Fewest rows of a region, given rows of the regions and of missing values."""
+    Parameters
+    ----------
+    split : Split
+    n_rows : int array
+        Rows of each bin or region, missing values last.
+    bins : tuple of FeatureBins
+    """
+    if isinstance(split, PairSplit):
         return int(n_rows[:-1].min())
-
-    def keeping(self, kept: list[int], largest: int) -> PairSplit:
-        """Drop the branches that no row takes; their regions go to the largest."""
-        number = np.full(256, largest, dtype=np.int32)
-        number[kept] = np.arange(len(kept))
-        return replace(self, pair=join_regions(with_branches(self.pair, number, len(kept))))
-
-    def settled(self, n_rows: np.ndarray, largest: int, binned: BinnedTable) -> PairSplit:
-        """Send missing values to the largest branch if no row lacks a feature."""
-        pair = self._of_rows(n_rows, largest)
-        return self if pair.missing_branch == self.pair.missing_branch else replace(self, pair=pair)
-
-    def shape(
-        self, n_branches: int, n_rows: np.ndarray, largest: int, binned: BinnedTable
-    ) -> PairShape:
-        """The split as training on the rows that it splits would have it."""
-        return self._of_rows(n_rows, largest)
-
-    def _of_rows(self, n_rows: np.ndarray, largest: int) -> PairShape:
-        saw_missing = bool(n_rows[-1] > 0)
-        return replace(self.pair, saw_missing=saw_missing).with_largest_branch(largest)
+    branches = split.branch_of_bin[:-1]
+    segment = branches.astype(np.intp)
+    if not bins[split.feature].is_categorical:
+        segment = np.append(0, np.cumsum(branches[1:] != branches[:-1]))
+    sizes = np.bincount(segment, n_rows[:-1])
+    return int(sizes[np.unique(segment)].min())
 
 
-Split = BinSplit | PairSplit
+def keeping(split: Split, kept: list[int], largest: int) -> Split:
+    """Drop the branches that no row takes; what they had goes to the largest, one of `kept`."""
+    number = np.full(256, largest, dtype=np.uint8)
+    number[kept] = np.arange(len(kept))
+    if isinstance(split, BinSplit):
+        return BinSplit(split.feature, len(kept), number[split.branch_of_bin])
+    return PairSplit(join_regions(with_branches(split.cuts, number.astype(np.int32), len(kept))))
+
+
+def without_gaps(split: Split, largest: int) -> Split:
+    """Send bins for which growth saw no row to the largest branch."""
+    if isinstance(split, PairSplit):
+        return PairSplit(split.cuts.with_largest_branch(largest))
+    is_gap = split.branch_of_bin == NO_BRANCH_MARK
+    return replace(split, branch_of_bin=np.where(is_gap, np.uint8(largest), split.branch_of_bin))
+
+
+def settled(split: Split, n_rows: np.ndarray, largest: int, bins: Bins) -> Split:
+    """Send what holds no rows where the finished shape function will send it.
+
+    Parameters
+    ----------
+    split : Split
+    n_rows : int array
+        Rows of the node in each bin or region, missing values last.
+    largest : int
+        The branch with the most rows.
+    bins : tuple of FeatureBins
+
+    Returns
+    -------
+    Split
+        The very one that was given if nothing changes.
+    """
+    if isinstance(split, PairSplit):
+        pair = _of_rows(split.cuts, n_rows, largest)
+        return split if pair.missing_branch == split.cuts.missing_branch else PairSplit(pair)
+    known = bins[split.feature]
+    branches = settle_empty_bins(split.branch_of_bin, n_rows, known.low, known.high, largest)
+    return split if branches is None else BinSplit(split.feature, split.n_branches, branches)
+
+
+def finished_shape(
+    split: Split, n_rows: np.ndarray, largest: int, bins: Bins
+) -> ShapeFunction | PairShape:
+    """A split in the features' own values, as training on the rows that it splits would have it.
+
+    Thresholds lie halfway between bins with rows; missing values go to the largest branch if no
+    row lacks the feature. Categories without rows keep the branch they had when they had some.
+    Parameters are those of `settled`.
+    """
+    if isinstance(split, PairSplit):
+        return _of_rows(split.cuts, n_rows, largest)
+    held = n_rows > 0
+    if bins[split.feature].is_categorical:
+        held[:-1] = True
+    branches = np.where(held, split.branch_of_bin, NO_BRANCH_MARK)
+    return BinSplit(split.feature, split.n_branches, branches).shape(bins, largest)
+
+
+def _of_rows(pair: PairShape, n_rows: np.ndarray, largest: int) -> PairShape:
+    saw_missing = bool(n_rows[-1] > 0)
+    return replace(pair, saw_missing=saw_missing).with_largest_branch(largest)
 
 
 def regions_of(shape: PairShape, columns: Columns, rows: np.ndarray) -> np.ndarray:
@@ -144,19 +125,19 @@ def regions_of(shape: PairShape, columns: Columns, rows: np.ndarray) -> np.ndarr
     return cuts_of(numbered, columns).branches(rows, 1)
 
 
-def split_of(shape: ShapeFunction | PairShape, binned: BinnedTable, columns: Columns) -> Split:
-    """A tree's shape function, for the training rows.
+def split_of(shape: ShapeFunction | PairShape, bins: Bins) -> Split:
+    """The split that a shape function makes of bins.
 
     A bin of an ordered feature goes where its smallest value goes.
     """
     if isinstance(shape, PairShape):
-        return PairSplit(shape, columns)
-    bins = binned.features[shape.feature]
-    branches = np.full(bins.n_bins + 1, shape.missing_branch, dtype=np.uint8)
+        return PairSplit(shape)
+    known = bins[shape.feature]
+    branches = np.full(known.n_bins + 1, shape.missing_branch, dtype=np.uint8)
     if shape.upper is None:
-        n_known = min(bins.n_bins, len(shape.branch_of_piece))
+        n_known = min(known.n_bins, len(shape.branch_of_piece))
         branches[:n_known] = shape.branch_of_piece[:n_known]
     else:
-        assert bins.low is not None
-        branches[:-1] = shape.branch_of_piece[np.searchsorted(shape.upper, bins.low)]
-    return BinSplit(shape.feature, branches, bins.is_categorical)
+        assert known.low is not None
+        branches[:-1] = shape.branch_of_piece[np.searchsorted(shape.upper, known.low)]
+    return BinSplit(shape.feature, shape.n_branches, branches)

@@ -19,11 +19,12 @@ import numpy as np
 from shapetree._core.reduced import cheapest_shape, cheapest_shapes
 from shapetree._threads import threads_for
 from shapetree.grow._candidates import CATEGORY_SHARE
+from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches, PairRefitter
 from shapetree.refine._rows import LossCells, RefinedRows
-from shapetree.refine._splits import BinSplit, PairSplit, Split
+from shapetree.refine._splits import extra_parts
 from shapetree.refine._working import WorkingTree
 
 # Objectives that differ by less are equal: as a share of the rows' price, and, where they lose
@@ -72,12 +73,13 @@ class Problem:
     to_beat: float
     fixed: float
 
-    def objective(self, split: Split, losses: list[float], counts: list[int]) -> float:
+    def objective(self, n_extra: float, losses: list[float], counts: list[int]) -> float:
         """Objective with another split; branches that no row takes are as good as gone.
 
         Parameters
         ----------
-        split : Split
+        n_extra : float
+            Parts of the split beyond those of CART's.
         losses : list of float
             What the rows of each branch lose beyond branch 0.
         counts : list of int
@@ -85,7 +87,7 @@ class Problem:
         """
         used = [branch for branch, count in enumerate(counts) if count > 0]
         loss = self.first + sum([losses[branch] for branch in used if branch > 0])
-        parts = split.extra_parts + len(used) - 1 + sum([self.below[branch] for branch in used])
+        parts = n_extra + len(used) - 1 + sum([self.below[branch] for branch in used])
         return loss + self.unit * parts
 
 
@@ -109,7 +111,6 @@ class Refiner:
     options : RefineOptions
     make_searches : function or None
         None for shape functions of one feature only.
-    n_threads : int
     report : function
         Told each sweep's number, and the objective after it.
     """
@@ -121,7 +122,6 @@ class Refiner:
         loss: TreeLoss,
         options: RefineOptions,
         make_searches: MakeSearches | None,
-        n_threads: int,
         report: Callable[[int, float], None],
     ) -> None:
         self._tree = tree
@@ -129,7 +129,6 @@ class Refiner:
         self._loss = loss
         self._options = options
         self._make_searches = make_searches
-        self._n_threads = n_threads
         self._report = report
         self._table = LeafTable(rows, loss)
         loss.begin(rows)
@@ -227,9 +226,18 @@ class Refiner:
             fixed = first + unit * (len(below) - 1 + sum(below))
             problems.append(
                 Problem(
-                    number, n_rows, n_caring, below, present, alone, first, unit, tolerance,
-                    to_beat, fixed,
-                )  # fmt: skip
+                    number,
+                    n_rows,
+                    n_caring,
+                    below,
+                    present,
+                    alone,
+                    first,
+                    unit,
+                    tolerance,
+                    to_beat,
+                    fixed,
+                )
             )
         return problems
 
@@ -245,7 +253,7 @@ class Refiner:
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
                 rows.is_categorical, n_branches[here], bounds[here],
                 **self._limits(problems[0].unit),
-                n_threads=threads_for(cells.losses.size, self._n_threads),
+                n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
             for node, problem in enumerate(problems[here]):
                 solution = self._solve(problem, cells, node, costs[node], bounds[first + node])
@@ -275,11 +283,11 @@ class Refiner:
                 *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
                 **self._limits(problem.unit),
             )  # fmt: skip
-            split = BinSplit(feature, branch_of_bin, is_categorical)
+            split = BinSplit(feature, n_branches, branch_of_bin)
             if not all(counts):
                 # Rows that do not care may yet take the other branches.
                 counts = rows.branch_counts(problem.number, split, n_branches)
-            objective = problem.objective(split, losses, counts)
+            objective = problem.objective(extra_parts(split, rows.bins), losses, counts)
             if objective < problem.to_beat and self._keeps_limits(problem, split):
                 return Solution(split, objective)
 
@@ -295,7 +303,7 @@ class Refiner:
         """Put splits on pairs in the place of solutions that they are better than."""
         rows = self._rows
         care_sets = [_ascending(*care) for care in rows.care_sets()]
-        n_rows = rows.binned.n_rows
+        n_rows = rows.rows.binned.n_rows
         others = np.zeros((n_rows, rows.max_branches - 1))
         n_branches = np.zeros(n_rows, dtype=np.int64)
         for problem, (care, losses) in zip(problems, care_sets, strict=True):
@@ -303,7 +311,7 @@ class Refiner:
             n_branches[rows.rows_of(problem.number)] = len(problem.below)
         assert self._make_searches is not None
         unit = price * self._options.penalty
-        pairs = PairRefitter(self._make_searches, rows.columns, others, price, n_branches, unit)
+        pairs = PairRefitter(self._make_searches, rows.rows.values, others, price, n_branches, unit)
         for problem, (care, losses) in zip(problems, care_sets, strict=True):
             solution = best.get(problem.number)
             to_beat = problem.to_beat
@@ -324,7 +332,7 @@ class Refiner:
             return
         present = self._tree.nodes[problem.number].split
         if isinstance(present, PairSplit):
-            own = pairs.assigned(present.pair, care, n_branches)
+            own = pairs.assigned(present.cuts, care, n_branches)
             if own is not None:
                 yield own
         if problem.n_rows >= self._loss.min_rows_of_pairs or not pairs.must_hold_up:
@@ -336,12 +344,13 @@ class Refiner:
         self, problem: Problem, split: PairSplit, care: np.ndarray, losses: np.ndarray
     ) -> float:
         n_branches = len(problem.below)
-        branches = split.cuts.branches(care, threads_for(len(care), self._n_threads))
+        n_threads = threads_for(len(care), self._rows.n_threads)
+        branches = self._rows.cuts_of(split).branches(care, n_threads)
         of_branches = [0.0] + [
             float(losses[branches == branch, branch - 1].sum()) for branch in range(1, n_branches)
         ]
         counts = self._rows.branch_counts(problem.number, split, n_branches)
-        return problem.objective(split, of_branches, list(counts))
+        return problem.objective(extra_parts(split, self._rows.bins), of_branches, counts)
 
 
 def _ascending(care: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from shapetree.data._targets import NodeStatistics
-from shapetree.grow._nodes import TreeNode, tree_of
+import numpy as np
+
+from shapetree.grow._nodes import TreeNode
+from shapetree.grow._splits import Split
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._rows import RefinedRows
-from shapetree.refine._splits import Split
-from shapetree.tree._arrays import TreeArrays
+from shapetree.refine._splits import (
+    extra_parts,
+    finished_shape,
+    keeping,
+    settled,
+    smallest_part,
+)
 
 
 @dataclass(eq=False, slots=True)
@@ -24,6 +32,8 @@ class WorkingNode:
         Nodes that its branches lead to.
     parent : int
         -1 for the root.
+    extra_parts : float
+        Parts of the split beyond those of CART's.
     settled_at : float or None
         The price at which the node was found to be the best it can be; None if something has
         changed since then.
@@ -32,6 +42,7 @@ class WorkingNode:
     split: Split | None = None
     children: list[int] = field(default_factory=list)
     parent: int = -1
+    extra_parts: float = 0.0
     settled_at: float | None = None
 
 
@@ -44,8 +55,8 @@ class WorkingTree:
         Children come after their parents.
     rows : RefinedRows
         Rows of these nodes.
-    impurity_scale : float
-        Factor that brings the nodes' impurity to the units of y.
+    is_sent : bool
+        Whether the rows are where the nodes' splits send them, and not all at the root.
 
     Attributes
     ----------
@@ -58,19 +69,18 @@ class WorkingTree:
         Those whose rows are others than when they were last asked for.
     """
 
-    def __init__(
-        self, nodes: list[WorkingNode], rows: RefinedRows, impurity_scale: float
-    ) -> None:
+    def __init__(self, nodes: list[WorkingNode], rows: RefinedRows, is_sent: bool) -> None:
         self.nodes = nodes
         self.rows = rows
-        self._impurity_scale = impurity_scale
         for number, node in enumerate(nodes):
             for child in node.children:
                 nodes[child].parent = number
             if node.split is not None:
+                node.extra_parts = extra_parts(node.split, rows.bins)
                 rows.set_split(number, node.split, node.children)
         self._number()
-        rows.send([0])
+        if not is_sent:
+            rows.send([0])
         self.changed_leaves: list[int] = []
         self._tidy([0])
 
@@ -91,7 +101,7 @@ class WorkingTree:
             for number in level:
                 node = nodes[number]
                 if node.split is not None:
-                    own = node.split.extra_parts + len(node.children) - 1
+                    own = node.extra_parts + len(node.children) - 1
                     n_parts[number] = own + sum([n_parts[child] for child in node.children])
         self.n_parts = n_parts
 
@@ -123,6 +133,7 @@ class WorkingTree:
     def _set(self, number: int, split: Split | None, children: list[int]) -> None:
         node = self.nodes[number]
         node.split, node.children, node.settled_at = split, children, None
+        node.extra_parts = 0.0 if split is None else extra_parts(split, self.rows.bins)
         for child in children:
             self.nodes[child].parent = number
         self.rows.set_split(number, split, children)
@@ -141,8 +152,9 @@ class WorkingTree:
         for start in changed:
             for number in reversed(self.below(start)):
                 children = self.nodes[number].children
-                if sizes[number] > 0 and not all([sizes[child] for child in children]):
-                    self._drop_empty_branches(number, [sizes[child] for child in children])
+                of_branches = [sizes[child] for child in children]
+                if sizes[number] > 0 and 0 in of_branches:
+                    self._drop_empty_branches(number, of_branches)
         self._number()
         self.changed_leaves += [
             number
@@ -159,9 +171,8 @@ class WorkingTree:
             return
         assert node.split is not None
         largest = kept.index(sizes.index(max(sizes)))
-        self._set(
-            number, node.split.keeping(kept, largest), [node.children[branch] for branch in kept]
-        )
+        split = keeping(node.split, kept, largest)
+        self._set(number, split, [node.children[branch] for branch in kept])
 
     def _unsettle(self, changed: list[int]) -> None:
         """Note that the splits of some nodes have changed, for all nodes above and below."""
@@ -183,7 +194,7 @@ class WorkingTree:
         for number, counts, largest in self._pieces():
             node = self.nodes[number]
             assert node.split is not None
-            split = node.split.settled(counts, largest, self.rows.binned)
+            split = settled(node.split, counts, largest, self.rows.bins)
             if split is not node.split:
                 self._set(number, split, node.children)
                 changed.append(number)
@@ -192,7 +203,7 @@ class WorkingTree:
             self._count_parts()
         return bool(changed)
 
-    def _pieces(self):
+    def _pieces(self) -> Iterable[tuple[int, np.ndarray, int]]:
         """Every split node, its rows by piece, and its largest branch."""
         numbers = [
             number
@@ -211,7 +222,7 @@ class WorkingTree:
 
     def keeps_limits(self, start: int, split: Split, options: RefineOptions) -> bool:
         """Whether nodes and segments from a node on would have the rows they must, split so."""
-        node = self.nodes[start]
+        node, bins = self.nodes[start], self.rows.bins
         before = node.split
         self.rows.set_split(start, split, node.children)
         n_rows, weights, pieces = self.rows.pieces_below(start)
@@ -227,22 +238,20 @@ class WorkingTree:
             if own is None:
                 continue
             if size < options.min_samples_split or (
-                own.extra_parts > 0
-                and own.smallest_segment(pieces[number]) < options.min_segment_rows
+                extra_parts(own, bins) > 0
+                and smallest_part(own, pieces[number], bins) < options.min_segment_rows
             ):
                 return False
         return True
 
-    def as_arrays(self) -> TreeArrays:
-        """The tree, with the statistics of its rows."""
+    def finished(self) -> TreeNode:
+        """The tree, with its shape functions and the statistics of its rows."""
         numbers = [number for level in self.levels for number in level]
         made = dict(zip(numbers, map(TreeNode, self.rows.describe(numbers)), strict=True))
         for number in numbers:
             made[number].children = [made[child] for child in self.nodes[number].children]
         for number, counts, largest in self._pieces():
-            split, children = self.nodes[number].split, self.nodes[number].children
+            split = self.nodes[number].split
             assert split is not None
-            made[number].shape = split.shape(len(children), counts, largest, self.rows.binned)
-        return tree_of(made[0], self._impurity_scale)
-
-
+            made[number].shape = finished_shape(split, counts, largest, self.rows.bins)
+        return made[0]

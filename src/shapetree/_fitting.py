@@ -20,8 +20,9 @@ from shapetree.data._sums import exact_weights
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.grow._candidates import CandidateSearch, InnerTreeOptions, Penalties
-from shapetree.grow._grower import Grower, Limits
+from shapetree.grow._grower import Grower, Limits, finish
 from shapetree.grow._local import LocalRows
+from shapetree.grow._nodes import GrowingNode, tree_of
 from shapetree.grow._pairs import PairOptions, PairSearch, pair_options, scales_of
 from shapetree.grow._progress import Progress
 from shapetree.refine import (
@@ -29,6 +30,7 @@ from shapetree.refine import (
     fitting_bins,
     prune_by_cost,
     refine,
+    refine_tree_arrays,
     shrink,
     simplify,
 )
@@ -201,17 +203,17 @@ def refine_fitted(
     ).with_evidence()
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
-    pairs = _read_pairs(rows.table, parameters)
+    goal, pairs = rows.goal(parameters), _read_pairs(rows.table, parameters)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = _refine_grown(
+        refined, history = refine_tree_arrays(
             fitted.tree,
-            rows,
-            binned,
-            rows.goal(parameters),
-            _pair_searches(rows, binned, parameters, pairs),
-            parameters,
-            progress,
+            LocalRows(rows.table, binned, goal, parameters.threads),
+            _refine_options(binned.n_rows, goal, parameters),
+            _searches(binned, _pair_searches(rows, binned, parameters, pairs), parameters),
+            progress.sweep,
         )
+    tree = tree_of(refined, goal.impurity_scale)
+    outcome = _Outcome(tree, goal.criterion_name, np.array(history))
     return replace(_finish(outcome, rows, parameters, fitted.shrinkage), has_names=fitted.has_names)
 
 
@@ -270,10 +272,19 @@ def _learn(
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     goal = rows.goal(parameters)
     make_pair_search = _pair_searches(rows, binned, parameters, pairs)
-    tree = _grow_tree(rows.table, binned, goal, make_pair_search, parameters, progress)
+    held = LocalRows(rows.table, binned, goal, parameters.threads)
+    root = _grow(held, make_pair_search, parameters, progress)
     if parameters.refine is None:
-        return _Outcome(tree, goal.criterion_name)
-    return _refine_grown(tree, rows, binned, goal, make_pair_search, parameters, progress)
+        finish(root, binned.features)
+        return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
+    refined, history = refine(
+        root,
+        held,
+        _refine_options(binned.n_rows, goal, parameters),
+        _searches(binned, make_pair_search, parameters),
+        progress.sweep,
+    )
+    return _Outcome(tree_of(refined, goal.impurity_scale), goal.criterion_name, np.array(history))
 
 
 def _finish(
@@ -343,18 +354,17 @@ def _losses(
 # --- growing and refining ---
 
 
-def _grow_tree(
-    table: Table,
-    binned: BinnedTable,
-    goal: Goal,
+def _grow(
+    rows: LocalRows,
     make_pair_search: MakePairSearch | None,
     parameters: Parameters,
     progress: Progress,
-) -> TreeArrays:
+) -> GrowingNode:
     """Grow a tree on binned rows."""
+    binned, goal = rows.binned, rows.goal
     common = _search_arguments(binned, goal, parameters)
     return Grower(
-        LocalRows(table, binned, goal, parameters.threads),
+        rows,
         binned.features,
         goal,
         CandidateSearch(binned, **common),
@@ -365,33 +375,18 @@ def _grow_tree(
     ).grow()
 
 
-def _refine_grown(
-    tree: TreeArrays,
-    rows: TrainingRows,
-    binned: BinnedTable,
-    goal: Goal,
-    make_pair_search: MakePairSearch | None,
-    parameters: Parameters,
-    progress: Progress,
-) -> _Outcome:
-    """Refine a tree for some rows."""
+def _searches(
+    binned: BinnedTable, make_pair_search: MakePairSearch | None, parameters: Parameters
+) -> Callable[[Goal], tuple[CandidateSearch, PairSearch]] | None:
+    """What makes the searches of single features and of pairs; None if no pair may interact."""
+    if make_pair_search is None:
+        return None
 
     def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
-        assert make_pair_search is not None
         common = _search_arguments(binned, branch_goal, parameters)
         return CandidateSearch(binned, **common), make_pair_search(common)
 
-    refined, history = refine(
-        tree,
-        rows.table,
-        binned,
-        goal,
-        _refine_options(binned.n_rows, goal, parameters),
-        None if make_pair_search is None else make_searches,
-        parameters.threads,
-        progress.sweep,
-    )
-    return _Outcome(refined, goal.criterion_name, np.array(history))
+    return make_searches
 
 
 def _pair_searches(

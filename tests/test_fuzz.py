@@ -36,7 +36,7 @@ from shapetree._core.reduced import cheapest_shapes
 from shapetree._core.routing import LeafLosses, Router
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NodeSearch
-from shapetree._core.sketch import count_cells
+from shapetree._core.sketch import count_cells, count_targets, deviations, lay_out_axes
 from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays
@@ -898,6 +898,48 @@ def test_count_cells(data, has_labels):
     found = survives(count_cells, **arguments)
     if found is not None:
         assert found[0].sum() <= 6 * len(arguments["parent"])
+
+
+@fuzz
+@given(st.data())
+def test_lay_out_axes(data):
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
+        parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
+        feature=np.array([0, -1, 0, -1, -1, -1], dtype=np.int32),
+        limit=np.full(6, 2**63, dtype=np.uint64),
+        threshold_start=np.array([0, 2, 2, 2, 2, 2, 2]),
+        thresholds=np.array([-1.0, 1.0]),
+    )
+    survives(lay_out_axes, **arguments)
+
+
+@fuzz
+@given(st.data(), st.booleans())
+def test_count_targets(data, has_targets):
+    arguments = nearly(
+        data.draw,
+        leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
+        parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
+        cells=np.array([0, 1, 2, 0, 1, 2], dtype=np.int32),
+        n_cells=3,
+        targets=np.arange(6.0) if has_targets else None,
+    )
+    survives(count_targets, **arguments)
+
+
+@fuzz
+@given(st.data())
+def test_deviations(data):
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        features=np.zeros(2, dtype=np.int32),
+        rows=np.arange(6),
+    )
+    survives(deviations, **arguments)
 
 
 # Estimators

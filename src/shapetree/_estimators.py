@@ -306,9 +306,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         elif hasattr(self, "refinement_history_"):
             del self.refinement_history_
 
-    def _sketch(
-        self, tree: TreeArrays, table: Table, y: np.ndarray
-    ) -> tuple[NodeSketch, ...] | None:
+    def _sketch(self, tree: TreeArrays, table: Table, y: np.ndarray) -> Sequence[NodeSketch] | None:
         """How rows are spread over the nodes of a tree; None if they have several targets."""
         if self.n_outputs_ > 1:
             return None
@@ -316,7 +314,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         leaves = leaves_of(tree, table, effective_threads(self.n_threads))
         return sketch_tree(tree, leaves, table, y[:, 0], n_classes, self._summary.target_edges)
 
-    def _sketch_others(self, X: Any, y: Any) -> tuple[NodeSketch, ...] | None:
+    def _sketch_others(self, X: Any, y: Any) -> Sequence[NodeSketch] | None:
         """How other rows are spread over the nodes of the fitted tree."""
         table = self._read_for_prediction(X)
         return self._sketch(self.tree_, table, self._read_known_targets(X, y))

@@ -31,7 +31,7 @@ from shapetree._core.inner_tree import cut_into_pieces
 from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.partition import branches_by_bin, partition_rows
 from shapetree._core.polish import cheapest_path, polish_branches
-from shapetree._core.predictor import find_leaves
+from shapetree._core.predictor import TreeLayout, find_leaves
 from shapetree._core.reduced import cheapest_shapes
 from shapetree._core.routing import LeafLosses, Router
 from shapetree._core.screen import START, GridScreen, crossed_losses
@@ -860,7 +860,8 @@ def test_find_leaves(data, tree, any_columns):
     columns = Columns(table_columns(), 6)
     if any_columns:
         columns = nearly(data.draw, columns=columns)["columns"]
-    leaves = survives(find_leaves, columns, SimpleNamespace(**arrays_of_tree), 2)
+    layout = survives(TreeLayout, SimpleNamespace(**arrays_of_tree))
+    leaves = survives(find_leaves, columns, layout, 2)
     if leaves is not None:
         assert np.all((leaves >= 0) & (leaves < tree.node_count))
 
@@ -876,7 +877,7 @@ def test_find_leaves_with_any_targets_of_cuts(data, tree):
             moves = data.draw(arrays(np.int64, shape, elements=targets))
             arrays_of_tree[name] = arrays_of_tree[name] + moves
     columns = Columns([np.arange(9.0), np.arange(9, dtype=np.int32) - 2], 9)
-    survives(find_leaves, columns, SimpleNamespace(**arrays_of_tree), 1)
+    survives(find_leaves, columns, survives(TreeLayout, SimpleNamespace(**arrays_of_tree)), 1)
 
 
 @fuzz

@@ -33,6 +33,7 @@ from shapetree import (
 )
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._model_file import NotAModel
+from shapetree.tree._sketch import TreeSketches
 
 SCHEMA = json.loads((files("shapetree") / "model-1.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
@@ -58,6 +59,7 @@ def copy_of(name):
 
 def assert_same(one, other):
     """Two values are the same to the last bit and type."""
+    one, other = (tuple(it) if isinstance(it, TreeSketches) else it for it in (one, other))
     assert type(one) is type(other)
     if isinstance(one, np.ndarray):
         np.testing.assert_array_equal(one, other, strict=True)

@@ -640,29 +640,43 @@ cdef int sum_rows_by_bin(
         uint64_t* held = <uint64_t*> take_doubles(arena, n_words)    # a bit for each bin
         double* sums = take_doubles(arena, <size_t> n_bins * n_channels)
         int32_t* count = take_ints(arena, n_bins)
+        const int32_t* labels = targets.labels
+        double* cell
         uint64_t bits
         Py_ssize_t i
         uint32_t b
-        int word, n_cells = 0
+        int word, j, n_cells = 0
+        bint just_labels = (
+            labels != NULL and targets.weights == NULL and targets.n_outputs == 1)
     if arena.failed:
         return 0
     memset(held, 0, n_words * sizeof(uint64_t))
     for i in range(n):
         b = code_at(column, rows[i])
+        cell = sums + <size_t> b * n_channels
         bits = held[b >> 6] | (<uint64_t> 1 << (b & 63))
         if bits != held[b >> 6]:
             held[b >> 6] = bits
             count[b] = 0
-            memset(sums + <size_t> b * n_channels, 0, n_channels * sizeof(double))
+            cell[0] = 0.0
+            cell[n_channels - 1] = 0.0
+            for j in range(1, n_channels - 1):
+                cell[j] = 0.0
         count[b] += 1
-        add_row(targets, i, sums + <size_t> b * n_channels)
+        if just_labels:
+            cell[labels[i]] += 1.0
+        else:
+            add_row(targets, i, cell)
     for word in range(n_words):
         bits = held[word]
         while bits:
             b = 64 * word + lowest_bit(bits)
             bits &= bits - 1
-            memcpy(stats + <Py_ssize_t> n_cells * n_stats, sums + <size_t> b * n_channels,
-                   n_stats * sizeof(double))
+            cell = sums + <size_t> b * n_channels
+            stats[0] = cell[0]
+            for j in range(1, n_stats):
+                stats[j] = cell[j]
+            stats += n_stats
             n_rows[n_cells] = count[b]
             bin_of_cell[n_cells] = b
             n_cells += 1

@@ -29,7 +29,7 @@ from shapetree._fitting import Parameters, fit_tree, refine_fitted, simplify_fit
 from shapetree._threads import effective_threads
 from shapetree.data._table import Table
 from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_table
-from shapetree.model_file._model_file import PREFIX, Model, NotAModel, read_model, write_model
+from shapetree.model_file import PREFIX, Model, NotAModel, read_model, write_model
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, fitted_tree

@@ -91,10 +91,12 @@ def _check_rows(nodes: list[Part], n_rows: list[int], parent: np.ndarray) -> Non
 
 def _read_values(parts: list[Part], frame: Frame) -> np.ndarray:
     """What the nodes predict, an array of shape (n_nodes, n_outputs, n_values)."""
-    value = np.empty((len(parts), frame.n_outputs, frame.n_values))
-    for node, part in enumerate(parts):
-        for output, values in enumerate(part.items(frame.n_outputs)):
-            value[node, output] = values.numbers(frame.n_values)
+    value = np.array(
+        [
+            [output.numbers(frame.n_values) for output in part.items(frame.n_outputs)]
+            for part in parts
+        ]
+    ).reshape(len(parts), frame.n_outputs, frame.n_values)
     for output, n in enumerate(frame.n_classes or ()):
         shares = value[:, output]
         is_share = (shares >= 0).all(axis=1) & (np.abs(shares.sum(axis=1) - 1) <= SHARE_TOLERANCE)

@@ -26,16 +26,27 @@ def read_sketches(
             node.has_only("rows", "weight", "impurity", "value", "split")
         return None
     parts = [node.member("sketch") for node in nodes]
-    counts = np.zeros((len(nodes), frame.n_counts), dtype=np.int32)
-    for i in range(len(nodes) - 1, -1, -1):  # children before their parents
-        if shapes[i] is None:
-            counts[i] = _read_counts(parts[i].member("counts"), n_rows[i], frame.n_counts)
-        if i:
-            counts[parent[i]] += counts[i]
+    counts = [
+        _read_counts(part.member("counts"), rows, frame.n_counts) if shape is None else None
+        for part, rows, shape in zip(parts, n_rows, shapes, strict=True)
+    ]
     return tuple(
         _read_sketch(part, shape, its, frame)
-        for part, shape, its in zip(parts, shapes, counts, strict=True)
+        for part, shape, its in zip(parts, shapes, _summed(counts, parent), strict=True)
     )
+
+
+def _summed(counts: list[np.ndarray | None], parent: np.ndarray) -> np.ndarray:
+    """The counts of all nodes: those of leaves, and for the others the sums of their children's."""
+    length = next(len(of_leaf) for of_leaf in counts if of_leaf is not None)
+    sums = np.zeros((len(counts), length), dtype=np.int32)
+    for node in range(len(counts) - 1, -1, -1):  # children before their parents
+        of_leaf = counts[node]
+        if of_leaf is not None:
+            sums[node] = of_leaf
+        if node:
+            sums[parent[node]] += sums[node]
+    return sums
 
 
 def _read_sketch(

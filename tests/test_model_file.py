@@ -422,7 +422,7 @@ def test_what_is_neither_text_nor_path_is_refused(source):
         ('{"format": "shapetree-model"}', "lacks the member 'version'"),
         ('{"format": "shapetree-model", "version": "1"}', "version must be a whole number"),
         ('{"format": "shapetree-model", "version": 1e999}', "version must be a whole number"),
-        ('{"format": "shapetree-model", "version": 2, "new": 0}', "install a newer shapetree"),
+        ('{"format": "shapetree-model", "version": 3, "new": 0}', "install a newer shapetree"),
     ],
 )
 def test_text_that_is_no_model_is_refused(text, words):

@@ -3,14 +3,18 @@
 import json
 import tracemalloc
 from dataclasses import replace
+from importlib.resources import files
+from itertools import chain, pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
 from data import noisy_classes, noisy_numbers
+from jsonschema import Draft202012Validator
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, from_json
 from shapetree.model_file import NotAModel
+from shapetree.tree._sketch import PackedCounts
 
 MOST = 30  # bytes of memory for each byte of a file
 BASE = 2**21  # and for whatever a reader takes in any case
@@ -136,3 +140,86 @@ def test_names_may_be_made_of_brackets():
     X, y = noisy_classes(np.random.default_rng(0))
     tree = ShapeTreeClassifier(max_depth=1).fit(pd.DataFrame(X, columns=names), y)
     assert from_json(tree.to_json()).feature_names_in_.tolist() == names
+
+
+# Features of many levels
+
+
+def many_levels(n_levels=300, n_classes=20):
+    rng = np.random.default_rng(0)
+    level = rng.integers(n_levels, size=3_000)
+    X = pd.DataFrame({"a": pd.Categorical(level), "b": rng.normal(size=3_000)})
+    tree = ShapeTreeClassifier(max_depth=3, refine=None, n_threads=1)
+    return tree.fit(X, (level * 7 + rng.integers(2, size=3_000)) % n_classes)
+
+
+def as_first_version(tree):
+    """A model file as version 1 of the format has it."""
+    content = json.loads(tree.to_json()) | {"version": 1}
+    for node, sketch in zip(content["nodes"], tree.tree_.sketches, strict=True):
+        if sketch.density is not None:
+            node["sketch"]["density"]["counts"] = sketch.density.counts.T.tolist()
+    return json.dumps(content)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_counts_come_out_as_they_were_packed(seed):
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(1, 5, size=rng.integers(1, 12, size=2)).astype(np.int32)
+    counts[rng.random(counts.shape) < rng.random()] = 0
+    one = PackedCounts.of(counts)
+    np.testing.assert_array_equal(one.dense(), counts, strict=True)
+    for number, its in enumerate(np.split(one.runs, one.start[1:-1])):
+        cells = chain.from_iterable([0] * -run if run < 0 else [run] for run in its.tolist())
+        assert list(cells) == counts[:, number].tolist()
+        assert not any(a < 0 and b < 0 for a, b in pairwise(its.tolist()))
+
+
+def test_a_feature_of_many_levels_makes_a_small_file():
+    tree = many_levels()
+    text, plain = tree.to_json(), as_first_version(tree)
+    assert json.loads(text)["version"] == 2
+    assert len(text) < len(plain) / 4
+    for read in (from_json(text), from_json(plain)):
+        assert read.to_json() == text
+        assert export_html(read) == export_html(tree)
+        np.testing.assert_array_equal(read.shape_table()["n_rows"], tree.shape_table()["n_rows"])
+    schema = json.loads((files("shapetree") / "model-2.schema.json").read_text(encoding="utf-8"))
+    Draft202012Validator(schema).validate(json.loads(text))
+    assert memory_of(text) <= MOST * len(text) + BASE
+
+
+def test_most_files_can_be_read_by_the_first_version():
+    assert numbers()["version"] == classes()["version"] == 1
+    assert json.loads(many_levels(30, 3).to_json())["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda runs: [*runs[:-1], runs[-1] - 1], "must (stand for|add up)"),
+        (lambda runs: [-1, -1, *runs[1:]], "one negative number for all cells side by side"),
+        (lambda runs: [0, *runs[1:]], "one negative number for all cells side by side"),
+        (lambda runs: [-(10**9)], "must be a whole number between -300 and"),
+        (lambda runs: [1] * 300, "must add up, with the missing"),
+        (lambda runs: ["1", *runs[1:]], "must be a whole number"),
+        (lambda runs: [], "must stand for 300 cells, got 0"),
+        (lambda runs: 0, "must be a list"),
+    ],
+)
+def test_packed_counts_are_checked(change, words):
+    content = json.loads(many_levels().to_json())
+    runs = content["nodes"][0]["sketch"]["density"]["counts"]
+    runs[0] = change(runs[0])
+    with pytest.raises(NotAModel, match=words):
+        from_json(json.dumps(content))
+
+
+def test_a_packed_axis_cannot_claim_to_be_huge():
+    X, y = noisy_classes(np.random.default_rng(0), n_classes=150, n_rows=1_000)
+    content = json.loads(ShapeTreeClassifier(max_depth=1, refine=None).fit(X, y).to_json())
+    assert content["version"] == 2
+    density = content["nodes"][0]["sketch"]["density"]
+    density["cells"][0] = 10**9
+    with pytest.raises(NotAModel, match="at most 64 cells for each part"):
+        from_json(json.dumps(content))

@@ -393,7 +393,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     # --- the model file ---
 
     def to_json(self, path: PathLike | None = None) -> str:
-        """Write the fitted tree as JSON, in the format that `model-1.schema.json` describes.
+        """Write the fitted tree as JSON, in the format that a schema describes.
 
         Parameters
         ----------
@@ -410,7 +410,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         -----
         The schema is a file of the package: `importlib.resources.files("shapetree") /
         "model-1.schema.json"`. It says how to predict with a model in another language, too.
-        Every later version of the library reads models of this version of the format.
+        Trees with features of very many levels need `model-2.schema.json`, which differs only in
+        how it counts their rows. Every later version of the library reads all these models.
 
         Examples
         --------

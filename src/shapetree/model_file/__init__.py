@@ -1,7 +1,8 @@
 """The model file: a fitted tree as JSON, and back.
 
-`model-1.schema.json` describes the format. A format with further members gets another version
-number; all versions stay readable.
+`model-1.schema.json` and `model-2.schema.json` describe the format. What an older reader would
+misread gets another version number; all versions stay readable, and a file has the lowest that can
+hold it.
 """
 
 from shapetree.model_file._check import PREFIX, NotAModel

@@ -11,7 +11,7 @@ from shapetree.data._table import FeatureInfo
 from shapetree.tree._fitted import FittedTree
 
 FORMAT = "shapetree-model"
-VERSION = 1
+VERSION = 2
 # Criteria that a tree of each kind may have been grown by.
 CRITERIA = {
     "ShapeTreeClassifier": ("gini", "entropy"),
@@ -51,6 +51,7 @@ class Model:
 class Frame:
     """What the nodes of a model must fit."""
 
+    version: int
     features: tuple[FeatureInfo, ...]
     n_outputs: int
     n_classes: list[int] | None

@@ -38,7 +38,7 @@ MAX_NESTING = 8
 def read_model(text: str) -> Model:
     """The model that JSON describes, or `NotAModel`."""
     root = Part(parse(text))
-    _check_version(root)
+    version = _read_version(root)
     root.has_only(
         *("format", "version", "library_version", "estimator", "parameters", "criterion"),
         *("shrinkage", "has_names", "features", "target", "nodes", "history"),
@@ -51,6 +51,7 @@ def read_model(text: str) -> Model:
     if (estimator == "ShapeTreeClassifier") == (classes is None):
         root.member("target").refuse(f"is not of the kind that a {estimator} has")
     frame = Frame(
+        version,
         tuple(feature for feature, _ in features),
         n_outputs,
         None if classes is None else [len(labels) for labels in classes],
@@ -75,14 +76,15 @@ def read_model(text: str) -> Model:
     )
 
 
-def _check_version(root: Part) -> None:
+def _read_version(root: Part) -> int:
     root.member("format").one_of(FORMAT)
     version = root.member("version").integer(1, WHOLE)
     if version > VERSION:
         raise NotAModel(
             f"this file has version {version} of the model format, but this shapetree reads only "
-            f"version {VERSION}; install a newer shapetree"
+            f"versions up to {VERSION}; install a newer shapetree"
         )
+    return version
 
 
 def _read_parameter(part: Part, nesting: int = 0) -> Any:

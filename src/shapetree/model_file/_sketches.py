@@ -10,7 +10,19 @@ from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import Part
 from shapetree.model_file._model import INT32, Frame
 from shapetree.tree._shape import PairShape, ShapeFunction
-from shapetree.tree._sketch import Axis, Density, NodeSketch, Scatter
+from shapetree.tree._sketch import (
+    MAX_DENSE,
+    Axis,
+    Density,
+    NodeSketch,
+    PackedCounts,
+    Scatter,
+    packed,
+    starts,
+)
+
+# Cells of a part of an axis, where their counts are packed; sketches have fewer.
+MAX_CELLS = 64
 
 
 def read_sketches(
@@ -83,22 +95,50 @@ def _read_density(part: Part, split: ShapeFunction, of_node: np.ndarray, frame: 
     )
     n_rows = int(of_node.sum())
     axis = _read_axis(part) if is_axis else Axis(None, np.array([len(split.branch_of_piece)]), None)
-    counts = part.member("counts").table(0, n_rows, frame.n_groups, axis.n_cells)
+    counts, in_cells = _read_cells(part.member("counts"), n_rows, axis, frame)
     lacking, lacking_total = part.optional("missing"), part.optional("missing_total")
     missing = np.zeros(frame.n_groups, dtype=np.int32)
     if lacking is not None:
         missing = lacking.integers(0, n_rows, frame.n_groups).astype(np.int32)
     in_all = np.array([n_rows]) if is_number else of_node
-    if not np.array_equal(counts.sum(axis=1) + missing, in_all):
+    if not np.array_equal(in_cells + missing, in_all):
         part.member("counts").refuse("must add up, with the missing, to the node's rows")
     missing_total = 0.0 if lacking_total is None else lacking_total.number(is_finite=False)
     return Density(
         axis=axis,
-        counts=counts.T.astype(np.int32, order="C"),
+        kept=counts,
         totals=part.member("totals").numbers(axis.n_cells, False) if is_number else None,
         missing=missing,
         missing_total=missing_total if is_number else None,
     )
+
+
+def _read_cells(
+    part: Part, n_rows: int, axis: Axis, frame: Frame
+) -> tuple[np.ndarray | PackedCounts, np.ndarray]:
+    """Rows of a node by cell and class, and by class."""
+    n_cells = axis.n_cells
+    if frame.version == 1 or n_cells * frame.n_groups <= MAX_DENSE:
+        counts = part.table(0, n_rows, frame.n_groups, n_cells)
+        return packed(counts.T.astype(np.int32, order="C")), counts.sum(axis=1)
+    if n_cells > MAX_CELLS * len(axis.cells) and axis.bounds is not None:
+        part.refuse(f"must have at most {MAX_CELLS} cells for each part of the axis")
+    runs = [_read_runs(group, n_rows, n_cells) for group in part.items(frame.n_groups)]
+    in_groups = np.array([np.maximum(its, 0).sum() for its in runs])
+    start = starts([len(its) for its in runs])
+    return PackedCounts(np.concatenate(runs).astype(np.int32), start, n_cells), in_groups
+
+
+def _read_runs(part: Part, n_rows: int, n_cells: int) -> np.ndarray:
+    """Rows in each cell, of which some that have none are written as one negative number."""
+    runs = part.integers(-n_cells, n_rows)
+    is_empty = runs < 0
+    if (runs == 0).any() or (is_empty[1:] & is_empty[:-1]).any():
+        part.refuse("must have one negative number for all cells side by side that have no rows")
+    found = len(runs) - is_empty.sum() - runs[is_empty].sum()
+    if found != n_cells:
+        part.refuse(f"must stand for {n_cells} cells, got {found}")
+    return runs
 
 
 def _read_axis(part: Part) -> Axis:

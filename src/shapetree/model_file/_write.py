@@ -7,6 +7,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,7 +18,6 @@ from shapetree.model_file._model import (
     FORMAT,
     LABEL_TYPES,
     SPECIAL,
-    VERSION,
     WHOLE,
     Json,
     Model,
@@ -25,7 +25,7 @@ from shapetree.model_file._model import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._sketch import Density, NodeSketch
+from shapetree.tree._sketch import Density, NodeSketch, PackedCounts
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -36,7 +36,7 @@ def write_model(model: Model, library_version: str) -> str:
     _check_numbers(fitted)
     content = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": _version(fitted.tree),
         "library_version": library_version,
         "estimator": model.estimator,
         "parameters": {
@@ -62,6 +62,12 @@ def write_model(model: Model, library_version: str) -> str:
         )
     # A lone surrogate is no character of UTF-8, but JSON can name it.
     return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _version(tree: TreeArrays) -> int:
+    """The first version of the format that can hold a tree: packed counts came with the second."""
+    densities = [sketch.density for sketch in tree.sketches or ()]
+    return 2 if any(each and isinstance(each.kept, PackedCounts) for each in densities) else 1
 
 
 def _check_numbers(fitted: FittedTree) -> None:
@@ -193,7 +199,7 @@ def _write_sketch(sketch: NodeSketch, is_leaf: bool) -> Json:
 
 
 def _write_density(density: Density) -> Json:
-    content: Json = {"counts": density.counts.T.tolist()}
+    content: Json = {"counts": _write_cells(density.kept)}
     if density.axis.bounds is not None and density.axis.places is not None:
         content["bounds"] = _write_numbers(density.axis.bounds)
         content["cells"] = density.axis.cells.tolist()
@@ -205,6 +211,13 @@ def _write_density(density: Density) -> Json:
         if density.missing_total is not None:
             content["missing_total"] = _write_number(density.missing_total)
     return content
+
+
+def _write_cells(counts: np.ndarray | PackedCounts) -> list[list[int]]:
+    """Counts by class."""
+    if isinstance(counts, PackedCounts):
+        return [counts.runs[first:stop].tolist() for first, stop in pairwise(counts.start)]
+    return counts.T.tolist()
 
 
 def _write_numbers(numbers: np.ndarray) -> list[Any]:

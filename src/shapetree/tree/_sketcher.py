@@ -26,6 +26,7 @@ from shapetree.tree._sketch import (
     finite,
     in_decimals,
     in_digits,
+    packed,
     scale_axis,
     some,
     starts,
@@ -228,9 +229,9 @@ class _Sketcher:
     def _density(self, axis: Axis, counts: np.ndarray, totals: np.ndarray) -> Density:
         """The last cell is that of missing values."""
         if self._n_classes is not None:
-            return Density(axis, counts[:-1], None, counts[-1], None)
+            return Density(axis, packed(counts[:-1]), None, counts[-1], None)
         short = np.array([in_digits(total, SUM_DIGITS) for total in totals.tolist()])
-        return Density(axis, counts[:-1], short[:-1], counts[-1], float(short[-1]))
+        return Density(axis, packed(counts[:-1]), short[:-1], counts[-1], float(short[-1]))
 
     # --- nodes that split on a pair ---
 

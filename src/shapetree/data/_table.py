@@ -20,7 +20,7 @@ from narwhals.exceptions import DuplicateError
 from scipy.sparse import issparse
 
 from shapetree.data._missing import MISSING_CODE, is_missing, is_missing_type
-from shapetree.data._names import column_names, feature_numbers, is_index
+from shapetree.data._names import column_names, feature_finder, is_index
 
 Level: TypeAlias = str | bool | int | float
 Array: TypeAlias = npt.NDArray[Any]
@@ -327,7 +327,7 @@ def _asked_categorical(categorical_features: Any, source: OpenTable) -> list[boo
             "categorical_features must be 'from_dtype', None, or an array-like of column names "
             "(str), of column indices (int) or of one boolean per column."
         )
-    chosen = set(feature_numbers(asked, source.names, "categorical_features"))
+    chosen = set(map(feature_finder(source.names, "categorical_features"), asked))
     return [j in chosen for j in range(n_features)]
 
 

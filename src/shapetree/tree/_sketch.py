@@ -28,6 +28,8 @@ N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 TAIL = 0.01
 N_TARGET_CELLS = 24
+# Numbers of a density up to which they are kept as they are.
+MAX_DENSE = 4096
 # Significant digits of sums that are only drawn, and decimals of points in units of their range.
 SUM_DIGITS = 5
 DECIMALS = 4
@@ -76,6 +78,50 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
+class PackedCounts:
+    """Rows by cell and class where most cells have none: a feature of many levels, many classes.
+
+    Attributes
+    ----------
+    runs : int32 array
+        For each class, one after the other, its rows in each cell; -n stands for n cells that have
+        none, all that stand side by side.
+    start : int array of shape (n_classes + 1,)
+        Where the runs of each class start, and where the last end.
+    n_cells : int
+    """
+
+    runs: np.ndarray
+    start: np.ndarray
+    n_cells: int
+
+    @classmethod
+    def of(cls, counts: np.ndarray) -> PackedCounts:
+        """Pack counts of shape (n_cells, n_classes)."""
+        n_cells, n_classes = counts.shape
+        flat = counts.T.ravel()
+        is_kept = flat != 0
+        is_kept[1:] |= is_kept[:-1].copy()  # a run starts after a cell with rows
+        firsts = np.arange(n_classes + 1) * n_cells
+        is_kept[firsts[:-1]] = True
+        kept = np.flatnonzero(is_kept)
+        lengths = np.diff(np.append(kept, len(flat)))
+        runs = np.where(flat[kept] == 0, -lengths, flat[kept]).astype(np.int32)
+        return cls(runs, np.searchsorted(kept, firsts), n_cells)
+
+    def dense(self) -> np.ndarray:
+        """Counts of shape (n_cells, n_classes)."""
+        lengths = np.where(self.runs < 0, -self.runs, 1)
+        flat = np.repeat(np.maximum(self.runs, 0), lengths)
+        return np.ascontiguousarray(flat.reshape(-1, self.n_cells).T)
+
+
+def packed(counts: np.ndarray) -> np.ndarray | PackedCounts:
+    """Counts as they are kept: as they are, if they are few."""
+    return counts if counts.size <= MAX_DENSE else PackedCounts.of(counts)
+
+
+@dataclass(frozen=True, eq=False)
 class Density:
     """Where a node's rows lie on its feature.
 
@@ -84,7 +130,7 @@ class Density:
     axis : Axis
         A cell holds the values above its lower and up to its upper edge, the first and the last
         also what lies beyond.
-    counts : int array of shape (n_cells, n_classes)
+    kept : int array of shape (n_cells, n_classes), or PackedCounts
         Rows in each cell by class; for regression there is one column.
     totals : array of shape (n_cells,) or None
         Sum of the targets in each cell, in a few digits; None for classes.
@@ -95,10 +141,20 @@ class Density:
     """
 
     axis: Axis
-    counts: np.ndarray
+    kept: np.ndarray | PackedCounts
     totals: np.ndarray | None
     missing: np.ndarray
     missing_total: float | None
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows in each cell by class, an array of shape (n_cells, n_classes)."""
+        return self.kept.dense() if isinstance(self.kept, PackedCounts) else self.kept
+
+    @cached_property
+    def n_rows(self) -> np.ndarray:
+        """Rows in each cell."""
+        return self.counts.sum(axis=1)
 
     @property
     def edges(self) -> np.ndarray | None:
@@ -264,9 +320,9 @@ class Densities:
         axis = self.axes.of_node(node) or Axis(None, np.array([stop - start - 1]), None)
         counts, missing = self.counts[start : stop - 1], self.counts[stop - 1]
         if self.totals is None:
-            return Density(axis, counts, None, missing, None)
+            return Density(axis, packed(counts), None, missing, None)
         totals = np.array([in_digits(t, SUM_DIGITS) for t in self.totals[start:stop].tolist()])
-        return Density(axis, counts, totals[:-1], missing, float(totals[-1]))
+        return Density(axis, packed(counts), totals[:-1], missing, float(totals[-1]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -38,7 +38,8 @@ from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_
 from shapetree.grow._candidates import CandidateSearch, InnerTreeOptions, Penalties
 from shapetree.grow._grower import Grower, Limits
 from shapetree.grow._histograms import LocalHistograms
-from shapetree.grow._pairs import PairOptions, PairSearch, pair_options, scales_of
+from shapetree.grow._node_rows import TableRows
+from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
 from shapetree.grow._progress import Progress
 from shapetree.model_file._model_file import PREFIX, Model, NotAModel, read_model, write_model
 from shapetree.refine import (
@@ -83,8 +84,8 @@ def _unchanged_on_error(estimator: BaseEstimator) -> Iterator[None]:
         raise
 
 
-# Makes a search of pairs from what all searches for some goal have in common.
-MakePairSearch = Callable[[dict[str, Any]], PairSearch]
+# Makes a search of pairs, and rows for it, from what all searches for some goal have in common.
+MakePairSearch = Callable[[dict[str, Any]], tuple[PairSearch, TableRows]]
 
 Tree = TypeVar("Tree", bound="BaseShapeTree")
 
@@ -398,10 +399,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """Refine a tree for some rows."""
         n_threads = effective_threads(self.n_threads)
 
-        def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
+        def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch, TableRows]:
             assert make_pair_search is not None
             common = self._search_arguments(binned, branch_goal, n_threads)
-            return CandidateSearch(binned, **common), make_pair_search(common)
+            return CandidateSearch(binned, **common), *make_pair_search(common)
 
         refined, history = refine(
             tree,
@@ -504,8 +505,14 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         coarse = binned
         if self.max_bins is None:
             coarse = bin_table(table, weights, COARSE_BINS, effective_threads(self.n_threads))
-        scales = scales_of(coarse, weights)
-        return lambda common: PairSearch(table, binned, coarse, scales, options=options, **common)
+        frame = PairFrame(coarse, weights, options)
+
+        def make(common: dict[str, Any]) -> tuple[PairSearch, TableRows]:
+            goal, n_threads = common["goal"], common["n_threads"]
+            rows = TableRows(table, binned, coarse, goal.targets, goal.weights, n_threads)
+            return PairSearch(frame, **common), rows
+
+        return make
 
     def _read_pairs(self, table: Table) -> PairOptions:
         return pair_options(

@@ -90,6 +90,17 @@ cdef class Targets:
         node.n_channels = self.n_channels
         return node
 
+    def take(self, const int32_t[::1] rows not None):
+        """The targets of some rows."""
+        check_rows(rows, self.n_rows)
+        chosen = np.asarray(rows)
+        return Targets(
+            np.asarray(self.labels)[chosen] if self.has_labels else None,
+            None if self.has_labels else np.asarray(self.values)[chosen],
+            np.asarray(self.weights)[chosen] if self.has_weights else None,
+            self.n_stats,
+        )
+
     def totals(self, const int32_t[::1] rows not None):
         """Sum of the channels over some rows, in their order."""
         cdef:

@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free
 
 from shapetree._core.columns cimport UINT32, Column, Columns, code_at
 from shapetree._core.histogram cimport check_rows
-from shapetree._core.oblique cimport Cuts, PairCuts, branch_by_cuts
+from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
 
 cdef enum:
     N_BLOCKS = 16

@@ -217,8 +217,8 @@ class CandidateSearch:
     def gain_on_new_rows(
         self,
         candidate: Candidate,
+        halves: list[tuple[np.ndarray, np.ndarray]],
         node: NodeStatistics,
-        rows: np.ndarray,
         max_branches: int,
         node_number: int,
     ) -> float:
@@ -226,7 +226,9 @@ class CandidateSearch:
         feature = candidate.feature
         bins = slice(self._offsets[feature], self._offsets[feature + 1])
         gain = 0.0
-        for fitted, new in halves(rows):
+        for fitted, new in halves:
+            if len(fitted) == 0 or len(new) == 0:
+                continue
             self._search_features(
                 node, fitted, None, feature, feature + 1, max_branches, node_number, 1
             )
@@ -267,12 +269,6 @@ def search_limits(
         "min_rows": min_samples_leaf,
         "min_weight": min_weight_leaf,
     }
-
-
-def halves(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Every other row, and the rest; then the other way round."""
-    even, odd = np.ascontiguousarray(rows[::2]), np.ascontiguousarray(rows[1::2])
-    return [(even, odd), (odd, even)]
 
 
 def fill_gaps(branch_of_bin: np.ndarray, is_categorical: bool) -> np.ndarray:

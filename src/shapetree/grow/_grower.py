@@ -14,15 +14,16 @@ from shapetree.data._targets import Goal
 from shapetree.grow._candidates import Candidate, CandidateSearch
 from shapetree.grow._histograms import HistogramSource, histograms_of_children
 from shapetree.grow._nodes import TreeNode, tree_of
-from shapetree.grow._pairs import PairCandidate, PairSearch
+from shapetree.grow._node_rows import TableRows
+from shapetree.grow._pairs import SAMPLE_ROWS, PairCandidate, PairSearch, cuts_of
 from shapetree.grow._progress import Progress
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import PairShape, ShapeFunction, shape_from_bins
 
-# How many times as much a pair must gain on new rows as a single feature does, in nodes of so many
-# rows at most; in larger ones, what it gains by chance does not count beside its penalties.
+# How many times as much a pair must gain on new rows as a single feature does, in nodes of so much
+# weight at most; in larger ones, what it gains by chance does not count beside its penalties.
 PAIR_LEAD = 1.1
-MAX_ROWS_TO_HOLD_UP = 5_000
+MAX_WEIGHT_TO_HOLD_UP = 5_000
 # Features whose gain is below this share of the best one's are not worth a look ahead.
 LEAST_SHARE = 0.7
 # Mean impurity below which rounding is all that is left.
@@ -92,7 +93,7 @@ class Grower:
     table : BinnedTable
     goal : Goal
     search : CandidateSearch
-    pair_search : PairSearch or None
+    pairs : tuple of PairSearch and TableRows, or None
         None for shape functions of one feature only.
     histograms : HistogramSource or None
         None in exact mode, where nodes sort their rows instead.
@@ -106,7 +107,7 @@ class Grower:
         table: BinnedTable,
         goal: Goal,
         search: CandidateSearch,
-        pair_search: PairSearch | None,
+        pairs: tuple[PairSearch, TableRows] | None,
         histograms: HistogramSource | None,
         limits: Limits,
         n_threads: int,
@@ -115,7 +116,8 @@ class Grower:
         self._table = table
         self._goal = goal
         self._search = search
-        self._pair_search = pair_search
+        self._pair_search: PairSearch | None = None if pairs is None else pairs[0]
+        self._pair_rows: TableRows | None = None if pairs is None else pairs[1]
         self._histograms = histograms
         self._limits = limits
         self._n_threads = n_threads
@@ -196,10 +198,11 @@ class Grower:
         best: Candidate | PairCandidate | None = single
         rivals = [] if single is None else self._rivals(single, node, histogram)
         if self._pair_search is not None:
+            assert self._pair_rows is not None
             pair = self._pair_search.best(
                 statistics,
-                rows,
-                histogram,
+                self._pair_rows.of(rows),
+                histogram if self._pair_rows.coarse is self._table else None,
                 self._search.results,
                 max_branches,
                 self._n_searched,
@@ -241,18 +244,36 @@ class Grower:
         self, pair: PairCandidate, single: Candidate | None, node: Node, max_branches: int
     ) -> bool:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
+        assert self._pair_search is not None
+        assert self._pair_rows is not None
+        rows = self._rows[node.start : node.stop]
+        if not self._leaves_room(pair, rows):
+            return False
         if single is None:
             return True
         # Rounding must not choose: of equals, the single feature wins.
         if pair.penalised_gain <= single.penalised_gain + 1e-10 * node.statistics.weight:
             return False
-        assert self._pair_search is not None
-        rows = self._rows[node.start : node.stop]
-        if not self._pair_search.must_hold_up or len(rows) > MAX_ROWS_TO_HOLD_UP:
+        if (
+            not self._pair_search.must_hold_up
+            or node.statistics.weight > MAX_WEIGHT_TO_HOLD_UP
+            or len(rows) > SAMPLE_ROWS
+        ):
             return True
-        arguments = node.statistics, rows, max_branches, self._n_searched
-        gain = self._pair_search.gain_on_new_rows(pair, *arguments)
-        return gain > PAIR_LEAD * self._search.gain_on_new_rows(single, *arguments)
+        features = pair.shape.first, pair.shape.second
+        sample = self._pair_rows.of(rows).sample(features, SAMPLE_ROWS, with_content=True)
+        arguments = node.statistics, max_branches, self._n_searched
+        gain = self._pair_search.gain_on_new_rows(pair, sample, *arguments)
+        halves = [(rows[fitted], rows[new]) for fitted, new in sample.halves()]
+        return gain > PAIR_LEAD * self._search.gain_on_new_rows(single, halves, *arguments)
+
+    def _leaves_room(self, pair: PairCandidate, rows: np.ndarray) -> bool:
+        """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""
+        if len(rows) <= SAMPLE_ROWS:
+            return True
+        branches = self._branches(pair, rows, threads_for(len(rows), self._n_threads))
+        counts = np.bincount(branches, minlength=pair.n_branches)
+        return bool(counts.min() >= max(1, self._limits.min_samples_leaf))
 
     def _split(self, node: Node, frontier: Frontier) -> None:
         """Send a node's rows to its children and search those."""
@@ -285,8 +306,8 @@ class Grower:
         """Branch of each row under a candidate."""
         if isinstance(candidate, Candidate):
             return self._search.branches(candidate, rows, n_threads)
-        assert self._pair_search is not None
-        return self._pair_search.branches(candidate.shape, rows, n_threads)
+        assert self._pair_rows is not None
+        return cuts_of(candidate.shape, self._pair_rows.columns).branches(rows, n_threads)
 
     def _shape(
         self, candidate: Candidate | PairCandidate, largest_branch: int

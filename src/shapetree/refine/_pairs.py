@@ -10,13 +10,15 @@ import numpy as np
 from shapetree._core.columns import Columns
 from shapetree.data._targets import ClassGoal, Goal
 from shapetree.grow._candidates import CandidateSearch
+from shapetree.grow._node_rows import TableRows
 from shapetree.grow._pairs import PairSearch
 from shapetree.refine._loss import BranchLosses
 from shapetree.refine._splits import PairSplit, regions_of
 from shapetree.tree._shape import PairShape, number_cuts
 
-# Makes the searches of single features and of pairs that a tree with some goal is grown with.
-MakeSearches = Callable[[Goal], tuple[CandidateSearch, PairSearch]]
+# Makes the searches of single features and of pairs that a tree with some goal is grown with, and
+# the rows for the latter.
+MakeSearches = Callable[[Goal], tuple[CandidateSearch, PairSearch, TableRows]]
 
 
 class PairRefitter:
@@ -46,7 +48,7 @@ class PairRefitter:
         region_price: float,
     ) -> None:
         self._goal = _branch_goal(losses, n_branches)
-        self._singles, self._pairs = make_searches(self._goal)
+        self._singles, self._pairs, self._rows = make_searches(self._goal)
         self._columns = columns
         self._losses = losses
         self._region_price = region_price
@@ -56,15 +58,54 @@ class PairRefitter:
         """Whether pairs are to be distrusted in small nodes."""
         return self._pairs.must_hold_up
 
-    def best(self, rows: np.ndarray, n_branches: int) -> PairSplit | None:
-        """The best split on a pair for a node's care set."""
+    def slack(self, rows: np.ndarray, below: np.ndarray, first: float, to_beat: float) -> float:
+        """What a split on a pair may lose at most beyond what is unavoidable, to be of use.
+
+        Parameters
+        ----------
+        rows : array
+            The node's care set.
+        below : array of shape (n_branches,)
+            Complexity of what each branch leads to.
+        first : float
+            Loss of all rows in branch 0.
+        to_beat : float
+            Objective of the tree from the node on.
+        """
+        others = self._losses.others[rows, : len(below) - 1]
+        least = first + float(np.minimum(others.min(axis=1, initial=0.0), 0.0).sum())
+        # Two regions, and two branches.
+        parts = 2.0 + float(np.sort(below)[:2].sum())
+        return to_beat - least - self._region_price * parts
+
+    def best(self, rows: np.ndarray, n_branches: int, slack: float) -> PairSplit | None:
+        """The best split on a pair for a node's care set.
+
+        Parameters
+        ----------
+        rows : array
+            The care set.
+        n_branches : int
+        slack : float
+            What the split may lose at most beyond what is unavoidable.
+        """
         node = self._goal.describe(rows)
         univariate = None
         if self._pairs.filters:
             self._singles.best(node, rows, None, n_branches, node_number=0)
             univariate = self._singles.results
+        # Gini is at most twice the weight in the wrong branch. With two branches that is the slack;
+        # with more, a row may lose less than its weight.
+        factor = 2.0 if n_branches == 2 else 4.0
+        most = factor * slack / self._losses.price
         found = self._pairs.best(
-            node, rows, None, univariate, n_branches, node_number=0, to_beat=0.0
+            node,
+            self._rows.of(rows),
+            None,
+            univariate,
+            n_branches,
+            node_number=0,
+            to_beat=max(node.impurity * node.weight - most - self._pairs.pair_penalty(node), 0.0),
         )
         return None if found is None else self.assigned(found.shape, rows, n_branches)
 
@@ -86,13 +127,25 @@ class PairRefitter:
 
 def _branch_goal(losses: BranchLosses, n_branches: np.ndarray) -> ClassGoal:
     """Branches as classes, and as weights what rows lose on average in the other branches."""
-    exists = np.arange(losses.others.shape[1] + 1) < n_branches[:, None]
-    by_branch = np.where(exists, np.insert(losses.others, 0, 0.0, axis=1), np.inf)
-    labels = by_branch.argmin(axis=1).astype(np.int32)
-    regret = np.where(exists, by_branch - by_branch.min(axis=1, initial=0.0, keepdims=True), 0.0)
-    weights = regret.sum(axis=1) / np.maximum(n_branches - 1, 1) / losses.price
-    n_classes = exists.shape[1]
-    return ClassGoal(labels[:, None], [n_classes], weights, "gini", n_classes)
+    n_rows, n_others = losses.others.shape
+    labels = np.zeros((n_rows, 1), dtype=np.int32)
+    least, total = np.zeros(n_rows), np.zeros(n_rows)
+    for branch in range(1, n_others + 1):
+        loss = np.where(n_branches > branch, losses.others[:, branch - 1], 0.0)
+        total += loss
+        labels[loss < least, 0] = branch
+        np.minimum(least, loss, out=least)
+    weights = (total - n_branches * least) / (np.maximum(n_branches - 1, 1) * losses.price)
+    return ClassGoal(labels, [n_others + 1], _exact(weights), "gini", n_others + 1)
+
+
+def _exact(weights: np.ndarray) -> np.ndarray:
+    """Round weights so that no order of summing them makes a difference."""
+    greatest = float(weights.max(initial=0.0)) * len(weights)
+    if not 0.0 < greatest < np.finfo(np.float64).max:
+        return weights
+    unit = 2.0 ** (np.ceil(np.log2(greatest)) - 52)
+    return weights if unit < np.finfo(np.float64).tiny else np.rint(weights / unit) * unit
 
 
 def _prune_cuts(

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.oblique import PairCuts
+from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.partition import branches_by_bin
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import BinnedTable

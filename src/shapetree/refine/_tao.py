@@ -285,16 +285,21 @@ class Refiner:
     ) -> Solution | None:
         """The best split on a pair, if it does better than `to_beat`."""
         best = None
-        for split in self._splits_on_pairs(problem, pairs):
+        for split in self._splits_on_pairs(problem, pairs, to_beat):
             solution = self._evaluate(split, problem, level)
             if solution.objective < to_beat and self._keeps_limits(solution, problem):
                 best, to_beat = solution, solution.objective
         return best
 
-    def _splits_on_pairs(self, problem: Problem, pairs: PairRefitter) -> Iterator[PairSplit]:
+    def _splits_on_pairs(
+        self, problem: Problem, pairs: PairRefitter, to_beat: float
+    ) -> Iterator[PairSplit]:
         """The node's own regions with other branches, and the pair that fits its care set best."""
         care, n_branches = problem.care, len(problem.below)
         if len(care) == 0:
+            return
+        slack = pairs.slack(care, problem.below, problem.first, to_beat)
+        if slack <= 0.0:
             return
         present = self._tree.nodes[problem.number].split
         if isinstance(present, PairSplit):
@@ -302,7 +307,7 @@ class Refiner:
             if own is not None:
                 yield own
         if len(problem.rows) >= self._loss.min_rows_of_pairs or not pairs.must_hold_up:
-            fitted = pairs.best(care, n_branches)
+            fitted = pairs.best(care, n_branches, slack)
             if fitted is not None:
                 yield fitted
 

@@ -20,7 +20,7 @@ from libc.string cimport memcpy, memset
 from shapetree._core.columns cimport (
     UINT8, UINT16, UINT32, Column, Columns, code_at, projection, side_at,
 )
-from shapetree._core.oblique cimport Cuts, PairCuts, branch_by_cuts
+from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
 from shapetree._core.rows cimport NodeRows
 
 cdef enum:

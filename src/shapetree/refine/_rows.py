@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shapetree._core.oblique import PairCuts
+from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._targets import NodeStatistics, RegressionGoal

@@ -13,8 +13,8 @@ from shapetree.data._binning import BinnedTable
 from shapetree.data._targets import Goal
 from shapetree.grow._candidates import Candidate, CandidateSearch
 from shapetree.grow._histograms import HistogramSource, histograms_of_children
-from shapetree.grow._nodes import TreeNode, tree_of
 from shapetree.grow._node_rows import TableRows
+from shapetree.grow._nodes import TreeNode, tree_of
 from shapetree.grow._pairs import SAMPLE_ROWS, PairCandidate, PairSearch, cuts_of
 from shapetree.grow._progress import Progress
 from shapetree.tree._arrays import TreeArrays

@@ -430,7 +430,7 @@ def test_integer_weights_are_repeated_rows_also_where_pairs_must_hold_up(criteri
     X, y = interacting(criterion, rng, 400)
     times = rng.integers(1, 4, len(X))
     repeated = rng.permutation(np.repeat(np.arange(len(X)), times))
-    params = {"pairs": "auto", "max_depth": 2, "random_state": 0}
+    params = {"pairs": "auto", "max_depth": 4, "random_state": 0}
     one = tree_for(criterion, **params).fit(X, y, sample_weight=times)
     other = tree_for(criterion, **params).fit(X[repeated], y[repeated])
     assert n_pair_nodes(one) > 0

@@ -26,9 +26,9 @@ from shapetree._core.binning import (
 )
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
+from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_histogram
 from shapetree._core.inner_tree import cut_into_pieces
-from shapetree._core.grid import sum_grids
 from shapetree._core.oblique import PairFitter
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.partition import branches_by_bin, partition_rows

@@ -354,10 +354,11 @@ cdef int best_root_position(Points* points, const PairTree* tree, double* least)
     return best
 
 
-cdef int position_of_share(const Points* points, int orientation, double share) noexcept nogil:
-    """How many points, one at least and not all, hold a share of the weight."""
+cdef int position_of_share(
+    const Points* points, const int32_t* order, double share
+) noexcept nogil:
+    """How many points of an order, one at least and not all, hold a share of the weight."""
     cdef:
-        const int32_t* order = points.order[orientation]
         double total = 0.0, below = 0.0
         int i
     share -= 1e-9    # rounding must not choose
@@ -381,7 +382,8 @@ cdef void grow_from(
     """
     cdef:
         double share = start.share if 0.0 <= start.share <= 1.0 else 0.5
-        int position = position_of_share(points, start.orientation, share), h, before
+        int position = position_of_share(points, sorted_order[start.orientation], share)
+        int h, before
         double loss, least = INFINITY
     for _ in range(MAX_SWEEPS):
         for h in range(points.first_active, points.stop_active):

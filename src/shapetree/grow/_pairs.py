@@ -41,8 +41,8 @@ MIN_FINALISTS_PER_FIT = 2
 MAX_FINALISTS_PER_FIT = 10
 # Pairs whose grids are looked at more closely, for each that is fitted.
 CLOSE_LOOKS_PER_FIT = 2
-# A pair that gains less than this share of what it must gain on its grid is not fitted, and one that
-# tells less than this share of it on a rough grid gets no inner tree.
+# A pair that gains less than this share of what it must gain on its grid is not fitted, and one
+# that tells less than this share of it on a rough grid gets no inner tree.
 HOPEFUL_SHARE = 0.8
 TELLING_SHARE = 0.4
 # Values beyond it count as so large, so that sums of them stay finite.

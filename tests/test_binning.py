@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
-from shapetree import ShapeTreeClassifier
+from shapetree import ShapeTreeClassifier, export_python
 from shapetree._core.binning import Lookups, bin_columns, find_bins, group_values, sort_values
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets
@@ -406,8 +406,12 @@ def test_a_column_with_the_least_numbers_has_finite_thresholds(params):
     upper = model.tree_.piece_upper
     assert np.all(np.isfinite(upper[~np.isnan(upper)]) | (upper[~np.isnan(upper)] == INF))
     read = ShapeTreeClassifier.from_json(model.to_json())
-    rows = np.column_stack([x, x])
+    rows = np.column_stack([x, np.arange(100) % 5])
     assert_array_equal(read.predict(rows), model.predict(rows))
+    program = {}
+    exec(export_python(model), program)
+    named = [dict(zip(["x0", "x1"], row, strict=True)) for row in rows.tolist()]
+    assert list(map(program["predict"], named)) == model.predict(rows).tolist()
 
 
 @given(arrays(np.int64, st.integers(1, 15), elements=st.integers(1, 4)), st.integers(2, 6))

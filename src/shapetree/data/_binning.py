@@ -16,7 +16,7 @@ from shapetree.data._table import Table
 # Rows that bins are made from at most; larger tables give a sample.
 MAX_BINNED_ROWS = 200_000
 # Copies of columns may take so many bytes, or such a share of the table.
-COPY_BYTES = 8_000_000
+COPY_BYTES = 4_000_000
 COPY_SHARE = 0.08
 # Rows that are worth starting threads for.
 MIN_ROWS_FOR_THREADS = 10_000

@@ -522,3 +522,11 @@ def test_a_tree_of_a_sampled_table_counts_the_rows_that_its_leaves_get(monkeypat
     counts = np.bincount(model.apply(X), minlength=model.tree_.node_count)
     leaves = model.tree_.is_leaf
     assert_array_equal(counts[leaves], model.tree_.n_node_samples[leaves])
+
+
+def test_wide_tables_are_binned_some_features_at_a_time():
+    X = np.random.default_rng(0).normal(size=(40, 600))
+    table = Table(40, tuple(FeatureInfo(f"x{j}") for j in range(600)), list(X.T))
+    binned = bin_table(table, None, 255, 1)
+    for j in range(600):
+        assert_array_equal(binned.columns.array(j), np.argsort(np.argsort(X[:, j])))

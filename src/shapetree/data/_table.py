@@ -184,6 +184,8 @@ def _open(X: Any, min_rows: int) -> OpenTable:
     """Find the columns of `X`, without reading them."""
     if isinstance(X, OpenTable):
         return X
+    if type(X) is np.ndarray:  # most rows come so, and often one by one
+        return _open_array(X, min_rows)
     if issparse(X):
         raise TypeError(
             "Sparse data was passed, but dense data is required. "

@@ -41,9 +41,7 @@ def cells_of(histograms):
     }
 
 
-def solve(
-    histogram, n_bins, categorical, bound=np.inf, n_threads=1, only_best=False, **options
-):
+def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, only_best=False, **options):
     """Costs and branches of the bins, a list of arrays, the missing bin last."""
     stops = np.cumsum(np.asarray(n_bins, dtype=np.int64) + 1)
     histograms = np.split(histogram, stops[:-1])

@@ -31,7 +31,7 @@ from shapetree._core.inner_tree import cut_into_pieces
 from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.partition import branches_by_bin, partition_rows
 from shapetree._core.polish import cheapest_path, polish_branches
-from shapetree._core.predictor import find_leaves
+from shapetree._core.predictor import TreeLayout, find_leaves
 from shapetree._core.reduced import (
     cheapest_shape,
     cheapest_shapes,
@@ -42,7 +42,7 @@ from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NodeSearch
-from shapetree._core.sketch import count_cells
+from shapetree._core.sketch import count_cells, count_targets, deviations, lay_out_axes
 from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays
@@ -900,7 +900,8 @@ def test_find_leaves(data, tree, any_columns):
     columns = Columns(table_columns(), 6)
     if any_columns:
         columns = nearly(data.draw, columns=columns)["columns"]
-    leaves = survives(find_leaves, columns, SimpleNamespace(**arrays_of_tree), 2)
+    layout = survives(TreeLayout, SimpleNamespace(**arrays_of_tree))
+    leaves = survives(find_leaves, columns, layout, 2)
     if leaves is not None:
         assert np.all((leaves >= 0) & (leaves < tree.node_count))
 
@@ -916,7 +917,7 @@ def test_find_leaves_with_any_targets_of_cuts(data, tree):
             moves = data.draw(arrays(np.int64, shape, elements=targets))
             arrays_of_tree[name] = arrays_of_tree[name] + moves
     columns = Columns([np.arange(9.0), np.arange(9, dtype=np.int32) - 2], 9)
-    survives(find_leaves, columns, SimpleNamespace(**arrays_of_tree), 1)
+    survives(find_leaves, columns, survives(TreeLayout, SimpleNamespace(**arrays_of_tree)), 1)
 
 
 @fuzz
@@ -938,6 +939,48 @@ def test_count_cells(data, has_labels):
     found = survives(count_cells, **arguments)
     if found is not None:
         assert found[0].sum() <= 6 * len(arguments["parent"])
+
+
+@fuzz
+@given(st.data())
+def test_lay_out_axes(data):
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
+        parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
+        feature=np.array([0, -1, 0, -1, -1, -1], dtype=np.int32),
+        limit=np.full(6, 2**63, dtype=np.uint64),
+        threshold_start=np.array([0, 2, 2, 2, 2, 2, 2]),
+        thresholds=np.array([-1.0, 1.0]),
+    )
+    survives(lay_out_axes, **arguments)
+
+
+@fuzz
+@given(st.data(), st.booleans())
+def test_count_targets(data, has_targets):
+    arguments = nearly(
+        data.draw,
+        leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
+        parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
+        cells=np.array([0, 1, 2, 0, 1, 2], dtype=np.int32),
+        n_cells=3,
+        targets=np.arange(6.0) if has_targets else None,
+    )
+    survives(count_targets, **arguments)
+
+
+@fuzz
+@given(st.data())
+def test_deviations(data):
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        features=np.zeros(2, dtype=np.int32),
+        rows=np.arange(6),
+    )
+    survives(deviations, **arguments)
 
 
 # Estimators

@@ -16,6 +16,7 @@ from shapetree._core.criterion import Criterion
 from shapetree._threads import effective_threads
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
+from shapetree.data._sums import exact_weights
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.grow._candidates import CandidateSearch, InnerTreeOptions, Penalties
@@ -112,13 +113,16 @@ class TrainingRows:
     classes : tuple of arrays or None
         Class labels of each output; None for numbers.
     weights : array of shape (n_rows,) or None
-        None if all are 1.
+        As evidence, see `exact_weights`; None if all are 1.
+    weight_scale : float
+        Factor by which the user's own weights were multiplied for that.
     """
 
     table: Table
     targets: np.ndarray
     classes: tuple[np.ndarray, ...] | None
     weights: np.ndarray | None
+    weight_scale: float = 1.0
 
     @property
     def n_classes(self) -> list[int] | None:
@@ -134,13 +138,15 @@ class TrainingRows:
             weights=None if self.weights is None else self.weights[kept],
         )
 
-    def without_weightless(self) -> TrainingRows:
-        """Drop the rows of weight zero; if all others weigh 1, drop the weights, too."""
+    def with_evidence(self) -> TrainingRows:
+        """Take weights as evidence; rows of weight zero go, and so do weights that are all 1."""
         if self.weights is None:
             return self
         rows = self if self.weights.all() else self.take(self.weights > 0)
         assert rows.weights is not None
-        return replace(rows, weights=None) if (rows.weights == 1).all() else rows
+        weights, scale = exact_weights(rows.weights)
+        is_equal = bool((weights == 1).all())
+        return replace(rows, weights=None if is_equal else weights, weight_scale=scale)
 
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
@@ -194,7 +200,7 @@ def refine_fitted(
         fitted.read_targets(X, y),
         fitted.classes,
         _row_weights(X, y, sample_weight, parameters),
-    ).without_weightless()
+    ).with_evidence()
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     goal, pairs = rows.goal(parameters), _read_pairs(rows.table, parameters)
@@ -237,7 +243,7 @@ def _read_rows(
         classes, targets = find_classes(targets)
     check_consistent_length(X, targets)
     weights = _row_weights(X, y, sample_weight, parameters)
-    return TrainingRows(table, targets, classes, weights).without_weightless()
+    return TrainingRows(table, targets, classes, weights).with_evidence()
 
 
 def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> np.ndarray | None:
@@ -291,8 +297,9 @@ def _finish(
     sketches = sketch_nodes(
         tree, rows.table, rows.targets, rows.n_classes, summary.target_edges, parameters.threads
     )
+    weights = tree.weighted_n_node_samples / rows.weight_scale
     return FittedTree(
-        tree=replace(tree, sketches=sketches),
+        tree=replace(tree, weighted_n_node_samples=weights, sketches=sketches),
         features=rows.table.features,
         has_names=rows.table.has_names,
         classes=rows.classes,

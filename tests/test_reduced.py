@@ -155,7 +155,7 @@ def solved(problem):
 @given(problems())
 def test_no_shape_function_is_cheaper(problem):
     options = problem[-1]
-    for histogram, is_categorical, cost, branch in solved(problem):
+    for histogram, is_categorical, cost, _ in solved(problem):
         held = np.flatnonzero(histogram[:-1, 0])
         if len(held) == 0:
             assert cost == np.inf
@@ -369,7 +369,8 @@ def test_no_features_are_no_trouble():
     costs = cheapest_shapes(
         np.empty((2, 0), np.int64), np.empty((2, 0), np.int32), np.empty(0, np.int32),
         np.empty((0, 1)), np.empty(0, np.int64), np.empty(0, np.uint8), np.full(2, 2, np.int32),
-        np.zeros(2), segment_penalty=0.0, category_penalty=0.0, max_segments=1, only_best=True, n_threads=1,
+        np.zeros(2), segment_penalty=0.0, category_penalty=0.0, max_segments=1, only_best=True,
+        n_threads=1,
     )  # fmt: skip
     assert costs.shape == (2, 0)
 

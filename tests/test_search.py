@@ -369,3 +369,24 @@ def test_targets_of_another_criterion_are_refused():
     _, targets, codes, n_bins = class_counts([[1, 1], [1, 1], [0, 0]])
     with pytest.raises(ValueError, match="differ in their statistics"):
         run_search(Criterion("gini", [3]), targets, codes, n_bins, [False])
+
+
+@pytest.mark.parametrize("n_bins", [7, 1000, 5000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_in_any_number_of_bins_give_the_cells_of_their_histogram(n_bins, weighted):
+    rng = np.random.default_rng(n_bins)
+    codes = [rng.integers(0, n_bins + 1, 300).astype(np.uint16)]
+    labels = (codes[0] % 5 > 2).astype(np.int32)[:, None]
+    weights = rng.integers(1, 4, 300).astype(float) if weighted else None
+    targets = Targets(labels, None, weights, 2)
+    rows = np.sort(rng.choice(300, 90, replace=False)).astype(np.int32)
+    by_histogram, by_rows = (
+        run_search(
+            Criterion("gini", [2]), targets, codes, [n_bins], [False], rows=rows, by_rows=by_rows,
+            max_branches=3, penalties=FREE | {"segment_penalty": 1.0},
+        )
+        for by_rows in (False, True)
+    )  # fmt: skip
+    assert by_histogram.n_branches[0] >= 2
+    assert_array_equal(by_rows.branch_of_bin, by_histogram.branch_of_bin)
+    assert by_rows.penalised_gains[0] == by_histogram.penalised_gains[0]

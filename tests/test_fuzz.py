@@ -308,6 +308,7 @@ def test_cheapest_shapes(data, seed, n_branches):
         categorical=rng.integers(0, 2, 4).astype(np.uint8),
         n_branches=np.array([n_branches], dtype=np.int32),
         bounds=data.draw(st.sampled_from([np.inf, 0.0, -2.0, np.nan])) * np.ones(1),
+        only_best=data.draw(st.booleans()),
         n_threads=1,
         **limits,
     )

@@ -76,6 +76,7 @@ class RefinedRows:
         self._goal = rows.goal
         self._losses = losses
         self._offsets = binned.offsets
+        self._n_all_bins = self.n_bins + 1
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
 
@@ -199,16 +200,21 @@ class RefinedRows:
             Number of the first node in the level.
         cells : LossCells
         """
-        room = np.minimum(n_care[:, None], self.n_bins + 1)
-        bytes_of_nodes = room.sum(axis=1) * (8 * self.max_branches - 4)
+        room = np.minimum(n_care[:, None], self._n_all_bins)
+        bytes_of_cell = 8 * self.max_branches - 4
+        if int(room.sum()) * bytes_of_cell <= MAX_CELL_BYTES:
+            yield 0, self._sum_cells(0, room, int(n_care.sum()))
+            return
+        until = room.sum(axis=1).cumsum() * bytes_of_cell
         first, n_level = 0, len(n_care)
         while first < n_level:
-            n_together = int(np.searchsorted(bytes_of_nodes[first:].cumsum(), MAX_CELL_BYTES))
-            last = min(first + max(n_together, 1), n_level)
-            yield first, self._sum_cells(first, last, room[first:last], n_care[first:last])
+            before = int(until[first - 1]) if first else 0
+            last = max(int(np.searchsorted(until, before + MAX_CELL_BYTES, "right")), first + 1)
+            yield first, self._sum_cells(first, room[first:last], int(n_care[first:last].sum()))
             first = last
 
-    def _sum_cells(self, first: int, last: int, room: np.ndarray, n_care: np.ndarray) -> LossCells:
+    def _sum_cells(self, first: int, room: np.ndarray, n_care: int) -> LossCells:
+        """Cells of some nodes, from number `first` on, which have so much room."""
         starts = room.cumsum().reshape(room.shape)
         n_cells = int(starts[-1, -1])
         starts -= room
@@ -218,9 +224,9 @@ class RefinedRows:
             np.empty(n_cells, dtype=np.int32),
             np.empty((n_cells, self.max_branches - 1)),
         )
-        n_rows, n_features = int(n_care.sum()), room.shape[1]
-        n_threads = threads_for(n_rows * n_features, self.n_threads)
-        for low, high in feature_chunks(n_features, n_rows):
+        last, n_features = first + len(room), room.shape[1]
+        n_threads = threads_for(n_care * n_features, self.n_threads)
+        for low, high in feature_chunks(n_features, n_care):
             self._routed.loss_cells(
                 first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
                 cells.losses, low, high, n_threads,

@@ -64,8 +64,9 @@ def without_gaps(split: Split, largest: int) -> Split:
     """Send bins for which growth saw no row to the largest branch."""
     if isinstance(split, PairSplit):
         return PairSplit(split.cuts.with_largest_branch(largest))
-    is_gap = split.branch_of_bin == NO_BRANCH_MARK
-    return replace(split, branch_of_bin=np.where(is_gap, np.uint8(largest), split.branch_of_bin))
+    branches = split.branch_of_bin.copy()
+    branches[branches == NO_BRANCH_MARK] = largest
+    return BinSplit(split.feature, split.n_branches, branches)
 
 
 def settled(split: Split, n_rows: np.ndarray, largest: int, bins: Bins) -> Split:

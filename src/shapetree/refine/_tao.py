@@ -252,7 +252,7 @@ class Refiner:
             costs = cheapest_shapes(
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
                 rows.is_categorical, n_branches[here], bounds[here],
-                **self._limits(problems[0].unit),
+                **self._limits(problems[0].unit), only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
             for node, problem in enumerate(problems[here]):

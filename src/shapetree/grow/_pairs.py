@@ -11,17 +11,22 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairFits, PairFitter
-from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
-from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
+from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
-from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._binning import FeatureBins
 from shapetree.data._table import MAX_ROWS, FeatureInfo
 from shapetree.data._targets import Goal, NodeStatistics
-from shapetree.grow._candidates import InnerTreeOptions, Penalties, search_limits
-from shapetree.grow._node_rows import NodeRows, Sample
+from shapetree.grow._candidates import (
+    CandidateSearch,
+    FeatureShapes,
+    NodeToSearch,
+    SearchOptions,
+    gain_of,
+)
+from shapetree.grow._rows import Histograms, RowsOfNode, Sample
+from shapetree.grow._splits import PairSplit, cuts_of
 from shapetree.tree._shape import PairShape, number_cuts
 
 # Pairs that are fitted on the rows if the user leaves it to us.
@@ -133,24 +138,32 @@ class PairFrame:
 
     Parameters
     ----------
-    binned : BinnedTable
+    features : tuple of FeatureBins
         Bins for the grids.
-    weights : array of shape (n_rows,) or None
+    weights : array of shape (total bins,)
+        Weight of the rows in each bin, missing ones included.
     options : PairOptions
     """
 
     def __init__(
-        self, binned: BinnedTable, weights: np.ndarray | None, options: PairOptions
+        self, features: tuple[FeatureBins, ...], weights: np.ndarray, options: PairOptions
     ) -> None:
         self.options = options
-        self.scales = scales_of(binned, weights)
-        self.offsets = binned.offsets
-        self.n_bins = binned.n_bins
-        self.categorical = binned.categorical
+        self.features = features
+        self.n_bins = np.array([feature.n_bins for feature in features], dtype=np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
+        self.categorical = np.array([feature.is_categorical for feature in features])
+        values = [_bin_values(feature) for feature in features]
+        self.scales = np.array(
+            [
+                _spread(value, weights[start : start + len(value)])
+                for value, start in zip(values, self.offsets[:-1], strict=True)
+            ]
+        )
         self.standardised = np.concatenate(
             [
-                np.append(_bin_values(feature) / scale, 0.0)
-                for feature, scale in zip(binned.features, self.scales, strict=True)
+                np.append(value / scale, 0.0)
+                for value, scale in zip(values, self.scales, strict=True)
             ]
         )
         angles = spread_angles(options.n_orientations)
@@ -185,9 +198,9 @@ class PairCandidate:
         return self.shape.n_branches
 
     @property
-    def channels(self) -> list[None]:
-        """Each branch's sums of channels, which are not known."""
-        return [None] * self.n_branches
+    def split(self) -> PairSplit:
+        """The split."""
+        return PairSplit(self.shape)
 
 
 class PairSearch:
@@ -197,32 +210,18 @@ class PairSearch:
     ----------
     frame : PairFrame
     goal : Goal
-    inner : InnerTreeOptions
-    penalties : Penalties
-    min_samples_leaf : int
-    min_weight_leaf : float
-    seed : int
-    n_threads : int
+    options : SearchOptions
     """
 
-    def __init__(
-        self,
-        frame: PairFrame,
-        goal: Goal,
-        inner: InnerTreeOptions,
-        penalties: Penalties,
-        min_samples_leaf: int,
-        min_weight_leaf: float,
-        seed: int,
-        n_threads: int,
-    ) -> None:
+    def __init__(self, frame: PairFrame, goal: Goal, options: SearchOptions) -> None:
         self._frame = frame
         self._options = frame.options
         self._goal = goal
-        self._penalties = penalties
-        self._seed = seed
-        self._n_threads = n_threads
-        limits = search_limits(inner, min_samples_leaf, min_weight_leaf)
+        self._penalties = options.penalties
+        self._seed = options.seed
+        self._n_threads = options.n_threads
+        self._search_options_of_fit = options
+        limits = options.limits
         self._screen = GridScreen(
             goal.criterion, frame.n_bins, frame.categorical, frame.standardised, frame.cosines,
             frame.sines, **limits,
@@ -242,9 +241,8 @@ class PairSearch:
     def best(
         self,
         node: NodeStatistics,
-        rows: NodeRows,
+        rows: RowsOfNode,
         histogram: np.ndarray | None,
-        univariate: NodeSearch | None,
         max_branches: int,
         node_number: int,
         to_beat: float,
@@ -254,12 +252,10 @@ class PairSearch:
         Parameters
         ----------
         node : NodeStatistics
-        rows : NodeRows
+        rows : RowsOfNode
             The node's rows.
         histogram : array or None
             Their histogram over the bins of the grids; None to have it summed.
-        univariate : NodeSearch or None
-            Has just searched the node. Only the paper's filter reads it, see `filters`.
         max_branches : int
         node_number : int
             Seeds random starts, together with the fit's own seed.
@@ -269,11 +265,10 @@ class PairSearch:
         options = self._options
         search_options = self._search_options(node, max_branches, node_number)
         pairs = options.pairs
-        if self.filters:
-            assert univariate is not None
-            pairs = self._promising(node, rows, univariate, max_branches)
         if histogram is None:
             histogram = rows.histogram()
+        if options.filters:
+            pairs = self._promising(node, rows, histogram, max_branches, node_number)
         n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
         groups = self._screen.groups(histogram, n_threads)
         finalists, information = self._weigh(pairs, node, rows, histogram, groups, n_threads)
@@ -297,11 +292,6 @@ class PairSearch:
         chosen = _greatest(gains, options.n_fitted)
         return self._fit(finalists[chosen], starts[chosen], node, rows, groups, search_options)
 
-    @property
-    def filters(self) -> bool:
-        """Whether the paper's filter chooses the pairs to be screened."""
-        return self._options.filters
-
     def _chunk(self, n_groups: int) -> int:
         """Pairs whose cells have room in memory at a time."""
         cell_bytes = 8 * self._goal.targets.n_channels
@@ -311,7 +301,7 @@ class PairSearch:
         self,
         pairs: PairList,
         node: NodeStatistics,
-        rows: NodeRows,
+        rows: RowsOfNode,
         histogram: np.ndarray,
         groups: Groups,
         n_threads: int,
@@ -332,7 +322,7 @@ class PairSearch:
         self,
         pairs: np.ndarray,
         information: np.ndarray | None,
-        rows: NodeRows,
+        rows: RowsOfNode,
         groups: Groups,
         search_options: dict[str, Any],
         n_threads: int,
@@ -354,19 +344,22 @@ class PairSearch:
         return np.concatenate(gains), np.concatenate(starts)
 
     def _promising(
-        self, node: NodeStatistics, rows: NodeRows, univariate: NodeSearch, max_branches: int
+        self,
+        node: NodeStatistics,
+        rows: RowsOfNode,
+        histogram: np.ndarray,
+        max_branches: int,
+        node_number: int,
     ) -> PairList:
         """The most promising pairs by the paper's filter."""
         options, goal = self._options, self._goal
+        univariate = self._shapes_of_features(node, histogram, max_branches, node_number)
         branch_of_bin = univariate.branch_of_bin
         branch_of_bin = np.where(branch_of_bin == NO_BRANCH_MARK, 0, branch_of_bin)
         gains = np.maximum(univariate.gains, 0.0)
         leaders = _Leaders(options.n_screened)
         for first, some in options.pairs.parts(self._chunk(max_branches)):
-            cells = rows.grids(
-                some, branch_of_bin, max_branches,
-                max_rows=options.filter_rows, of_single_features=True,
-            )  # fmt: skip
+            cells = rows.grids(some, branch_of_bin, max_branches, options.filter_rows)
             seen = goal.criterion.weight(cells[0].sum(axis=0)[: goal.targets.n_stats])
             crossed = self._screen.losses(cells, 0.0, self._n_threads)
             alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * (seen / node.weight)
@@ -374,12 +367,22 @@ class PairSearch:
             leaders.add(first, -alone - crossed)
         return PairList(0, options.pairs.take(leaders.numbers))
 
+    def _shapes_of_features(
+        self, node: NodeStatistics, histogram: np.ndarray, max_branches: int, node_number: int
+    ) -> FeatureShapes:
+        """Each feature's own best shape function."""
+        search = CandidateSearch(self._frame.features, self._goal, self._search_options_of_fit)
+        found = FeatureShapes.empty(1, self._frame.offsets)
+        wanted = [NodeToSearch(node, max_branches, node_number)]
+        search.search(wanted, Histograms(0, len(self._frame.features), histogram[None]), found)
+        return found.of(0)
+
     def _fit(
         self,
         pairs: np.ndarray,
         starts: np.ndarray,
         node: NodeStatistics,
-        rows: NodeRows,
+        rows: RowsOfNode,
         groups: Groups,
         search_options: dict[str, Any],
     ) -> PairCandidate | None:
@@ -545,24 +548,6 @@ class _Leaders:
         self.numbers, self.gains = numbers, gains
 
 
-def gain_of(goal: Goal, sample: Sample, rows: np.ndarray, branches: np.ndarray) -> float:
-    """Impurity mass that sending some of a sample's rows to branches takes away."""
-    impurity, n_stats = goal.criterion.impurity, sample.targets.n_stats
-    parts = [
-        sample.targets.totals(rows[branches == branch])[:n_stats] for branch in np.unique(branches)
-    ]
-    return float(impurity(np.sum(parts, axis=0)) - sum(impurity(part) for part in parts))
-
-
-def cuts_of(shape: PairShape, columns: Columns) -> PairCuts:
-    """A pair's shape function, ready to send a table's rows to branches."""
-    return PairCuts(
-        columns, shape.first, shape.second, *shape.positions,
-        shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
-        shape.branch_of_piece, shape.missing_branch,
-    )  # fmt: skip
-
-
 def spread_angles(n: int) -> np.ndarray:
     """Angles of n orientations, evenly spaced over the half circle if n is even.
 
@@ -675,16 +660,6 @@ def _greatest(gains: np.ndarray, n: int) -> np.ndarray:
     return np.argsort(-gains, kind="stable")[:n]
 
 
-def scales_of(binned: BinnedTable, weights: np.ndarray | None) -> np.ndarray:
-    """Standard deviation of each ordered feature, of its bins' values; 1 for categorical ones."""
-    return np.array(
-        [
-            _spread(_bin_values(bins), binned.columns.array(feature), weights)
-            for feature, bins in enumerate(binned.features)
-        ]
-    )
-
-
 def _bin_values(feature: FeatureBins) -> np.ndarray:
     """A value in each bin that outliers in the outermost bins do not reach; 0 for categories."""
     if feature.low is None or feature.high is None:
@@ -693,13 +668,12 @@ def _bin_values(feature: FeatureBins) -> np.ndarray:
     return np.clip(np.where(upper_half, feature.low, feature.high), -LARGE, LARGE)
 
 
-def _spread(values: np.ndarray, bins: np.ndarray, weights: np.ndarray | None) -> float:
+def _spread(values: np.ndarray, weights: np.ndarray) -> float:
     """Standard deviation of a feature whose bins have these values; 1 if it is constant."""
-    count = np.bincount(bins, weights, minlength=len(values) + 1)[: len(values)]
-    total = count.sum()
+    total = weights.sum()
     if total == 0:
         return 1.0
-    share, largest = count / total, np.abs(values).max()
+    share, largest = weights / total, np.abs(values).max()
     relative = values / largest if largest > 0 else values
     deviation = relative - share @ relative
     spread = float(largest * np.sqrt(share @ deviation**2))

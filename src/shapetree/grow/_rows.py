@@ -96,6 +96,10 @@ class RowsOfNode(Protocol):
         """How many there are."""
         ...
 
+    def totals(self) -> np.ndarray:
+        """Sums of channels."""
+        ...
+
     def histogram(self) -> np.ndarray:
         """Sums of channels by bin, over the bins that pairs are screened with."""
         ...

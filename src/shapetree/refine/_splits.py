@@ -11,8 +11,7 @@ from shapetree._core.reduced import count_extra_parts, settle_empty_bins
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import CATEGORY_SHARE
-from shapetree.grow._pairs import cuts_of
-from shapetree.grow._splits import BinSplit, PairSplit, Split
+from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
 from shapetree.tree._shape import PairShape, ShapeFunction, join_regions, with_branches
 
 Bins = tuple[FeatureBins, ...]

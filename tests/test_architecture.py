@@ -1,9 +1,10 @@
-"""Modules import only what stands before them, and nothing optional on the way in."""
+"""Modules import only what stands before them, nobody calls up, and nothing optional is loaded."""
 
 import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,60 +13,110 @@ import shapetree
 
 PACKAGE = Path(shapetree.__file__).parent
 
-# From the input table to the estimators: each module may import those before it.
-LAYERS = [
-    "_core",
-    "_threads",
-    "data",
-    "tree",
-    "grow",
-    "_files",
-    "model_file",
-    "refine",
-    "explain",
-    "plot",
-    "export",
-    "_fitting",
-    "_estimators",
-    "recipes",
-    "__init__",
-    "cli",
-]
-# These read the view of a fitted tree, and neither how it grew nor each other.
-READERS = ["explain", "plot", "export"]
-UNREAD = ["_core", "grow", *READERS]
+# From the input table to the command: each part may import those before it. Where the modules of a
+# part are named, they stand in order, too.
+LAYERS = {
+    "_core": None,
+    "_threads": None,
+    "_files": None,
+    "data": ["_missing", "_names", "_table", "_labels", "_binning", "_targets"],
+    "tree": [
+        *("_shape", "_sketch", "_arrays", "_predictor", "_sketcher", "_fitted", "_view"),
+        *("_words",),
+    ],
+    "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
+    "grow": None,
+    "refine": None,
+    "explain": ["_conditions", "_outcomes", "_flips", "_rows", "_rules", "_tables"],
+    "plot": None,
+    "export": None,
+    "_fitting": None,
+    "_estimators": None,
+    "recipes": None,
+    "__init__": None,
+    "cli": None,
+}
+ORDER = list(LAYERS)
+# These read a fitted tree or its view, and neither how it grew nor each other.
+READERS = ["model_file", "explain", "plot", "export"]
+UNREAD = ["_core", "grow", "refine", *READERS]
+# Nothing here knows the estimators, under whatever name.
+BELOW = ORDER[: ORDER.index("_estimators")]
+ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
+# What asks an estimator something; `fitted_tree` alone may.
+QUESTIONS = {"check_is_fitted", "is_classifier", "is_regressor", "validate_data", "get_params"}
+# What only an estimator has.
+MANNERS = {"tree_", "classes_", "n_classes_", "criterion_", "shrinkage_", "refinement_history_"}
+MANNERS |= {"n_outputs_", "n_features_in_", "feature_names_in_", "predict", "predict_proba"}
+MANNERS |= {"apply", "decision_path", "_fitted", "set_params", "get_n_leaves", "get_depth"}
+# Names under which an estimator could be handed down.
+ALIASES = {"estimator", "model", "est", "tree", "clf", "reg", "fitted"}
 
 OPTIONAL = ["matplotlib", "pandas", "polars", "pyarrow", "onnx", "dask", "optuna", "rich", "typer"]
 
 MODULES = sorted(path for path in PACKAGE.rglob("*.py") if path.parts[-2] != "_core")
 
 
+def parts_of(path):
+    """The parts of a module's name inside the package."""
+    return path.relative_to(PACKAGE).with_suffix("").parts
+
+
 def layer_of(path):
     """The first part of a module's name inside the package."""
-    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+    return parts_of(path)[0]
 
 
-def imported_layers(path):
-    """Layers of this package that a module imports, and which are its own part of it."""
-    inside = ["shapetree", *path.relative_to(PACKAGE).parts[:-1]]
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def name_of(path):
+    """A module's name inside the package."""
+    return ".".join(parts_of(path))
+
+
+@cache
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def imported_modules(path):
+    """Modules of this package that a module imports anywhere, also in functions or for types.
+
+    Each is a tuple of the parts of its name inside the package.
+    """
+    inside = ["shapetree", *parts_of(path)[:-1]]
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             above = inside[: len(inside) + 1 - node.level] if node.level else []
             start = ".".join([*above, *filter(None, [node.module])])
             names = [f"{start}.{alias.name}" for alias in node.names]
+        elif is_import_by_name(node):
+            names = [node.args[0].value] if isinstance(node.args[0], ast.Constant) else ["?"]
         else:
             continue
         for name in names:
             first, *rest = name.split(".")
+            if first == "?":
+                yield ("?",)
             if first == "shapetree":
-                yield rest[0] if rest and rest[0] in LAYERS else "__init__"
+                yield tuple(rest) if rest and rest[0] in LAYERS else ("__init__",)
+
+
+def is_import_by_name(node):
+    """Whether a node is a call that imports what a text names."""
+    if not isinstance(node, ast.Call) or not node.args:
+        return False
+    called = ast.unparse(node.func).split(".")[-1]
+    return called in ("import_module", "__import__")
+
+
+def imported_layers(path):
+    return {parts[0] for parts in imported_modules(path)}
 
 
 def imported_at_once(path):
     """Other packages that a module imports when it is itself imported."""
-    pending = ast.parse(path.read_text(encoding="utf-8")).body
+    pending = [*tree_of(path).body]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -79,23 +130,127 @@ def imported_at_once(path):
         pending.extend(ast.iter_child_nodes(node))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=layer_of)
+every_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
+every_module_below = pytest.mark.parametrize(
+    "path", [path for path in MODULES if layer_of(path) in BELOW], ids=name_of
+)
+
+
+@every_module
 def test_every_module_has_its_place(path):
-    assert layer_of(path) in LAYERS
+    layer, *inner = parts_of(path)
+    assert layer in LAYERS
+    if LAYERS[layer] is not None and inner != ["__init__"]:
+        assert inner[0] in LAYERS[layer]
 
 
-@pytest.mark.parametrize("path", MODULES, ids=layer_of)
+@every_module
 def test_modules_import_only_what_stands_before_them(path):
-    own = layer_of(path)
-    later = LAYERS[LAYERS.index(own) + 1 :]
-    assert not set(imported_layers(path)) & set(later)
+    own = ORDER.index(layer_of(path))
+    assert not imported_layers(path) & {"?", *ORDER[own + 1 :]}
 
 
-@pytest.mark.parametrize("path", MODULES, ids=layer_of)
+@every_module
+def test_modules_of_one_part_stand_in_order_too(path):
+    layer, *inner = parts_of(path)
+    order = LAYERS[layer]
+    if order is None or inner == ["__init__"]:
+        return
+    later = order[order.index(inner[0]) :]
+    siblings = [parts[1] for parts in imported_modules(path) if parts[0] == layer]
+    assert not set(siblings) & set(later)
+    assert set(siblings) <= set(order)
+
+
+@every_module
 def test_readers_of_the_tree_know_neither_the_core_nor_the_grower_nor_each_other(path):
     own = layer_of(path)
     if own in READERS:
-        assert not set(imported_layers(path)) & (set(UNREAD) - {own})
+        assert not imported_layers(path) & (set(UNREAD) - {own})
+
+
+def test_what_is_imported_is_all_that_is_loaded():
+    """Layer after layer, none brings in what stands after it, however it comes by it."""
+    names = [
+        [".".join(["shapetree", *parts_of(path)]) for path in of_layer(layer)] for layer in BELOW
+    ]
+    # The package's own __init__ would load everything.
+    script = f"""
+import importlib, sys, types
+package = sys.modules["shapetree"] = types.ModuleType("shapetree")
+package.__path__ = [{str(PACKAGE)!r}]
+for names in {names}:
+    for name in names:
+        importlib.import_module(name.removesuffix(".__init__"))
+    print(*(name for name in sys.modules if name.startswith("shapetree.")))
+"""
+    for number, line in enumerate(run(script).splitlines()):
+        loaded = {name.split(".")[1] for name in line.split()}
+        assert not loaded & set(ORDER[number + 1 :])
+
+
+def of_layer(layer):
+    return [path for path in MODULES if layer_of(path) == layer]
+
+
+# Nobody calls up
+
+
+def annotated(function):
+    """The parameters of a function and their types, as text."""
+    arguments = function.args
+    every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    return {each.arg: ast.unparse(each.annotation) if each.annotation else "" for each in every}
+
+
+@every_module_below
+def test_nothing_below_the_estimators_names_them(path):
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Name):
+            assert node.id not in ESTIMATORS | QUESTIONS
+        elif isinstance(node, ast.Attribute):
+            assert node.attr not in ESTIMATORS | QUESTIONS
+
+
+@every_module_below
+def test_nothing_below_the_estimators_asks_them(path):
+    """Not even behind `Any`: what only an estimator has is read nowhere."""
+    used = {node.attr for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)}
+    texts = {
+        node.args[1].value
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("getattr", "hasattr")
+        and isinstance(node.args[1], ast.Constant)
+    }
+    assert not (used | texts) & MANNERS
+
+
+@every_module_below
+def test_nothing_below_the_estimators_takes_them_as_anything(path):
+    functions = [
+        node
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    for function in functions:
+        types = annotated(function)
+        assert not [name for name in ALIASES & types.keys() if types[name] in ("", "Any", "object")]
+        if "estimator" in types and function.name != "fitted_tree":
+            # Only what users call takes one, and hands down no more than its fitted tree.
+            assert types["estimator"] == "HoldsTree"
+            assert not function.name.startswith("_")
+            assert uses_of("estimator", function) == ["fitted_tree(estimator)"]
+
+
+def uses_of(name, function):
+    """The calls, or whatever else, in which a function uses one of its parameters."""
+    above = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+    return [
+        ast.unparse(above[node])
+        for node in ast.walk(function)
+        if isinstance(node, ast.Name) and node.id == name
+    ]
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGE / "_core").glob("*.p[xy]*")), ids=lambda p: p.name)
@@ -104,7 +259,10 @@ def test_the_core_knows_nothing_of_the_layers_above(path):
     assert all(name.startswith("shapetree._core") for name in imports)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=layer_of)
+# Nothing optional
+
+
+@every_module
 def test_optional_dependencies_are_imported_inside_functions(path):
     assert not set(imported_at_once(path)) & set(OPTIONAL)
 

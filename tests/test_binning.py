@@ -330,8 +330,11 @@ def test_smallest_dtype_holds_the_missing_bin(n_bins, dtype):
 def test_bins_that_do_not_fit_their_dtype_are_refused():
     with pytest.raises(ValueError, match="do not fit"):
         bin_values(np.zeros(1), np.arange(255.0), np.uint8)
-    with pytest.raises(ValueError, match="more than 65536 bins"):
-        bin_values(np.zeros(1), np.arange(65_536.0), np.uint32)
+
+
+def test_more_bins_than_the_table_of_a_search_can_hold_are_found():
+    bins = bin_values(np.array([-1.0, 7.5, 1e9, NAN]), np.arange(70_000.0), np.uint32)
+    assert bins.tolist() == [0, 8, 70_000, 70_001]
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 3])

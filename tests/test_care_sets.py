@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
-from shapetree._core.reduced import cheapest_shapes
+from shapetree._core.reduced import cheapest_shape
 
 
 def wrong_rows_by_copies(values, is_valid, max_leaf_nodes):
@@ -27,18 +27,14 @@ def wrong_rows_by_losses(values, is_valid, max_segments):
     """Rows that the exact solution of the reduced problem sends to a branch that is not valid."""
     distinct, bins = np.unique(values, return_inverse=True)
     losses = (~is_valid).astype(float)
-    histogram = np.zeros((len(distinct) + 1, is_valid.shape[1]))
-    np.add.at(histogram[:, 0], bins, 1.0)
-    for branch in range(1, is_valid.shape[1]):
-        np.add.at(histogram[:, branch], bins, losses[:, branch] - losses[:, 0])
-    costs, branch_of_bin = np.empty(1), np.empty(len(histogram), dtype=np.uint8)
-    cheapest_shapes(
-        histogram, np.array([0, len(histogram)]), np.zeros(1, dtype=np.uint8), costs, branch_of_bin,
-        segment_penalty=0.0, category_penalty=0.0, max_segments=max_segments, bound=np.inf,
-        n_threads=1,
+    lost = np.zeros((len(distinct), is_valid.shape[1] - 1))
+    np.add.at(lost, bins, losses[:, 1:] - losses[:, :1])
+    branch_of_bin, lost_of_branches, _ = cheapest_shape(
+        np.arange(len(distinct), dtype=np.int32), lost, len(distinct), False, is_valid.shape[1],
+        segment_penalty=0.0, category_penalty=0.0, max_segments=max_segments,
     )  # fmt: skip
     n_wrong = np.count_nonzero(~is_valid[np.arange(len(values)), branch_of_bin[bins]])
-    assert costs[0] == pytest.approx(n_wrong - losses[:, 0].sum())
+    assert sum(lost_of_branches) == pytest.approx(n_wrong - losses[:, 0].sum())
     return n_wrong
 
 

@@ -31,12 +31,18 @@ from shapetree._core.inner_tree import cut_into_pieces
 from shapetree._core.oblique import PairCuts, PairFitter
 from shapetree._core.partition import branches_by_bin, partition_rows
 from shapetree._core.polish import cheapest_path, polish_branches
-from shapetree._core.predictor import find_leaves
-from shapetree._core.reduced import cheapest_shapes
-from shapetree._core.routing import LeafLosses, Router
+from shapetree._core.predictor import TreeLayout, find_leaves
+from shapetree._core.reduced import (
+    cheapest_shape,
+    cheapest_shapes,
+    count_extra_parts,
+    settle_empty_bins,
+)
+from shapetree._core.routing import LeafLosses, RoutedRows
+from shapetree._core.rows import NodeRows
 from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NodeSearch
-from shapetree._core.sketch import count_cells
+from shapetree._core.sketch import count_cells, count_targets, deviations, lay_out_axes
 from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays
@@ -279,25 +285,59 @@ def test_cheapest_path(data):
 @given(st.data(), st.integers(0, 2**32 - 1), st.integers(2, 4))
 def test_cheapest_shapes(data, seed, n_branches):
     rng = np.random.default_rng(seed)
-    offsets = np.cumsum([0, *(rng.integers(0, 6, 4) + 1)])
-    histogram = rng.integers(-3, 4, (offsets[-1], n_branches)) / 2
-    histogram[:, 0] = rng.integers(0, 3, offsets[-1])
-    for _ in range(data.draw(st.integers(0, 4))):
-        histogram = poke(histogram, data.draw(st.integers(0, 999)), data.draw(extremes))
+    n_bins = rng.integers(0, 6, 4)
+    held = [np.flatnonzero(rng.integers(0, 3, n + 1)) for n in n_bins]
+    sizes = np.array([len(bins) for bins in held])
+    losses = rng.integers(-3, 4, (sizes.sum(), n_branches - 1)) / 2
+    for _ in range(data.draw(st.integers(0, 4)) if losses.size else 0):
+        losses = poke(losses, data.draw(st.integers(0, 999)), data.draw(extremes))
+    limits = {
+        "segment_penalty": data.draw(extremes),
+        "category_penalty": data.draw(extremes),
+        "max_segments": data.draw(st.sampled_from([1, 2, 3, 5, 2**30])),
+    }
     arguments = nearly(
         data.draw,
-        histogram=histogram,
-        offsets=offsets,
+        starts=(np.cumsum(sizes) - sizes)[None],
+        n_cells=sizes[None].astype(np.int32),
+        bin_of_cell=np.concatenate(held).astype(np.int32),
+        losses=losses,
+        n_bins=n_bins,
         categorical=rng.integers(0, 2, 4).astype(np.uint8),
-        costs=np.empty(4),
-        branch_of_bin=np.full(offsets[-1], 7, dtype=np.uint8),
-        segment_penalty=data.draw(extremes),
-        category_penalty=data.draw(extremes),
-        max_segments=data.draw(st.sampled_from([1, 2, 3, 5, 2**30])),
-        bound=data.draw(st.sampled_from([np.inf, 0.0, -2.0, np.nan])),
+        n_branches=np.array([n_branches], dtype=np.int32),
+        bounds=data.draw(st.sampled_from([np.inf, 0.0, -2.0, np.nan])) * np.ones(1),
         n_threads=1,
+        **limits,
     )
     survives(cheapest_shapes, **arguments)
+    arguments = nearly(
+        data.draw,
+        bin_of_cell=held[0].astype(np.int32),
+        losses=losses[: sizes[0]],
+        n_bins=int(n_bins[0]),
+        categorical=data.draw(st.booleans()),
+        n_branches=n_branches,
+        **limits,
+    )
+    found = survives(cheapest_shape, **arguments)
+    if found is not None:
+        assert found[0].max() < arguments["n_branches"]
+
+
+@fuzz
+@given(st.data())
+def test_bins_without_rows(data):
+    branches = np.array([0, 2, 255, 1, 0], dtype=np.uint8)
+    arguments = nearly(
+        data.draw,
+        branch_of_bin=branches,
+        n_rows=np.array([1, 0, 0, 2, 0]),
+        low=np.array([0.0, 1.0, 2.0, 3.0]),
+        high=np.array([0.0, 1.0, 2.0, 3.0]),
+        largest_branch=1,
+    )
+    survives(settle_empty_bins, **arguments)
+    survives(count_extra_parts, **nearly(data.draw, branch_of_bin=branches, categorical=True))
 
 
 # Kernels over rows
@@ -711,18 +751,8 @@ def test_pair_fitter_on_blocks_of_rows(n, weighted):
 # Trees under refinement
 
 
-def spoil_some(draw, arrays_of_nodes):
-    """Put anything in place of one of a list's arrays, or spoil it."""
-    spoilt_list = list(arrays_of_nodes)
-    place = draw(st.integers(0, len(spoilt_list) - 1))
-    given = spoilt_list[place]
-    spoilt_list[place] = draw(spoilt_arrays(given) if isinstance(given, np.ndarray) else anything)
-    return spoilt_list
-
-
-def routers(draw, n=6):
-    """Make a router of almost valid arguments, for a tree of nine nodes, or None."""
-    ways = [np.array(branches, dtype=np.uint8) for branches in ([0, 2, 1, 0], [1, 0], [0, 1, 1])]
+def routed_rows(draw, n=6):
+    """A tree of nine nodes with almost valid splits, or None."""
     codes = [(np.arange(n) % 4).astype(np.uint8), (np.arange(n) % 2).astype(np.uint32)]
     columns = Columns(table_columns(n), n)
     targets = [np.array(target, dtype=np.int32) for target in ([1, -1], [-2, -3], [0, 2, 1])]
@@ -732,82 +762,91 @@ def routers(draw, n=6):
     arguments = nearly(
         draw,
         bins=survives(Columns, **nearly(draw, arrays=codes, n_rows=n)),
-        first_child=np.array([1, 4, -1, 6, -1, -1, -1, -1, -1], dtype=np.int32),
-        n_branches=np.array([3, 2, 0, 3, 0, 0, 0, 0, 0], dtype=np.int32),
-        feature=np.array([0, 1, -1, -1, -1, -1, -1, -1, -1], dtype=np.int32),
-        branch_of_bin=[ways[0], ways[1], *[None] * 7],
-        cuts=[None, None, None, pair, *[None] * 5],
+        rows=NodeRows(n),
+        n_nodes=9,
+        max_branches=3,
     )
-    if draw(st.booleans()) and isinstance(arguments["branch_of_bin"], list):
-        arguments["branch_of_bin"] = spoil_some(draw, arguments["branch_of_bin"])
-    return survives(Router, **arguments)
-
-
-@fuzz
-@given(st.data())
-def test_leaf_losses(data):
-    made = nearly(
-        data.draw,
-        labels=np.array([[0, 2], [1, 3], [0, 3]], dtype=np.int32),
-        values=None,
-        weights=data.draw(st.sampled_from([None, np.ones(3)])),
-        absolute=data.draw(st.booleans()),
-    )
-    if data.draw(st.booleans()):
-        made["labels"], made["values"] = made["values"], made["labels"]
-    losses = survives(LeafLosses, **made)
-    if losses is None:
-        return
-    leaves = np.arange(losses.n_rows, dtype=np.int32) % 4
     # Not the greatest numbers of nodes, which there may be memory for.
-    n_nodes = data.draw(st.sampled_from([4, 4, 4, 5, 0, 1, -1, -(2**31), 2**31]))
-    sums = survives(losses.sums, **nearly(data.draw, leaves=leaves), n_nodes=n_nodes)
-    if sums is not None:
-        assert len(sums) == n_nodes
-    table = np.random.default_rng(0).choice(FLOATS, (4, data.draw(st.integers(0, 5))))
-    survives(losses.total, **nearly(data.draw, leaves=leaves, table=table))
+    if not isinstance(arguments["n_nodes"], int) or arguments["n_nodes"] > 1000:
+        return None
+    routed = survives(RoutedRows, **arguments)
+    if routed is None:
+        return None
+    for node, first, feature, ways in [(0, 1, 0, [0, 2, 1, 0]), (1, 4, 1, [1, 0])]:
+        split = nearly(
+            draw,
+            node=node,
+            children=np.arange(first, first + 3 - node, dtype=np.int32),
+            feature=feature,
+            branch_of_bin=np.array(ways, dtype=np.uint8),
+        )
+        survives(routed.set_bins, **split)
+    split = nearly(draw, node=3, children=np.arange(6, 9, dtype=np.int32), cuts=pair)
+    survives(routed.set_cuts, **split)
+    if draw(st.booleans()):
+        survives(routed.set_leaf, **nearly(draw, node=draw(st.integers(0, 8))))
+    if draw(st.booleans()):
+        survives(routed.send, **nearly(draw, nodes=np.zeros(1, dtype=np.int32), n_threads=1))
+    return routed
 
 
-@fuzz
-@given(st.data(), st.integers(0, 2**32 - 1), st.integers(1, 4))
-def test_router(data, seed, n_branches):
-    rng = np.random.default_rng(seed)
-    router = routers(data.draw)
-    if router is None:
-        return
-    n_sent = data.draw(st.integers(0, 9))
-    sent = nearly(
-        data.draw,
-        rows=rng.integers(0, 6, n_sent).astype(np.int32),
-        start=rng.integers(0, router.n_nodes, n_sent).astype(np.int32),
-        n_threads=data.draw(st.sampled_from([1, 2])),
-    )
-    leaves = survives(router.leaves, **sent)
-    if leaves is not None:
-        assert leaves.shape == np.shape(sent["rows"])
-        assert np.all((leaves >= 0) & (leaves < router.n_nodes))
+def leaf_losses(draw, rng):
+    """Losses of six rows of almost valid arguments, or None."""
     made = nearly(
-        data.draw,
+        draw,
         labels=rng.integers(0, 3, (6, 2)).astype(np.int32),
         values=None,
-        weights=data.draw(st.sampled_from([None, rng.random(6)])),
+        weights=draw(st.sampled_from([None, rng.random(6)])),
+        n_columns=3,
+        absolute=draw(st.booleans()),
+        anchors=None,
     )
     if made["labels"] is None:
-        made["values"] = rng.choice(FLOATS, (6, 2))
-    losses = survives(LeafLosses, **made, absolute=data.draw(st.booleans()))
-    arguments = nearly(
+        made["values"], made["n_columns"] = rng.choice(FLOATS, (6, 2)), 2
+    return survives(LeafLosses, **made)
+
+
+@fuzz
+@given(st.data(), st.integers(0, 2**32 - 1))
+def test_routed_rows(data, seed):
+    rng = np.random.default_rng(seed)
+    routed = routed_rows(data.draw)
+    if routed is None:
+        return
+    losses = leaf_losses(data.draw, rng)
+    nodes = rng.choice([0, 1, 2, 3], data.draw(st.integers(0, 3))).astype(np.int32)
+    n_threads = data.draw(st.sampled_from([1, 2]))
+    table = rng.choice(FLOATS, (routed.n_nodes, data.draw(st.sampled_from([2, 3]))))
+    common = {"losses": losses, "n_threads": n_threads}
+    survives(routed.leaf_sums, **nearly(data.draw, leaves=nodes, **common))
+    survives(routed.leaf_ranges, **nearly(data.draw, leaves=nodes, **common))
+    of_nodes = {"table": table, "anchors": np.ones(len(nodes)), **common}
+    survives(routed.leaf_totals, **nearly(data.draw, leaves=nodes, **of_nodes))
+    survives(routed.piece_counts, **nearly(data.draw, nodes=nodes, n_threads=n_threads))
+    survives(routed.pieces_below, **nearly(data.draw, node=0, weights=rng.random(6)))
+    split = 0, np.array([0, 1, 2, 200], dtype=np.uint8)
+    survives(routed.branch_counts, **nearly(data.draw, node=0, split_at=split, n_branches=3))
+    level = nearly(data.draw, nodes=np.unique(nodes), **of_nodes)
+    found = survives(routed.branch_losses, **level)
+    if found is None:
+        return
+    n_level = len(found[1])
+    assert found[0].shape == (n_level, 1 + routed.max_branches)
+    cells = nearly(
         data.draw,
-        at=rng.choice([-1, 0, 1, 2, 3], 6).astype(np.int32),
-        now=rng.integers(0, router.n_nodes, 6).astype(np.int32),
-        losses=losses,
-        table=rng.choice(FLOATS, (router.n_nodes, 3)),
-        others=np.empty((6, n_branches - 1)),
-        cares=np.empty(6, dtype=np.uint8),
-        n_threads=data.draw(st.sampled_from([1, 2])),
+        first=0,
+        last=n_level,
+        offsets=np.array([0, 5, 7]),
+        starts=np.arange(2 * n_level).reshape(n_level, 2) * 6,
+        n_cells=np.zeros((n_level, 2), dtype=np.int32),
+        bin_of_cell=np.zeros(12 * n_level, dtype=np.int32),
+        losses=np.zeros((12 * n_level, routed.max_branches - 1)),
+        first_feature=0,
+        last_feature=2,
+        n_threads=n_threads,
     )
-    sums = survives(router.branch_losses, **arguments)
-    if sums is not None:
-        assert sums.shape == (router.n_nodes, np.shape(arguments["others"])[1] + 2)
+    survives(routed.loss_cells, **cells)
+    assert len(routed.care_sets()) == n_level
 
 
 # Trees
@@ -860,7 +899,8 @@ def test_find_leaves(data, tree, any_columns):
     columns = Columns(table_columns(), 6)
     if any_columns:
         columns = nearly(data.draw, columns=columns)["columns"]
-    leaves = survives(find_leaves, columns, SimpleNamespace(**arrays_of_tree), 2)
+    layout = survives(TreeLayout, SimpleNamespace(**arrays_of_tree))
+    leaves = survives(find_leaves, columns, layout, 2)
     if leaves is not None:
         assert np.all((leaves >= 0) & (leaves < tree.node_count))
 
@@ -876,7 +916,7 @@ def test_find_leaves_with_any_targets_of_cuts(data, tree):
             moves = data.draw(arrays(np.int64, shape, elements=targets))
             arrays_of_tree[name] = arrays_of_tree[name] + moves
     columns = Columns([np.arange(9.0), np.arange(9, dtype=np.int32) - 2], 9)
-    survives(find_leaves, columns, SimpleNamespace(**arrays_of_tree), 1)
+    survives(find_leaves, columns, survives(TreeLayout, SimpleNamespace(**arrays_of_tree)), 1)
 
 
 @fuzz
@@ -898,6 +938,48 @@ def test_count_cells(data, has_labels):
     found = survives(count_cells, **arguments)
     if found is not None:
         assert found[0].sum() <= 6 * len(arguments["parent"])
+
+
+@fuzz
+@given(st.data())
+def test_lay_out_axes(data):
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
+        parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
+        feature=np.array([0, -1, 0, -1, -1, -1], dtype=np.int32),
+        limit=np.full(6, 2**63, dtype=np.uint64),
+        threshold_start=np.array([0, 2, 2, 2, 2, 2, 2]),
+        thresholds=np.array([-1.0, 1.0]),
+    )
+    survives(lay_out_axes, **arguments)
+
+
+@fuzz
+@given(st.data(), st.booleans())
+def test_count_targets(data, has_targets):
+    arguments = nearly(
+        data.draw,
+        leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
+        parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
+        cells=np.array([0, 1, 2, 0, 1, 2], dtype=np.int32),
+        n_cells=3,
+        targets=np.arange(6.0) if has_targets else None,
+    )
+    survives(count_targets, **arguments)
+
+
+@fuzz
+@given(st.data())
+def test_deviations(data):
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        features=np.zeros(2, dtype=np.int32),
+        rows=np.arange(6),
+    )
+    survives(deviations, **arguments)
 
 
 # Estimators

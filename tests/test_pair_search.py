@@ -519,7 +519,7 @@ def test_pairs_and_groups_may_be_given_by_name_and_by_index(pairs, expected):
     [
         ([("age", "shoe")], "'shoe', which is not a column"),
         ([(0, 4)], "pairs has the index 4"),
-        ([(-1, 2)], "feature -1"),
+        ([(-1, 2)], "pairs has the index -1"),
         ([("age", "age")], "repeats a feature"),
         ([("age", 0)], "repeats a feature"),
         ([(1, 2, 1)], "repeats a feature"),

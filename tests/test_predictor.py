@@ -170,3 +170,19 @@ def test_two_categories_have_positions_of_their_own():
 def test_rows_that_lack_either_feature_take_the_missing_branch():
     u, v = np.array([np.nan, 1.0, np.nan, 1.0]), np.array([1.0, np.nan, np.nan, 1.0])
     assert walk_one_pair([(1, 0, 0.0, -1, -2)], ([], []), [u, v]) == [1, 1, 1, 2]
+
+
+@pytest.mark.parametrize("column", [np.zeros(3), np.zeros(3, dtype=np.int32)])
+@given(st.data())
+def test_numbers_are_not_taken_for_categories(column, data):
+    categories = (None,) if column.dtype == np.int32 else (3,)
+    tree = data.draw(trees(categories, max_nodes=9).filter(lambda tree: tree.node_count > 1))
+    with pytest.raises(ValueError, match="numbers instead of categories"):
+        leaves_of(tree, Table(3, (), [column]), 1)
+
+
+@given(trees(), trees(), st.integers(0, 2**32 - 1))
+def test_trees_are_not_taken_for_one_another(tree, other, seed):
+    table = random_table(seed, n_rows=1)
+    for each in (tree, other, tree):
+        assert leaves_of(each, table, 1).tolist() == [path_of_row(each, rows_of(table)[0])[-1]]

@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from naive import extra_parts, n_segments
 from numpy.testing import assert_array_equal
 
-from shapetree._core.reduced import cheapest_shapes
+from shapetree._core.reduced import (
+    cheapest_shape,
+    cheapest_shapes,
+    count_extra_parts,
+    settle_empty_bins,
+)
+from shapetree.data._binning import FeatureBins
+from shapetree.grow._candidates import fill_gaps
+from shapetree.tree._shape import shape_from_bins
 
 NO_BRANCH = 255
 UNLIMITED = 2**30
@@ -20,21 +28,53 @@ SEEDS = st.integers(0, 2**32 - 1)
 PENALTIES = st.sampled_from([0.0, 0.25, 1.0, 2.5, 100.0])
 
 
-def solve(histogram, n_bins, categorical, **options):
+def cells_of(histograms):
+    """Cells of some features, one node, in the words of `cheapest_shapes`."""
+    held = [np.flatnonzero(histogram[:, 0]) for histogram in histograms]
+    sizes = np.array([len(bins) for bins in held])
+    losses = [histogram[bins, 1:] for histogram, bins in zip(histograms, held, strict=True)]
+    return {
+        "starts": (np.cumsum(sizes) - sizes)[None].astype(np.int64),
+        "n_cells": sizes[None].astype(np.int32),
+        "bin_of_cell": np.concatenate(held).astype(np.int32),
+        "losses": np.concatenate(losses),
+    }
+
+
+def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, **options):
     """Costs and branches of the bins, a list of arrays, the missing bin last."""
-    offsets = np.concatenate([[0], np.cumsum(np.asarray(n_bins, dtype=np.int64) + 1)])
-    costs = np.full(len(n_bins), np.nan)
-    branch_of_bin = np.full(offsets[-1], 77, dtype=np.uint8)
+    stops = np.cumsum(np.asarray(n_bins, dtype=np.int64) + 1)
+    histograms = np.split(histogram, stops[:-1])
     options = {
         "segment_penalty": 0.0,
         "category_penalty": 0.0,
         "max_segments": UNLIMITED,
-        "bound": np.inf,
-        "n_threads": 1,
     } | options
-    categorical = np.array(categorical, dtype=np.uint8)
-    cheapest_shapes(histogram, offsets, categorical, costs, branch_of_bin, **options)
-    return costs, np.split(branch_of_bin, offsets[1:-1])
+    n_branches = histogram.shape[1]
+    costs = cheapest_shapes(
+        **cells_of(histograms),
+        n_bins=np.asarray(n_bins, dtype=np.int64),
+        categorical=np.array(categorical, dtype=np.uint8),
+        n_branches=np.array([n_branches], dtype=np.int32),
+        bounds=np.array([bound]),
+        n_threads=n_threads,
+        **options,
+    )
+    branches = []
+    for one, n, is_categorical in zip(histograms, n_bins, categorical, strict=True):
+        cells = cells_of([one])
+        found = cheapest_shape(
+            cells["bin_of_cell"], cells["losses"], n, is_categorical, n_branches, **options
+        )
+        branches.append(found[0])
+        # What branches lose, and whether they hold cells, is that of the bins with rows.
+        held = np.flatnonzero(one[:, 0])
+        for branch in range(n_branches):
+            here = held[found[0][held] == branch]
+            if len(one[:-1][one[:-1, 0] > 0]):
+                assert found[1][branch] == (one[here, branch].sum() if branch else 0.0)
+                assert found[2][branch] == len(here)
+    return costs[0], branches
 
 
 def random_histogram(rng, n_bins, n_branches, most=8):
@@ -118,7 +158,6 @@ def test_no_shape_function_is_cheaper(problem):
         held = np.flatnonzero(histogram[:-1, 0])
         if len(held) == 0:
             assert cost == np.inf
-            assert set(branch) == {NO_BRANCH}
             continue
         penalty = penalty_of(options, is_categorical)
         assert cost == cheapest_of_all(histogram, is_categorical, penalty, options["max_segments"])
@@ -133,7 +172,7 @@ def test_shape_functions_cost_what_is_said(problem):
             continue
         penalty = penalty_of(options, is_categorical)
         missing = 0.0
-        if branch[-1] != NO_BRANCH:
+        if histogram[-1, 0] > 0:
             missing = np.append(0.0, histogram[-1, 1:])[branch[-1]]
         assert cost == missing + cost_of(histogram, held, branch[held], is_categorical, penalty)
         if not is_categorical:
@@ -141,29 +180,29 @@ def test_shape_functions_cost_what_is_said(problem):
 
 
 @given(problems())
-def test_just_the_bins_with_rows_that_care_have_a_branch(problem):
-    for histogram, _, _, branch in solved(problem):
+def test_bins_without_rows_that_care_follow_their_neighbours(problem):
+    for histogram, is_categorical, _, branch in solved(problem):
+        assert branch.max() < histogram.shape[1]
         if histogram[:-1, 0].any():
-            assert_array_equal(branch == NO_BRANCH, histogram[:, 0] == 0)
-            assert branch[branch != NO_BRANCH].max(initial=0) < histogram.shape[1]
+            known = np.where(histogram[:, 0] > 0, branch, NO_BRANCH).astype(np.uint8)
+            assert_array_equal(branch, fill_gaps(known, is_categorical))
 
 
 @given(problems(), st.integers(-40, 40))
 def test_features_that_cannot_be_below_the_bound_are_passed_over(problem, bound):
     histograms, n_bins, categorical, options = problem
     histogram, bound = np.concatenate(histograms), bound / 4
-    free, branches = solve(histogram, n_bins, categorical, **options)
-    bounded, bounded_branches = solve(histogram, n_bins, categorical, **options, bound=bound)
+    free, _ = solve(histogram, n_bins, categorical, **options)
+    bounded, _ = solve(histogram, n_bins, categorical, **options, bound=bound)
     for feature, (cost, alike) in enumerate(zip(free, bounded, strict=True)):
         # Whatever is passed over would have cost too much; what is not, is as without a bound.
-        least = np.minimum(histograms[feature][:, 1:].min(axis=1), 0.0).sum()
+        losses = histograms[feature][histograms[feature][:, 0] > 0, 1:]
+        least = np.minimum(losses.min(axis=1, initial=0.0), 0.0).sum()
         if np.isfinite(cost) and least < bound:
             assert alike == cost
-            assert_array_equal(bounded_branches[feature], branches[feature])
         else:
             assert alike == np.inf
             assert cost >= bound or cost == np.inf
-            assert set(bounded_branches[feature]) == {NO_BRANCH}
 
 
 @given(SEEDS, st.sampled_from([2, 3, 50]), st.sampled_from([3, UNLIMITED]))
@@ -264,25 +303,107 @@ def test_few_and_many_branches(n_branches):
     histogram = np.vstack([histogram, np.zeros(n_branches)])
     for is_categorical in (False, True):
         costs, branches = solve(histogram, [n_bins], [is_categorical])
-        assert_array_equal(branches[0], [*range(n_branches), NO_BRANCH])
+        assert_array_equal(branches[0][:-1], range(n_branches))
         assert costs == -(n_branches - 1)
 
 
-def test_no_features_are_no_trouble():
-    costs, _ = solve(np.empty((0, 2)), [], [])
-    assert costs.shape == (0,)
+@given(SEEDS, st.integers(1, 4), st.integers(1, 4))
+def test_nodes_are_solved_as_if_alone(seed, n_nodes, n_features):
+    rng = np.random.default_rng(seed)
+    n_bins = rng.integers(0, 9, n_features)
+    histograms = [[random_histogram(rng, n, 4) for n in n_bins] for _ in range(n_nodes)]
+    parts = [cells_of(of_node) for of_node in histograms]
+    first = np.cumsum([0, *(len(part["bin_of_cell"]) for part in parts[:-1])])
+    n_branches = rng.integers(2, 5, n_nodes).astype(np.int32)
+    bounds = rng.integers(-9, 4, n_nodes) / 2
+    common = {
+        "n_bins": n_bins,
+        "categorical": rng.integers(0, 2, n_features).astype(np.uint8),
+        "segment_penalty": 0.5,
+        "category_penalty": 0.25,
+        "max_segments": 4,
+        "n_threads": 1,
+    }
+    starts = [part["starts"] + start for part, start in zip(parts, first, strict=True)]
+    found = cheapest_shapes(
+        starts=np.concatenate(starts),
+        **{
+            name: np.concatenate([part[name] for part in parts])
+            for name in ("n_cells", "bin_of_cell", "losses")
+        },
+        n_branches=n_branches,
+        bounds=bounds,
+        **common,
+    )
+    for node, part in enumerate(parts):
+        here = slice(node, node + 1)
+        alone = cheapest_shapes(**part, n_branches=n_branches[here], bounds=bounds[here], **common)
+        assert_array_equal(found[here], alone)
+        # Losses in branches that a node does not have make no difference.
+        fewer = part | {"losses": np.ascontiguousarray(part["losses"][:, : n_branches[node] - 1])}
+        less = cheapest_shapes(**fewer, n_branches=n_branches[here], bounds=bounds[here], **common)
+        assert_array_equal(found[here], less)
 
+
+def test_no_features_are_no_trouble():
+    costs = cheapest_shapes(
+        np.empty((2, 0), np.int64), np.empty((2, 0), np.int32), np.empty(0, np.int32),
+        np.empty((0, 1)), np.empty(0, np.int64), np.empty(0, np.uint8), np.full(2, 2, np.int32),
+        np.zeros(2), segment_penalty=0.0, category_penalty=0.0, max_segments=1, n_threads=1,
+    )  # fmt: skip
+    assert costs.shape == (2, 0)
+
+
+# Bins without rows
+
+
+@given(SEEDS, st.integers(1, 12), st.integers(2, 4), st.booleans())
+def test_bins_without_rows_go_where_the_finished_shape_function_sends_them(
+    seed, n_bins, n_branches, is_categorical
+):
+    rng = np.random.default_rng(seed)
+    low = np.cumsum(rng.choice([0.5, 1.0, 3.0], n_bins))
+    high = low + rng.choice([0.0, 0.25], n_bins)
+    bins = FeatureBins(n_bins) if is_categorical else FeatureBins(n_bins, low, high)
+    n_rows = rng.integers(0, 3, n_bins + 1)
+    n_rows[rng.integers(n_bins)] += 1
+    branches = rng.integers(0, n_branches, n_bins + 1).astype(np.uint8)
+    largest = int(rng.integers(n_branches))
+    held = n_rows > 0
+    if is_categorical:
+        held[:-1] = True
+    shape = shape_from_bins(0, bins, np.where(held, branches, NO_BRANCH), n_branches, largest)
+    expected = np.full(n_bins + 1, shape.missing_branch)
+    if is_categorical:
+        expected[:-1] = shape.branch_of_piece
+    else:
+        expected[:-1] = shape.branch_of_piece[np.searchsorted(shape.upper, low)]
+    found = settle_empty_bins(branches, n_rows, bins.low, bins.high, largest)
+    assert_array_equal(branches if found is None else found, expected)
+    assert (found is None) == np.array_equal(branches, expected)
+
+
+@given(SEEDS, st.integers(0, 12), st.booleans())
+def test_extra_parts_are_counted(seed, n_bins, is_categorical):
+    branches = np.random.default_rng(seed).integers(0, 4, n_bins + 1).astype(np.uint8)
+    expected = extra_parts(branches[:-1], is_categorical) if n_bins else 0
+    assert count_extra_parts(branches, is_categorical) == expected
+
+
+# What does not fit
 
 GOOD = {
-    "histogram": np.ones((6, 2)),
-    "offsets": np.array([0, 2, 6]),
+    "starts": np.array([[0, 2]]),
+    "n_cells": np.array([[2, 1]], dtype=np.int32),
+    "bin_of_cell": np.array([0, 1, 3], dtype=np.int32),
+    "losses": np.ones((3, 1)),
+    "n_bins": np.array([1, 3]),
     "categorical": np.zeros(2, dtype=np.uint8),
-    "costs": np.empty(2),
-    "branch_of_bin": np.empty(6, dtype=np.uint8),
+    "n_branches": np.array([2], dtype=np.int32),
+    "bounds": np.zeros(1),
     "segment_penalty": 1.0,
     "category_penalty": 1.0,
     "max_segments": 3,
-    "bound": 0.0,
     "n_threads": 1,
 }
 
@@ -290,22 +411,70 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"histogram": np.ones((6, 1))}, "n_branches, max_segments or n_threads"),
-        ({"histogram": np.ones((6, 255))}, "n_branches, max_segments or n_threads"),
-        ({"max_segments": 0}, "n_branches, max_segments or n_threads"),
-        ({"n_threads": 0}, "n_branches, max_segments or n_threads"),
+        ({"losses": np.ones((3, 0))}, "n_branches or max_segments"),
+        ({"losses": np.ones((3, 254))}, "n_branches or max_segments"),
+        ({"n_branches": np.array([3], dtype=np.int32)}, "n_branches or max_segments"),
+        ({"n_branches": np.array([1], dtype=np.int32)}, "n_branches or max_segments"),
+        ({"max_segments": 0}, "n_branches or max_segments"),
+        ({"n_threads": 0}, "n_threads is out of range"),
+        ({"bounds": np.zeros(2)}, "lack what they need"),
+        ({"n_branches": np.array([2, 2], dtype=np.int32)}, "lack what they need"),
+        ({"categorical": np.zeros(1, dtype=np.uint8)}, "lack what they need"),
+        ({"n_bins": np.array([1, 3, 4])}, "lack what they need"),
+        ({"n_bins": np.array([1, -1])}, "n_bins"),
         ({"segment_penalty": -1.0}, "penalties"),
         ({"category_penalty": np.nan}, "penalties"),
-        ({"offsets": np.array([0, 2, 7])}, "offsets"),
-        ({"offsets": np.array([0, 2, 2])}, "offsets"),
-        ({"offsets": np.array([1, 2, 6])}, "offsets"),
-        ({"offsets": np.array([0, 7, 6])}, "offsets"),
-        ({"offsets": np.array([0, 6])}, "offsets"),
-        ({"costs": np.empty(1)}, "results"),
-        ({"branch_of_bin": np.empty(5, dtype=np.uint8)}, "results"),
+        ({"starts": np.array([[0, 3]])}, "where the cells are"),
+        ({"starts": np.array([[-1, 2]])}, "where the cells are"),
+        ({"n_cells": np.array([[2, -1]], dtype=np.int32)}, "where the cells are"),
+        ({"n_cells": np.array([[4, 0]], dtype=np.int32)}, "where the cells are"),
+        ({"n_cells": np.array([[2], [1]], dtype=np.int32)}, "differ in their shapes"),
+        ({"losses": np.ones((2, 1))}, "differ in their shapes"),
     ],
 )
 def test_arguments_that_do_not_fit_are_refused(change, message):
     cheapest_shapes(**GOOD)
     with pytest.raises(ValueError, match=message):
         cheapest_shapes(**GOOD | change)
+
+
+@pytest.mark.parametrize(
+    ("bins", "n_bins", "message"),
+    [
+        ([0, 1], 0, "ascending"),
+        ([1, 0], 3, "ascending"),
+        ([1, 1], 3, "ascending"),
+        ([-1, 1], 3, "ascending"),
+        ([0], 3, "without losses"),
+        ([0, 1], -1, "n_bins"),
+    ],
+)
+def test_cells_that_do_not_fit_are_refused(bins, n_bins, message):
+    with pytest.raises(ValueError, match=message):
+        cheapest_shape(
+            np.array(bins, dtype=np.int32), np.ones((2, 1)), n_bins, False, 2,
+            segment_penalty=0.0, category_penalty=0.0, max_segments=2,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_rows": np.ones(2, dtype=np.int64)}, "a number of rows"),
+        ({"branch_of_bin": np.empty(0, dtype=np.uint8)}, "a number of rows"),
+        ({"largest_branch": 255}, "a number of rows"),
+        ({"low": np.zeros(1)}, "bounds"),
+        ({"high": np.zeros(3)}, "bounds"),
+    ],
+)
+def test_bins_that_do_not_fit_are_refused(change, message):
+    good = {
+        "branch_of_bin": np.zeros(3, dtype=np.uint8),
+        "n_rows": np.ones(3, dtype=np.int64),
+        "low": np.array([0.0, 1.0]),
+        "high": np.array([0.0, 1.0]),
+        "largest_branch": 0,
+    }
+    assert settle_empty_bins(**good) is None
+    with pytest.raises(ValueError, match=message):
+        settle_empty_bins(**good | change)

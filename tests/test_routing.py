@@ -11,7 +11,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairCuts
-from shapetree._core.routing import LeafLosses, Router
+from shapetree._core.routing import LeafLosses, RoutedRows
+from shapetree._core.rows import NodeRows
 
 SEEDS = st.integers(0, 2**32 - 1)
 N_ROWS = 40
@@ -88,25 +89,49 @@ class Forest:
     def n_nodes(self):
         return len(self.n_branches)
 
-    def router(self):
-        return Router(
-            Columns(self.codes, self.n_rows),
-            np.array(self.first_child, dtype=np.int32),
-            np.array(self.n_branches, dtype=np.int32),
-            np.array(self.feature, dtype=np.int32),
-            self.branch_of_bin,
-            self.cuts,
-        )
+    def routed(self, rows=None, max_branches=4, n_threads=1):
+        """The tree with its rows sent down, and where they are."""
+        places = NodeRows(self.n_rows, rows)
+        routed = RoutedRows(Columns(self.codes, self.n_rows), places, self.n_nodes, max_branches)
+        for node in range(self.n_nodes):
+            self.give_split(routed, node)
+        routed.send(np.zeros(1, dtype=np.int32), n_threads)
+        return routed, places
+
+    def children(self, node):
+        first = self.first_child[node]
+        return list(range(first, first + self.n_branches[node])) if self.n_branches[node] else []
+
+    def give_split(self, routed, node):
+        if self.n_branches[node] == 0:
+            return
+        children = np.array(self.children(node), dtype=np.int32)
+        if self.cuts[node] is None:
+            routed.set_bins(node, children, self.feature[node], self.branch_of_bin[node])
+        else:
+            routed.set_cuts(node, children, self.cuts[node])
+
+    def piece(self, node, row):
+        """Bin of a row, or number of the region that it is in; the last for missing values."""
+        if self.pairs[node] is None:
+            return int(self.codes[self.feature[node]][row])
+        first, second, cuts = self.pairs[node]
+        n_regions = len(cuts.piece_branch)
+        numbered = SimpleNamespace(**vars(cuts))
+        numbered.piece_branch, numbered.missing_branch = np.arange(n_regions), [n_regions]
+        return int(branch_of_pair(numbered, 0, *self.values_of((first, second), row)))
+
+    def values_of(self, features, row):
+        return [
+            int(self.values[f][row]) if self.categories[f] else float(self.values[f][row])
+            for f in features
+        ]
 
     def branch(self, node, row):
         if self.pairs[node] is None:
             return self.branch_of_bin[node][self.codes[self.feature[node]][row]]
         first, second, cuts = self.pairs[node]
-        values = [
-            int(self.values[f][row]) if self.categories[f] else float(self.values[f][row])
-            for f in (first, second)
-        ]
-        return branch_of_pair(cuts, 0, *values)
+        return branch_of_pair(cuts, 0, *self.values_of((first, second), row))
 
     def path(self, row, node=0):
         """Nodes that a row passes from a node on."""
@@ -119,10 +144,15 @@ class Forest:
         return self.path(row, node)[-1]
 
     def nodes_at(self, depth):
-        """Node at some depth that each row passes, or -1."""
-        paths = [self.path(row) for row in range(self.n_rows)]
-        at = [path[depth] if len(path) > depth else -1 for path in paths]
-        return np.array(at, dtype=np.int32)
+        """Split nodes at some depth, in the order of their rows."""
+        level = [0]
+        for _ in range(depth):
+            level = [child for node in level for child in self.children(node)]
+        return np.array([node for node in level if self.n_branches[node]], dtype=np.int32)
+
+    def rows_at(self, node):
+        """Rows whose walks pass a node."""
+        return [row for row in range(self.n_rows) if node in self.path(row)]
 
 
 KINDS = ["labels", "squared", "absolute"]
@@ -138,14 +168,17 @@ def random_losses(rng, n_rows, n_nodes, kind, n_outputs, is_weighted):
     if kind == "labels":
         labels = rng.integers(0, 3, (n_rows, n_outputs)).astype(np.int32) + 3 * np.arange(n_outputs)
         table = rng.choice([0.0, 0.0, 0.1, 1.0, 1.2], (n_nodes, 3 * n_outputs))
-        losses, targets = LeafLosses(labels, None, weights), labels
+        losses, targets = LeafLosses(labels, None, weights, 3 * n_outputs), labels
 
         def of(row, leaf):
             return weight[row] * sum(table[leaf, label] for label in labels[row])
     else:
-        values = rng.choice([-1.0, 0.0, 0.1, 2.5, 1e9], (n_rows, n_outputs))
+        values = rng.choice([-1.0, 0.0, 0.1, 2.5, 90.0], (n_rows, n_outputs))
         table = rng.choice([-1.0, 0.0, 0.1, 2.5], (n_nodes, n_outputs))
-        losses = LeafLosses(None, values, weights, absolute=kind == "absolute")
+        losses = LeafLosses(
+            None, values, weights, n_outputs, absolute=kind == "absolute",
+            anchors=np.full(n_outputs, 3.0 * 2**20),
+        )  # fmt: skip
         targets = values
 
         def of(row, leaf):
@@ -155,121 +188,193 @@ def random_losses(rng, n_rows, n_nodes, kind, n_outputs, is_weighted):
     return SimpleNamespace(losses=losses, table=table, of=of, targets=targets, weight=weight)
 
 
-def all_leaves(router, n_rows, n_threads=1):
-    """Leaf of each row, sent from the root."""
-    rows = np.arange(n_rows, dtype=np.int32)
-    return router.leaves(rows, np.zeros_like(rows), n_threads)
+# A power of two that no sum of the losses above exceeds.
+ANCHOR = 2.0**26
 
 
-def branch_losses(router, at, losses, table, n_branches, n_threads, now=None):
-    """What the kernel sums, and writes into arrays that are full of 9s."""
-    n_rows = len(at)
-    others = np.full((n_rows, n_branches - 1), -9.0)
-    cares = np.full(n_rows, 9, dtype=np.uint8)
-    now = all_leaves(router, n_rows) if now is None else now
-    sums = router.branch_losses(at, now, losses, table, others, cares, n_threads)
-    return SimpleNamespace(sums=sums, others=others, cares=cares)
+def numbers(*nodes):
+    return np.array(nodes, dtype=np.int32)
 
 
-# Leaves
+# Rows that are sent
 
 
-@given(SEEDS)
-def test_rows_end_in_the_leaves_that_walks_lead_to(seed):
-    forest = Forest(seed)
-    found = all_leaves(forest.router(), N_ROWS)
-    assert found.dtype == np.int32
-    assert_array_equal(found, [forest.leaf(row) for row in range(N_ROWS)])
+def assert_rows_are_where_walks_lead(forest, places, rows=None):
+    start, stop = places.start, places.stop
+    rows = np.arange(forest.n_rows) if rows is None else rows
+    assert_array_equal(np.sort(places.order), np.sort(rows))
+    for node in range(forest.n_nodes):
+        here = places.order[start[node] : stop[node]]
+        expected = [row for row in rows if node in forest.path(row)]
+        assert_array_equal(np.sort(here), np.sort(expected))
+        at = start[node]
+        for child in forest.children(node):
+            assert start[child] == at
+            at = stop[child]
+        assert at == stop[node] or not forest.n_branches[node]
+
+
+@given(SEEDS, st.sampled_from([0, 1, N_ROWS]))
+def test_rows_end_in_the_leaves_that_walks_lead_to(seed, n_rows):
+    forest = Forest(seed, n_rows)
+    _, places = forest.routed()
+    assert_rows_are_where_walks_lead(forest, places)
+    # Rows of a leaf keep their order.
+    for leaf in np.flatnonzero(np.array(forest.n_branches) == 0):
+        assert np.all(np.diff(places.order[places.start[leaf] : places.stop[leaf]]) > 0)
 
 
 @given(SEEDS, st.integers(0, 60))
-def test_some_rows_can_be_sent_from_any_nodes(seed, n_sent):
+def test_some_rows_may_count_more_than_once(seed, n_drawn):
     forest = Forest(seed)
-    rows = forest.rng.integers(0, N_ROWS, n_sent).astype(np.int32)
-    start = forest.rng.integers(0, forest.n_nodes, n_sent).astype(np.int32)
-    found = forest.router().leaves(rows, start, 1)
-    assert found.dtype == np.int32
-    assert_array_equal(found, [forest.leaf(*sent) for sent in zip(rows, start, strict=True)])
+    rows = forest.rng.integers(0, N_ROWS, n_drawn).astype(np.int32)
+    _, places = forest.routed(rows)
+    assert_rows_are_where_walks_lead(forest, places, rows)
 
 
 @given(SEEDS)
-def test_leaves_are_the_same_for_any_number_of_threads(seed):
+def test_rows_follow_when_splits_change(seed):
     forest = Forest(seed)
-    router = forest.router()
-    rows = forest.rng.integers(0, N_ROWS, 100).astype(np.int32)
-    start = forest.rng.integers(0, forest.n_nodes, 100).astype(np.int32)
-    for n_threads in (3, 50):
-        assert_array_equal(router.leaves(rows, start, 1), router.leaves(rows, start, n_threads))
+    routed, places = forest.routed()
+    changed = forest.nodes_at(1)
+    for node in changed:
+        if forest.feature[node] >= 0:
+            forest.branch_of_bin[node] = forest.branch_of_bin[node][::-1].copy()
+            forest.give_split(routed, node)
+    routed.send(changed, 1)
+    assert_rows_are_where_walks_lead(forest, places)
 
 
-def test_a_root_alone_is_every_rows_leaf():
-    nothing = np.zeros(1, dtype=np.int32)
-    codes = Columns([np.array([0, 1, 0], dtype=np.uint8)], 3)
-    router = Router(codes, nothing, nothing, nothing, [None], [None])
-    assert_array_equal(all_leaves(router, 3, 2), [0, 0, 0])
+@given(SEEDS)
+def test_a_child_can_take_its_parents_place(seed):
+    forest = Forest(seed)
+    routed, places = forest.routed()
+    only = forest.children(0)[0] if forest.n_branches[0] else 0
+    if not forest.n_branches[only]:
+        return
+    routed.set_leaf(only)
+    for name in ("first_child", "n_branches", "feature", "branch_of_bin", "cuts", "pairs"):
+        getattr(forest, name)[0] = getattr(forest, name)[only]
+    forest.give_split(routed, 0)
+    routed.send(numbers(0), 1)
+    leaves = [forest.leaf(row) for row in range(N_ROWS)]
+    for leaf in range(1, forest.n_nodes):
+        if forest.n_branches[leaf] == 0 and leaf in leaves:
+            here = places.order[places.start[leaf] : places.stop[leaf]]
+            assert_array_equal(np.sort(here), np.flatnonzero(np.array(leaves) == leaf))
 
 
-def test_a_table_without_rows_has_no_leaves():
-    router = Forest(0, n_rows=0).router()
-    assert all_leaves(router, 0, 2).shape == (0,)
-    losses = LeafLosses(np.empty((0, 1)), None, None)
-    table = np.empty((router.n_nodes, 1))
-    found = branch_losses(router, np.empty(0, np.int32), losses, table, 4, 2)
-    assert_array_equal(found.sums, np.zeros((router.n_nodes, 5)))
-    assert len(found.others) == len(found.cares) == 0
+def test_many_rows_are_sent_alike_by_any_number_of_threads():
+    rng = np.random.default_rng(0)
+    n_rows = 40_000
+    codes = Columns([rng.integers(0, 9, n_rows).astype(np.uint8) for _ in range(2)], n_rows)
+    orders = []
+    for n_threads in (1, 2, 5):
+        places = NodeRows(n_rows)
+        routed = RoutedRows(codes, places, 6, 3)
+        routed.set_bins(0, numbers(1, 2, 3), 0, np.arange(9, dtype=np.uint8) % 3)
+        routed.set_bins(2, numbers(4, 5), 1, np.arange(9, dtype=np.uint8) // 5)
+        routed.send(numbers(0), n_threads)
+        orders.append((places.order.copy(), places.start.copy(), places.stop.copy()))
+    for one, other in zip(orders[0] * 2, orders[1] + orders[2], strict=True):
+        assert_array_equal(one, other)
+    assert np.all(codes.array(0)[orders[0][0][: orders[0][2][1]]] % 3 == 0)
+
+
+# Counts
+
+
+@given(SEEDS, st.booleans())
+def test_pieces_are_counted(seed, is_weighted):
+    forest = Forest(seed)
+    routed, places = forest.routed()
+    weights = forest.rng.choice([0.5, 1.0, 2.0], N_ROWS) if is_weighted else None
+    node = int(forest.rng.integers(forest.n_nodes))
+    n_rows, weighed, pieces = routed.pieces_below(node, weights)
+    assert (weighed is None) == (weights is None)
+    rows = forest.rows_at(node)
+    below = {step for row in rows for step in forest.path(row, node)}
+    for other in range(forest.n_nodes):
+        here = [row for row in rows if other in forest.path(row, node)]
+        assert n_rows[other] == len(here)
+        assert weights is None or weighed[other] == weights[here].sum()
+        if other in below and forest.n_branches[other]:
+            counts = np.bincount([forest.piece(other, row) for row in here])
+            assert_array_equal(np.trim_zeros(pieces[other], "b"), counts)
+    split = np.flatnonzero(forest.n_branches).astype(np.int32)
+    for number, counts in zip(split, routed.piece_counts(split, 2), strict=True):
+        expected = np.bincount([forest.piece(number, row) for row in forest.rows_at(number)],
+                               minlength=len(counts))  # fmt: skip
+        assert_array_equal(counts, expected)
+    assert_array_equal(places.order, forest.routed()[1].order)
+
+
+@given(SEEDS)
+def test_branches_of_other_splits_are_counted(seed):
+    forest = Forest(seed)
+    routed, _ = forest.routed()
+    node = int(forest.rng.integers(forest.n_nodes))
+    for other in np.flatnonzero(forest.n_branches).tolist():
+        feature = forest.feature[other]
+        split = forest.cuts[other] or (feature, forest.branch_of_bin[other])
+        counts = [0] * forest.n_branches[other]
+        for row in forest.rows_at(node):
+            counts[forest.branch(other, row)] += 1
+        assert routed.branch_counts(node, split, len(counts)) == counts
 
 
 # Sums over leaves
 
 
-def random_leaves(rng, n_rows, n_nodes):
-    """A leaf for each row; some nodes are no row's."""
-    return rng.choice(rng.integers(0, n_nodes, 3), n_rows).astype(np.int32)
-
-
-@given(SEEDS, st.integers(1, 50), st.sampled_from(KINDS), st.integers(1, 3), st.booleans())
-def test_leaves_sum_up_their_rows(seed, n_rows, kind, n_outputs, is_weighted):
-    rng = np.random.default_rng(seed)
-    given = random_losses(rng, n_rows, 6, kind, n_outputs, is_weighted)
-    leaves = random_leaves(rng, n_rows, 6)
-    n_columns = given.targets.max() + 1 if kind == "labels" else 1 + n_outputs
-    expected, greatest = np.zeros((6, n_columns)), np.zeros((6, n_columns))
-    for leaf, targets, weight in zip(leaves, given.targets, given.weight, strict=True):
-        if kind == "labels":
-            expected[leaf, targets] += weight
-        else:
-            expected[leaf] += weight * np.append(1.0, targets)
-            greatest[leaf] += weight * np.append(1.0, np.abs(targets))
-    found = given.losses.sums(leaves, 6)
-    assert found.shape == expected.shape
-    assert np.all(np.abs(found - expected) <= 1e-14 * (expected + greatest))
-    assert_array_equal(given.losses.sums(leaves, 9), np.vstack([found, np.zeros((3, n_columns))]))
-
-
-@given(SEEDS, st.integers(1, 50), st.sampled_from(KINDS), st.integers(1, 3), st.booleans())
-def test_the_total_is_what_rows_lose_in_their_leaves(seed, n_rows, kind, n_outputs, is_weighted):
-    rng = np.random.default_rng(seed)
-    given = random_losses(rng, n_rows, 6, kind, n_outputs, is_weighted)
-    leaves = random_leaves(rng, n_rows, 6)
-    expected = sum(given.of(row, leaf) for row, leaf in enumerate(leaves))
-    assert_allclose(given.losses.total(leaves, given.table), expected, rtol=1e-12)
-    # Columns that no label needs, and lines of no leaf, make no difference.
-    wider = np.pad(given.table, [(0, 2), (0, 3)], constant_values=np.nan)
-    assert given.losses.total(leaves, given.table) == given.losses.total(leaves, wider)
-
-
-def test_no_rows_sum_up_to_nothing():
-    nowhere = np.empty(0, dtype=np.int32)
-    labels = LeafLosses(np.empty((0, 2)), None, None)
-    values = LeafLosses(None, np.empty((0, 2)), None)
-    assert labels.sums(nowhere, 3).shape == (3, 0)
-    assert_array_equal(values.sums(nowhere, 3), np.zeros((3, 3)))
-    assert values.sums(nowhere, 0).shape == (0, 3)
-    assert labels.total(nowhere, np.empty((0, 0))) == 0.0
-    assert values.total(nowhere, np.empty((0, 2))) == 0.0
+@given(SEEDS, st.sampled_from(KINDS), st.integers(1, 3), st.booleans())
+def test_leaves_sum_up_their_rows(seed, kind, n_outputs, is_weighted):
+    forest = Forest(seed)
+    given = random_losses(forest.rng, N_ROWS, forest.n_nodes, kind, n_outputs, is_weighted)
+    routed, _ = forest.routed()
+    nodes = np.arange(forest.n_nodes, dtype=np.int32)
+    sums = routed.leaf_sums(nodes, given.losses, 2)
+    totals = routed.leaf_totals(nodes, given.losses, given.table, np.full(len(nodes), ANCHOR), 2)
+    assert sums.shape == (forest.n_nodes, given.losses.width)
+    for node in nodes:
+        rows = forest.rows_at(node)
+        expected = np.zeros(given.losses.width)
+        for row in rows:
+            if kind == "labels":
+                expected[given.targets[row]] += given.weight[row]
+            else:
+                expected += given.weight[row] * np.append(1.0, given.targets[row])
+        assert_allclose(sums[node], expected, rtol=1e-9, atol=1e-7)
+        assert_allclose(totals[node], sum(given.of(row, node) for row in rows), atol=1e-6)
+    if kind != "labels":
+        ranges = routed.leaf_ranges(nodes, given.losses, 2)
+        for node in nodes:
+            values = given.targets[forest.rows_at(node)]
+            assert_array_equal(ranges[node, 0], values.min(axis=0, initial=np.inf))
+            assert_array_equal(ranges[node, 1], values.max(axis=0, initial=-np.inf))
 
 
 # Losses of branches
+
+
+def expected_losses(forest, given, nodes):
+    """Sums of nodes, and for each the rows that care with what they lose beyond branch 0."""
+    sums, cares = np.zeros((len(nodes), 5)), []
+    for number, node in enumerate(nodes):
+        care = {}
+        for row in forest.rows_at(node):
+            leaves = [forest.leaf(row, child) for child in forest.children(node)]
+            lost = np.array([rounded(given.of(row, leaf)) for leaf in leaves])
+            added = np.zeros(3)
+            added[: len(lost) - 1] = lost[1:] - lost[0]
+            sums[number] += [lost[forest.branch(node, row)], lost[0], *added]
+            if added.any():
+                care[row] = added
+        cares.append(care)
+    return sums, cares
+
+
+def rounded(loss):
+    return (loss + ANCHOR) - ANCHOR
 
 
 @given(
@@ -278,117 +383,134 @@ def test_no_rows_sum_up_to_nothing():
     st.sampled_from(KINDS),
     st.integers(1, 3),
     st.booleans(),
-    st.sampled_from([1, 5, 15, 16, 17, 31, N_ROWS]),
+    st.sampled_from([0, 1, 5, N_ROWS]),
 )
 def test_branches_cost_the_loss_of_the_leaf_below(
     seed, depth, kind, n_outputs, is_weighted, n_rows
 ):
     forest = Forest(seed, n_rows)
     given = random_losses(forest.rng, n_rows, forest.n_nodes, kind, n_outputs, is_weighted)
-    at = forest.nodes_at(depth)
-    at[forest.rng.random(n_rows) < 0.1] = -1
-    found = branch_losses(forest.router(), at, given.losses, given.table, 5, 1)
-    sums, greatest = np.zeros((forest.n_nodes, 6)), np.zeros(forest.n_nodes)
-    for row, node in enumerate(at):
-        if node < 0 or forest.n_branches[node] == 0:
-            # Left alone, but they do not care.
-            assert set(found.others[row]) == {-9.0}
-            assert found.cares[row] == 0
-            continue
-        k = forest.n_branches[node]
-        leaves = [forest.leaf(row, forest.first_child[node] + b) for b in range(k)]
-        expected = np.array([given.of(row, leaf) for leaf in leaves])
-        added = expected[1:] - expected[0]
-        rounding = {"rtol": 1e-12, "atol": 1e-12 * expected.max()}
-        assert_allclose(found.others[row, : k - 1], added, **rounding)
-        assert_array_equal(found.others[row, k - 1 :], 0.0)
-        assert found.cares[row] == found.others[row].any()
-        sums[node, : k + 1] += [expected[forest.branch(node, row)], expected[0], *added]
-        greatest[node] += expected.max()
-    assert found.sums.shape == sums.shape
-    assert np.all(np.abs(found.sums - sums) <= 1e-12 * greatest[:, None])
+    routed, _ = forest.routed()
+    nodes = forest.nodes_at(depth)
+    anchors = np.full(len(nodes), ANCHOR)
+    sums, n_care = routed.branch_losses(nodes, given.losses, given.table, anchors, 1)
+    expected, cares = expected_losses(forest, given, nodes)
+    # A weighted loss may be rounded twice.
+    assert_allclose(sums, expected, atol=1e-6)
+    for (rows, losses), n, care in zip(routed.care_sets(), n_care, cares, strict=True):
+        assert len(rows) == n
+        found = dict(zip(rows.tolist(), losses, strict=True))
+        for row in care.keys() | found.keys():
+            close = care.get(row, np.zeros(3))
+            assert_allclose(found.get(row, np.zeros(3)), close, atol=1e-7)
+    check_cells(forest, routed, n_care)
 
 
-@given(SEEDS, st.sampled_from(KINDS), st.booleans(), st.sampled_from([3, 16, N_ROWS, 150]))
-def test_losses_are_the_same_for_any_number_of_threads(seed, kind, is_weighted, n_rows):
+def check_cells(forest, routed, n_care):
+    """Cells are what the care sets lose by bin."""
+    offsets = np.cumsum([0, *forest.n_bins])
+    room = np.minimum(n_care[:, None], np.diff(offsets))
+    starts = room.cumsum().reshape(room.shape) - room
+    n_cells = np.full(room.shape, -1, dtype=np.int32)
+    bins = np.full(room.sum(), -1, dtype=np.int32)
+    losses = np.full((len(bins), 3), np.nan)
+    routed.loss_cells(0, len(n_care), offsets, starts, n_cells, bins, losses, 0, 3, 1)
+    for node, (rows, lost) in enumerate(routed.care_sets()):
+        for feature, codes in enumerate(forest.codes):
+            expected, place = np.unique(codes[rows], return_inverse=True)
+            sums = np.zeros((len(expected), 3))
+            np.add.at(sums, place, lost)
+            cells = slice(starts[node, feature], starts[node, feature] + n_cells[node, feature])
+            assert_array_equal(bins[cells], expected)
+            assert_array_equal(losses[cells], sums)
+
+
+@pytest.mark.parametrize("n_bins", [3, 60, 700, 70_000])
+@pytest.mark.parametrize("n_rows", [1, 20, 300, 20_000])
+def test_cells_are_found_among_few_and_many_bins(n_bins, n_rows):
+    rng = np.random.default_rng(n_bins + n_rows)
+    codes = rng.integers(0, n_bins, n_rows).astype(np.min_scalar_type(n_bins))
+    places = NodeRows(n_rows)
+    routed = RoutedRows(Columns([codes], n_rows), places, 3, 2)
+    routed.set_bins(0, numbers(1, 2), 0, (np.arange(n_bins + 1) % 2).astype(np.uint8))
+    routed.send(numbers(0), 1)
+    labels = rng.integers(0, 3, (n_rows, 1))
+    losses = LeafLosses(labels, None, None, 3)
+    table = np.array([[0, 0, 0], [0, 1, 0.5], [1, 0, 0.5]])
+    _, n_care = routed.branch_losses(numbers(0), losses, table, np.array([2.0**20]), 1)
+    care = labels[:, 0] < 2
+    assert n_care == care.sum()
+    n_cells = np.zeros((1, 1), dtype=np.int32)
+    bins, found = np.empty(n_rows, dtype=np.int32), np.empty((n_rows, 1))
+    offsets = np.array([0, n_bins + 1])
+    routed.loss_cells(0, 1, offsets, np.zeros((1, 1), int), n_cells, bins, found, 0, 1, 1)
+    expected = np.unique(codes[care])
+    assert_array_equal(bins[: n_cells[0, 0]], expected)
+    sums = np.bincount(codes[care], 1.0 - 2 * labels[care, 0], minlength=n_bins)
+    assert_array_equal(found[: n_cells[0, 0], 0], sums[expected])
+
+
+@given(SEEDS, st.sampled_from(KINDS), st.booleans())
+def test_sums_depend_neither_on_the_order_of_rows_nor_on_threads(seed, kind, is_weighted):
+    n_rows = 200
     forest = Forest(seed, n_rows)
-    router, at = forest.router(), forest.nodes_at(1)
     given = random_losses(forest.rng, n_rows, forest.n_nodes, kind, 2, is_weighted)
-    one = branch_losses(router, at, given.losses, given.table, 4, 1)
-    for n_threads in (2, 3, 50):
-        several = branch_losses(router, at, given.losses, given.table, 4, n_threads)
-        for name, expected in vars(one).items():
-            assert_array_equal(expected, getattr(several, name))
+    nodes = forest.nodes_at(1)
+    leaves = np.arange(forest.n_nodes, dtype=np.int32)
+    anchors, of_leaves = np.full(len(nodes), ANCHOR), np.full(len(leaves), ANCHOR)
+    results = []
+    for n_threads, order in [(1, None), (3, forest.rng.permutation(n_rows).astype(np.int32))]:
+        routed, _ = forest.routed(order, n_threads=n_threads)
+        sums, n_care = routed.branch_losses(nodes, given.losses, given.table, anchors, n_threads)
+        totals = routed.leaf_totals(leaves, given.losses, given.table, of_leaves, n_threads)
+        weighed = routed.leaf_sums(leaves, given.losses, n_threads)
+        check_cells(forest, routed, n_care)
+        results.append([sums, n_care, totals, weighed[:, 1:] if kind != "labels" else sums])
+    for one, other in zip(*results, strict=True):
+        assert_array_equal(one, other)
 
 
 @given(SEEDS)
 def test_branches_that_lead_to_equal_leaves_leave_rows_unmoved(seed):
     forest = Forest(seed)
-    losses = LeafLosses(forest.rng.integers(0, 3, (N_ROWS, 1)), None, None)
+    losses = LeafLosses(forest.rng.integers(0, 3, (N_ROWS, 1)), None, None, 3)
     table = np.tile([0.1, 0.7, 1.3], (forest.n_nodes, 1))
-    found = branch_losses(forest.router(), forest.nodes_at(0), losses, table, 4, 1)
-    assert not found.cares.any()
-    assert set(found.others[found.others != -9.0]) <= {0.0}
-    assert_array_equal(found.sums[:, 0], found.sums[:, 1])
-    assert_array_equal(found.sums[:, 2:], 0.0)
+    routed, _ = forest.routed()
+    nodes = forest.nodes_at(0)
+    sums, n_care = routed.branch_losses(nodes, losses, table, np.full(len(nodes), ANCHOR), 1)
+    assert not n_care.any()
+    assert_array_equal(sums[:, 0], sums[:, 1])
+    assert_array_equal(sums[:, 2:], 0.0)
 
 
-def test_a_table_may_have_more_columns_than_there_are_labels():
-    root = np.array([1, -1, -1], dtype=np.int32), np.array([2, 0, 0], dtype=np.int32)
-    branches = [np.array([0, 1], dtype=np.uint8), None, None]
-    columns = Columns([np.array([0, 1, 0], dtype=np.uint8)], 3)
-    router = Router(columns, *root, np.array([0, -1, -1], dtype=np.int32), branches, [None] * 3)
-    losses = LeafLosses([[1], [0], [1]], None, [1.0, 2.0, 3.0])
+def test_losses_are_those_of_the_table():
+    places, columns = NodeRows(3), Columns([np.array([0, 1, 0], dtype=np.uint8)], 3)
+    routed = RoutedRows(columns, places, 3, 2)
+    routed.set_bins(0, numbers(1, 2), 0, np.array([0, 1], dtype=np.uint8))
+    routed.send(numbers(0), 1)
+    losses = LeafLosses([[1], [0], [1]], None, [1.0, 2.0, 3.0], 3)
     table = np.array([[0, 0, 0], [1, 2, 8], [4, 1, 8.0]])
-    at = np.array([0, 0, 0], dtype=np.int32)
-    found = branch_losses(router, at, losses, table, 2, 1)
+    sums, n_care = routed.branch_losses(numbers(0), losses, table, np.array([64.0]), 1)
     # Rows lose 2, 2 and 6 in branch 0; the second one takes branch 1, and loses 8.
-    assert_array_equal(found.others[:, 0], [-1, 6, -3])
-    assert_array_equal(found.sums, [[16, 10, 2], [0, 0, 0], [0, 0, 0]])
-    assert_array_equal(found.cares, 1)
-    # Rows at a leaf, or at no node.
-    at = np.array([1, -1, 2], dtype=np.int32)
-    found = branch_losses(router, at, losses, table, 2, 1)
-    assert_array_equal(found.others, -9)
-    assert_array_equal(found.sums, 0)
-    assert_array_equal(found.cares, 0)
-
-
-def test_a_rows_own_branch_leads_to_the_leaf_it_is_said_to_be_in():
-    # The splits below may have changed since the leaves were found.
-    columns = Columns([np.array([0, 1, 0], dtype=np.uint8)], 3)
-    tree = [[1, -1, 3, -1, -1], [2, 0, 2, 0, 0], [0, -1, 0, -1, -1]]
-    ways = [np.array(way, dtype=np.uint8) for way in ([0, 1], [0, 0])]
-    router = Router(
-        columns, *(np.array(numbers, dtype=np.int32) for numbers in tree),
-        [ways[0], None, ways[1], None, None], [None] * 5,
-    )  # fmt: skip
-    losses = LeafLosses([[0]] * 3, None, None)
-    table = np.array([[0.0], [1.0], [0.0], [3.0], [9.0]])
-    at, now = np.zeros(3, dtype=np.int32), np.array([1, 4, 1], dtype=np.int32)
-    found = branch_losses(router, at, losses, table, 2, 1, now)
-    # The row in the middle is in leaf 4, though the split above would send it to leaf 3.
-    assert_array_equal(found.others[:, 0], [2, 8, 2])
-    assert_array_equal(found.sums[0], [1 + 9 + 1, 3, 12])
-    assert_array_equal(found.sums[1:], 0)
+    assert_array_equal(sums, [[16, 10, 2]])
+    assert_array_equal(n_care, [3])
+    ((rows, others),) = routed.care_sets()
+    assert dict(zip(rows.tolist(), others[:, 0], strict=True)) == {0: -1.0, 1: 6.0, 2: -3.0}
+    # Once rows are sent again, these are forgotten.
+    routed.send(numbers(0), 1)
+    assert routed.care_sets() == []
 
 
 # What does not fit
 
 
-def plain_router(**change):
-    """Arguments of a router with one node of two branches over two bins."""
-    arguments = {
-        "bins": Columns([np.array([0, 1, 0], dtype=np.uint8)], 3),
-        "first_child": [1, -1, -1],
-        "n_branches": [2, 0, 0],
-        "feature": [0, -1, -1],
-        "branch_of_bin": [np.array([0, 1], dtype=np.uint8), None, None],
-        "cuts": [None, None, None],
-    } | change
-    for name in ("first_child", "n_branches", "feature"):
-        arguments[name] = np.array(arguments[name], dtype=np.int32)
-    return Router(**arguments)
+def plain(n_rows=3):
+    """A tree of a node with two branches over two bins."""
+    codes = (np.arange(n_rows) % 2).astype(np.uint8)
+    routed = RoutedRows(Columns([codes, np.zeros(n_rows)], n_rows), NodeRows(n_rows), 5, 2)
+    routed.set_bins(0, numbers(1, 2), 0, np.array([0, 1], dtype=np.uint8))
+    routed.send(numbers(0), 1)
+    return routed
 
 
 def one_cut(n_rows, branch, missing_branch):
@@ -401,167 +523,188 @@ def one_cut(n_rows, branch, missing_branch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"first_child": [1, -1]}, "differ in their numbers of nodes"),
-        ({"feature": [0, -1]}, "differ in their numbers of nodes"),
-        ({"cuts": [None]}, "differ in their numbers of nodes"),
-        ({"branch_of_bin": []}, "differ in their numbers of nodes"),
-        ({"first_child": [0, -1, -1]}, "come after their parents"),
-        ({"first_child": [-1, -1, -1]}, "come after their parents"),
-        ({"first_child": [2, -1, -1]}, "come after their parents"),
-        ({"n_branches": [3, 0, 0]}, "come after their parents"),
-        ({"n_branches": [2**31 - 1, 0, 0]}, "come after their parents"),
-        ({"n_branches": [2, 1, 0]}, "come after their parents"),
-        ({"feature": [1, -1, -1]}, "not a column of bins"),
-        ({"feature": [-1, -1, -1]}, "not a column of bins"),
+        ({"n_nodes": 0}, "out of range"),
+        ({"max_branches": 1}, "out of range"),
+        ({"max_branches": 255}, "out of range"),
         ({"bins": Columns([np.zeros(3)], 3)}, "does not hold bins"),
         ({"bins": Columns([None], 3)}, "does not hold bins"),
         ({"bins": Columns([], 3)}, "does not hold bins"),
-        ({"branch_of_bin": [np.array([0], dtype=np.uint8), None, None]}, "every bin needs"),
-        ({"branch_of_bin": [np.array([0, 2], dtype=np.uint8), None, None]}, "branches of bins"),
-        ({"branch_of_bin": [None, None, None]}, "not a column of bins"),
-        ({"cuts": [one_cut(2, [0, 1], 0), None, None]}, "as many rows as bins"),
-        ({"cuts": [one_cut(3, [0, 2], 0), None, None]}, "branches of regions exist"),
-        ({"cuts": [one_cut(3, [0, -1], 0), None, None]}, "branches of regions exist"),
-        ({"cuts": [one_cut(3, [0, 1], 2), None, None]}, "branches of regions exist"),
-        ({"cuts": [one_cut(3, [0, 1], -1), None, None]}, "branches of regions exist"),
+        ({"rows": NodeRows(4)}, "fewer rows of bins"),
     ],
 )
-def test_trees_that_cannot_be_walked_are_refused(change, message):
-    plain_router()
+def test_rows_that_cannot_be_routed_are_refused(change, message):
+    good = {
+        "bins": Columns([np.zeros(3, dtype=np.uint8)], 3),
+        "rows": NodeRows(3),
+        "n_nodes": 3,
+        "max_branches": 2,
+    }
+    RoutedRows(**good)
     with pytest.raises(ValueError, match=message):
-        plain_router(**change)
-
-
-@pytest.mark.parametrize(
-    ("labels", "values", "weights", "message"),
-    [
-        (None, None, None, "either labels or values"),
-        ([[0]], [[0.0]], None, "either labels or values"),
-        ([0], None, None, "must be .n_rows, n_outputs."),
-        (None, np.empty((3, 0)), None, "must be .n_rows, n_outputs."),
-        ([[0], [-1]], None, None, "labels must be columns"),
-        ([[0], [2**31 - 1]], None, None, "labels must be columns"),
-        ([[0], [1]], None, [1.0], "weights must be"),
-    ],
-)
-def test_targets_that_do_not_fit_are_refused(labels, values, weights, message):
-    with pytest.raises(ValueError, match=message):
-        LeafLosses(labels, values, weights)
+        RoutedRows(**good | change)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"at": np.zeros(2, dtype=np.int32)}, "numbers of rows"),
-        ({"now": np.zeros(2, dtype=np.int32)}, "numbers of rows"),
-        ({"others": np.empty((2, 1))}, "numbers of rows"),
-        ({"cares": np.empty(4, dtype=np.uint8)}, "numbers of rows"),
-        ({"losses": LeafLosses([[0]] * 4, None, None)}, "numbers of rows"),
-        ({"losses": LeafLosses([[0], [2], [0]], None, None)}, "line for each node"),
-        ({"losses": LeafLosses(None, np.ones((3, 3)), None)}, "line for each node"),
-        ({"losses": LeafLosses([[2**31 - 2]] * 3, None, None)}, "line for each node"),
-        ({"table": np.zeros((2, 2))}, "line for each node"),
-        ({"table": np.zeros((4, 2))}, "line for each node"),
-        ({"table": np.zeros((3, 0))}, "line for each node"),
-        ({"at": np.array([0, 3, 0], dtype=np.int32)}, "a loss for each branch"),
-        ({"at": np.array([0, -2, 0], dtype=np.int32)}, "a loss for each branch"),
-        ({"now": np.array([0, 3, 0], dtype=np.int32)}, "a loss for each branch"),
-        ({"now": np.array([0, -1, 0], dtype=np.int32)}, "a loss for each branch"),
-        ({"others": np.empty((3, 0))}, "the number of branches"),
+        ({"node": -1}, "between 0"),
+        ({"node": 5}, "between 0"),
+        ({"children": numbers(1)}, "number of branches"),
+        ({"children": numbers(1, 2, 3)}, "number of branches"),
+        ({"children": numbers(0, 1)}, "come after their parents"),
+        ({"children": numbers(4, 5)}, "come after their parents"),
+        ({"children": numbers(2, 2)}, "children differ"),
+        ({"feature": 1}, "not a column of bins"),
+        ({"feature": -1}, "not a column of bins"),
+        ({"branch_of_bin": np.array([0], dtype=np.uint8)}, "every bin needs"),
+        ({"branch_of_bin": np.array([0, 2], dtype=np.uint8)}, "branches of bins exist"),
+    ],
+)
+def test_splits_that_cannot_be_walked_are_refused(change, message):
+    good = {
+        "node": 0,
+        "children": numbers(1, 2),
+        "feature": 0,
+        "branch_of_bin": np.array([0, 1], dtype=np.uint8),
+    }
+    plain().set_bins(**good)
+    with pytest.raises(ValueError, match=message):
+        plain().set_bins(**good | change)
+
+
+@pytest.mark.parametrize(
+    ("cuts", "message"),
+    [
+        (one_cut(2, [0, 1], 0), "as many rows as bins"),
+        (one_cut(3, [0, 2], 0), "branches of regions exist"),
+        (one_cut(3, [0, -1], 0), "branches of regions exist"),
+        (one_cut(3, [0, 1], 2), "branches of regions exist"),
+        (one_cut(3, [0, 1], -1), "branches of regions exist"),
+    ],
+)
+def test_cuts_that_cannot_be_walked_are_refused(cuts, message):
+    plain().set_cuts(0, numbers(1, 2), one_cut(3, [0, 1], 1))
+    with pytest.raises(ValueError, match=message):
+        plain().set_cuts(0, numbers(1, 2), cuts)
+
+
+def test_a_node_has_one_parent():
+    routed = plain()
+    routed.set_bins(1, numbers(2, 3), 0, np.array([0, 1], dtype=np.uint8))
+    with pytest.raises(ValueError, match="two parents"):
+        routed.send(numbers(0), 1)
+
+
+@pytest.mark.parametrize(
+    ("labels", "values", "weights", "n_columns", "message"),
+    [
+        (None, None, None, 1, "either labels or values"),
+        ([[0]], [[0.0]], None, 1, "either labels or values"),
+        ([0], None, None, 1, "must be .n_rows, n_outputs."),
+        (None, np.empty((3, 0)), None, 0, "must be .n_rows, n_outputs."),
+        ([[0], [-1]], None, None, 1, "labels must be columns"),
+        ([[0], [2]], None, None, 2, "labels must be columns"),
+        ([[0], [1]], None, [1.0], 2, "weights must be"),
+        (None, np.ones((3, 2)), None, 1, "a column for each"),
+        (np.empty((0, 1)), None, None, 0, "a column for each"),
+    ],
+)
+def test_targets_that_do_not_fit_are_refused(labels, values, weights, n_columns, message):
+    with pytest.raises(ValueError, match=message):
+        LeafLosses(labels, values, weights, n_columns)
+
+
+def test_anchors_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="anchors"):
+        LeafLosses(None, np.ones((3, 2)), None, 2, anchors=[1.0])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"nodes": numbers(5)}, "between 0"),
+        ({"nodes": numbers(-1)}, "between 0"),
+        ({"nodes": numbers(1)}, "leaves have no branches"),
+        ({"nodes": numbers(0, 0), "anchors": np.ones(2)}, "order of their rows"),
+        ({"losses": LeafLosses([[0]] * 4, None, None, 2)}, "numbers of rows"),
+        ({"losses": LeafLosses([[0]] * 3, None, None, 3)}, "line for each node"),
+        ({"table": np.zeros((3, 2))}, "line for each node"),
+        ({"table": np.zeros((5, 3))}, "line for each node"),
+        ({"anchors": np.zeros(0)}, "an anchor"),
         ({"n_threads": 0}, "n_threads"),
         ({"n_threads": -1}, "n_threads"),
     ],
 )
-def test_arrays_that_do_not_fit_are_refused(change, message):
-    arguments = {
-        "at": np.zeros(3, dtype=np.int32),
-        "now": np.ones(3, dtype=np.int32),
-        "losses": LeafLosses([[0], [1], [0]], None, None),
-        "table": np.zeros((3, 2)),
-        "others": np.empty((3, 1)),
-        "cares": np.empty(3, dtype=np.uint8),
+def test_levels_that_do_not_fit_are_refused(change, message):
+    good = {
+        "nodes": numbers(0),
+        "losses": LeafLosses([[0], [1], [0]], None, None, 2),
+        "table": np.zeros((5, 2)),
+        "anchors": np.ones(1),
         "n_threads": 1,
     }
-    router = plain_router()
-    router.branch_losses(**arguments)
+    plain().branch_losses(**good)
     with pytest.raises(ValueError, match=message):
-        router.branch_losses(**arguments | change)
-
-
-def test_tables_for_no_rows_are_refused_alike():
-    # Without rows, there is no label, but a line must have room for one.
-    router = plain_router(bins=Columns([np.empty(0, dtype=np.uint8)], 0))
-    losses, nowhere = LeafLosses(np.empty((0, 1)), None, None), np.empty(0, dtype=np.int32)
-    with pytest.raises(ValueError, match="line for each node"):
-        branch_losses(router, nowhere, losses, np.empty((3, 0)), 2, 1)
-
-
-def test_nodes_with_more_branches_than_there_is_room_for_are_refused():
-    ways = [np.array([0, 2], dtype=np.uint8), None, None, None]
-    tree = {"first_child": [1, -1, -1, -1], "n_branches": [3, 0, 0, 0], "feature": [0, 0, 0, 0]}
-    router = plain_router(**tree, branch_of_bin=ways, cuts=[None] * 4)
-    losses, table = LeafLosses([[0]] * 3, None, None), np.zeros((4, 1))
-    with pytest.raises(ValueError, match="a loss for each branch"):
-        branch_losses(router, np.zeros(3, dtype=np.int32), losses, table, 2, 1)
+        plain().branch_losses(**good | change)
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_threads": 0}, "n_threads must be at least 1"),
-        ({"n_threads": -1}, "n_threads must be at least 1"),
-        ({"start": np.zeros(1, dtype=np.int32)}, "each row needs a start"),
-        ({"start": np.zeros(3, dtype=np.int32)}, "each row needs a start"),
-        ({"start": np.array([0, 3], dtype=np.int32)}, "must start at nodes"),
-        ({"start": np.array([-1, 0], dtype=np.int32)}, "must start at nodes"),
-        ({"rows": np.array([0, 3], dtype=np.int32)}, "rows must lie between 0 and 2"),
-        ({"rows": np.array([-1, 0], dtype=np.int32)}, "rows must lie between 0 and 2"),
+        ({"last": 2}, "nodes of the level"),
+        ({"first": -1}, "nodes of the level"),
+        ({"n_threads": 0}, "n_threads"),
+        ({"starts": np.zeros((1, 1), dtype=np.int64)}, "do not fit the nodes"),
+        ({"n_cells": np.zeros((2, 2), dtype=np.int32)}, "do not fit the nodes"),
+        ({"losses": np.zeros((3, 2))}, "do not fit the nodes"),
+        ({"losses": np.zeros((2, 1))}, "do not fit the nodes"),
+        ({"starts": np.array([[2, 0]])}, "no room"),
+        ({"starts": np.array([[-1, 0]])}, "no room"),
+        ({"last_feature": 2}, "does not hold bins"),
+        ({"offsets": np.array([0, 1, 2])}, "more bins"),
+        ({"offsets": np.array([0, 2])}, "out of range"),
     ],
 )
-def test_rows_that_cannot_be_sent_are_refused(change, message):
-    rows, start = np.array([0, 2], dtype=np.int32), np.array([0, 1], dtype=np.int32)
-    arguments = {"rows": rows, "start": start, "n_threads": 1}
-    assert_array_equal(plain_router().leaves(**arguments), [1, 1])
-    with pytest.raises((ValueError, IndexError), match=message):
-        plain_router().leaves(**arguments | change)
-
-
-@pytest.mark.parametrize(
-    ("leaves", "n_nodes", "message"),
-    [
-        ([0, 1], 3, "a leaf for each row"),
-        ([0, 1, 2, 0], 3, "a leaf for each row"),
-        ([0, 1, 2], -1, "a leaf for each row"),
-        ([0, 1, 2], 2, "leaves must be nodes"),
-        ([0, 1, 2], 0, "leaves must be nodes"),
-        ([0, -1, 2], 3, "leaves must be nodes"),
-        ([0, 2**31 - 1, 2], 3, "leaves must be nodes"),
-    ],
-)
-@pytest.mark.parametrize("targets", [([[0], [1], [0]], None), (None, np.ones((3, 2)))])
-def test_leaves_that_cannot_be_summed_are_refused(targets, leaves, n_nodes, message):
-    losses = LeafLosses(*targets, None)
-    losses.sums(np.array([0, 1, 2], dtype=np.int32), 3)
+def test_cells_that_do_not_fit_are_refused(change, message):
+    routed = plain()
+    losses = LeafLosses([[0], [1], [0]], None, None, 2)
+    table = np.arange(10.0).reshape(5, 2)
+    routed.branch_losses(numbers(0), losses, table, np.array([64.0]), 1)
+    good = {
+        "first": 0,
+        "last": 1,
+        "offsets": np.array([0, 2, 4]),
+        "starts": np.zeros((1, 2), dtype=np.int64),
+        "n_cells": np.zeros((1, 2), dtype=np.int32),
+        "bin_of_cell": np.zeros(3, dtype=np.int32),
+        "losses": np.zeros((3, 1)),
+        "first_feature": 0,
+        "last_feature": 1,
+        "n_threads": 1,
+    }
+    routed.loss_cells(**good)
     with pytest.raises(ValueError, match=message):
-        losses.sums(np.array(leaves, dtype=np.int32), n_nodes)
+        routed.loss_cells(**good | change)
 
 
-@pytest.mark.parametrize(
-    ("leaves", "shape", "message"),
-    [
-        ([0, 1], (3, 2), "a leaf for each row"),
-        ([0, 1, 2, 0], (3, 2), "a leaf for each row"),
-        ([0, 1, 2], (3, 1), "a line for each leaf"),
-        ([0, 1, 2], (3, 0), "a line for each leaf"),
-        ([0, 1, 2], (2, 2), "lines of the table"),
-        ([0, 1, 2], (0, 2), "lines of the table"),
-        ([0, -1, 2], (3, 2), "lines of the table"),
-        ([0, 2**31 - 1, 2], (3, 2), "lines of the table"),
-    ],
-)
-@pytest.mark.parametrize("targets", [([[0], [1], [0]], None), (None, np.ones((3, 2)))])
-def test_leaves_without_lines_have_no_total(targets, leaves, shape, message):
-    losses = LeafLosses(*targets, None)
-    losses.total(np.array([0, 1, 2], dtype=np.int32), np.zeros((3, 2)))
-    with pytest.raises(ValueError, match=message):
-        losses.total(np.array(leaves, dtype=np.int32), np.zeros(shape))
+def test_other_arguments_that_do_not_fit_are_refused():
+    routed = plain()
+    labels = LeafLosses([[0], [1], [0]], None, None, 2)
+    for call in (
+        lambda: routed.send(numbers(5), 1),
+        lambda: routed.send(numbers(0), 0),
+        lambda: routed.set_leaf(5),
+        lambda: routed.pieces_below(-1, None),
+        lambda: routed.pieces_below(0, np.ones(2)),
+        lambda: routed.piece_counts(numbers(9), 1),
+        lambda: routed.leaf_sums(numbers(9), labels, 1),
+        lambda: routed.leaf_ranges(numbers(0), labels, 1),
+        lambda: routed.leaf_totals(numbers(0), labels, np.zeros((5, 2)), np.ones(2), 1),
+        lambda: routed.branch_counts(9, (0, np.zeros(2, dtype=np.uint8)), 2),
+        lambda: routed.branch_counts(0, (0, np.zeros(1, dtype=np.uint8)), 2),
+        lambda: routed.branch_counts(0, (1, np.zeros(2, dtype=np.uint8)), 2),
+        lambda: routed.branch_counts(0, (0, np.zeros(2, dtype=np.uint8)), 0),
+        lambda: routed.branch_counts(0, one_cut(2, [0, 1], 0), 2),
+    ):
+        with pytest.raises(ValueError, match=r"\w"):
+            call()

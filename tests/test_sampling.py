@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shapetree._core.sampling import row_hashes, rows_below
-from shapetree.data._sampling import sampled
+from shapetree._core.sampling import row_hashes, rows_up_to
+from shapetree.data._sampling import first_by_hash, hash_limits, sampled
 
 WORD = 2**64
 
@@ -29,8 +29,8 @@ def test_hashes_equal_their_naive_twin(rows):
 @given(st.integers(0, 200), st.integers(0, 200), st.integers(1, 500), st.integers(0, 50))
 def test_rows_with_small_hashes_are_chosen(first, n_rows, n_total, size):
     rows = range(first, first + n_rows)
-    least = WORD if n_total <= size else size * WORD // n_total
-    expected = [row for row in rows if naive_hash(row) < least]
+    limit = WORD if n_total <= size else (WORD - 1) // n_total * size
+    expected = [row for row in rows if naive_hash(row) <= limit]
     assert sampled(first, n_rows, n_total, size).tolist() == expected
 
 
@@ -50,4 +50,20 @@ def test_samples_are_about_as_large_as_asked():
 def test_rows_that_cannot_be_are_refused():
     for first, n_rows in ((-1, 3), (0, -1)):
         with pytest.raises(ValueError, match="out of range"):
-            rows_below(first, n_rows, 5)
+            rows_up_to(first, n_rows, 5)
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, max_size=9).map(sorted), st.integers(1, 600))
+def test_limits_fall_as_rows_become_more(n_rows, size):
+    limits = hash_limits(np.array(n_rows), size)
+    assert np.all(limits[1:] <= limits[:-1])
+    for n, limit in zip(n_rows, limits.tolist(), strict=True):
+        assert (limit == WORD - 1) == (n <= size)
+        assert abs(limit * n / WORD - min(n, size)) < 1
+
+
+@given(st.lists(st.integers(0, 1000), unique=True), st.integers(1, 30))
+def test_the_rows_with_the_smallest_hashes_are_the_first(rows, size):
+    expected = set(sorted(rows, key=naive_hash)[:size])
+    chosen = first_by_hash(np.array(rows, dtype=np.int64), size)
+    assert chosen.tolist() == [row for row in rows if row in expected]

@@ -15,7 +15,10 @@ from naive import branch_of_pair
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
-from shapetree.tree._sketch import NodeSketch, scale_axis
+from shapetree._core.columns import Columns
+from shapetree._core.sampling import row_hashes
+from shapetree._core.sketch import count_targets, deviations, lay_out_axes
+from shapetree.tree._sketch import Axes, NodeSketch
 
 INF, NAN, LARGEST, TINY = np.inf, np.nan, np.finfo(float).max, 5e-324
 LETTERS, SHADES = ["a", "b", "c", "d"], ["dark", "light", "pale"]
@@ -267,12 +270,135 @@ def test_thresholds_are_edges_and_segments_have_room(name, after):
                 assert_axis(node.density.axis, thresholds)
 
 
-def axis_of(values, thresholds):
+def axis_of(values, thresholds, limit=2**64 - 1):
+    """Axis of a root whose leaf has all values."""
+    values, thresholds = np.array(values, dtype=float), np.array(thresholds, dtype=float)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        axis = scale_axis(np.array(values, dtype=float), np.array(thresholds, dtype=float))
+        laid_out = lay_out_axes(
+            Columns([values], len(values)),
+            np.ones(len(values), dtype=np.int32),
+            np.array([-1, 0], dtype=np.int32),
+            np.array([0, -1], dtype=np.int32),
+            np.array([limit, 0], dtype=np.uint64),
+            np.array([0, len(thresholds), len(thresholds)]),
+            thresholds,
+        )
+        axis = Axes(*laid_out).of_node(0)
         assert len(axis.edges) == len(axis.positions)
+    assert_same_axis(axis, *naive_axis(values, thresholds, limit))
     return axis
+
+
+def assert_same_axis(axis, bounds, cells, places):
+    assert_array_equal(axis.bounds, bounds)
+    assert_array_equal(axis.cells, cells)
+    assert_allclose(axis.places, places, atol=PLACE)
+
+
+def naive_axis(values, thresholds, limit):
+    """Bounds, cells and places of an axis, for the values of rows with hashes up to a limit."""
+    hashes = row_hashes(np.arange(len(values)))
+    values = sorted(np.clip(values[~np.isnan(values) & (hashes <= limit)], -LARGEST, LARGEST))
+    values, thresholds = [float(value) for value in values], thresholds.tolist()
+    if len(set(values)) <= 24:
+        return naive_axis_of_values(sorted(set(values)), thresholds)
+    tail = len(values) // 100
+    low, high = min([values[tail], *thresholds]), max([values[-1 - tail], *thresholds])
+    bounds = naive_range(low, high, 0.06 * (high / 2 - low / 2) * 2)
+    bounds[1:1] = thresholds
+    shares = naive_room([b / 4 - a / 4 for a, b in pairwise(bounds)])
+    return bounds, [max(2, round(36 * share)) for share in shares], naive_places(shares)
+
+
+def naive_axis_of_values(values, thresholds):
+    midpoints = [
+        a + (b / 2 - a / 2)
+        for a, b in pairwise(values)
+        if not any(a <= threshold < b for threshold in thresholds)
+    ]
+    inner = sorted({*midpoints, *thresholds})
+    known = sorted({*inner, *values}) or [0.0]
+    gaps = sorted(b - a for a, b in pairwise(known))
+    margin = gaps[len(gaps) // 2] if gaps else 0.0
+    bounds = naive_range(known[0], known[-1], margin)
+    bounds[1:1] = inner
+    segment = np.searchsorted(thresholds, bounds[1:])  # of each cell
+    sizes = np.bincount(segment, minlength=len(thresholds) + 1)
+    room = naive_room([float(size) for size in sizes])
+    return bounds, [1] * len(segment), naive_places([room[i] / sizes[i] for i in segment])
+
+
+def naive_range(low, high, margin):
+    margin = margin if margin > 0 else max(abs(low), 1.0) / 2
+    low = min(low - margin, np.nextafter(low, -LARGEST))
+    high = max(high + margin, np.nextafter(high, LARGEST))
+    return [max(low, -LARGEST), min(high, LARGEST)]
+
+
+def naive_room(wanted):
+    """Shares of segments, none of them too small; the others give what these lack."""
+    least, total = min(0.14, 0.7 / len(wanted)), sum(wanted)
+    wanted = [size / total if total else 1 / len(wanted) for size in wanted]
+    shares, small = wanted, set()
+    while new := {i for i, share in enumerate(shares) if share < least} - small:
+        small |= new
+        rest = (1 - least * len(small)) / sum(w for i, w in enumerate(wanted) if i not in small)
+        shares = [least if i in small else w * rest for i, w in enumerate(wanted)]
+    return shares
+
+
+def naive_places(widths):
+    return np.append(0.0, np.cumsum(widths) / np.sum(widths))
+
+
+def test_axes_go_by_rows_with_small_hashes():
+    values = np.random.default_rng(0).normal(size=3000)
+    sample = axis_of(values, [0.25], limit=2**61)
+    assert sample.bounds[-1] != axis_of(values, [0.25]).bounds[-1]
+
+
+def test_axes_pass_over_missing_values_and_bound_infinite_ones():
+    axis_of([NAN, 1.0, INF, -INF, NAN, 2.0], [1.5])
+    axis_of([NAN, NAN], [0.0])
+    axis_of(np.where(np.arange(200) % 3 == 0, NAN, np.arange(200)), [3.0, 50.0])
+
+
+@given(st.integers(0, 2**32 - 1), st.booleans())
+def test_targets_are_counted_in_every_node_above_their_leaf(seed, has_targets):
+    rng = np.random.default_rng(seed)
+    n_nodes, n_rows = int(rng.integers(1, 12)), int(rng.integers(0, 30))
+    parent = np.array([-1, *(rng.integers(0, i) for i in range(1, n_nodes))], dtype=np.int32)
+    leaves = rng.integers(0, n_nodes, n_rows).astype(np.int32)
+    cells = rng.integers(0, 3, n_rows).astype(np.int32)
+    y = rng.normal(size=n_rows) * 10.0 ** rng.integers(-5, 5) if has_targets else None
+    counts, mean, deviation = count_targets(leaves, parent, cells, 3, y)
+    for node in range(n_nodes):
+        rows = [row for row in range(n_rows) if node in ancestors(parent, leaves[row])]
+        assert_array_equal(counts[node], np.bincount(cells[rows], minlength=3))
+        if has_targets and rows:
+            scale = np.abs(y).max()
+            assert_allclose(mean[node], y[rows].mean(), rtol=MEAN, atol=MEAN * scale)
+            assert_allclose(deviation[node], y[rows].std(), rtol=MEAN, atol=MEAN * scale)
+        assert np.isnan(mean[node]) == (not rows)
+
+
+def ancestors(parent, node):
+    """A node and all above it."""
+    path = [node]
+    while parent[path[-1]] >= 0:
+        path.append(parent[path[-1]])
+    return path
+
+
+def test_deviations_are_those_of_the_known_numbers():
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    X[::7, 1] = NAN
+    X[:, 2] = NAN
+    rows = np.arange(0, 50, 2)
+    found = deviations(Columns(list(X.T), 50), np.arange(3, dtype=np.int32), rows)
+    assert_allclose(found[:2], np.nanstd(X[rows, :2], axis=0))
+    assert np.isnan(found[2])
 
 
 def test_a_segment_that_just_has_room_keeps_it_when_another_needs_some():
@@ -586,6 +712,8 @@ def same(one, other):
         return all(
             same(getattr(one, field), getattr(other, field)) for field in one.__dataclass_fields__
         )
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(same, one, other))
     return np.array_equal(one, other) if one is not None else other is None

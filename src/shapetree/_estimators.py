@@ -29,7 +29,7 @@ from shapetree._fitting import Parameters, fit_tree, refine_fitted, simplify_fit
 from shapetree._threads import effective_threads
 from shapetree.data._table import Table
 from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_table
-from shapetree.model_file._model_file import PREFIX, Model, NotAModel, read_model, write_model
+from shapetree.model_file import PREFIX, Model, NotAModel, read_model, write_model
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, fitted_tree
@@ -393,7 +393,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     # --- the model file ---
 
     def to_json(self, path: PathLike | None = None) -> str:
-        """Write the fitted tree as JSON, in the format that `model-1.schema.json` describes.
+        """Write the fitted tree as JSON, in the format that a schema describes.
 
         Parameters
         ----------
@@ -410,7 +410,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         -----
         The schema is a file of the package: `importlib.resources.files("shapetree") /
         "model-1.schema.json"`. It says how to predict with a model in another language, too.
-        Every later version of the library reads models of this version of the format.
+        Trees with features of very many levels need `model-2.schema.json`, which differs only in
+        how it counts their rows. Every later version of the library reads all these models.
 
         Examples
         --------

@@ -16,11 +16,13 @@ from shapetree._core.criterion import Criterion
 from shapetree._threads import effective_threads
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
+from shapetree.data._sums import exact_weights
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.grow._candidates import CandidateSearch, InnerTreeOptions, Penalties
-from shapetree.grow._grower import Grower, Limits
+from shapetree.grow._grower import Grower, Limits, finish
 from shapetree.grow._local import LocalRows
+from shapetree.grow._nodes import GrowingNode, tree_of
 from shapetree.grow._pairs import PairOptions, PairSearch, pair_options, scales_of
 from shapetree.grow._progress import Progress
 from shapetree.refine import (
@@ -28,6 +30,7 @@ from shapetree.refine import (
     fitting_bins,
     prune_by_cost,
     refine,
+    refine_tree_arrays,
     shrink,
     simplify,
 )
@@ -110,13 +113,16 @@ class TrainingRows:
     classes : tuple of arrays or None
         Class labels of each output; None for numbers.
     weights : array of shape (n_rows,) or None
-        None if all are 1.
+        As evidence, see `exact_weights`; None if all are 1.
+    weight_scale : float
+        Factor by which the user's own weights were multiplied for that.
     """
 
     table: Table
     targets: np.ndarray
     classes: tuple[np.ndarray, ...] | None
     weights: np.ndarray | None
+    weight_scale: float = 1.0
 
     @property
     def n_classes(self) -> list[int] | None:
@@ -132,13 +138,15 @@ class TrainingRows:
             weights=None if self.weights is None else self.weights[kept],
         )
 
-    def without_weightless(self) -> TrainingRows:
-        """Drop the rows of weight zero; if all others weigh 1, drop the weights, too."""
+    def with_evidence(self) -> TrainingRows:
+        """Take weights as evidence; rows of weight zero go, and so do weights that are all 1."""
         if self.weights is None:
             return self
         rows = self if self.weights.all() else self.take(self.weights > 0)
         assert rows.weights is not None
-        return replace(rows, weights=None) if (rows.weights == 1).all() else rows
+        weights, scale = exact_weights(rows.weights)
+        is_equal = bool((weights == 1).all())
+        return replace(rows, weights=None if is_equal else weights, weight_scale=scale)
 
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
@@ -192,20 +200,20 @@ def refine_fitted(
         fitted.read_targets(X, y),
         fitted.classes,
         _row_weights(X, y, sample_weight, parameters),
-    ).without_weightless()
+    ).with_evidence()
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
-    pairs = _read_pairs(rows.table, parameters)
+    goal, pairs = rows.goal(parameters), _read_pairs(rows.table, parameters)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = _refine_grown(
+        refined, history = refine_tree_arrays(
             fitted.tree,
-            rows,
-            binned,
-            rows.goal(parameters),
-            _pair_searches(rows, binned, parameters, pairs),
-            parameters,
-            progress,
+            LocalRows(rows.table, binned, goal, parameters.threads),
+            _refine_options(binned.n_rows, goal, parameters),
+            _searches(binned, _pair_searches(rows, binned, parameters, pairs), parameters),
+            progress.sweep,
         )
+    tree = tree_of(refined, goal.impurity_scale)
+    outcome = _Outcome(tree, goal.criterion_name, np.array(history))
     return replace(_finish(outcome, rows, parameters, fitted.shrinkage), has_names=fitted.has_names)
 
 
@@ -235,7 +243,7 @@ def _read_rows(
         classes, targets = find_classes(targets)
     check_consistent_length(X, targets)
     weights = _row_weights(X, y, sample_weight, parameters)
-    return TrainingRows(table, targets, classes, weights).without_weightless()
+    return TrainingRows(table, targets, classes, weights).with_evidence()
 
 
 def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> np.ndarray | None:
@@ -264,10 +272,19 @@ def _learn(
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     goal = rows.goal(parameters)
     make_pair_search = _pair_searches(rows, binned, parameters, pairs)
-    tree = _grow_tree(rows.table, binned, goal, make_pair_search, parameters, progress)
+    held = LocalRows(rows.table, binned, goal, parameters.threads)
+    root = _grow(held, make_pair_search, parameters, progress)
     if parameters.refine is None:
-        return _Outcome(tree, goal.criterion_name)
-    return _refine_grown(tree, rows, binned, goal, make_pair_search, parameters, progress)
+        finish(root, binned.features)
+        return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
+    refined, history = refine(
+        root,
+        held,
+        _refine_options(binned.n_rows, goal, parameters),
+        _searches(binned, make_pair_search, parameters),
+        progress.sweep,
+    )
+    return _Outcome(tree_of(refined, goal.impurity_scale), goal.criterion_name, np.array(history))
 
 
 def _finish(
@@ -280,8 +297,9 @@ def _finish(
     sketches = sketch_nodes(
         tree, rows.table, rows.targets, rows.n_classes, summary.target_edges, parameters.threads
     )
+    weights = tree.weighted_n_node_samples / rows.weight_scale
     return FittedTree(
-        tree=replace(tree, sketches=sketches),
+        tree=replace(tree, weighted_n_node_samples=weights, sketches=sketches),
         features=rows.table.features,
         has_names=rows.table.has_names,
         classes=rows.classes,
@@ -336,18 +354,17 @@ def _losses(
 # --- growing and refining ---
 
 
-def _grow_tree(
-    table: Table,
-    binned: BinnedTable,
-    goal: Goal,
+def _grow(
+    rows: LocalRows,
     make_pair_search: MakePairSearch | None,
     parameters: Parameters,
     progress: Progress,
-) -> TreeArrays:
+) -> GrowingNode:
     """Grow a tree on binned rows."""
+    binned, goal = rows.binned, rows.goal
     common = _search_arguments(binned, goal, parameters)
     return Grower(
-        LocalRows(table, binned, goal, parameters.threads),
+        rows,
         binned.features,
         goal,
         CandidateSearch(binned, **common),
@@ -358,33 +375,18 @@ def _grow_tree(
     ).grow()
 
 
-def _refine_grown(
-    tree: TreeArrays,
-    rows: TrainingRows,
-    binned: BinnedTable,
-    goal: Goal,
-    make_pair_search: MakePairSearch | None,
-    parameters: Parameters,
-    progress: Progress,
-) -> _Outcome:
-    """Refine a tree for some rows."""
+def _searches(
+    binned: BinnedTable, make_pair_search: MakePairSearch | None, parameters: Parameters
+) -> Callable[[Goal], tuple[CandidateSearch, PairSearch]] | None:
+    """What makes the searches of single features and of pairs; None if no pair may interact."""
+    if make_pair_search is None:
+        return None
 
     def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
-        assert make_pair_search is not None
         common = _search_arguments(binned, branch_goal, parameters)
         return CandidateSearch(binned, **common), make_pair_search(common)
 
-    refined, history = refine(
-        tree,
-        rows.table,
-        binned,
-        goal,
-        _refine_options(binned.n_rows, goal, parameters),
-        None if make_pair_search is None else make_searches,
-        parameters.threads,
-        progress.sweep,
-    )
-    return _Outcome(refined, goal.criterion_name, np.array(history))
+    return make_searches
 
 
 def _pair_searches(

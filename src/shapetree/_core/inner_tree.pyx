@@ -46,11 +46,14 @@ cdef void sum_bins(
             total[j] += stats[b * n_stats + j]
 
 
+# Adding this to a number and taking it away again leaves nothing behind the decimal point.
+cdef double TO_WHOLE = 1.5 * 2.0 ** 52
+
+
 cdef inline bint add_up(const double* values, int step, int n, double* prefix) noexcept nogil:
     """Prefix sums of every `step`-th value; whether all are whole numbers and sums exact."""
-    # Adding this and taking it away again leaves nothing behind the decimal point.
     cdef:
-        double shift = 1.5 * 2.0 ** 52, total = 0.0, value
+        double shift = TO_WHOLE, total = 0.0, value
         bint whole = True
         int b
     prefix[0] = 0.0
@@ -62,12 +65,37 @@ cdef inline bint add_up(const double* values, int step, int n, double* prefix) n
     return whole and fabs(total) < 2.0 ** 51
 
 
+cdef bint prefix_sums_of_two_classes(const double* stats, int n, double* prefix) noexcept nogil:
+    """Prefix sums of weights and of both classes; whether they are whole numbers."""
+    cdef:
+        double shift = TO_WHOLE, zero = 0.0, one = 0.0, both = 0.0, s, t
+        bint whole = True
+        int b
+        double* zeros = prefix + n + 1
+        double* ones = zeros + n + 1
+    prefix[0] = zeros[0] = ones[0] = 0.0
+    for b in range(n):
+        s = stats[2 * b]
+        t = stats[2 * b + 1]
+        whole &= ((s + shift) - shift == s) & ((t + shift) - shift == t)
+        both += s + t
+        zero += s
+        one += t
+        prefix[b + 1] = both
+        zeros[b + 1] = zero
+        ones[b + 1] = one
+    return whole and both < 2.0 ** 51
+
+
 cdef void prefix_sums(Scan* scan, double* prefix) noexcept nogil:
     cdef:
         const CriterionInfo* c = scan.c
         int b, j, n = scan.bins.n_bins, n_stats = c.n_stats, first = 1 if c.kind == SQUARED else 0
         const double* stats = scan.bins.stats
         double* row = prefix
+    if n_stats == 2 and c.n_outputs == 1 and c.kind != SQUARED:
+        scan.exact = prefix_sums_of_two_classes(stats, n, prefix)
+        return
     scan.exact = True
     if c.kind == SQUARED:
         scan.exact = add_up(stats, n_stats, n, row)

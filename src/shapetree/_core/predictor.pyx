@@ -14,7 +14,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy
 
 from shapetree._core.columns cimport (
-    FLOAT32, FLOAT64, INT32, Column, Columns, projection, side_at,
+    FLOAT32, FLOAT64, INT32, NOT_GIVEN, Column, Columns, projection, side_at,
 )
 
 cdef enum:
@@ -28,7 +28,7 @@ cdef double ZERO = 0.0
 ctypedef struct Step:
     double cut[N_CUTS]             # ascending, padded with infinity
     int32_t child[N_CUTS + 2]      # by the number of cuts below the value; a leaf's is itself
-    int32_t column
+    int32_t column                 # one more than the feature; 0 for leaves
     # Of a categorical node, whose children are elsewhere; else -1, or PAIR_CUT: then a PairCut
     # stands in the place of `cut` and `child`.
     int32_t n_categories
@@ -70,7 +70,7 @@ ctypedef struct Walk:
     const Tree* tree
     Step* steps                    # one a node, with the nodes' numbers, then extra ones
     Py_ssize_t n_steps
-    Column* columns                # and one more for leaves, all of whose values are 0
+    Column* columns                # the first is for leaves: all its values are 0
 
 
 cdef inline int next_step_of_pair(
@@ -152,14 +152,14 @@ cdef void lay_out_pair(const Tree* tree, Walk* walk, int node) noexcept nogil:
         PairCut* cut
     for i in range(n_cuts):
         step = &walk.steps[step_of_target(tree, walk, node, i)]
-        step.column = tree.feature[node]
+        step.column = tree.feature[node] + 1
         step.n_categories = PAIR_CUT
         cut = <PairCut*> step
         cut.a = tree.cut_a[first + i]
         cut.b = tree.cut_b[first + i]
         cut.threshold = tree.cut_threshold[first + i]
         cut.node = node
-        cut.second_column = tree.second_feature[node]
+        cut.second_column = tree.second_feature[node] + 1
         cut.low = step_of_target(tree, walk, node, tree.cut_low[first + i])
         cut.high = step_of_target(tree, walk, node, tree.cut_high[first + i])
         cut.missing = tree.first_child[node] + tree.missing_branch[node]
@@ -194,7 +194,13 @@ cdef void lay_out(
             first += 1
 
 
-cdef void lay_out_nodes(Walk* walk, int n_columns) noexcept nogil:
+cdef inline bint has_categories(const Tree* tree, int node) noexcept nogil:
+    """Whether a node's pieces are categories, which have no bounds."""
+    cdef double upper = tree.piece_upper[tree.piece_start[node]]
+    return upper != upper
+
+
+cdef void lay_out_nodes(Walk* walk) noexcept nogil:
     """Make a step of every node, and further ones behind them."""
     cdef:
         const Tree* tree = walk.tree
@@ -204,7 +210,7 @@ cdef void lay_out_nodes(Walk* walk, int n_columns) noexcept nogil:
     for node in range(tree.n_nodes):
         step = &walk.steps[node]
         if tree.feature[node] < 0:
-            step.column = n_columns
+            step.column = 0
             step.n_categories = -1
             for i in range(N_CUTS):
                 step.cut[i] = INFINITY
@@ -214,9 +220,9 @@ cdef void lay_out_nodes(Walk* walk, int n_columns) noexcept nogil:
         if tree.second_feature[node] >= 0:
             lay_out_pair(tree, walk, node)
             continue
-        step.column = tree.feature[node]
+        step.column = tree.feature[node] + 1
         n_pieces = <int> (tree.piece_start[node + 1] - tree.piece_start[node])
-        if walk.columns[tree.feature[node]].kind == INT32:
+        if has_categories(tree, node):
             step.n_categories = n_pieces
         else:
             lay_out(tree, walk, node, node, 0, n_pieces - 1)
@@ -278,9 +284,10 @@ cdef Py_ssize_t steps_needed(const Tree* tree) noexcept nogil:
     return n
 
 
-cdef class TreePointers:
-    """Pointers into the arrays of a tree, which it keeps alive."""
+cdef class TreeLayout:
+    """A tree laid out for the walk; it keeps the arrays of a `TreeArrays` alive."""
     cdef Tree tree
+    cdef Walk walk
     cdef list _arrays
 
     def __cinit__(self, arrays):
@@ -315,6 +322,31 @@ cdef class TreePointers:
         self.tree.position = <const double*> self.keep(arrays.position, np.float64, n_positions)
         if not is_tree(&self.tree):
             raise ValueError("the tree's arrays are not those of a tree")
+        self.walk.tree = &self.tree
+        self.walk.steps = <Step*> malloc(steps_needed(&self.tree) * sizeof(Step))
+        if self.walk.steps == NULL:
+            raise MemoryError("no memory to predict")
+        lay_out_nodes(&self.walk)
+
+    def __dealloc__(self):
+        free(self.walk.steps)
+
+    cdef int check_columns(self, Columns columns) except -1:
+        """Refuse a table that lacks what the tree reads."""
+        cdef:
+            int node, feature, kind
+        for node in range(self.tree.n_nodes):
+            for feature in (self.tree.feature[node], self.tree.second_feature[node]):
+                if feature < 0:
+                    continue
+                kind = columns.column[feature].kind if feature < columns.n_columns else NOT_GIVEN
+                if kind != INT32 and kind != FLOAT32 and kind != FLOAT64:
+                    raise ValueError(f"the tree needs column {feature}, which was not given")
+                if self.tree.second_feature[node] < 0 and (
+                        has_categories(&self.tree, node) != (kind == INT32)):
+                    raise ValueError(f"column {feature} holds numbers instead of categories, or "
+                                     "categories instead of numbers")
+        return 0
 
     cdef size_t keep(self, array, dtype, Py_ssize_t length) except 0:
         array = np.ascontiguousarray(array, dtype=dtype)
@@ -328,46 +360,36 @@ cdef class TreePointers:
 
 def find_leaves(
     Columns columns not None,      # IN: the table, or the columns that are used
-    arrays,                        # IN: a `TreeArrays`
+    TreeLayout layout not None,
     int n_threads,
 ):
     """Leaf of each row."""
     cdef:
-        TreePointers pointers = TreePointers(arrays)
-        const Tree* tree = &pointers.tree
         Py_ssize_t block, n_rows = columns.n_rows, n_left
-        int node, feature
         int32_t[::1] leaf
-        Walk walk
+        Walk walk = layout.walk
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
-    for node in range(tree.n_nodes):
-        for feature in (tree.feature[node], tree.second_feature[node]):
-            if feature >= columns.n_columns or feature >= 0 and (
-                    columns.column[feature].kind not in (INT32, FLOAT32, FLOAT64)):
-                raise ValueError(f"the tree needs column {feature}, which was not given")
+    layout.check_columns(columns)
     leaves = np.zeros(n_rows, dtype=np.int32)
-    if tree.n_pieces == 0 or n_rows == 0:
+    if layout.tree.n_pieces == 0 or n_rows == 0:
         return leaves
     leaf = leaves
-    walk.tree = tree
-    walk.steps = <Step*> malloc(steps_needed(tree) * sizeof(Step))
     walk.columns = <Column*> malloc((columns.n_columns + 1) * sizeof(Column))
-    if walk.steps == NULL or walk.columns == NULL:
-        free(walk.steps)
-        free(walk.columns)
+    if walk.columns == NULL:
         raise MemoryError("no memory to predict")
-    memcpy(walk.columns, columns.column, columns.n_columns * sizeof(Column))
-    walk.columns[columns.n_columns].data = <const char*> &ZERO
-    walk.columns[columns.n_columns].stride = 0
-    walk.columns[columns.n_columns].kind = FLOAT64
-    with nogil:
-        lay_out_nodes(&walk, columns.n_columns)
-        for block in prange((n_rows + N_LANES - 1) // N_LANES, num_threads=n_threads,
-                            schedule="static"):
-            n_left = n_rows - block * N_LANES
-            walk_rows(&walk, block * N_LANES, <int> (n_left if n_left < N_LANES else N_LANES),
-                      &leaf[0])
-    free(walk.steps)
+    memcpy(walk.columns + 1, columns.column, columns.n_columns * sizeof(Column))
+    walk.columns[0].data = <const char*> &ZERO
+    walk.columns[0].stride = 0
+    walk.columns[0].kind = FLOAT64
+    if n_rows <= N_LANES:
+        walk_rows(&walk, 0, <int> n_rows, &leaf[0])
+    else:
+        with nogil:
+            for block in prange((n_rows + N_LANES - 1) // N_LANES, num_threads=n_threads,
+                                schedule="static"):
+                n_left = n_rows - block * N_LANES
+                walk_rows(&walk, block * N_LANES,
+                          <int> (n_left if n_left < N_LANES else N_LANES), &leaf[0])
     free(walk.columns)
     return leaves

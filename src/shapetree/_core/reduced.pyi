@@ -3,15 +3,36 @@ from typing import Any
 from numpy.typing import NDArray
 
 def cheapest_shapes(
-    histogram: NDArray[Any],
-    offsets: NDArray[Any],
+    starts: NDArray[Any],
+    n_cells: NDArray[Any],
+    bin_of_cell: NDArray[Any],
+    losses: NDArray[Any],
+    n_bins: NDArray[Any],
     categorical: NDArray[Any],
-    costs: NDArray[Any],
-    branch_of_bin: NDArray[Any],
+    n_branches: NDArray[Any],
+    bounds: NDArray[Any],
     *,
     segment_penalty: float,
     category_penalty: float,
     max_segments: int,
-    bound: float,
     n_threads: int,
-) -> None: ...
+) -> NDArray[Any]: ...
+def cheapest_shape(
+    bin_of_cell: NDArray[Any],
+    losses: NDArray[Any],
+    n_bins: int,
+    categorical: bool,
+    n_branches: int,
+    *,
+    segment_penalty: float,
+    category_penalty: float,
+    max_segments: int,
+) -> tuple[NDArray[Any], list[float], list[int]]: ...
+def count_extra_parts(branch_of_bin: NDArray[Any], categorical: bool) -> int: ...
+def settle_empty_bins(
+    branch_of_bin: NDArray[Any],
+    n_rows: NDArray[Any],
+    low: NDArray[Any] | None,
+    high: NDArray[Any] | None,
+    largest_branch: int,
+) -> NDArray[Any] | None: ...

@@ -1,16 +1,19 @@
 """The reduced problem of one node: the shape function whose rows lose least below its branches.
 
-A histogram tells for every bin what its rows would lose in branch 1, 2, .. beyond branch 0. The
-best shape function of a feature is then the cheapest path through its bins (or the cheapest choice
-for each category), extra parts being charged as in `shapetree._core.polish`.
+*Cells* are bins that hold rows of the care set; each tells what its rows would lose in branch 1, 2,
+.. beyond branch 0. The best shape function of a feature is then the cheapest path through its cells
+(or the cheapest choice for each category), extra parts being charged as in
+`shapetree._core.polish`.
 """
 
 import numpy as np
 
 from cython.parallel cimport prange, threadid
+from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, branch_t, must_stop, take_branches,
@@ -24,6 +27,7 @@ cdef enum:
 ctypedef struct Problem:
     # What holds for all features of a node.
     int n_branches
+    int n_others             # branches beyond the first that cells have losses of
     int max_segments
     double segment_penalty
     double category_penalty
@@ -85,7 +89,7 @@ cdef void cheapest_segments(
     cells.categorical = False
     if arena.failed:
         return
-    if extra_parts(cells, branch) + 2 > problem.max_segments and problem.max_segments < n:
+    if problem.max_segments < n and extra_parts(cells, branch) + 2 > problem.max_segments:
         # Only now is it worth to count the segments on the way.
         limited_path(cost, n, k, problem.max_segments, problem.segment_penalty, arena, branch)
 
@@ -137,37 +141,79 @@ cdef void cheapest_listing(
             memcpy(branch, trial, n)
 
 
-cdef double solve_feature(
-    const double* histogram, int n_bins, bint categorical, const Problem* problem, Arena* arena,
-    uint8_t* branch_of_bin,
+cdef inline int ranking(const double* lost, int k) noexcept nogil:
+    """Which branches a cell likes better than which; 0 if that is not told, or not strict."""
+    if k == 2:
+        return (1 if lost[0] < 0.0 else 2) if lost[0] != 0.0 else 0
+    if k == 3 and lost[0] != 0.0 and lost[1] != 0.0 and lost[0] != lost[1]:
+        return 1 + (lost[0] < 0.0) + 2 * (lost[1] < 0.0) + 4 * (lost[0] < lost[1])
+    return 0
+
+
+cdef int join_cells(
+    const double* losses, int n, bint categorical, const Problem* problem, double* cost,
+    int32_t* run,
 ) noexcept nogil:
-    """Write the feature's cheapest shape function; returns what it costs beyond branch 0."""
+    """Costs of the cells, neighbours that rank the branches alike as one run; returns the runs.
+
+    Between two such neighbours no cheapest path switches: to switch earlier or later costs less.
+    """
+    cdef:
+        int k = problem.n_branches, i, b, n_runs = 0, before = 0, now = 0
+        const double* cell
+        double* here = cost
+    for i in range(n):
+        cell = losses + <Py_ssize_t> i * problem.n_others
+        if not categorical:
+            now = ranking(cell, k)
+        if now != 0 and now == before:
+            for b in range(1, k):
+                here[b] += cell[b - 1]
+        else:
+            here = cost + n_runs * k
+            here[0] = 0.0
+            for b in range(1, k):
+                here[b] = cell[b - 1]
+            n_runs += 1
+        before = now
+        run[i] = n_runs - 1
+    return n_runs
+
+
+cdef double solve_feature(
+    const int32_t* bin_of_cell, const double* losses, int n_cells, int n_bins, bint categorical,
+    const Problem* problem, Arena* arena, branch_t* branch_of_cell,
+) noexcept nogil:
+    """What the feature's cheapest shape function costs beyond branch 0.
+
+    Cells get their branches, unless there is no room for these (NULL).
+    """
     cdef:
         Mark mark = arena_mark(arena)
-        int k = problem.n_branches, n_channels = k, i, b, n = 0, choice
-        double* cost = take_doubles(arena, <size_t> (n_bins + 1) * k)
-        branch_t* branch = take_branches(arena, n_bins)
+        int k = problem.n_branches, i, b, n, missing_branch = 0
+        bint has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins
+        int n_known = n_cells - has_missing
+        double* cost
+        int32_t* run
+        branch_t* branch
         const double* cell
         double total, least, bound = 0.0
         Cells cells
-    if arena.failed or must_stop(arena, n_bins):
-        return INFINITY
-    # Bins with rows that care, side by side; then, at their end, the missing values.
-    for i in range(n_bins + 1):
-        cell = histogram + <Py_ssize_t> i * n_channels
-        branch_of_bin[i] = NO_BRANCH
-        if cell[0] == 0.0 and i < n_bins:
-            continue
-        cost[n * k] = least = 0.0
+    for i in range(n_cells):
+        cell = losses + <Py_ssize_t> i * problem.n_others
+        least = 0.0
         for b in range(1, k):
-            cost[n * k + b] = cell[b]
-            if cell[b] < least:
-                least = cell[b]
+            if cell[b - 1] < least:
+                least = cell[b - 1]
         bound += least
-        n += i < n_bins
-    if n == 0 or not bound < problem.bound:
-        arena_release(arena, mark)
+    if n_known == 0 or not bound < problem.bound:
         return INFINITY
+    cost = take_doubles(arena, <size_t> n_known * k)
+    run = take_ints(arena, n_known)
+    branch = take_branches(arena, n_known)
+    if arena.failed or must_stop(arena, n_known):
+        return INFINITY
+    n = join_cells(losses, n_known, categorical, problem, cost, run)
     if categorical:
         cheapest_listing(cost, n, problem, arena, branch)
     else:
@@ -181,64 +227,278 @@ cdef double solve_feature(
     cells.categorical = categorical
     total += (problem.category_penalty if categorical else problem.segment_penalty) * (
         extra_parts(cells, branch))
-    choice = 0
-    for b in range(1, k):
-        if cost[n * k + b] < cost[n * k + choice]:
-            choice = b
-    total += cost[n * k + choice]
-    n = 0
-    for i in range(n_bins):
-        if histogram[<Py_ssize_t> i * n_channels] != 0.0:
-            branch_of_bin[i] = branch[n]
-            n += 1
-    if histogram[<Py_ssize_t> n_bins * n_channels] != 0.0:
-        branch_of_bin[n_bins] = choice
+    if has_missing:
+        cell = losses + <Py_ssize_t> n_known * problem.n_others
+        least = 0.0
+        for b in range(1, k):
+            if cell[b - 1] < least:
+                least = cell[b - 1]
+                missing_branch = b
+        total += least
+    if branch_of_cell != NULL:
+        for i in range(n_known):
+            branch_of_cell[i] = branch[run[i]]
+        if has_missing:
+            branch_of_cell[n_known] = missing_branch
     arena_release(arena, mark)
     return total
 
 
-def cheapest_shapes(
-    const double[:, ::1] histogram not None,   # IN: (offsets[-1], n_branches) rows, then losses
-    const int64_t[::1] offsets not None,       # IN: (n_features + 1,)
-    const uint8_t[::1] categorical not None,   # IN: (n_features,)
-    double[::1] costs not None,                # OUT: (n_features,)
-    uint8_t[::1] branch_of_bin not None,       # OUT: (offsets[-1],)
-    *,
-    double segment_penalty, double category_penalty, int max_segments, double bound, int n_threads,
-):
-    """Find every feature's cheapest shape function.
+cdef int check_problem(const Problem* problem) except -1:
+    if not 2 <= problem.n_branches <= problem.n_others + 1 <= 254 or problem.max_segments < 1:
+        raise ValueError("n_branches or max_segments out of range")
+    if not (problem.segment_penalty >= 0.0 and problem.category_penalty >= 0.0):
+        raise ValueError("penalties must not be negative")
+    return 0
 
-    The histogram has the number of rows that care in its first channel, and what they lose in
-    branch 1, 2, .. beyond branch 0 in the others. A feature's cost is what its shape function loses
-    beyond branch 0, with penalties; infinite where it cannot be below `bound`. Bins without rows
-    that care get no branch (255).
+
+def cheapest_shapes(
+    const int64_t[:, ::1] starts not None,         # IN: (n_nodes, n_features)
+    const int32_t[:, ::1] n_cells not None,        # IN: (n_nodes, n_features)
+    const int32_t[::1] bin_of_cell not None,       # IN
+    const double[:, ::1] losses not None,          # IN: (total cells, n_others)
+    const int64_t[::1] n_bins not None,            # IN: (n_features,) without the missing bin
+    const uint8_t[::1] categorical not None,       # IN: (n_features,)
+    const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
+    const double[::1] bounds not None,             # IN: (n_nodes,)
+    *,
+    double segment_penalty, double category_penalty, int max_segments, int n_threads,
+):
+    """What every feature's cheapest shape function costs, for each of some nodes.
+
+    The cells of a node and feature are its bins with rows that care, from starts[node, feature] on.
+    They tell what these rows lose in branch 1, 2, .. beyond branch 0. A feature's cost is what its
+    shape function loses beyond branch 0, with penalties; infinite where it cannot be below the
+    node's bound.
+
+    Returns an array (n_nodes, n_features).
     """
     cdef:
-        int f, n_features = categorical.shape[0]
-        Problem problem
+        Py_ssize_t task, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f, i
+        Problem* problems
         Arenas arenas
-    problem.n_branches = histogram.shape[1]
+        double[:, ::1] costs
+    if n_threads < 1 or n_branches.shape[0] != n_nodes or bounds.shape[0] != n_nodes or not (
+            n_bins.shape[0] == categorical.shape[0] == n_features):
+        raise ValueError("n_threads is out of range, or nodes or features lack what they need")
+    if n_cells.shape[0] != n_nodes or n_cells.shape[1] != n_features or (
+            losses.shape[0] != bin_of_cell.shape[0]):
+        raise ValueError("the cells' arrays differ in their shapes")
+    for node in range(n_nodes):
+        for f in range(n_features):
+            if n_cells[node, f] < 0 or not (
+                    0 <= starts[node, f] <= bin_of_cell.shape[0] - n_cells[node, f]):
+                raise ValueError("starts must tell where the cells are")
+    for f in range(n_features):
+        if not 0 <= n_bins[f] < 2**31 - 1:
+            raise ValueError("n_bins out of range")
+    result = np.full((n_nodes, n_features), np.inf)
+    if result.size == 0 or bin_of_cell.shape[0] == 0:
+        return result
+    costs = result
+    n_threads = min(n_threads, n_nodes * n_features)
+    arenas = Arenas(n_threads)
+    problems = <Problem*> malloc(n_nodes * sizeof(Problem))
+    if problems == NULL:
+        raise MemoryError("no memory for a search")
+    try:
+        for node in range(n_nodes):
+            problems[node] = Problem(
+                n_branches[node], losses.shape[1], max_segments, segment_penalty,
+                category_penalty, bounds[node])
+            check_problem(&problems[node])
+        for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
+                           schedule="dynamic"):
+            node = task // n_features
+            f = task % n_features
+            i = starts[node, f]
+            costs[node, f] = solve_feature(
+                &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
+                <int> n_bins[f], categorical[f], &problems[node], &arenas.of_thread[threadid()],
+                NULL)
+    finally:
+        free(problems)
+    arenas.finish()
+    return result
+
+
+def cheapest_shape(
+    const int32_t[::1] bin_of_cell not None,       # IN: (n_cells,) ascending
+    const double[:, ::1] losses not None,          # IN: (n_cells, n_others)
+    int n_bins, bint categorical, int n_branches,
+    *,
+    double segment_penalty, double category_penalty, int max_segments,
+):
+    """The cheapest shape function of one feature, see `cheapest_shapes`.
+
+    Returns
+    -------
+    branch_of_bin : uint8 array (n_bins + 1,)
+        Bins without rows that care go where the nearest bin with such rows goes, categories where
+        most categories go.
+    lost : list
+        What the rows of each branch lose beyond branch 0.
+    n_cells : list
+        Cells of each branch.
+    """
+    cdef:
+        Problem problem
+        Arenas arenas = Arenas(1)
+        int n_cells = bin_of_cell.shape[0], i, b
+        uint8_t[::1] branch, branch_of_cell
+        double lost[256]
+        int n_of_branch[256]
+    problem.n_branches = n_branches
+    problem.n_others = losses.shape[1]
     problem.max_segments = max_segments
     problem.segment_penalty = segment_penalty
     problem.category_penalty = category_penalty
-    problem.bound = bound
-    if not 2 <= problem.n_branches <= 254 or max_segments < 1 or n_threads < 1:
-        raise ValueError("n_branches, max_segments or n_threads out of range")
-    if not (segment_penalty >= 0.0 and category_penalty >= 0.0):
-        raise ValueError("penalties must not be negative")
-    starts = np.asarray(offsets)
-    if offsets.shape[0] != n_features + 1 or offsets[0] != 0 or (
-            np.any(np.diff(starts) < 1) or np.any(np.diff(starts) > 2**31 - 2)
-            or offsets[n_features] != histogram.shape[0]):
-        raise ValueError("offsets must tell where the histogram's features start")
-    if costs.shape[0] != n_features or branch_of_bin.shape[0] != histogram.shape[0]:
-        raise ValueError("the results' shapes do not fit the histogram")
-    if n_features == 0:
-        return
-    n_threads = min(n_threads, n_features)
-    arenas = Arenas(n_threads)
-    for f in prange(n_features, nogil=True, num_threads=n_threads, schedule="dynamic"):
-        costs[f] = solve_feature(
-            &histogram[offsets[f], 0], <int> (offsets[f + 1] - offsets[f] - 1), categorical[f],
-            &problem, &arenas.of_thread[threadid()], &branch_of_bin[offsets[f]])
+    problem.bound = INFINITY
+    check_problem(&problem)
+    if losses.shape[0] != n_cells or not 0 <= n_bins < 2**31 - 1:
+        raise ValueError("n_bins out of range, or cells without losses")
+    for i in range(n_cells):
+        if not (bin_of_cell[i - 1] if i > 0 else -1) < bin_of_cell[i] <= n_bins:
+            raise ValueError("cells must be bins, in ascending order")
+    result = np.full(n_bins + 1, NO_BRANCH, dtype=np.uint8)
+    branch = result
+    branch_of_cell = np.full(n_cells + 1, NO_BRANCH, dtype=np.uint8)
+    if n_cells:
+        with nogil:
+            solve_feature(
+                &bin_of_cell[0], &losses[0, 0], n_cells, n_bins, categorical, &problem,
+                arenas.of_thread, &branch_of_cell[0])
     arenas.finish()
+    memset(lost, 0, sizeof(lost))
+    memset(n_of_branch, 0, sizeof(n_of_branch))
+    for i in range(n_cells):
+        b = branch_of_cell[i]
+        branch[bin_of_cell[i]] = b
+        if b != NO_BRANCH:
+            lost[b] += losses[i, b - 1] if b > 0 else 0.0
+            n_of_branch[b] += 1
+    fill_gaps(&branch[0], n_bins, categorical, n_branches)
+    return (
+        result, [lost[b] for b in range(n_branches)], [n_of_branch[b] for b in range(n_branches)])
+
+
+cdef void fill_gaps(uint8_t* branch, int n_bins, bint categorical, int n_branches) noexcept nogil:
+    """Give bins without rows a branch: that of the nearest bin, or of most categories."""
+    cdef:
+        int i, j, first, below = -1, above, most = 0
+        int count[256]
+    if categorical:
+        memset(count, 0, sizeof(count))
+        for i in range(n_bins):
+            count[branch[i]] += branch[i] != NO_BRANCH
+        for i in range(n_branches):
+            if count[i] > count[most]:
+                most = i
+        for i in range(n_bins + 1):
+            if branch[i] == NO_BRANCH:
+                branch[i] = most
+        return
+    first = 0
+    while first < n_bins and branch[first] == NO_BRANCH:
+        first += 1
+    if first == n_bins:
+        # No bin has rows that care.
+        memset(branch, 0 if branch[n_bins] == NO_BRANCH else branch[n_bins], n_bins + 1)
+        return
+    if branch[n_bins] == NO_BRANCH:
+        branch[n_bins] = branch[first]
+    for i in range(first):
+        branch[i] = branch[first]
+    below = first
+    i = first + 1
+    while i < n_bins:
+        if branch[i] != NO_BRANCH:
+            below = i
+            i += 1
+            continue
+        above = i
+        while above < n_bins and branch[above] == NO_BRANCH:
+            above += 1
+        for j in range(i, above):
+            # Of two that are equally near, the lower one.
+            branch[j] = branch[below] if above == n_bins or j - below <= above - j else (
+                branch[above])
+        i = above
+
+
+def count_extra_parts(const uint8_t[::1] branch_of_bin not None, bint categorical):
+    """Segments beyond two, or categories beyond the first to be listed; the last bin is missing."""
+    cdef Cells cells
+    if branch_of_bin.shape[0] < 2:
+        return 0
+    cells.n_cells = branch_of_bin.shape[0] - 1
+    cells.categorical = categorical
+    return extra_parts(cells, &branch_of_bin[0])
+
+
+def settle_empty_bins(
+    const uint8_t[::1] branch_of_bin not None,     # IN: (n_bins + 1,)
+    const int64_t[::1] n_rows not None,            # IN: (n_bins + 1,) the node's rows
+    low, high,                                     # IN: (n_bins,) bounds of bins, None: categories
+    int largest_branch,                            # IN
+):
+    """Send bins without rows where the finished shape function will send their values.
+
+    A threshold lies halfway between bins with rows; a bin goes where its smallest value goes.
+    Missing values go to the largest branch if no row lacks the feature. Categories without rows
+    keep the branch that they have.
+
+    Returns the new branches, or None if they are the old ones.
+    """
+    cdef:
+        Py_ssize_t n_bins = branch_of_bin.shape[0] - 1, i
+        uint8_t[::1] branch
+        const double[::1] lows, highs
+    if n_bins < 0 or n_rows.shape[0] != n_bins + 1 or not 0 <= largest_branch < NO_BRANCH:
+        raise ValueError("each bin needs a branch and a number of rows")
+    result = np.array(branch_of_bin)
+    branch = result
+    if n_rows[n_bins] == 0:
+        branch[n_bins] = largest_branch
+    if low is None:
+        for i in range(n_bins):
+            if branch[i] == NO_BRANCH:
+                branch[i] = largest_branch
+    else:
+        lows, highs = low, high
+        if lows.shape[0] != n_bins or highs.shape[0] != n_bins:
+            raise ValueError("each bin needs its bounds")
+        settle_between(&branch[0], &n_rows[0], n_bins, lows, highs)
+    for i in range(n_bins + 1):
+        if branch[i] != branch_of_bin[i]:
+            return result
+    return None
+
+
+cdef void settle_between(
+    uint8_t* branch, const int64_t* n_rows, Py_ssize_t n_bins, const double[::1] low,
+    const double[::1] high,
+) noexcept nogil:
+    cdef:
+        Py_ssize_t i, j, below = -1
+        double threshold
+    for i in range(n_bins):
+        if n_rows[i] == 0:
+            continue
+        if below < 0:
+            for j in range(i):
+                branch[j] = branch[i]
+        elif i > below + 1:
+            threshold = halfway(high[below], low[i])
+            for j in range(below + 1, i):
+                branch[j] = branch[below] if low[j] <= threshold else branch[i]
+        below = i
+    if below >= 0:
+        for j in range(below + 1, n_bins):
+            branch[j] = branch[below]
+
+
+cdef inline double halfway(double low, double high) noexcept nogil:
+    # As in `shapetree.data._binning.halfway`.
+    cdef double middle = 0.5 * max(low, -DBL_MAX) + 0.5 * min(high, DBL_MAX)
+    return middle if low <= middle < high else low

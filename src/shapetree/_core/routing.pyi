@@ -4,39 +4,75 @@ from numpy.typing import ArrayLike, NDArray
 
 from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairCuts
+from shapetree._core.rows import NodeRows
 
 class LeafLosses:
     n_rows: int
     n_outputs: int
+    n_columns: int
     def __init__(
         self,
         labels: ArrayLike | None,
         values: ArrayLike | None,
         weights: ArrayLike | None,
+        n_columns: int,
         absolute: bool = False,
+        anchors: ArrayLike | None = None,
     ) -> None: ...
-    def sums(self, leaves: NDArray[Any], n_nodes: int) -> NDArray[Any]: ...
-    def total(self, leaves: NDArray[Any], table: NDArray[Any]) -> float: ...
+    @property
+    def width(self) -> int: ...
 
-class Router:
+class RoutedRows:
     n_nodes: int
-    def __init__(
-        self,
-        bins: Columns,
-        first_child: NDArray[Any],
-        n_branches: NDArray[Any],
-        feature: NDArray[Any],
-        branch_of_bin: list[NDArray[Any] | None],
-        cuts: list[PairCuts | None],
+    max_branches: int
+    n_rows: int
+    def __init__(self, bins: Columns, rows: NodeRows, n_nodes: int, max_branches: int) -> None: ...
+    def set_leaf(self, node: int) -> None: ...
+    def set_bins(
+        self, node: int, children: NDArray[Any], feature: int, branch_of_bin: NDArray[Any]
     ) -> None: ...
-    def leaves(self, rows: NDArray[Any], start: NDArray[Any], n_threads: int) -> NDArray[Any]: ...
-    def branch_losses(
+    def set_cuts(self, node: int, children: NDArray[Any], cuts: PairCuts) -> None: ...
+    def send(self, nodes: NDArray[Any], n_threads: int) -> None: ...
+    def pieces_below(
+        self, node: int, weights: NDArray[Any] | None
+    ) -> tuple[NDArray[Any], NDArray[Any] | None, dict[int, NDArray[Any]]]: ...
+    def piece_counts(self, nodes: NDArray[Any], n_threads: int) -> list[NDArray[Any]]: ...
+    def branch_counts(
+        self, node: int, split_at: tuple[int, NDArray[Any]] | PairCuts, n_branches: int
+    ) -> list[int]: ...
+    def leaf_sums(
+        self, leaves: NDArray[Any], losses: LeafLosses, n_threads: int
+    ) -> NDArray[Any]: ...
+    def leaf_ranges(
+        self, leaves: NDArray[Any], losses: LeafLosses, n_threads: int
+    ) -> NDArray[Any]: ...
+    def leaf_totals(
         self,
-        at: NDArray[Any],
-        now: NDArray[Any],
+        leaves: NDArray[Any],
         losses: LeafLosses,
         table: NDArray[Any],
-        others: NDArray[Any],
-        cares: NDArray[Any],
+        anchors: NDArray[Any],
         n_threads: int,
     ) -> NDArray[Any]: ...
+    def branch_losses(
+        self,
+        nodes: NDArray[Any],
+        losses: LeafLosses,
+        table: NDArray[Any],
+        anchors: NDArray[Any],
+        n_threads: int,
+    ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    def loss_cells(
+        self,
+        first: int,
+        last: int,
+        offsets: NDArray[Any],
+        starts: NDArray[Any],
+        n_cells: NDArray[Any],
+        bin_of_cell: NDArray[Any],
+        losses: NDArray[Any],
+        first_feature: int,
+        last_feature: int,
+        n_threads: int,
+    ) -> None: ...
+    def care_sets(self) -> list[tuple[NDArray[Any], NDArray[Any]]]: ...

@@ -1,22 +1,45 @@
-"""Routing: where rows end while a tree is refined, and what each branch of a node would cost them.
+"""Routing: the rows in a tree's nodes while it is refined, and what each branch would cost them.
 
 Nodes with shape functions of one feature know the branch of every bin; those of pairs have cuts.
+The rows of a node are one range of places, see `shapetree._core.rows`.
+
+Losses are rounded to a grid, so that their sums are exact: neither the order of rows nor the number
+of threads can change them. `anchor` is a power of two that no sum of losses exceeds; to add and
+subtract it leaves multiples of anchor / 2**52.
 """
 
 cimport cython
 import numpy as np
 
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 from libc.math cimport fabs
-from libc.stdint cimport int32_t, uint8_t
-from libc.stdlib cimport calloc, free
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy, memset
 
-from shapetree._core.columns cimport UINT32, Column, Columns, code_at
-from shapetree._core.histogram cimport check_rows
+from shapetree._core.columns cimport (
+    UINT8, UINT16, UINT32, Column, Columns, code_at, projection, side_at,
+)
 from shapetree._core.oblique cimport Cuts, PairCuts, branch_by_cuts
+from shapetree._core.rows cimport NodeRows
 
 cdef enum:
-    N_BLOCKS = 16
+    BLOCK = 16384        # rows that one thread takes at a time
+    CHUNK = 256          # rows whose losses stay in the cache
+
+ctypedef fused bin_t:
+    uint8_t
+    uint16_t
+    uint32_t
+
+ctypedef struct RowTargets:
+    # What the losses of rows are made of.
+    const int32_t* labels
+    const double* values
+    const double* weights
+    const double* anchors
+    int n_outputs
+    bint absolute
 
 
 @cython.final
@@ -26,26 +49,31 @@ cdef class LeafLosses:
     Parameters
     ----------
     labels : int32 array (n_rows, n_outputs) or None
-        For each output, the column of `table` that holds the row's loss in every leaf.
+        For each output, the column of a table that holds the row's loss in every leaf.
     values : float64 array (n_rows, n_outputs) or None
-        Or the row's own values, from which those of the leaf in `table` differ. Exactly one of the
-        two is given.
+        Or the row's own values, from which those of the leaf in the table differ. Exactly one of
+        the two is given.
     weights : float64 array (n_rows,) or None
+    n_columns : int
+        Columns of the table: one for each label, or each output.
     absolute : bool
         Whether the loss is the absolute difference instead of the squared one.
+    anchors : float64 array (n_outputs,) or None
+        Three times powers of two that sums of weighted values do not exceed: these are rounded,
+        so that leaves' sums do not depend on the order of rows. None to sum them as they are.
     """
 
     cdef const int32_t[:, ::1] labels
     cdef const double[:, ::1] values
     cdef const double[::1] weights
+    cdef const double[::1] anchors
+    cdef RowTargets targets
     cdef bint has_labels
-    cdef bint has_weights
-    cdef bint absolute
     cdef readonly Py_ssize_t n_rows
     cdef readonly int n_outputs
-    cdef int n_columns
+    cdef readonly int n_columns
 
-    def __init__(self, labels, values, weights, bint absolute=False):
+    def __init__(self, labels, values, weights, int n_columns, bint absolute=False, anchors=None):
         has_labels = labels is not None
         if has_labels == (values is not None):
             raise ValueError("give either labels or values")
@@ -54,76 +82,79 @@ cdef class LeafLosses:
         )
         if given.ndim != 2 or given.shape[1] == 0:
             raise ValueError("targets must be (n_rows, n_outputs)")
-        if has_labels and given.size and (given.min() < 0 or given.max() == 2**31 - 1):
+        if has_labels and given.size and (given.min() < 0 or given.max() >= n_columns):
             raise ValueError("labels must be columns of the table")
+        if n_columns < 1 or not (has_labels or n_columns == given.shape[1]):
+            raise ValueError("the table has a column for each label, or for each output")
         if weights is not None:
             weights = np.ascontiguousarray(weights, dtype=np.float64)
             if weights.shape != (len(given),):
                 raise ValueError("weights must be (n_rows,)")
+        if anchors is not None or not has_labels:
+            anchors = np.zeros(given.shape[1]) if anchors is None else (
+                np.ascontiguousarray(anchors, dtype=np.float64))
+            if anchors.shape != (given.shape[1],):
+                raise ValueError("anchors must be (n_outputs,)")
         self.labels, self.values = (given, None) if has_labels else (None, given)
         self.weights = weights
+        self.anchors = anchors
         self.has_labels = has_labels
-        self.has_weights = weights is not None
-        self.absolute = absolute
         self.n_rows, self.n_outputs = given.shape
-        self.n_columns = given.max(initial=-1) + 1 if has_labels else self.n_outputs
+        self.n_columns = n_columns
+        self.targets.n_outputs = self.n_outputs
+        self.targets.absolute = absolute
+        if self.n_rows:
+            self.targets.labels = &self.labels[0, 0] if has_labels else NULL
+            self.targets.values = NULL if has_labels else &self.values[0, 0]
+            self.targets.weights = &self.weights[0] if weights is not None else NULL
+            self.targets.anchors = NULL if has_labels else &self.anchors[0]
 
-    def sums(self, const int32_t[::1] leaves not None, int n_nodes):
-        """What the rows of each leaf add up to: weight of each label, or of all and of values.
+    @property
+    def width(self):
+        """Sums that a leaf has: weight of each label, or of all rows and of each output."""
+        return self.n_columns if self.has_labels else 1 + self.n_outputs
 
-        Returns an array (n_nodes, n_columns), with values (n_nodes, 1 + n_outputs).
-        """
-        cdef:
-            Py_ssize_t row
-            int o
-            double weight
-            double[:, ::1] sums
-        if leaves.shape[0] != self.n_rows or n_nodes < 0:
-            raise ValueError("there must be a leaf for each row")
-        if self.n_rows and (np.min(leaves) < 0 or np.max(leaves) >= n_nodes):
-            raise ValueError("leaves must be nodes")
-        result = np.zeros((n_nodes, self.n_columns + (not self.has_labels)))
-        sums = result
-        with nogil:
-            for row in range(self.n_rows):
-                weight = self.weights[row] if self.has_weights else 1.0
-                if self.has_labels:
-                    for o in range(self.n_outputs):
-                        sums[leaves[row], self.labels[row, o]] += weight
-                else:
-                    sums[leaves[row], 0] += weight
-                    for o in range(self.n_outputs):
-                        sums[leaves[row], 1 + o] += weight * self.values[row, o]
-        return result
 
-    def total(self, const int32_t[::1] leaves not None, const double[:, ::1] table not None):
-        """Loss of all rows in their leaves."""
-        cdef:
-            Py_ssize_t row
-            double loss = 0.0
-        if leaves.shape[0] != self.n_rows or table.shape[1] < self.n_columns:
-            raise ValueError("there must be a leaf for each row, and a line for each leaf")
-        if self.n_rows == 0:
-            return 0.0
-        if np.min(leaves) < 0 or np.max(leaves) >= table.shape[0] or self.n_columns == 0:
-            raise ValueError("leaves must be lines of the table")
-        with nogil:
-            for row in range(self.n_rows):
-                loss += self.of_row(row, &table[leaves[row], 0])
-        return loss
+cdef inline double loss_in_leaf(
+    const RowTargets* targets, Py_ssize_t row, const double* leaf, double anchor
+) noexcept nogil:
+    """Loss of a row in a leaf, whose line of the table is given."""
+    cdef:
+        int o, n_outputs = targets.n_outputs
+        double difference, loss = 0.0
+    if targets.labels != NULL:
+        loss = leaf[targets.labels[row * n_outputs]]
+        for o in range(1, n_outputs):
+            loss += leaf[targets.labels[row * n_outputs + o]]
+    else:
+        for o in range(n_outputs):
+            difference = targets.values[row * n_outputs + o] - leaf[o]
+            loss += fabs(difference) if targets.absolute else difference * difference
+    if targets.weights != NULL:
+        loss *= targets.weights[row]
+    return (loss + anchor) - anchor
 
-    cdef inline double of_row(self, Py_ssize_t row, const double* leaf) noexcept nogil:
-        """Loss of a row in a leaf, whose line of the table is given."""
-        cdef:
-            int o
-            double difference, loss = 0.0
-        for o in range(self.n_outputs):
-            if self.has_labels:
-                loss += leaf[self.labels[row, o]]
-            else:
-                difference = self.values[row, o] - leaf[o]
-                loss += fabs(difference) if self.absolute else difference * difference
-        return loss * self.weights[row] if self.has_weights else loss
+
+cdef void add_targets(
+    const RowTargets* targets, const int32_t* rows, Py_ssize_t n, double* sums
+) noexcept nogil:
+    """Add rows to what their leaf sums up to."""
+    cdef:
+        Py_ssize_t i, row
+        int o, n_outputs = targets.n_outputs
+        double weight = 1.0
+    for i in range(n):
+        row = rows[i]
+        if targets.weights != NULL:
+            weight = targets.weights[row]
+        if targets.labels != NULL:
+            for o in range(n_outputs):
+                sums[targets.labels[row * n_outputs + o]] += weight
+        else:
+            sums[0] += weight
+            for o in range(n_outputs):
+                sums[1 + o] += (weight * targets.values[row * n_outputs + o]
+                                + targets.anchors[o]) - targets.anchors[o]
 
 
 ctypedef struct Step:
@@ -131,214 +162,933 @@ ctypedef struct Step:
     const Column* column          # of bins, for a shape function of one feature
     const uint8_t* branch_of_bin
     const Cuts* cuts              # for one of a pair; else NULL
-    int first_child
+    const int32_t* child          # of each branch
     int n_branches                # 0 for a leaf
     int n_steps                   # to the deepest leaf below
+    int n_pieces                  # bins, the missing one included, or regions and missing values
+    int parent                    # -1 for the root, and for nodes that no node leads to
+
+
+ctypedef struct LossBlock:
+    # Rows of a node that one thread compares; those that care stand at the start of the block.
+    int number                    # of the node in its level
+    int64_t first
+    int64_t last
+    int64_t n_care
+
+
+cdef inline int branch_at(const Step* step, Py_ssize_t row) noexcept nogil:
+    if step.cuts == NULL:
+        return step.branch_of_bin[code_at(step.column, row)]
+    return branch_by_cuts(step.cuts, row)
+
+
+cdef inline int leaf_below(const Step* steps, int node, Py_ssize_t row) noexcept nogil:
+    """Leaf that a row ends in from a node on."""
+    for _ in range(steps[node].n_steps):
+        node = steps[node].child[branch_at(&steps[node], row)]
+    return node
+
+
+cdef inline int piece_at(const Step* step, Py_ssize_t row) noexcept nogil:
+    """A row's bin, or its region of a pair; the last one if a value is missing."""
+    cdef:
+        double u, v
+        int at = 0
+        const Cuts* cuts = step.cuts
+    if cuts == NULL:
+        return code_at(step.column, row)
+    u = side_at(cuts.first, row, cuts.place_a, cuts.n_a)
+    v = side_at(cuts.second, row, cuts.place_b, cuts.n_b)
+    if u != u or v != v:
+        return step.n_pieces - 1
+    while at >= 0:
+        at = (cuts.high[at] if projection(cuts.a[at], u, cuts.b[at], v) > cuts.threshold[at]
+              else cuts.low[at])
+    return -1 - at
+
+
+cdef int n_regions(const Cuts* cuts) noexcept nogil:
+    """Regions that the cuts part the plane into."""
+    cdef int cut = 0, last = 0, n = 0
+    while cut <= last:
+        last = max(last, cuts.low[cut], cuts.high[cut])
+        n = max(n, -cuts.low[cut], -cuts.high[cut])
+        cut += 1
+    return n
+
+
+cdef void add_losses(
+    const bin_t* bins, const int32_t* rows, const double* values, Py_ssize_t n, int n_others,
+    double* sums, uint8_t* is_held,
+) noexcept nogil:
+    """Add rows to the sums of their bins, and note that these hold rows."""
+    cdef:
+        Py_ssize_t i, code
+        int o
+        double first, second
+        double* cell
+    if n_others == 1:
+        for i in range(n):
+            code = bins[rows[i]]
+            is_held[code] = 1
+            sums[code] += values[i]
+    elif n_others == 2:
+        # With three branches, the refinement of a tree spends its time here.
+        for i in range(n):
+            code = bins[rows[i]]
+            is_held[code] = 1
+            cell = sums + 2 * code
+            first = cell[0] + values[2 * i]
+            second = cell[1] + values[2 * i + 1]
+            cell[0] = first
+            cell[1] = second
+    else:
+        for i in range(n):
+            code = bins[rows[i]]
+            is_held[code] = 1
+            for o in range(n_others):
+                sums[code * n_others + o] += values[i * n_others + o]
+
+
+cdef void mark_bins(
+    const bin_t* bins, const int32_t* rows, Py_ssize_t n, uint64_t* marks
+) noexcept nogil:
+    """Mark bins that hold rows, in words of 64 bins."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        marks[bins[rows[i]] >> 6] |= <uint64_t> 1 << (bins[rows[i]] & 63)
+
+
+cdef inline int lowest_bit(uint64_t bits) noexcept nogil:
+    """Number of the lowest bit that is set; some bit must be."""
+    # An isolated bit is told by its place in a de Bruijn sequence.
+    return LOWEST_BIT[((bits & (~bits + 1)) * DE_BRUIJN) >> 58]
+
+
+cdef uint64_t DE_BRUIJN = 0x03f79d71b4cb0a89
+cdef int LOWEST_BIT[64]
+
+
+cdef void number_bits() noexcept:
+    cdef int i
+    for i in range(64):
+        LOWEST_BIT[(DE_BRUIJN << i) >> 58] = i
+
+
+number_bits()
+
+
+cdef class CellScratch:
+    """Room in which each thread sums up the bins of one feature, all zero."""
+
+    cdef double* sums
+    cdef uint8_t* is_held
+    cdef uint64_t* marks
+    cdef Py_ssize_t n_sums        # for each thread
+    cdef Py_ssize_t n_bins
+
+    def __cinit__(self, int n_threads, Py_ssize_t n_bins, int n_others):
+        self.n_bins = (n_bins + 511) // 512 * 512
+        self.n_sums = self.n_bins * n_others
+        self.sums = <double*> calloc(n_threads * self.n_sums, sizeof(double))
+        self.is_held = <uint8_t*> calloc(n_threads * self.n_bins, 1)
+        self.marks = <uint64_t*> calloc(n_threads * self.n_bins // 64, sizeof(uint64_t))
+        if self.sums == NULL or self.is_held == NULL or self.marks == NULL:
+            raise MemoryError("no memory to sum losses")
+
+    def __dealloc__(self):
+        free(self.sums)
+        free(self.is_held)
+        free(self.marks)
 
 
 @cython.final
-cdef class Router:
-    """A tree over bins that rows can be sent through.
+cdef class RoutedRows:
+    """A tree over bins, and the rows in its nodes.
+
+    Nodes are numbered from 0, the root; children come after their parents. A node is a leaf until
+    it is given a split. Rows follow when they are sent.
 
     Parameters
     ----------
     bins : Columns
         Columns of bins.
-    first_child, n_branches : int32 arrays (n_nodes,)
-        Branch b of a node leads to node first_child + b, which comes after it; a leaf has no
-        branch.
-    feature : int32 array (n_nodes,)
-        Feature of a node with a shape function of one feature.
-    branch_of_bin : list of n_nodes uint8 arrays or None
-        Branch of each of that feature's bins.
-    cuts : list of n_nodes PairCuts or None
-        Cuts of the nodes with shape functions of pairs.
+    rows : NodeRows
+        The rows of the nodes, which move from leaf to leaf as they are sent.
+    n_nodes : int
+        Most nodes that the tree will have.
+    max_branches : int
+        Most branches of a node.
     """
 
     cdef Columns bins
     cdef Step* steps
     cdef readonly int n_nodes
-    cdef Py_ssize_t n_rows
+    cdef readonly int max_branches
+    cdef readonly Py_ssize_t n_rows       # of the table
+    cdef NodeRows rows
+    cdef bint is_counted                  # whether n_steps are up to date
     cdef const uint8_t[::1] only_branch
-    cdef list _arrays         # keeps the memory alive
+    cdef int32_t[:, ::1] child
+    cdef const int32_t* order             # of `rows`
+    cdef int32_t[::1] care_row            # rows of a level that care; leaves' numbers of sent rows
+    cdef double[:, ::1] care_loss         # what they lose in branch 1, 2, .. beyond branch 0
+    cdef LossBlock* blocks
+    cdef Py_ssize_t n_blocks
+    cdef int64_t[::1] first_block         # of each node of the level, and the end
+    cdef list _arrays                     # keeps the memory alive
 
-    def __cinit__(self, Columns bins not None, const int32_t[::1] first_child not None,
-                  const int32_t[::1] n_branches not None, const int32_t[::1] feature not None,
-                  list branch_of_bin not None, list cuts not None):
-        cdef int node, child
-        self.bins = bins
-        self.n_nodes = first_child.shape[0]
-        self.n_rows = bins.n_rows
-        self._arrays = []
-        if self.n_nodes == 0 or n_branches.shape[0] != self.n_nodes or (
-                feature.shape[0] != self.n_nodes or len(branch_of_bin) != self.n_nodes
-                or len(cuts) != self.n_nodes):
-            raise ValueError("the arrays differ in their numbers of nodes")
+    def __cinit__(
+        self, Columns bins not None, NodeRows rows not None, int n_nodes, int max_branches
+    ):
+        cdef:
+            int node
+            Py_ssize_t n_places = rows._order.shape[0]
+        if n_nodes < 1 or not 2 <= max_branches <= 254:
+            raise ValueError("n_nodes or max_branches is out of range")
         if bins.n_columns == 0 or bins.column[0].kind > UINT32:
             raise ValueError("column 0 does not hold bins")
+        self.bins = bins
+        self.n_nodes = n_nodes
+        self.max_branches = max_branches
+        self.n_rows = bins.n_rows
+        if n_places and np.max(rows.order) >= self.n_rows:
+            raise ValueError("there are fewer rows of bins than of nodes")
+        self.rows = rows
+        rows.make_room(n_nodes)
+        self.order = &rows._order[0] if n_places else NULL
+        self._arrays = [None] * n_nodes
         self.only_branch = np.zeros(bins.column[0].largest + 1, dtype=np.uint8)
-        self.steps = <Step*> calloc(self.n_nodes, sizeof(Step))
+        self.child = np.zeros((n_nodes, max_branches), dtype=np.int32)
+        self.care_row = np.empty(n_places, dtype=np.int32)
+        self.care_loss = np.empty((n_places, max_branches - 1))
+        self.first_block = np.zeros(1, dtype=np.int64)
+        self.steps = <Step*> calloc(n_nodes, sizeof(Step))
         if self.steps == NULL:
             raise MemoryError("no memory to route rows")
-        for node in range(self.n_nodes):
-            if n_branches[node] <= 0:
-                self.stay_at(node)
-                continue
-            if n_branches[node] > 254 or not (
-                    node < first_child[node] <= self.n_nodes - n_branches[node]):
-                raise ValueError("children exist and come after their parents")
-            self.steps[node].first_child = first_child[node]
-            self.steps[node].n_branches = n_branches[node]
-            if cuts[node] is None:
-                self.keep_bins(node, feature[node], branch_of_bin[node])
-            else:
-                self.keep_cuts(node, cuts[node])
-
-        for node in range(self.n_nodes - 1, -1, -1):
-            for child in range(self.steps[node].n_branches):
-                self.steps[node].n_steps = max(
-                    self.steps[node].n_steps,
-                    1 + self.steps[self.steps[node].first_child + child].n_steps)
+        for node in range(n_nodes):
+            self.steps[node].parent = -1
+            self.stay_at(node)
 
     def __dealloc__(self):
         free(self.steps)
+        free(self.blocks)
+
+    cdef int check_node(self, int node) except -1:
+        if not 0 <= node < self.n_nodes:
+            raise ValueError("nodes must lie between 0 and the number of nodes")
+        return 0
+
+    cdef int check_nodes(self, const int32_t[::1] nodes, int n_threads) except -1:
+        cdef Py_ssize_t i
+        if n_threads < 1:
+            raise ValueError("n_threads must be at least 1")
+        for i in range(nodes.shape[0]):
+            self.check_node(nodes[i])
+        return 0
+
+    # Splits
 
     cdef void stay_at(self, int leaf) noexcept:
-        self.steps[leaf].first_child = leaf
+        self.child[leaf, 0] = leaf
+        self.steps[leaf].child = &self.child[leaf, 0]
         self.steps[leaf].column = &self.bins.column[0]
         self.steps[leaf].branch_of_bin = &self.only_branch[0]
+        self.steps[leaf].cuts = NULL
+        self.steps[leaf].n_branches = 0
+        self.steps[leaf].n_pieces = 0
+        self.is_counted = False
 
-    cdef int keep_bins(
-        self, int node, int feature, const uint8_t[::1] branch_of_bin
-    ) except -1:
+    cdef int lead_to(self, int node, const int32_t[::1] children) except -1:
+        """Note a node's children, and that they are no other node's."""
+        cdef Py_ssize_t b
+        for b in range(self.steps[node].n_branches):
+            self.steps[self.child[node, b]].parent = -1
+        for b in range(children.shape[0]):
+            self.steps[children[b]].parent = node
+            self.child[node, b] = children[b]
+        self.steps[node].n_branches = children.shape[0]
+        self.is_counted = False
+        return 0
+
+    cdef int check_children(self, int node, const int32_t[::1] children) except -1:
+        cdef Py_ssize_t b, other
+        self.check_node(node)
+        if not 2 <= children.shape[0] <= self.max_branches:
+            raise ValueError("the number of branches is out of range")
+        for b in range(children.shape[0]):
+            if not node < children[b] < self.n_nodes:
+                raise ValueError("children exist and come after their parents")
+            for other in range(b):
+                if children[other] == children[b]:
+                    raise ValueError("children differ")
+        return 0
+
+    def set_leaf(self, int node):
+        """Make a node a leaf."""
+        self.check_node(node)
+        self.lead_to(node, np.empty(0, dtype=np.int32))
+        self._arrays[node] = None
+        self.stay_at(node)
+
+    def set_bins(
+        self, int node, const int32_t[::1] children not None, int feature,
+        const uint8_t[::1] branch_of_bin not None,
+    ):
+        """Split a node by the branches of a feature's bins."""
         cdef:
             Py_ssize_t i
             int greatest = 0
-        if branch_of_bin is None or not 0 <= feature < self.bins.n_columns or (
-                self.bins.column[feature].kind > UINT32):
+        self.check_children(node, children)
+        if not 0 <= feature < self.bins.n_columns or self.bins.column[feature].kind > UINT32:
             raise ValueError(f"{feature} is not a column of bins")
         if branch_of_bin.shape[0] <= self.bins.column[feature].largest:
             raise ValueError("every bin needs a branch")
         for i in range(branch_of_bin.shape[0]):
             greatest = max(greatest, branch_of_bin[i])
-        if greatest >= self.steps[node].n_branches:
+        if greatest >= children.shape[0]:
             raise ValueError("branches of bins exist")
-        self._arrays.append(branch_of_bin)
+        self.lead_to(node, children)
+        self._arrays[node] = branch_of_bin
         self.steps[node].column = &self.bins.column[feature]
         self.steps[node].branch_of_bin = &branch_of_bin[0]
-        return 0
+        self.steps[node].cuts = NULL
+        self.steps[node].n_pieces = branch_of_bin.shape[0]
 
-    cdef int keep_cuts(self, int node, PairCuts cuts) except -1:
+    def set_cuts(self, int node, const int32_t[::1] children not None, PairCuts cuts not None):
+        """Split a node by the cuts of a pair."""
+        self.check_children(node, children)
         if cuts.n_rows != self.n_rows or cuts.least_branch < 0 or (
-                cuts.greatest_branch >= self.steps[node].n_branches):
+                cuts.greatest_branch >= children.shape[0]):
             raise ValueError("branches of regions exist, and tables have as many rows as bins")
-        self._arrays.append(cuts)
+        self.lead_to(node, children)
+        self._arrays[node] = cuts
         self.steps[node].cuts = &cuts.cuts
+        self.steps[node].n_pieces = n_regions(&cuts.cuts) + 1
+
+    cdef int count_steps(self) except -1:
+        """Find out how far each node is above its deepest leaf."""
+        cdef int node, b, child
+        if self.is_counted:
+            return 0
+        for node in range(self.n_nodes - 1, -1, -1):
+            self.steps[node].n_steps = 0
+            for b in range(self.steps[node].n_branches):
+                child = self.child[node, b]
+                if self.steps[child].parent != node:
+                    raise ValueError("a node has two parents")
+                self.steps[node].n_steps = max(
+                    self.steps[node].n_steps, 1 + self.steps[child].n_steps)
+        self.is_counted = True
         return 0
 
-    cdef inline int branch_at(self, const Step* step, Py_ssize_t row) noexcept nogil:
-        if step.cuts == NULL:
-            return step.branch_of_bin[code_at(step.column, row)]
-        return branch_by_cuts(step.cuts, row)
+    # Rows that move
 
-    cdef inline int leaf_below(self, int node, Py_ssize_t row) noexcept nogil:
-        """Leaf that a row ends in from a node on."""
-        for _ in range(self.steps[node].n_steps):
-            node = self.steps[node].first_child + self.branch_at(&self.steps[node], row)
-        return node
+    def send(self, const int32_t[::1] nodes not None, int n_threads):
+        """Send the rows of some nodes, none of them below another, to the leaves below."""
+        cdef Py_ssize_t i
+        self.check_nodes(nodes, n_threads)
+        self.count_steps()
+        self.forget_losses()
+        number_of_leaf = np.zeros(self.n_nodes, dtype=np.int32)
+        for i in range(nodes.shape[0]):
+            if self.steps[nodes[i]].n_branches:
+                self.send_from(nodes[i], number_of_leaf, n_threads)
 
-    def leaves(
+    cdef int send_from(self, int node, int32_t[::1] number_of_leaf, int n_threads) except -1:
+        cdef:
+            Py_ssize_t first = self.rows._start[node], last = self.rows._stop[node], at, block, leaf
+            Py_ssize_t n_blocks = max(1, (last - first + BLOCK - 1) // BLOCK), n_leaves
+            int64_t n
+            int64_t[:, ::1] place
+            const int32_t[::1] below = self.nodes_below(node)
+        n_leaves = 0
+        for at in range(below.shape[0]):
+            if self.steps[below[at]].n_branches == 0:
+                number_of_leaf[below[at]] = n_leaves
+                n_leaves += 1
+        place = np.zeros((n_blocks, n_leaves), dtype=np.int64)
+        if n_blocks == 1:
+            self.count_block(node, first, last, &number_of_leaf[0], &place[0, 0])
+        else:
+            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+                self.count_block(
+                    node, first + block * BLOCK, min(first + (block + 1) * BLOCK, last),
+                    &number_of_leaf[0], &place[block, 0])
+        at = first
+        for leaf in range(n_leaves):
+            for block in range(n_blocks):
+                n = place[block, leaf]
+                place[block, leaf] = at
+                at += n
+        self.place_below(below, place)
+        if n_blocks == 1:
+            self.move_block(first, last, &place[0, 0])
+        else:
+            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+                self.move_block(first + block * BLOCK, min(first + (block + 1) * BLOCK, last),
+                                &place[block, 0])
+        if last > first:
+            memcpy(&self.rows._order[first], &self.rows._scratch[first],
+                   (last - first) * sizeof(int32_t))
+        return 0
+
+    cdef object nodes_below(self, int node):
+        """A node and all below it, each before its children, these in the order of branches."""
+        cdef:
+            int b
+            list found = [], pending = [node]
+        while pending:
+            node = pending.pop()
+            found.append(node)
+            for b in range(self.steps[node].n_branches - 1, -1, -1):
+                pending.append(self.child[node, b])
+        return np.array(found, dtype=np.int32)
+
+    cdef void place_below(self, const int32_t[::1] below, int64_t[:, ::1] place) noexcept:
+        """Set the ranges of a node and all below it, given where the leaves start."""
+        cdef:
+            Py_ssize_t at, leaf = 0
+            int node, n_branches
+            int64_t stop = self.rows._stop[below[0]]
+        for at in range(below.shape[0]):
+            if self.steps[below[at]].n_branches == 0:
+                self.rows._start[below[at]] = place[0, leaf]
+                leaf += 1
+        for at in range(below.shape[0] - 1, -1, -1):
+            node = below[at]
+            n_branches = self.steps[node].n_branches
+            if n_branches == 0:
+                self.rows._stop[node] = stop
+                stop = self.rows._start[node]
+            else:
+                self.rows._start[node] = self.rows._start[self.child[node, 0]]
+                self.rows._stop[node] = self.rows._stop[self.child[node, n_branches - 1]]
+
+    cdef void count_block(
+        self, int node, Py_ssize_t first, Py_ssize_t last, const int32_t* number_of_leaf,
+        int64_t* count,
+    ) noexcept nogil:
+        cdef:
+            Py_ssize_t at
+            int32_t number
+        for at in range(first, last):
+            number = number_of_leaf[leaf_below(self.steps, node, self.order[at])]
+            self.care_row[at] = number
+            count[number] += 1
+
+    cdef void move_block(self, Py_ssize_t first, Py_ssize_t last, int64_t* place) noexcept nogil:
+        cdef:
+            Py_ssize_t at
+            int32_t number
+        for at in range(first, last):
+            number = self.care_row[at]
+            self.rows._scratch[place[number]] = self.order[at]
+            place[number] += 1
+
+    # Counts
+
+    def pieces_below(self, int node, weights):
+        """What nodes and pieces would hold if a node's rows were sent down now.
+
+        Returns, for every node of the tree, its rows and their weight (None without weights), and
+        a dict of each split node's rows by piece: bins, or regions of a pair, missing values last.
+        """
+        cdef:
+            Py_ssize_t at, row
+            int here
+            int64_t** counts
+            int64_t[::1] n_rows, piece
+            double[::1] weight_of, given
+            bint has_weights = weights is not None
+        self.check_node(node)
+        self.count_steps()
+        given = np.ones(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+        if has_weights and given.shape[0] != self.n_rows:
+            raise ValueError("weights must be (n_rows,)")
+        found, weighed = np.zeros(self.n_nodes, dtype=np.int64), np.zeros(self.n_nodes)
+        n_rows, weight_of = found, weighed
+        pieces = {}
+        counts = <int64_t**> calloc(self.n_nodes, sizeof(int64_t*))
+        if counts == NULL:
+            raise MemoryError("no memory to count rows")
+        for here in self.nodes_below(node):
+            if self.steps[here].n_branches:
+                pieces[here] = np.zeros(self.steps[here].n_pieces, dtype=np.int64)
+                piece = pieces[here]
+                counts[here] = &piece[0]
+        with nogil:
+            for at in range(self.rows._start[node], self.rows._stop[node]):
+                row = self.order[at]
+                here = node
+                while True:
+                    n_rows[here] += 1
+                    if has_weights:
+                        weight_of[here] += given[row]
+                    if self.steps[here].n_branches == 0:
+                        break
+                    counts[here][piece_at(&self.steps[here], row)] += 1
+                    here = self.child[here, branch_at(&self.steps[here], row)]
+        free(counts)
+        return found, weighed if has_weights else None, pieces
+
+    def piece_counts(self, const int32_t[::1] nodes not None, int n_threads):
+        """Rows of some split nodes by piece, a list of arrays as in `pieces_below`."""
+        cdef:
+            Py_ssize_t i, n_nodes = nodes.shape[0]
+            int64_t[::1] flat, starts
+        self.check_nodes(nodes, n_threads)
+        sizes = [self.steps[node].n_pieces for node in nodes]
+        bounds = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        starts = bounds
+        counts = np.zeros(starts[n_nodes], dtype=np.int64)
+        flat = counts
+        for i in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            if starts[i + 1] > starts[i]:
+                self.count_pieces(nodes[i], &flat[starts[i]])
+        return [counts[starts[i]:starts[i + 1]] for i in range(n_nodes)]
+
+    cdef void count_pieces(self, int node, int64_t* count) noexcept nogil:
+        cdef Py_ssize_t at
+        for at in range(self.rows._start[node], self.rows._stop[node]):
+            count[piece_at(&self.steps[node], self.order[at])] += 1
+
+    def branch_counts(self, int node, split_at, int n_branches):
+        """Rows of a node in each branch, if its split were another: bins' branches, or cuts.
+
+        Parameters
+        ----------
+        node : int
+        split_at : tuple (feature, branch_of_bin) or PairCuts
+        n_branches : int
+        """
+        cdef:
+            Py_ssize_t at
+            int feature
+            const uint8_t[::1] branch_of_bin
+            const Column* column
+            PairCuts cuts
+            int64_t count[256]
+        self.check_node(node)
+        if not 1 <= n_branches <= 254:
+            raise ValueError("the number of branches is out of range")
+        memset(count, 0, sizeof(count))
+        if isinstance(split_at, PairCuts):
+            cuts = split_at
+            if cuts.n_rows != self.n_rows or cuts.least_branch < 0 or cuts.greatest_branch > 255:
+                raise ValueError(
+                    "branches of regions exist, and tables have as many rows as bins")
+            with nogil:
+                for at in range(self.rows._start[node], self.rows._stop[node]):
+                    count[branch_by_cuts(&cuts.cuts, self.order[at])] += 1
+        else:
+            feature, branch_of_bin = split_at
+            if not 0 <= feature < self.bins.n_columns or self.bins.column[feature].kind > UINT32:
+                raise ValueError(f"{feature} is not a column of bins")
+            column = &self.bins.column[feature]
+            if branch_of_bin is None or branch_of_bin.shape[0] <= column.largest:
+                raise ValueError("every bin needs a branch")
+            with nogil:
+                for at in range(self.rows._start[node], self.rows._stop[node]):
+                    count[branch_of_bin[code_at(column, self.order[at])]] += 1
+        return [count[branch] for branch in range(n_branches)]
+
+    # Losses
+
+    cdef int check_losses(self, LeafLosses losses) except -1:
+        if losses is None or losses.n_rows != self.n_rows:
+            raise ValueError("the losses and the bins differ in their numbers of rows")
+        return 0
+
+    cdef int check_table(
+        self, LeafLosses losses, const double[:, ::1] table, Py_ssize_t n_nodes,
+        const double[::1] anchors,
+    ) except -1:
+        self.check_losses(losses)
+        if table.shape[0] != self.n_nodes or table.shape[1] != losses.n_columns:
+            raise ValueError("the table must have a line for each node")
+        if anchors.shape[0] != n_nodes:
+            raise ValueError("each node needs an anchor")
+        return 0
+
+    def leaf_sums(self, const int32_t[::1] leaves not None, LeafLosses losses not None,
+                  int n_threads):
+        """What the rows of each leaf add up to: weight of each label, or of all and of values.
+
+        Returns an array (n_leaves, losses.width).
+        """
+        cdef:
+            Py_ssize_t i, n_leaves = leaves.shape[0]
+            double[:, ::1] sums
+        self.check_nodes(leaves, n_threads)
+        self.check_losses(losses)
+        result = np.zeros((n_leaves, losses.width))
+        sums = result
+        for i in prange(n_leaves, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            if self.rows._stop[leaves[i]] > self.rows._start[leaves[i]]:
+                add_targets(&losses.targets, &self.order[self.rows._start[leaves[i]]],
+                            self.rows._stop[leaves[i]] - self.rows._start[leaves[i]], &sums[i, 0])
+        return result
+
+    def leaf_ranges(self, const int32_t[::1] leaves not None, LeafLosses losses not None,
+                    int n_threads):
+        """Least and greatest value of each leaf's rows, for every output: (n_leaves, 2, n_outputs).
+
+        A leaf without rows has infinite ones, the least above the greatest.
+        """
+        cdef:
+            Py_ssize_t i, at, row, n_leaves = leaves.shape[0]
+            int o, n_outputs = losses.n_outputs
+            double value
+            double[:, :, ::1] found
+        self.check_nodes(leaves, n_threads)
+        self.check_losses(losses)
+        if losses.has_labels:
+            raise ValueError("labels have no range")
+        result = np.empty((n_leaves, 2, n_outputs))
+        result[:, 0], result[:, 1] = np.inf, -np.inf
+        found = result
+        for i in prange(n_leaves, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            for at in range(self.rows._start[leaves[i]], self.rows._stop[leaves[i]]):
+                row = self.order[at]
+                for o in range(n_outputs):
+                    value = losses.targets.values[row * n_outputs + o]
+                    if value < found[i, 0, o]:
+                        found[i, 0, o] = value
+                    if value > found[i, 1, o]:
+                        found[i, 1, o] = value
+        return result
+
+    def leaf_totals(
         self,
-        const int32_t[::1] rows not None,      # IN
-        const int32_t[::1] start not None,     # IN: (n_rows,) node that each of them is sent from
+        const int32_t[::1] leaves not None,    # IN
+        LeafLosses losses not None,            # IN
+        const double[:, ::1] table not None,   # IN: (n_nodes, n_columns) leaves' lines
+        const double[::1] anchors not None,    # IN: (n_leaves,) see the head of this module
         int n_threads,
     ):
-        """Leaf of each of some rows."""
+        """Loss of the rows of each leaf."""
         cdef:
-            Py_ssize_t i
-            int32_t[::1] leaf
-            bint exists = True
-        check_rows(rows, self.n_rows)
-        if n_threads < 1 or start.shape[0] != rows.shape[0]:
-            raise ValueError("each row needs a start, and n_threads must be at least 1")
-        for i in range(start.shape[0]):
-            exists &= 0 <= start[i] < self.n_nodes
-        if not exists:
-            raise ValueError("rows must start at nodes")
-        result = np.empty(rows.shape[0], dtype=np.int32)
-        leaf = result
-        for i in prange(rows.shape[0], nogil=True, num_threads=n_threads, schedule="static"):
-            leaf[i] = self.leaf_below(start[i], rows[i])
+            Py_ssize_t i, n_leaves = leaves.shape[0]
+            double[::1] total
+        self.check_nodes(leaves, n_threads)
+        self.check_table(losses, table, n_leaves, anchors)
+        result = np.zeros(n_leaves)
+        total = result
+        for i in prange(n_leaves, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            total[i] = self.total_of(leaves[i], &losses.targets, &table[leaves[i], 0], anchors[i])
         return result
+
+    cdef double total_of(
+        self, int leaf, const RowTargets* targets, const double* line, double anchor
+    ) noexcept nogil:
+        cdef:
+            Py_ssize_t at
+            double total = 0.0
+        for at in range(self.rows._start[leaf], self.rows._stop[leaf]):
+            total += loss_in_leaf(targets, self.order[at], line, anchor)
+        return total
 
     def branch_losses(
         self,
-        const int32_t[::1] at not None,        # IN: (n_rows,) node that each row is at, or -1
-        const int32_t[::1] now not None,       # IN: (n_rows,) leaf of each row
+        const int32_t[::1] nodes not None,     # IN: of one level, all of them split
         LeafLosses losses not None,            # IN
         const double[:, ::1] table not None,   # IN: (n_nodes, n_columns) leaves' lines
-        double[:, ::1] others not None,        # OUT: (n_rows, n_branches - 1)
-        uint8_t[::1] cares not None,           # OUT: (n_rows,) whether branches differ in loss
+        const double[::1] anchors not None,    # IN: (n_level,) see the head of this module
         int n_threads,
     ):
-        """What each branch of the node that a row is at would cost the row, beyond branch 0.
+        """Find out what each branch of some nodes would cost their rows, beyond branch 0.
 
-        Rows that are at no node, or at a leaf, are left alone, except that they do not care.
-        Returns sums over the rows of each node, (n_nodes, 1 + n_branches): the loss in the rows'
-        own branches, in branch 0, and what branch 1, 2, .. adds to that.
+        The rows' own branch leads to the leaf they are in. Rows for which branches differ are kept
+        for `loss_cells` and `care_sets`, until rows are sent again.
+
+        Returns
+        -------
+        sums : array (n_level, 1 + max_branches)
+            Loss of each node's rows in their own branches, in branch 0, and what branch 1, 2, ..
+            adds to that.
+        n_care : int64 array (n_level,)
+            Rows for which branches differ.
         """
         cdef:
-            Py_ssize_t block, row
-            int node, n_branches = others.shape[1] + 1
-            bint exists = True
-            double[:, :, ::1] sums
-        if n_threads < 1 or n_branches < 2:
-            raise ValueError("n_threads or the number of branches is out of range")
-        if not (at.shape[0] == now.shape[0] == others.shape[0] == cares.shape[0]
-                == losses.n_rows == self.n_rows):
-            raise ValueError("the arrays differ in their numbers of rows")
-        if table.shape[0] != self.n_nodes or table.shape[1] < max(losses.n_columns, 1):
-            raise ValueError("the table must have a line for each node")
-        for row in range(self.n_rows):
-            node = at[row]
-            exists &= -1 <= node < self.n_nodes and 0 <= now[row] < self.n_nodes and (
-                node < 0 or self.steps[node].n_branches <= n_branches)
-        if not exists:
-            raise ValueError("rows must be at nodes with a loss for each branch")
-        # Blocks of rows are summed each on its own, however many threads share them.
-        sums_of_blocks = np.zeros((N_BLOCKS, self.n_nodes, 1 + n_branches))
-        sums = sums_of_blocks
-        for block in prange(N_BLOCKS, nogil=True, num_threads=n_threads, schedule="static"):
-            for row in range(self.n_rows * block // N_BLOCKS,
-                             self.n_rows * (block + 1) // N_BLOCKS):
-                cares[row] = at[row] >= 0 and self.compare_branches(
-                    row, &self.steps[at[row]], losses, &table[0, 0], table.shape[1], now[row],
-                    &others[row, 0], n_branches, &sums[block, at[row], 0])
-        return sums_of_blocks.sum(axis=0)
+            Py_ssize_t i, block, n_level = nodes.shape[0]
+            int width = 1 + self.max_branches, c, n_failed = 0
+            double[:, ::1] block_sums, sums
+            int64_t[::1] n_care
+        self.check_nodes(nodes, n_threads)
+        self.check_table(losses, table, n_level, anchors)
+        self.count_steps()
+        for i in range(n_level):
+            if self.steps[nodes[i]].n_branches == 0:
+                raise ValueError("leaves have no branches")
+            if i > 0 and self.rows._start[nodes[i]] < self.rows._stop[nodes[i - 1]]:
+                raise ValueError("nodes of a level stand in the order of their rows")
+        self.make_blocks(nodes)
+        of_blocks = np.zeros((self.n_blocks, width))
+        found, cares = np.zeros((n_level, width)), np.zeros(n_level, dtype=np.int64)
+        block_sums, sums, n_care = of_blocks, found, cares
+        for block in prange(self.n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            n_failed += self.compare_block(
+                &self.blocks[block], nodes[self.blocks[block].number], &losses.targets,
+                &table[0, 0], table.shape[1], anchors[self.blocks[block].number],
+                &block_sums[block, 0])
+        if n_failed:
+            self.forget_losses()
+            raise MemoryError("no memory to compare branches")
+        for block in range(self.n_blocks):
+            i = self.blocks[block].number
+            n_care[i] += self.blocks[block].n_care
+            for c in range(width):
+                sums[i, c] += block_sums[block, c]
+        for i in range(n_level):
+            for c in range(2, 1 + self.steps[nodes[i]].n_branches):
+                sums[i, c] -= sums[i, 1]
+        return found, cares
 
-    cdef bint compare_branches(
-        self, Py_ssize_t row, const Step* step, LeafLosses losses, const double* table,
-        Py_ssize_t n_columns, int now, double* others, int n_branches, double* sums,
-    ) noexcept nogil:
+    cdef int forget_losses(self) except -1:
+        self.n_blocks = 0
+        self.first_block = np.zeros(1, dtype=np.int64)
+        return 0
+
+    cdef int make_blocks(self, const int32_t[::1] nodes) except -1:
         cdef:
-            int b, leaf, own
-            double loss, first = 0.0
-            bint cares = False
-        if step.n_branches == 0:
-            return False
-        own = self.branch_at(step, row)
-        for b in range(step.n_branches):
-            leaf = now if b == own else self.leaf_below(step.first_child + b, row)
-            loss = losses.of_row(row, table + leaf * n_columns)
-            if b == own:
-                sums[0] += loss
-            if b == 0:
-                first = loss
-                sums[1] += loss
+            Py_ssize_t i, n = 0
+            int64_t first, stop
+        self.forget_losses()
+        self.first_block = np.zeros(nodes.shape[0] + 1, dtype=np.int64)
+        for i in range(nodes.shape[0]):
+            n += (self.rows._stop[nodes[i]] - self.rows._start[nodes[i]] + BLOCK - 1) // BLOCK
+            self.first_block[i + 1] = n
+        free(self.blocks)
+        self.blocks = <LossBlock*> malloc(max(n, 1) * sizeof(LossBlock))
+        if self.blocks == NULL:
+            raise MemoryError("no memory to compare branches")
+        n = 0
+        for i in range(nodes.shape[0]):
+            stop = self.rows._stop[nodes[i]]
+            first = self.rows._start[nodes[i]]
+            while first < stop:
+                self.blocks[n].number = i
+                self.blocks[n].first = first
+                self.blocks[n].last = min(first + BLOCK, stop)
+                self.blocks[n].n_care = 0
+                first += BLOCK
+                n += 1
+        self.n_blocks = n
+        return 0
+
+    cdef int compare_block(
+        self, LossBlock* block, int node, const RowTargets* targets, const double* table,
+        Py_ssize_t n_columns, double anchor, double* sums,
+    ) noexcept nogil:
+        """Compare the branches for a block of rows; returns 1 for want of memory."""
+        cdef:
+            int64_t at = block.first, stop, leaf_stop
+            int own, leaf
+            double* lost = <double*> malloc(
+                self.steps[node].n_branches * CHUNK * sizeof(double))
+        if lost == NULL:
+            return 1
+        while at < block.last:
+            leaf = self.leaf_at(node, at, &own)
+            leaf_stop = max(self.rows._stop[leaf], at + 1)
+            while at < min(leaf_stop, block.last):
+                stop = min(at + CHUNK, leaf_stop, block.last)
+                self.compare_rows(
+                    block, at, stop, &self.steps[node], own, leaf, targets, table, n_columns,
+                    anchor, lost, sums)
+                at = stop
+        free(lost)
+        return 0
+
+    cdef int leaf_at(self, int node, int64_t place, int* branch) noexcept nogil:
+        """The leaf below a node whose row stands at a place, and the node's branch to it."""
+        cdef int b, leaf = node
+        while self.steps[leaf].n_branches:
+            b = 0
+            while b + 1 < self.steps[leaf].n_branches and (
+                    self.rows._stop[self.child[leaf, b]] <= place):
+                b += 1
+            if leaf == node:
+                branch[0] = b
+            leaf = self.child[leaf, b]
+        return leaf
+
+    cdef void compare_rows(
+        self, LossBlock* block, int64_t first, int64_t last, const Step* step, int own, int leaf,
+        const RowTargets* targets, const double* table, Py_ssize_t n_columns, double anchor,
+        double* lost, double* sums,
+    ) noexcept nogil:
+        """Compare the branches for a few rows of one leaf; `lost` has CHUNK numbers a branch."""
+        cdef:
+            Py_ssize_t i, n = last - first, out = block.first + block.n_care
+            int b, k = step.n_branches, n_others = self.max_branches - 1, child, leaf_of_branch
+            const int32_t* rows = self.order + first
+            double* others
+            double of_branch, total
+            bint cares
+        for b in range(k):
+            child = step.child[b]
+            total = 0.0
+            if b == own or self.steps[child].n_branches == 0:
+                leaf_of_branch = leaf if b == own else child
+                for i in range(n):
+                    lost[b * CHUNK + i] = loss_in_leaf(
+                        targets, rows[i], table + leaf_of_branch * n_columns, anchor)
             else:
-                others[b - 1] = loss - first
-                sums[1 + b] += loss - first
-                cares |= loss != first
-        for b in range(step.n_branches, n_branches):
-            others[b - 1] = 0.0
-        return cares
+                for i in range(n):
+                    lost[b * CHUNK + i] = loss_in_leaf(
+                        targets, rows[i],
+                        table + leaf_below(self.steps, child, rows[i]) * n_columns, anchor)
+            for i in range(n):
+                total += lost[b * CHUNK + i]
+            if b == own:
+                sums[0] += total
+            if b == 0:
+                sums[1] += total
+            else:
+                sums[1 + b] += total
+        # What branches add to the first.
+        for i in range(n):
+            others = &self.care_loss[out, 0]
+            cares = False
+            for b in range(1, k):
+                of_branch = lost[b * CHUNK + i] - lost[i]
+                others[b - 1] = of_branch
+                cares |= of_branch != 0.0
+            for b in range(k - 1, n_others):
+                others[b] = 0.0
+            self.care_row[out] = rows[i]
+            out += cares
+        block.n_care = out - block.first
+
+    def loss_cells(
+        self,
+        int first, int last,                       # IN: nodes of the level
+        const int64_t[::1] offsets not None,       # IN: (n_features + 1,) where their bins start
+        const int64_t[:, ::1] starts not None,     # IN: (last - first, n_features)
+        int32_t[:, ::1] n_cells not None,          # OUT: (last - first, n_features)
+        int32_t[::1] bin_of_cell not None,         # OUT
+        double[:, ::1] losses not None,            # OUT: (n_cells, max_branches - 1)
+        int first_feature, int last_feature,       # IN: which features to fill
+        int n_threads,
+    ):
+        """Sum up by bin what rows of the level's nodes lose in branch 1, 2, .. beyond branch 0.
+
+        Bins with rows that care are the *cells* of a node and feature. They stand from
+        starts[node, feature] on, in the order of bins; there must be room for one for each such
+        row, or for all bins.
+        """
+        cdef:
+            Py_ssize_t task, n_features = last_feature - first_feature, node, room, most_bins = 0
+            int feature, n_others = self.max_branches - 1
+            CellScratch scratch
+        self.bins.check_bins(offsets, first_feature, last_feature)
+        if not 0 <= first <= last < self.first_block.shape[0] or n_threads < 1:
+            raise ValueError("nodes of the level or n_threads out of range")
+        if losses.shape[0] != bin_of_cell.shape[0] or losses.shape[1] != n_others or (
+                starts.shape[0] != last - first or starts.shape[1] != self.bins.n_columns
+                or n_cells.shape[0] != last - first or n_cells.shape[1] != self.bins.n_columns):
+            raise ValueError("the cells' arrays do not fit the nodes and features")
+        for node in range(last - first):
+            for feature in range(first_feature, last_feature):
+                room = min(self.n_care(first + node), offsets[feature + 1] - offsets[feature])
+                if not 0 <= starts[node, feature] <= bin_of_cell.shape[0] - room:
+                    raise ValueError("there is no room for all cells")
+        if first == last or n_features == 0 or bin_of_cell.shape[0] == 0:
+            n_cells[:, first_feature:last_feature] = 0
+            return
+        n_threads = min(n_threads, (last - first) * n_features)
+        for feature in range(first_feature, last_feature):
+            most_bins = max(most_bins, offsets[feature + 1] - offsets[feature])
+        scratch = CellScratch(n_threads, most_bins, n_others)
+        for task in prange((last - first) * n_features, nogil=True, num_threads=n_threads,
+                           schedule="dynamic"):
+            node = task // n_features
+            feature = <int> (first_feature + task % n_features)
+            n_cells[node, feature] = self.fill_cells(
+                first + node, feature, offsets[feature + 1] - offsets[feature], scratch,
+                threadid(), &bin_of_cell[0] + starts[node, feature],
+                &losses[0, 0] + starts[node, feature] * n_others)
+
+    cdef Py_ssize_t n_care(self, Py_ssize_t number) noexcept nogil:
+        """Rows of one of the level's nodes that care."""
+        cdef Py_ssize_t i, n = 0
+        for i in range(self.first_block[number], self.first_block[number + 1]):
+            n += self.blocks[i].n_care
+        return n
+
+    cdef int fill_cells(
+        self, Py_ssize_t number, int feature, Py_ssize_t n_bins, CellScratch scratch, int thread,
+        int32_t* bin_of_cell, double* losses,
+    ) noexcept nogil:
+        """Sum up one node's rows by one feature; the scratch is all zero before and after."""
+        cdef:
+            Py_ssize_t i, n, word
+            const Column* column = &self.bins.column[feature]
+            const int32_t* rows
+            const double* values
+            double* sums = scratch.sums + thread * scratch.n_sums
+            uint8_t* is_held = scratch.is_held + thread * scratch.n_bins
+            uint64_t* marks = scratch.marks + thread * scratch.n_bins // 64
+            bint is_sparse = 2 * self.n_care(number) < n_bins
+            int n_cells = 0, n_others = self.max_branches - 1
+            uint64_t bits
+        for i in range(self.first_block[number], self.first_block[number + 1]):
+            rows = &self.care_row[self.blocks[i].first]
+            values = &self.care_loss[self.blocks[i].first, 0]
+            n = self.blocks[i].n_care
+            if column.kind == UINT8:
+                add_losses(<const uint8_t*> column.data, rows, values, n, n_others, sums, is_held)
+                if is_sparse:
+                    mark_bins(<const uint8_t*> column.data, rows, n, marks)
+            elif column.kind == UINT16:
+                add_losses(<const uint16_t*> column.data, rows, values, n, n_others, sums, is_held)
+                if is_sparse:
+                    mark_bins(<const uint16_t*> column.data, rows, n, marks)
+            else:
+                add_losses(<const uint32_t*> column.data, rows, values, n, n_others, sums, is_held)
+                if is_sparse:
+                    mark_bins(<const uint32_t*> column.data, rows, n, marks)
+        if not is_sparse:
+            for i in range(n_bins):
+                if is_held[i]:
+                    bin_of_cell[n_cells] = i
+                    memcpy(losses + n_cells * n_others, sums + i * n_others,
+                           n_others * sizeof(double))
+                    n_cells += 1
+            memset(sums, 0, n_bins * n_others * sizeof(double))
+            memset(is_held, 0, n_bins)
+            return n_cells
+        for word in range((n_bins + 63) // 64):
+            bits = marks[word]
+            marks[word] = 0
+            while bits:
+                i = 64 * word + lowest_bit(bits)
+                bits &= bits - 1
+                bin_of_cell[n_cells] = i
+                memcpy(losses + n_cells * n_others, sums + i * n_others, n_others * sizeof(double))
+                memset(sums + i * n_others, 0, n_others * sizeof(double))
+                is_held[i] = 0
+                n_cells += 1
+        return n_cells
+
+    def care_sets(self):
+        """Rows of each node of the level that care, and what they lose beyond branch 0.
+
+        Returns a list of pairs of arrays, (n_care,) and (n_care, max_branches - 1).
+        """
+        cdef Py_ssize_t number, i
+        found = []
+        order, losses = np.asarray(self.care_row), np.asarray(self.care_loss)
+        for number in range(self.first_block.shape[0] - 1):
+            parts = [
+                slice(self.blocks[i].first, self.blocks[i].first + self.blocks[i].n_care)
+                for i in range(self.first_block[number], self.first_block[number + 1])
+            ]
+            found.append((
+                np.concatenate([order[part] for part in parts] or [order[:0]]),
+                np.concatenate([losses[part] for part in parts] or [losses[:0]]),
+            ))
+        return found

@@ -290,7 +290,9 @@ def spreads_of(
                     greatest[i, o] = max(greatest[i, o], y[row, o])
                     difference = standardised[row, o] - centres[i, o]
                     loss += fabs(difference) if absolute else difference * difference
+                # Rounded before it is multiplied, so that a weight of n is n rows.
+                loss = rint(loss / unit)
                 if weights is not None:
-                    loss *= weights[row]
-                total[i] += rint(loss / unit) * unit
+                    loss = rint(loss * weights[row])
+                total[i] += loss * unit
     return found[0], found[1], sums

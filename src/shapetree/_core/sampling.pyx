@@ -16,8 +16,8 @@ def row_hashes(const int64_t[::1] rows not None):
     return out
 
 
-def rows_below(int64_t first_row, int64_t n_rows, uint64_t threshold):
-    """Numbers of those of the rows from `first_row` on whose hash is below a threshold."""
+def rows_up_to(int64_t first_row, int64_t n_rows, uint64_t limit):
+    """Numbers of those of the rows from `first_row` on whose hash is not above a limit."""
     cdef:
         int64_t i, n = 0
         int64_t[::1] chosen
@@ -25,13 +25,13 @@ def rows_below(int64_t first_row, int64_t n_rows, uint64_t threshold):
         raise ValueError("rows are out of range")
     with nogil:
         for i in range(first_row, first_row + n_rows):
-            n += hash_of(<uint64_t> i) < threshold
+            n += hash_of(<uint64_t> i) <= limit
     out = np.empty(n, dtype=np.int64)
     chosen = out
     n = 0
     with nogil:
         for i in range(first_row, first_row + n_rows):
-            if hash_of(<uint64_t> i) < threshold:
+            if hash_of(<uint64_t> i) <= limit:
                 chosen[n] = i
                 n += 1
     return out

@@ -4,6 +4,15 @@ from numpy.typing import NDArray
 
 from shapetree._core.columns import Columns
 
+def lay_out_axes(
+    columns: Columns,
+    leaves: NDArray[Any],
+    parent: NDArray[Any],
+    feature: NDArray[Any],
+    limit: NDArray[Any],
+    threshold_start: NDArray[Any],
+    thresholds: NDArray[Any],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def count_cells(
     columns: Columns,
     leaves: NDArray[Any],
@@ -16,3 +25,11 @@ def count_cells(
     targets: NDArray[Any] | None,
     n_classes: int,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def count_targets(
+    leaves: NDArray[Any],
+    parent: NDArray[Any],
+    cells: NDArray[Any],
+    n_cells: int,
+    targets: NDArray[Any] | None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def deviations(columns: Columns, features: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]: ...

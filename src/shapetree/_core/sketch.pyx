@@ -1,40 +1,389 @@
-"""Sketch: count rows in the cells of their nodes' axes, by class or with the sums of a target."""
+"""Sketch: where the rows of all nodes lie, counted in the cells of their nodes' axes."""
 
 import numpy as np
 
-from libc.math cimport isnan
-from libc.stdint cimport int32_t, int64_t
+from libc.float cimport DBL_MAX
+from libc.math cimport NAN, fabs, nextafter, rint, sqrt
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
+from libc.stdlib cimport free, malloc, qsort
 
-from shapetree._core.columns cimport FLOAT32, FLOAT64, INT32, Column, Columns, number_at
+from shapetree._core.columns cimport (
+    FLOAT32, FLOAT64, INT32, NOT_GIVEN, Columns, number_at,
+)
+from shapetree._core.lookup cimport Lookup, bin_of, lay_out_cells
+from shapetree._core.sampling cimport hash_of
+
+cdef enum:
+    N_CELLS = 36              # of an axis that is drawn
+    MAX_DISTINCT = 24         # values up to which each has a cell of its own
+    MAX_TAIL = 32
+    LOOKUP_CELLS = 64         # of the table that a search starts with
+
+# Least share of an axis that a segment is drawn with, unless there are too many segments for it.
+cdef double LEAST_SHARE = 0.14
+# Share of the rows at either end that do not stretch an axis, where there are enough of them.
+cdef double TAIL = 0.01
+# Places on an axis are kept in so many steps.
+cdef double PLACES = 1e4
 
 
-cdef inline Py_ssize_t cell_of(
-    const double* edges, Py_ssize_t n_edges, double value
+# --- axes ---
+
+
+ctypedef struct Axis:
+    # What an axis is made of; room for the thresholds and twice MAX_DISTINCT numbers, and two.
+    double* bounds
+    double* places
+    int64_t* cells
+    double* scratch            # four times that room
+    Py_ssize_t n_bounds
+
+
+cdef int compare(const void* a, const void* b) noexcept nogil:
+    cdef double x = (<const double*> a)[0], y = (<const double*> b)[0]
+    return (x > y) - (x < y)
+
+
+cdef Py_ssize_t distinct_values(
+    const double* values, Py_ssize_t n, double* distinct
 ) noexcept nogil:
-    """Number of edges below a value, found without a jump that could be mispredicted."""
-    cdef Py_ssize_t low = 0, half
-    if n_edges == 0:
-        return 0
-    while n_edges > 1:
-        half = n_edges // 2
-        low += (edges[low + half - 1] < value) * half
-        n_edges -= half
-    return low + (edges[low] < value)
+    """Distinct values, ascending, if they are few; one more than MAX_DISTINCT if not."""
+    cdef Py_ssize_t i, j, n_distinct = 0
+    for i in range(n):
+        j = n_distinct
+        while j > 0 and distinct[j - 1] > values[i]:
+            j -= 1
+        if j > 0 and distinct[j - 1] == values[i]:
+            continue
+        if n_distinct == MAX_DISTINCT:
+            return MAX_DISTINCT + 1
+        insert(distinct, n_distinct, j, values[i])
+        n_distinct += 1
+    return n_distinct
 
 
-cdef inline Py_ssize_t cell_at(
-    const Column* column, Py_ssize_t row, const double* edges, Py_ssize_t n_edges,
-    Py_ssize_t n_cells
+cdef inline void insert(double* sorted_, Py_ssize_t n, Py_ssize_t at, double value) noexcept nogil:
+    """Insert a value before another; there are n so far."""
+    cdef Py_ssize_t k
+    for k in range(n, at, -1):
+        sorted_[k] = sorted_[k - 1]
+    sorted_[at] = value
+
+
+cdef double near_least(const double* values, Py_ssize_t n, int sign) noexcept nogil:
+    """The least value but for the tail, or with a sign of -1 the greatest."""
+    cdef:
+        double least[MAX_TAIL]
+        Py_ssize_t i, j, n_least = 0
+        Py_ssize_t size = min(<Py_ssize_t> (TAIL * n), <Py_ssize_t> (MAX_TAIL - 1)) + 1
+        double value
+    for i in range(n):
+        value = sign * values[i]
+        if n_least == size:
+            if not value < least[size - 1]:
+                continue
+            n_least -= 1
+        j = n_least
+        while j > 0 and least[j - 1] > value:
+            j -= 1
+        insert(least, n_least, j, value)
+        n_least += 1
+    return sign * least[size - 1]
+
+
+cdef void stretch(double* low, double* high, double margin) noexcept nogil:
+    """Make a range wider, if only by a rounding error, within the finite numbers."""
+    low[0] = max(min(low[0] - margin, nextafter(low[0], -DBL_MAX)), -DBL_MAX)
+    high[0] = min(max(high[0] + margin, nextafter(high[0], DBL_MAX)), DBL_MAX)
+
+
+cdef void make_room(double* share, Py_ssize_t n, double* wanted) noexcept nogil:
+    """Turn wanted sizes into shares that leave no segment too little; those with enough give it."""
+    cdef:
+        double least = min(LEAST_SHARE, 0.7 / n), total = 0.0, left, rest
+        Py_ssize_t i, n_small = 0
+        bint found = True
+    for i in range(n):
+        total += share[i]
+    for i in range(n):
+        wanted[i] = share[i] / total if total > 0.0 else 1.0 / n
+        share[i] = wanted[i]
+    while found:
+        found = False
+        left = 0.0
+        for i in range(n):
+            if wanted[i] >= 0.0 and share[i] < least:
+                wanted[i] = -1.0    # small for good
+                n_small += 1
+                found = True
+            if wanted[i] >= 0.0:
+                left += wanted[i]
+        rest = (1.0 - least * n_small) / left
+        for i in range(n):
+            if found:
+                share[i] = least if wanted[i] < 0.0 else wanted[i] * rest
+
+
+cdef void place_bounds(Axis* axis, const double* width) noexcept nogil:
+    """Where to draw an axis's bounds, given its parts' widths."""
+    cdef:
+        Py_ssize_t i
+        double end = 0.0, total = 0.0
+    for i in range(axis.n_bounds - 1):
+        total += width[i]
+    axis.places[0] = 0.0
+    for i in range(axis.n_bounds - 1):
+        end += width[i]
+        axis.places[i + 1] = rint(end / total * PLACES) / PLACES
+
+
+cdef void axis_of_range(
+    Axis* axis, double low, double high, const double* thresholds, Py_ssize_t n
 ) noexcept nogil:
+    """Cells of about equal width in each segment of a range."""
+    cdef:
+        Py_ssize_t i
+        double margin
+        double* share = axis.scratch
+    if n > 0:
+        low = min(low, thresholds[0])
+        high = max(high, thresholds[n - 1])
+    margin = 0.06 * (high / 2 - low / 2) * 2
+    stretch(&low, &high, margin if margin > 0 else max(fabs(low), 1.0) / 2)
+    axis.n_bounds = n + 2
+    axis.bounds[0] = low
+    for i in range(n):
+        axis.bounds[i + 1] = thresholds[i]
+    axis.bounds[n + 1] = high
+    for i in range(n + 1):
+        # Quarters, so that no difference overflows.
+        share[i] = axis.bounds[i + 1] / 4 - axis.bounds[i] / 4
+    make_room(share, n + 1, share + n + 1)
+    for i in range(n + 1):
+        axis.cells[i] = max(<int64_t> 2, <int64_t> rint(share[i] * N_CELLS))
+    place_bounds(axis, share)
+
+
+cdef void axis_of_values(
+    Axis* axis, const double* values, Py_ssize_t n_values, const double* thresholds,
+    Py_ssize_t n
+) noexcept nogil:
+    """A cell for each of a few values, with the thresholds among the edges."""
+    cdef:
+        Py_ssize_t i, t = 0, n_inner = 0, n_known = 0, n_here, first
+        double* inner = axis.bounds + 1
+        double* known = axis.scratch
+        double* width
+        double low, high, middle, margin
+    # Edges: thresholds, and midpoints between values that no threshold parts.
+    for i in range(n_values + 1):
+        first = t
+        while t < n and (i == n_values or thresholds[t] < values[i]):
+            if n_inner == 0 or thresholds[t] > inner[n_inner - 1]:
+                inner[n_inner] = thresholds[t]
+                n_inner += 1
+            t += 1
+        if 0 < i < n_values and t == first:
+            middle = values[i - 1] + (values[i] / 2 - values[i - 1] / 2)
+            if n_inner == 0 or middle > inner[n_inner - 1]:
+                inner[n_inner] = middle
+                n_inner += 1
+    # All numbers that are known.
+    t = 0
+    i = 0
+    while i < n_values or t < n_inner:
+        if t == n_inner or (i < n_values and values[i] <= inner[t]):
+            low = values[i]
+            i += 1
+        else:
+            low = inner[t]
+            t += 1
+        if n_known == 0 or low > known[n_known - 1]:
+            known[n_known] = low
+            n_known += 1
+    if n_known == 0:
+        known[0] = 0.0
+        n_known = 1
+    low = known[0]
+    high = known[n_known - 1]
+    margin = max(fabs(low), 1.0) / 2
+    if n_known > 1:
+        for i in range(n_known - 1):
+            known[i] = known[i + 1] - known[i]
+        qsort(known, n_known - 1, sizeof(double), compare)
+        margin = known[(n_known - 1) // 2]
+    stretch(&low, &high, margin)
+    axis.bounds[0] = low
+    axis.bounds[n_inner + 1] = high
+    axis.n_bounds = n_inner + 2
+    # Segments get room by their numbers of cells.
+    width = axis.scratch
+    first = 0
+    n_here = 0
+    t = 0
+    for i in range(1, n_inner + 2):
+        n_here += 1
+        if i == n_inner + 1 or (t < n and axis.bounds[i] == thresholds[t]):
+            width[t] = n_here
+            n_here = 0
+            t += 1
+    make_room(width, t, width + t)
+    t = 0
+    first = 0
+    for i in range(1, n_inner + 2):
+        axis.cells[i - 1] = 1
+        if i == n_inner + 1 or (t < n and axis.bounds[i] == thresholds[t]):
+            while first < i:
+                axis.places[first] = width[t] / (i - n_here)
+                first += 1
+            n_here = i
+            t += 1
+    for i in range(n_inner + 1):
+        width[i] = axis.places[i]
+    place_bounds(axis, width)
+
+
+cdef void scale_axis(
+    Axis* axis, const double* values, Py_ssize_t n_values, const double* thresholds,
+    Py_ssize_t n
+) noexcept nogil:
+    """Part an axis into cells, and give every segment room."""
+    cdef:
+        double distinct[MAX_DISTINCT]
+        Py_ssize_t n_distinct = distinct_values(values, n_values, distinct)
+    if n_distinct <= MAX_DISTINCT:
+        axis_of_values(axis, distinct, n_distinct, thresholds, n)
+    else:
+        axis_of_range(
+            axis, near_least(values, n_values, 1), near_least(values, n_values, -1), thresholds, n)
+
+
+def lay_out_axes(
+    Columns columns not None,
+    const int32_t[::1] leaves not None,
+    const int32_t[::1] parent not None,
+    const int32_t[::1] feature not None,
+    const uint64_t[::1] limit not None,
+    const int64_t[::1] threshold_start not None,
+    const double[::1] thresholds not None,
+):
+    """Part the axes of nodes into cells, by a sample of their rows.
+
+    Parameters
+    ----------
+    columns : Columns
+        Numbers.
+    leaves : int32 array of shape (n_rows,)
+        The rows' leaves.
+    parent, feature : int32 arrays of shape (n_nodes,)
+        The root's parent is -1, all others' come before them. Nodes whose feature is -1 get no
+        axis.
+    limit : uint64 array of shape (n_nodes,)
+        Rows with hashes up to it are looked at; no node's is above those of its children.
+    threshold_start : int64 array of shape (n_nodes + 1,)
+    thresholds : float64 array
+        Where a node's segments meet, ascending, from its start on.
+
+    Returns
+    -------
+    bound_start : int64 array of shape (n_nodes + 1,)
+        A node's axis has the bounds from its start on; none if it has no axis.
+    bounds, places : float64 arrays
+        Bounds of the parts of an axis, every threshold among them, and where to draw them.
+    cells : int64 array
+        Number of cells of equal width in the part above each bound; 0 for an axis's last.
+    """
+    cdef:
+        Py_ssize_t n_rows = columns.n_rows, n_nodes = parent.shape[0], row, n_found, n_most = 0
+        Py_ssize_t at = 0, n_thresholds, node
+        int up
+        uint64_t its_hash
+        double value
+        int64_t[::1] start, stop, bound_start, cells
+        double[::1] values, bounds, places, scratch
+        Axis axis
+    check_nodes(columns, leaves, parent, feature)
+    check_starts(threshold_start, n_nodes, thresholds.shape[0])
+    if limit.shape[0] != n_nodes:
+        raise ValueError("arrays of nodes have one entry for each node")
+    for up in feature:
+        if up >= 0 and columns.column[up].kind != FLOAT32 and columns.column[up].kind != FLOAT64:
+            raise ValueError(f"column {up} does not hold numbers")
+    starts = np.zeros(n_nodes + 1, dtype=np.int64)
+    start = starts
+    with nogil:
+        for row in range(n_rows):
+            its_hash = hash_of(<uint64_t> row)
+            up = parent[leaves[row]]
+            while up >= 0 and its_hash <= limit[up]:
+                start[up + 1] += feature[up] >= 0
+                up = parent[up]
+        for node in range(n_nodes):
+            start[node + 1] += start[node]
+            n_most = max(n_most, threshold_start[node + 1] - threshold_start[node])
+    stops = starts[:n_nodes].copy()
+    stop = stops
+    values = np.empty(start[n_nodes] + 1)
+    n_most += 2 * MAX_DISTINCT + 2
+    room = thresholds.shape[0] + (2 * MAX_DISTINCT + 2) * np.count_nonzero(
+        np.asarray(feature) >= 0) + n_most
+    found_starts = np.zeros(n_nodes + 1, dtype=np.int64)
+    all_bounds, all_places, all_cells = np.empty(room), np.empty(room), np.zeros(room, dtype="i8")
+    bound_start, bounds, places, cells = found_starts, all_bounds, all_places, all_cells
+    scratch = np.empty(4 * n_most)
+    with nogil:
+        for row in range(n_rows):
+            its_hash = hash_of(<uint64_t> row)
+            up = parent[leaves[row]]
+            while up >= 0 and its_hash <= limit[up]:
+                if feature[up] >= 0:
+                    value = number_at(&columns.column[feature[up]], row)
+                    if value == value:
+                        values[stop[up]] = value
+                        stop[up] += 1
+                up = parent[up]
+        for node in range(n_nodes):
+            if feature[node] >= 0:
+                axis.bounds = &bounds[at]
+                axis.places = &places[at]
+                axis.cells = &cells[at]
+                axis.scratch = &scratch[0]
+                n_found = stop[node] - start[node]
+                n_thresholds = threshold_start[node + 1] - threshold_start[node]
+                scale_axis(
+                    &axis, &values[start[node]], n_found,
+                    &thresholds[0] + threshold_start[node] if n_thresholds else NULL, n_thresholds)
+                cells[at + axis.n_bounds - 1] = 0
+                at += axis.n_bounds
+            bound_start[node + 1] = at
+    return found_starts, all_bounds[:at], all_places[:at], all_cells[:at]
+
+
+# --- counts ---
+
+
+ctypedef struct Passed:
+    # What a row that passes a node needs of it.
+    const char* data           # of the node's column
+    Py_ssize_t stride
+    int kind                   # of the column; NOT_GIVEN if the node has no cells
+    int parent
+    int64_t first_cell
+    int64_t n_cells            # without the one for missing values
+    Lookup lookup
+
+
+cdef inline Py_ssize_t cell_of_row(const Passed* node, Py_ssize_t row) noexcept nogil:
     """Cell of a row's number or category; the one after the last if it is missing."""
     cdef:
-        double value
+        const char* at = node.data + row * node.stride
         int32_t code
-    if column.kind == INT32:
-        code = (<const int32_t*> (column.data + row * column.stride))[0]
-        return code if 0 <= code < n_cells else n_cells
-    value = number_at(column, row)
-    return n_cells if isnan(value) else cell_of(edges, n_edges, value)
+    if node.kind == FLOAT64:
+        return bin_of(&node.lookup, (<const double*> at)[0], node.lookup.width)
+    if node.kind == FLOAT32:
+        return bin_of(&node.lookup, (<const float*> at)[0], node.lookup.width)
+    code = (<const int32_t*> at)[0]
+    return code if 0 <= code < node.n_cells else node.n_cells
 
 
 def count_cells(
@@ -82,70 +431,235 @@ def count_cells(
         Sums of the targets; 0 for classes.
     """
     cdef:
-        Py_ssize_t n_rows = columns.n_rows
+        Py_ssize_t n_rows = columns.n_rows, n_edges
         int n_nodes = <int> parent.shape[0]
         bint has_labels = labels is not None
     if has_labels == (targets is not None):
         raise ValueError("give labels or targets")
-    if leaves.shape[0] != n_rows or n_rows != (
-            labels.shape[0] if has_labels else targets.shape[0]):
-        raise ValueError("there is a leaf and a label or target for each row")
-    check_cells(columns, parent, feature, edge_start, edges.shape[0], cell_start)
+    if n_rows != (labels.shape[0] if has_labels else targets.shape[0]):
+        raise ValueError("there is a label or target for each row")
+    check_nodes(columns, leaves, parent, feature)
+    check_starts(edge_start, n_nodes, edges.shape[0])
+    check_starts(cell_start, n_nodes, cell_start[n_nodes] if cell_start.shape[0] > n_nodes else 0)
+    check_cells(columns, feature, edge_start, cell_start)
     if n_classes < 1:
         raise ValueError("there is at least one class")
-    if n_rows and not 0 <= np.min(leaves) <= np.max(leaves) < n_nodes:
-        raise ValueError("leaves are nodes")
     if has_labels and n_rows and not 0 <= np.min(labels) <= np.max(labels) < n_classes:
         raise ValueError("labels are classes")
     cdef:
         Py_ssize_t n_cells = cell_start[n_nodes]
         int32_t[:, ::1] counts = np.zeros((n_cells, n_classes), dtype=np.int32)
         double[::1] totals = np.zeros(n_cells)
-        const double* first_edge = &edges[0] if edges.shape[0] else NULL
+        double[::1] uppers = np.empty(3 * edges.shape[0] + 4 * n_nodes)
+        uint16_t[::1] before = np.zeros(LOOKUP_CELLS * n_nodes, dtype=np.uint16)
+        Passed* nodes = <Passed*> malloc((n_nodes + 1) * sizeof(Passed))
+        Passed* its
         Py_ssize_t row, cell
         int node
+    if nodes == NULL:
+        raise MemoryError("no memory to count rows")
     with nogil:
+        for node in range(n_nodes):
+            n_edges = edge_start[node + 1] - edge_start[node]
+            its = &nodes[node]
+            its.parent = parent[node]
+            its.first_cell = cell_start[node]
+            its.n_cells = cell_start[node + 1] - cell_start[node] - 1
+            its.kind = NOT_GIVEN
+            if its.n_cells >= 0:
+                its.data = columns.column[feature[node]].data
+                its.stride = columns.column[feature[node]].stride
+                its.kind = columns.column[feature[node]].kind
+            its.lookup.n_cells = LOOKUP_CELLS
+            its.lookup.upper = &uppers[3 * edge_start[node] + 4 * node]
+            its.lookup.before = &before[node * LOOKUP_CELLS]
+            lay_out_cells(
+                &its.lookup, &edges[0] + edge_start[node] if n_edges else NULL, <int> n_edges)
         for row in range(n_rows):
             node = leaves[row]
             while node >= 0:
-                if cell_start[node + 1] > cell_start[node]:
-                    cell = cell_start[node] + cell_at(
-                        &columns.column[feature[node]], row, first_edge + edge_start[node],
-                        edge_start[node + 1] - edge_start[node],
-                        cell_start[node + 1] - cell_start[node] - 1)
+                its = &nodes[node]
+                if its.kind != NOT_GIVEN:
+                    cell = its.first_cell + cell_of_row(its, row)
                     if has_labels:
                         counts[cell, labels[row]] += 1
                     else:
                         counts[cell, 0] += 1
                         totals[cell] += targets[row]
-                node = parent[node]
+                node = its.parent
+    free(nodes)
     return np.asarray(counts), np.asarray(totals)
 
 
+def count_targets(
+    const int32_t[::1] leaves not None,
+    const int32_t[::1] parent not None,
+    const int32_t[::1] cells not None,
+    Py_ssize_t n_cells,
+    const double[::1] targets,
+):
+    """Count the rows of each node by class or cell of the target.
+
+    Parameters
+    ----------
+    leaves : int32 array of shape (n_rows,)
+        The rows' leaves.
+    parent : int32 array of shape (n_nodes,)
+        The root's parent is -1, all others' come before them.
+    cells : int32 array of shape (n_rows,)
+        Classes, or cells of the target.
+    n_cells : int
+    targets : float64 array of shape (n_rows,) or None
+
+    Returns
+    -------
+    counts : int32 array of shape (n_nodes, n_cells)
+    mean, deviation : float64 arrays of shape (n_nodes,)
+        Of the targets; NaN where there are no rows.
+    """
+    cdef:
+        Py_ssize_t n_rows = leaves.shape[0], n_nodes = parent.shape[0], row, node, cell
+        int32_t[:, ::1] count
+        int64_t[::1] n
+        double[::1] mean, square
+    if cells.shape[0] != n_rows or (targets is not None and targets.shape[0] != n_rows):
+        raise ValueError("there is a leaf and a target for each row")
+    if n_rows and not 0 <= np.min(leaves) <= np.max(leaves) < n_nodes:
+        raise ValueError("leaves are nodes")
+    if n_cells < 1 or n_rows and not 0 <= np.min(cells) <= np.max(cells) < n_cells:
+        raise ValueError("labels are classes")
+    for node in range(n_nodes):
+        if not -1 <= parent[node] < node:
+            raise ValueError("parents come before their children")
+    counts = np.zeros((n_nodes, n_cells), dtype=np.int32)
+    sizes, means, squares = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes), np.zeros(n_nodes)
+    count, n, mean, square = counts, sizes, means, squares
+    with nogil:
+        for row in range(n_rows):
+            count[leaves[row], cells[row]] += 1
+            n[leaves[row]] += 1
+        if targets is not None:
+            for row in range(n_rows):
+                mean[leaves[row]] += targets[row]
+            for node in range(n_nodes):
+                mean[node] = mean[node] / n[node] if n[node] else 0.0
+            for row in range(n_rows):
+                square[leaves[row]] += (targets[row] - mean[leaves[row]]) * (
+                    targets[row] - mean[leaves[row]])
+        for node in range(n_nodes - 1, 0, -1):
+            if parent[node] >= 0:
+                for cell in range(n_cells):
+                    count[parent[node], cell] += count[node, cell]
+                join(node, parent[node], n, mean, square)
+        for node in range(n_nodes):
+            mean[node] = mean[node] if n[node] else NAN
+            square[node] = sqrt(square[node] / n[node]) if n[node] else NAN
+    return counts, means, squares
+
+
+cdef inline void join(
+    Py_ssize_t node, Py_ssize_t above, int64_t[::1] n, double[::1] mean, double[::1] square
+) noexcept nogil:
+    """Add a node's rows to those above it: their number, mean, and squares of what is off it."""
+    cdef:
+        double both = <double> (n[node] + n[above]), joint
+    if n[node] == 0:
+        return
+    joint = mean[above] * (n[above] / both) + mean[node] * (n[node] / both)
+    square[above] += (
+        square[node] + n[above] * ((mean[above] - joint) * (mean[above] - joint))
+        + n[node] * ((mean[node] - joint) * (mean[node] - joint)))
+    mean[above] = joint
+    n[above] += n[node]
+
+
+def deviations(
+    Columns columns not None,
+    const int32_t[::1] features not None,     # IN: columns of numbers
+    const int64_t[::1] rows not None,         # IN: rows to look at
+):
+    """Standard deviation of each column's numbers; NaN if there are none."""
+    cdef:
+        Py_ssize_t i, f
+        double value
+        int64_t[::1] n
+        double[::1] mean, square
+    columns.check_numbers(features)
+    if rows.shape[0] and not 0 <= np.min(rows) <= np.max(rows) < columns.n_rows:
+        raise ValueError("rows are rows of the table")
+    squares = np.zeros(features.shape[0])
+    square, mean = squares, np.zeros(features.shape[0])
+    n = np.zeros(features.shape[0], dtype=np.int64)
+    with nogil:
+        # Row by row, because the values of a row lie close together in memory.
+        for i in range(rows.shape[0]):
+            for f in range(features.shape[0]):
+                value = number_at(&columns.column[features[f]], rows[i])
+                if value == value:
+                    mean[f] += value
+                    n[f] += 1
+        for f in range(features.shape[0]):
+            mean[f] = mean[f] / n[f] if n[f] else NAN
+        for i in range(rows.shape[0]):
+            for f in range(features.shape[0]):
+                value = number_at(&columns.column[features[f]], rows[i])
+                if value == value:
+                    square[f] += (value - mean[f]) * (value - mean[f])
+        for f in range(features.shape[0]):
+            square[f] = sqrt(square[f] / n[f]) if n[f] else NAN
+    return squares
+
+
+# --- checks ---
+
+
+cdef int check_nodes(
+    Columns columns, const int32_t[::1] leaves, const int32_t[::1] parent,
+    const int32_t[::1] feature
+) except -1:
+    """Refuse nodes that are not a tree's, and rows in no leaf."""
+    cdef int n_nodes = <int> parent.shape[0], node
+    if feature.shape[0] != n_nodes:
+        raise ValueError("arrays of nodes have one entry for each node")
+    if leaves.shape[0] != columns.n_rows:
+        raise ValueError("there is a leaf for each row")
+    if columns.n_rows and not 0 <= np.min(leaves) <= np.max(leaves) < n_nodes:
+        raise ValueError("leaves are nodes")
+    for node in range(n_nodes):
+        if not -1 <= parent[node] < node:
+            raise ValueError("parents come before their children")
+        if feature[node] >= columns.n_columns:
+            raise ValueError(f"there is no column {feature[node]}")
+    return 0
+
+
+cdef int check_starts(const int64_t[::1] start, Py_ssize_t n_nodes, int64_t end) except -1:
+    """Refuse starts of nodes' parts of an array that leave it."""
+    cdef Py_ssize_t node
+    if start.shape[0] != n_nodes + 1:
+        raise ValueError("arrays of nodes have one entry for each node")
+    if start[0] != 0 or start[n_nodes] != end:
+        raise ValueError("parts start where those before end")
+    for node in range(n_nodes):
+        if start[node + 1] < start[node]:
+            raise ValueError("parts start where those before end")
+    return 0
+
+
 cdef int check_cells(
-    Columns columns, const int32_t[::1] parent, const int32_t[::1] feature,
-    const int64_t[::1] edge_start, Py_ssize_t n_edges, const int64_t[::1] cell_start
+    Columns columns, const int32_t[::1] feature, const int64_t[::1] edge_start,
+    const int64_t[::1] cell_start
 ) except -1:
     """Refuse cells that a loop without checks would leave."""
     cdef:
-        int n_nodes = <int> parent.shape[0], node, kind
+        int node, kind
         int64_t its_edges, its_cells
-    if not feature.shape[0] == n_nodes == edge_start.shape[0] - 1 == cell_start.shape[0] - 1:
-        raise ValueError("arrays of nodes have one entry for each node")
-    if edge_start[0] != 0 or cell_start[0] != 0 or edge_start[n_nodes] != n_edges:
-        raise ValueError("edges and cells start where those before end")
-    for node in range(n_nodes):
+    for node in range(<int> feature.shape[0]):
         its_edges = edge_start[node + 1] - edge_start[node]
         its_cells = cell_start[node + 1] - cell_start[node]
-        if not -1 <= parent[node] < node:
-            raise ValueError("parents come before their children")
-        if edge_start[node + 1] < edge_start[node] or cell_start[node + 1] < cell_start[node]:
-            raise ValueError("edges and cells start where those before end")
         if its_cells == 0:
             continue
-        if not 0 <= feature[node] < columns.n_columns:
-            raise ValueError(f"there is no column {feature[node]}")
-        kind = columns.column[feature[node]].kind
+        kind = columns.column[feature[node]].kind if feature[node] >= 0 else NOT_GIVEN
         if kind != INT32 and kind != FLOAT32 and kind != FLOAT64:
             raise ValueError(f"column {feature[node]} holds neither numbers nor categories")
         if kind != INT32 and its_cells != its_edges + 2:

@@ -1,7 +1,7 @@
 """Names and indices that users give: of a table's columns, of features, of nodes."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -76,30 +76,29 @@ def _unlike(given: set[str], known: set[str]) -> str:
     return message
 
 
-def feature_numbers(asked: Iterable[Any], names: Sequence[str], parameter: str) -> list[int]:
-    """Indices of features that a parameter gives by name or by index."""
+def feature_finder(names: Sequence[str], parameter: str) -> Callable[[Any], int]:
+    """What finds the index of a feature that a parameter gives by name or by index."""
+    # Of equal names, the first counts.
     number_of = dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))
-    return [_feature_number(feature, names, number_of, parameter) for feature in asked]
 
-
-def _feature_number(
-    feature: Any, names: Sequence[str], number_of: dict[str, int], parameter: str
-) -> int:
-    if isinstance(feature, str):
-        if feature not in number_of:
+    def find(feature: Any) -> int:
+        if isinstance(feature, str):
+            if feature not in number_of:
+                raise ValueError(
+                    f"{parameter} names {str(feature)!r}, which is not a column of X. The columns "
+                    f"are {_listed(names)}."
+                )
+            return number_of[feature]
+        if not is_index(feature):
+            raise TypeError(f"{parameter} must name features by str or int, got {feature!r}")
+        if not 0 <= feature < len(names):
             raise ValueError(
-                f"{parameter} names {str(feature)!r}, which is not a column of X. The columns are "
-                f"{_listed(names)}."
+                f"{parameter} has the index {feature}, which is not in the range from 0 to "
+                f"{len(names) - 1} of the columns of X."
             )
-        return number_of[feature]
-    if not is_index(feature):
-        raise TypeError(f"{parameter} must name features by str or int, got {feature!r}")
-    if not 0 <= feature < len(names):
-        raise ValueError(
-            f"{parameter} has the index {feature}, which is not in the range from 0 to "
-            f"{len(names) - 1} of the columns of X."
-        )
-    return int(feature)
+        return int(feature)
+
+    return find
 
 
 def _listed(names: Sequence[str]) -> str:

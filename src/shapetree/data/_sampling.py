@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree._core.sampling import rows_below
+from shapetree._core.sampling import row_hashes, rows_up_to
+
+GREATEST_HASH = 2**64 - 1
 
 
 def sampled(first_row: int, n_rows: int, n_total: int, size: int) -> np.ndarray:
@@ -25,6 +27,35 @@ def sampled(first_row: int, n_rows: int, n_total: int, size: int) -> np.ndarray:
         Numbers of the chosen rows, ascending. Whoever holds a part of the rows chooses those that
         belong to the sample of all.
     """
-    if n_total <= size:
-        return np.arange(first_row, first_row + n_rows, dtype=np.int64)
-    return rows_below(first_row, n_rows, size * 2**64 // n_total)
+    return rows_up_to(first_row, n_rows, int(hash_limits(np.array([n_total]), size)[0]))
+
+
+def hash_limits(n_rows: np.ndarray, size: int) -> np.ndarray:
+    """Hashes up to which to choose rows, for about `size` of so many, or all if there are no more.
+
+    Parameters
+    ----------
+    n_rows : int array
+    size : int
+
+    Returns
+    -------
+    uint64 array
+        The fewer the rows, the higher the limit.
+    """
+    greatest = np.uint64(GREATEST_HASH)
+    n_rows = n_rows.astype(np.uint64)
+    limits = np.full(len(n_rows), greatest)
+    is_many = n_rows > size
+    limits[is_many] = greatest // n_rows[is_many] * np.uint64(size)
+    return limits
+
+
+def first_by_hash(rows: np.ndarray, size: int) -> np.ndarray:
+    """The `size` of some rows whose hashes are smallest, or all, in their order."""
+    if len(rows) <= size:
+        return rows
+    hashes = row_hashes(np.ascontiguousarray(rows, dtype=np.int64))
+    chosen = np.argpartition(hashes, size)[:size]
+    chosen.sort()
+    return rows[chosen]

@@ -2,8 +2,8 @@
 
 A double holds 53 bits. If all numbers are multiples of one power of two, the *unit*, and their sum
 stays below 2**52 units, then every partial sum is exact, in any order: whichever threads, batches
-or machines add them up get the same bits. The unit is agreed from a bound on the sum before anything
-is summed.
+or machines add them up get the same bits. The unit is agreed from a bound on the sum before
+anything is summed.
 """
 
 from __future__ import annotations
@@ -12,23 +12,33 @@ import numpy as np
 
 # Units that sums of numbers on a grid stay below.
 MOST_UNITS = 2.0**52
-# Bits to which numbers are rounded up where their sum is bounded; so many rows cannot overflow.
-BOUND_BITS = 24
+# Bits to which numbers are rounded up where their sum is bounded: 2**31 rows cannot overflow.
+BOUND_BITS = 16
 
 
-def bound_of_sum(values: np.ndarray) -> float:
-    """A number that the sum of absolute values does not exceed, the same for any order.
+def bound_of_sum(values: np.ndarray, weights: np.ndarray | None = None) -> float:
+    """A number that the sum of weighted absolute values does not exceed, the same for any order.
 
-    It is larger by at most one part in 2**23 of the greatest value for each row.
+    A row of weight n counts as a row given n times. The bound is larger than the sum by at most
+    2**-15 of the greatest value (and weight) for each row.
     """
-    greatest = float(np.abs(values).max(initial=0.0))
-    if greatest == 0.0 or not np.isfinite(greatest):
-        return greatest
-    exponent = int(np.frexp(greatest)[1])  # greatest < 2**exponent
-    # Whole numbers of shares of that, which add up without rounding.
-    shares = np.ceil(np.ldexp(np.abs(values), BOUND_BITS - exponent))
+    shares, exponent = _shares_of_greatest(values)
+    if weights is not None:
+        weight_shares, weight_exponent = _shares_of_greatest(weights)
+        shares = shares * weight_shares.reshape(-1, *[1] * (values.ndim - 1))
+        exponent += weight_exponent
     with np.errstate(over="ignore"):
-        return float(np.ldexp(shares.sum(), exponent - BOUND_BITS))
+        return float(np.ldexp(float(shares.sum()), exponent))
+
+
+def _shares_of_greatest(values: np.ndarray) -> tuple[np.ndarray, int]:
+    """Whole numbers, and a power of two that they must be multiplied by, to bound some values."""
+    magnitude = np.abs(values)
+    greatest = float(magnitude.max(initial=0.0))
+    if greatest == 0.0 or not np.isfinite(greatest):
+        return magnitude, 0
+    exponent = int(np.frexp(greatest)[1]) - BOUND_BITS
+    return np.ceil(np.ldexp(magnitude, -exponent)).astype(np.int64), exponent
 
 
 def exact_unit(bound: float) -> float:
@@ -46,18 +56,35 @@ def on_grid(values: np.ndarray, unit: float) -> np.ndarray:
     return np.rint(values / unit) * unit
 
 
-def exact_weights(weights: np.ndarray) -> np.ndarray:
-    """Weights that add up without rounding; none that is positive vanishes."""
+def exact_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
+    """Weights as evidence, which add up without rounding; none that is positive vanishes.
+
+    Whole numbers count rows. Others are shares: they are scaled to add up to the number of equally
+    weighted rows that tell as much, (Σ w)² / Σ w², so that equal weights of any size count as 1.
+
+    Returns
+    -------
+    weights : array of shape (n_rows,)
+    scale : float
+        Factor by which they were multiplied, but for rounding.
+    """
+    scale = 1.0
+    if (weights != np.rint(weights)).any() or bound_of_sum(weights) >= MOST_UNITS:
+        # Powers of two, so that no square overflows or vanishes.
+        relative = np.ldexp(weights, -int(np.frexp(weights.max())[1]))
+        mean = exact_mean(relative[:, None], None)[0]
+        mean_square = exact_mean(relative[:, None] ** 2, None)[0]
+        factor = mean / mean_square
+        scale = factor * float(relative.max() / weights.max())
+        weights = relative * factor
     unit = exact_unit(bound_of_sum(weights))
-    if unit == 0.0:
-        return weights
-    return np.where(weights > 0, np.maximum(np.rint(weights / unit), 1.0), 0.0) * unit
+    return np.where(weights > 0, np.maximum(np.rint(weights / unit), 1.0), 0.0) * unit, scale
 
 
 def exact_mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Mean of each column, the same for any order of the rows."""
+    unit = exact_unit(bound_of_sum(values, weights))
+    rounded = on_grid(values, unit)
     if weights is None:
-        total, weighted = float(len(values)), values
-    else:
-        total, weighted = float(weights.sum()), values * weights[:, None]
-    return on_grid(weighted, exact_unit(bound_of_sum(weighted))).sum(axis=0) / total
+        return rounded.sum(axis=0) / len(values)
+    return on_grid(rounded * weights[:, None], unit).sum(axis=0) / weights.sum()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -19,7 +20,7 @@ from narwhals.exceptions import DuplicateError
 from scipy.sparse import issparse
 
 from shapetree.data._missing import MISSING_CODE, is_missing, is_missing_type
-from shapetree.data._names import column_names, feature_numbers, is_index
+from shapetree.data._names import column_names, feature_finder, is_index
 
 Level: TypeAlias = str | bool | int | float
 Array: TypeAlias = npt.NDArray[Any]
@@ -92,6 +93,7 @@ class OpenTable:
     has_names: bool
     is_frame: bool  # a data frame, whose columns each have a type of their own
     column: Callable[[int], Values]
+    numbers: Array | None = None  # the table itself, if kernels can read its columns
 
 
 def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: int = 1) -> Table:
@@ -119,6 +121,10 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
     features: list[FeatureInfo] = []
     columns: list[Array | None] = []
     for j, name in enumerate(source.names):
+        if source.numbers is not None and not (asked and asked[j]):
+            features.append(FeatureInfo(name))
+            columns.append(source.numbers[:, j])
+            continue
         values = source.column(j)
         if _has_categorical_dtype(values, name) if asked is None else asked[j]:
             codes, levels = _factorize(values, name)
@@ -166,7 +172,10 @@ def encode_table(
         )
     columns: list[Array | None] = [None] * len(features)
     for j in range(len(features)) if needed is None else needed:
-        columns[j] = _encode_column(source.column(j), features[j])
+        if source.numbers is not None and features[j].categories is None:
+            columns[j] = source.numbers[:, j]
+        else:
+            columns[j] = _encode_column(source.column(j), features[j])
     return Table(source.n_rows, tuple(features), columns, source.has_names)
 
 
@@ -184,6 +193,8 @@ def _open(X: Any, min_rows: int) -> OpenTable:
     """Find the columns of `X`, without reading them."""
     if isinstance(X, OpenTable):
         return X
+    if type(X) is np.ndarray:  # by far the most frequent, and the rest takes a while
+        return _open_array(X, min_rows)
     if issparse(X):
         raise TypeError(
             "Sparse data was passed, but dense data is required. "
@@ -223,13 +234,20 @@ def _open_array(array: Array, min_rows: int) -> OpenTable:
     if array.ndim != 2:
         raise _not_two_dimensional(array.ndim)
     _check_shape(array.shape, min_rows)
+    is_read = array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
     return OpenTable(
         n_rows=array.shape[0],
-        names=tuple(f"x{j}" for j in range(array.shape[1])),
+        names=_names_of_array(array.shape[1]),
         has_names=False,
         is_frame=False,
         column=lambda j: array[:, j],
+        numbers=array if is_read else None,
     )
+
+
+@lru_cache(maxsize=8)
+def _names_of_array(n_features: int) -> tuple[str, ...]:
+    return tuple(f"x{j}" for j in range(n_features))
 
 
 def _as_array(X: Any) -> Array:
@@ -309,7 +327,7 @@ def _asked_categorical(categorical_features: Any, source: OpenTable) -> list[boo
             "categorical_features must be 'from_dtype', None, or an array-like of column names "
             "(str), of column indices (int) or of one boolean per column."
         )
-    chosen = set(feature_numbers(asked, source.names, "categorical_features"))
+    chosen = set(map(feature_finder(source.names, "categorical_features"), asked))
     return [j in chosen for j in range(n_features)]
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from shapetree._core.binning import group_values
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
-from shapetree.data._sums import bound_of_sum, exact_mean, exact_unit, exact_weights, on_grid
+from shapetree.data._sums import bound_of_sum, exact_mean, exact_unit, on_grid
 
 # Absolute error needs the distribution of y, not only its moments. It is counted on every value
 # of y where these are few, and on so many quantile groups otherwise.
@@ -63,6 +63,8 @@ class Goal(ABC):
     criterion_name : str
     targets : Targets
         What each row adds to the statistics.
+    weights : array of shape (n_rows,) or None
+        As evidence, see `exact_weights`; None where every row counts 1.
     impurity_scale : float
         Factor that brings the criterion's mean impurity to the units of y.
     segment_penalty : float
@@ -84,7 +86,7 @@ class Goal(ABC):
     refine_penalty: float
 
     def __init__(self, weights: np.ndarray | None) -> None:
-        self.weights = None if weights is None else exact_weights(weights)
+        self.weights = weights
 
     @property
     def total_weight(self) -> float:
@@ -252,15 +254,14 @@ class RegressionGoal(Goal):
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
-        self.y = y
+        self.y = np.ascontiguousarray(y)
         largest = _power_of_two(float(np.abs(y).max()))
         mean = exact_mean(y / largest, self.weights)
         variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()
         self._scale = _power_of_two(float(np.sqrt(variance))) * largest
         self._centre = np.rint(mean * largest / self._scale)
         standardised = y / self._scale - self._centre
-        weighted = standardised if self.weights is None else standardised * self.weights[:, None]
-        self.unit = exact_unit(bound_of_sum(weighted))
+        self.unit = exact_unit(bound_of_sum(standardised, self.weights))
         self.standardised = on_grid(standardised, self.unit)
 
     def penalty_unit(self, node: NodeStatistics) -> float:
@@ -276,10 +277,8 @@ class RegressionGoal(Goal):
     def spread_unit(self) -> float:
         """Grid for what rows differ from their node's centre, on which sums are exact."""
         differences = np.abs(self.standardised) if self.is_absolute else self.standardised**2
-        if self.weights is not None:
-            differences = differences * self.weights[:, None]
         # No centre is farther off than the middle of all rows is, twice that to be sure.
-        bound = 4.0 * differences.shape[1] * bound_of_sum(differences)
+        bound = 4.0 * differences.shape[1] * bound_of_sum(differences, self.weights)
         return exact_unit(bound) or float(np.finfo(np.float64).tiny)
 
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:

@@ -62,7 +62,7 @@ def _segment_row(node: NodeView, segment: Segment) -> dict[str, Any]:
 def _n_rows(node: NodeView, segment: Segment) -> int:
     """Rows in a segment: every threshold is an edge of the density's cells."""
     assert node.density is not None
-    counts, edges = node.density.counts.sum(axis=1), node.density.edges
+    counts, edges = node.density.n_rows, node.density.edges
     if edges is not None:
         first, last = edges.searchsorted([segment.low, segment.high])
         return int(counts[first:last].sum())

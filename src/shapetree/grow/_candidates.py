@@ -16,7 +16,7 @@ from shapetree.grow._splits import BinSplit
 
 # A category that has to be listed costs this share of a segment.
 CATEGORY_SHARE = 0.5
-# Gains that differ by less than this share of the node's weight are equal: rounding must not choose.
+# Gains that differ by less than this share of the node's weight are equal.
 TIE = 1e-10
 # Searching a feature's shape function takes as long as so many visits of a row.
 VISITS_PER_SEARCH = 1_000

@@ -11,11 +11,10 @@ from shapetree.data._binning import FeatureBins
 from shapetree.data._targets import Goal, NodeStatistics, RegressionGoal
 from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes, NodeToSearch
 from shapetree.grow._histograms import LevelHistograms
-from shapetree.grow._nodes import GrowingNode, tree_of
+from shapetree.grow._nodes import GrowingNode
 from shapetree.grow._pairs import PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.grow._rows import Rows
-from shapetree.tree._arrays import TreeArrays
 
 # How many times as much a pair must gain on new rows as a single feature does, in nodes of so many
 # rows at most; in larger ones, what it gains by chance does not count beside its penalties.
@@ -97,8 +96,8 @@ class Grower:
         self._least_decrease = 0.0
         self._n_nodes = 1
 
-    def grow(self) -> TreeArrays:
-        """Grow the tree."""
+    def grow(self) -> GrowingNode:
+        """Grow the tree; its nodes have splits, but no shape functions yet, see `finish`."""
         numbers = np.zeros(1, dtype=np.int32)
         (statistics,) = describe(self._goal, self._rows, numbers, self._rows.totals(numbers))
         root = GrowingNode(statistics)
@@ -107,8 +106,7 @@ class Grower:
             self._grow_best_first(root)
         else:
             self._grow_by_levels(root)
-        finish(root, self._bins)
-        return tree_of(root, self._goal.impurity_scale)
+        return root
 
     def _grow_by_levels(self, root: GrowingNode) -> None:
         level = [root]

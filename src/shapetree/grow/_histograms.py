@@ -88,7 +88,7 @@ class LevelHistograms:
             yield nodes, self._rows.histograms(numbers, first, last, sparse=True)
 
     def _of(self, nodes: list[GrowingNode]) -> Histograms:
-        """Histograms of all features; of the largest sibling by subtraction where that is cheaper."""
+        """Histograms of all features; the largest sibling's by subtraction if that is cheaper."""
         n_features = len(self._offsets) - 1
         wanted = {id(node) for node in nodes}
         by_difference: list[GrowingNode] = []

@@ -51,6 +51,31 @@ class LocalRows:
         self._places = NodeRows(binned.n_rows, rows)
 
     @property
+    def binned(self) -> BinnedTable:
+        """The rows' bins."""
+        return self._binned
+
+    @property
+    def values(self) -> Columns:
+        """The rows' own values."""
+        return self._values
+
+    @property
+    def goal(self) -> Goal:
+        """What the rows add to sums."""
+        return self._goal
+
+    @property
+    def places(self) -> NodeRows:
+        """Which rows are at which node."""
+        return self._places
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads to use."""
+        return self._n_threads
+
+    @property
     def n_rows(self) -> int:
         """Number of rows at the root."""
         return len(self._places.order)

@@ -17,7 +17,7 @@ from shapetree._core.screen import START, GridScreen, crossed_losses
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import BinnedTable, FeatureBins
-from shapetree.data._names import feature_numbers
+from shapetree.data._names import feature_finder
 from shapetree.data._table import MAX_ROWS, FeatureInfo, Table
 from shapetree.data._targets import Goal, NodeStatistics
 from shapetree.grow._candidates import (
@@ -498,13 +498,14 @@ def pair_options(
 def _pairs_in_groups(groups: Any, names: list[str]) -> np.ndarray:
     """Pairs of features that share a group, each given by name or by index."""
     pairs: set[tuple[int, ...]] = set()
+    find = feature_finder(names, "pairs")
     for group in groups:
         if isinstance(group, str | Integral) or len(group) < 2:
             raise ValueError(
                 f"pairs must hold pairs or groups of features that may interact, two features or "
                 f"more in each, got {group!r}"
             )
-        numbers = feature_numbers(group, names, "pairs")
+        numbers = list(map(find, group))
         if len(set(numbers)) < len(numbers):
             raise ValueError(f"pairs holds a group that repeats a feature: {group!r}")
         pairs.update(combinations(sorted(numbers), 2))

@@ -27,7 +27,7 @@ class BinSplit:
     branch_of_bin: np.ndarray
 
     def shape(self, bins: tuple[FeatureBins, ...], largest_branch: int) -> ShapeFunction:
-        """The split in the feature's own values; what it has not seen goes to the largest branch."""
+        """The split in the feature's own values; the unseen goes to the largest branch."""
         return shape_from_bins(
             self.feature, bins[self.feature], self.branch_of_bin, self.n_branches, largest_branch
         )

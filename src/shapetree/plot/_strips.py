@@ -322,7 +322,7 @@ class CategoryCard(StripCard):
         categories, density = self.node.features[0].categories, self.node.density
         assert categories is not None
         assert density is not None
-        return int(density.counts[categories.index(category)].sum())
+        return int(density.n_rows[categories.index(category)])
 
     def _by_frequency(self, categories: tuple[Level, ...] | None) -> list[Level]:
         assert categories is not None

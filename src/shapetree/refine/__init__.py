@@ -3,7 +3,7 @@
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
 from shapetree.refine._shrink import shrink
-from shapetree.refine._tree import fitting_bins, refine
+from shapetree.refine._tree import fitting_bins, refine, refine_tree_arrays
 
 __all__ = [
     "RefineOptions",
@@ -12,6 +12,7 @@ __all__ = [
     "prune_nodes",
     "pruning_path",
     "refine",
+    "refine_tree_arrays",
     "shrink",
     "simplify",
 ]

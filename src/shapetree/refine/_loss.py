@@ -6,10 +6,9 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from shapetree._core.routing import LeafLosses, Router
-from shapetree._threads import threads_for
+from shapetree._core.routing import LeafLosses
 from shapetree.data._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
-from shapetree.grow._nodes import rows_by_node
+from shapetree.refine._rows import RefinedRows
 
 # A wrongly classified row loses 1. Ties between branches that classify alike are many, and what
 # decides between them is how sure the leaves are: half of the Gini score, at this share.
@@ -27,26 +26,28 @@ class TreeLoss(ABC):
         What it costs to send a row to a leaf.
     min_rows_of_pairs : int
         Rows of a node from which on pairs are fitted that need not hold up on new rows.
+    price_is_fixed : bool
+        Whether a penalty is worth the same, however much the tree loses.
     """
 
     rows: LeafLosses
     min_rows_of_pairs: int = 0
+    price_is_fixed: bool = False
 
     @abstractmethod
-    def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
-        """Lines of the leaves in the table that `rows` reads, each the best for its own rows.
+    def begin(self, rows: RefinedRows) -> None:
+        """Look at all rows before the first leaf is fitted."""
 
-        Parameters
-        ----------
-        leaves : int array of shape (n_rows,)
-            Leaf of each row.
-        n_nodes : int
-            Number of lines; those of nodes without rows are 0.
+    @abstractmethod
+    def fit_leaves(self, rows: RefinedRows, leaves: list[int]) -> np.ndarray:
+        """Leaves' lines of the table that `rows` reads, each the best for its own rows."""
+
+    @abstractmethod
+    def anchors(self, rows: RefinedRows, nodes: list[int]) -> np.ndarray:
+        """A power of two for each node that its rows' loss, wherever they are sent, stays below.
+
+        Losses are rounded by it, so that their sums are exact, see `shapetree._core.routing`.
         """
-
-    def total(self, leaves: np.ndarray, table: np.ndarray) -> float:
-        """Loss of all rows in their leaves."""
-        return self.rows.total(leaves, table)
 
     def price(self, total: float) -> float:
         """Loss that a penalty of 1 is worth where the tree loses so much in total."""
@@ -60,23 +61,32 @@ class TreeLoss(ABC):
 class ClassLoss(TreeLoss):
     """Rows of the wrong class, and a little of how unsure leaves are; penalties are in rows."""
 
-    def __init__(self, goal: ClassGoal) -> None:
-        self._starts = goal.starts
-        self.rows = LeafLosses(goal.labels, None, goal.weights)
+    price_is_fixed = True
 
-    def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
+    def __init__(self, goal: ClassGoal) -> None:
+        self._starts = goal.starts.tolist()
+        self.rows = LeafLosses(goal.labels, None, goal.weights, self._starts[-1])
+        most = goal.total_weight * len(self._starts) * (1 + SCORE_SHARE)
+        self._anchor = powers_above(np.array([most]))
+
+    def begin(self, rows: RefinedRows) -> None:
+        """Nothing of the rows is needed."""
+
+    def fit_leaves(self, rows: RefinedRows, leaves: list[int]) -> np.ndarray:
         """Loss of a row of each class in each leaf."""
-        counts = np.zeros((n_nodes, self._starts[-1]))
-        found = self.rows.sums(leaves, n_nodes)
-        counts[:, : found.shape[1]] = found
-        table = np.zeros_like(counts)
+        counts = rows.leaf_sums(leaves)
+        table = np.empty_like(counts)
         for start, stop in zip(self._starts, self._starts[1:], strict=False):
             count = counts[:, start:stop]
             share = count / np.maximum(count.sum(axis=1, keepdims=True), np.finfo(float).tiny)
             score = (1 - 2 * share + (share**2).sum(axis=1, keepdims=True)) / 2
             is_wrong = np.arange(stop - start) != share.argmax(axis=1)[:, None]
             table[:, start:stop] = is_wrong + SCORE_SHARE * score
-        return table
+        return (table + self._anchor) - self._anchor
+
+    def anchors(self, rows: RefinedRows, nodes: list[int]) -> np.ndarray:
+        """One for all nodes: how much a row can lose is known."""
+        return np.repeat(self._anchor, len(nodes))
 
 
 class NumberLoss(TreeLoss):
@@ -91,25 +101,35 @@ class NumberLoss(TreeLoss):
     min_rows_of_pairs = 1_000
 
     def __init__(self, goal: RegressionGoal) -> None:
-        self._goal = goal
         self._is_absolute = isinstance(goal, MedianGoal)
-        self.rows = LeafLosses(None, goal.standardised, goal.weights, absolute=self._is_absolute)
         self._weight = goal.total_weight
-        everything = np.zeros(self.rows.n_rows, dtype=np.int32)
-        self._greatest = self.total(everything, self.fit_leaves(everything, 1))
+        y = goal.standardised
+        self.rows = LeafLosses(
+            None, y, goal.weights, y.shape[1], absolute=self._is_absolute,
+            anchors=3 * powers_above(self._weight * np.abs(y).max(axis=0, initial=0.0)),
+        )  # fmt: skip
+        self._greatest = 0.0
 
-    def fit_leaves(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
+    def begin(self, rows: RefinedRows) -> None:
+        """Note what the root alone would lose."""
+        table = np.zeros((rows.n_nodes, self.rows.n_outputs))
+        table[0] = self.fit_leaves(rows, [0])[0]
+        self._greatest = float(rows.leaf_totals([0], table, self.anchors(rows, [0]))[0])
+
+    def fit_leaves(self, rows: RefinedRows, leaves: list[int]) -> np.ndarray:
         """What each leaf predicts, for every output."""
         if self._is_absolute:
-            return self._medians(leaves, n_nodes)
-        sums = self.rows.sums(leaves, n_nodes)
+            return rows.leaf_medians(leaves)
+        sums = rows.leaf_sums(leaves)
         return sums[:, 1:] / np.maximum(sums[:, :1], np.finfo(float).tiny)
 
-    def _medians(self, leaves: np.ndarray, n_nodes: int) -> np.ndarray:
-        table = np.zeros((n_nodes, self.rows.n_outputs))
-        for leaf, rows in rows_by_node(leaves, n_nodes).items():
-            table[leaf] = self._goal.standardised_medians(rows)
-        return table
+    def anchors(self, rows: RefinedRows, nodes: list[int]) -> np.ndarray:
+        """From the range of y in each node, which no leaf below it predicts values beyond."""
+        ranges = rows.leaf_ranges(nodes)
+        most = ranges[:, 1] - ranges[:, 0]
+        if not self._is_absolute:
+            most = most**2
+        return powers_above(most.sum(axis=1) * np.array(rows.weights(nodes)))
 
     def price(self, total: float) -> float:
         """Loss that a penalty of 1 is worth: that of a row on average."""
@@ -125,63 +145,47 @@ class NumberLoss(TreeLoss):
         return max(total, NEGLIGIBLE * self._greatest, np.finfo(float).tiny)
 
 
-class BranchLosses:
-    """What each branch would cost the rows of one level's nodes; level after level.
+class LeafTable:
+    """What the leaves of a tree under refinement predict, and what their rows lose there.
 
     Parameters
     ----------
-    n_rows, n_branches : int
-        Training rows, and most branches of a node.
+    rows : RefinedRows
+    loss : TreeLoss
 
     Attributes
     ----------
-    others : array of shape (n_rows, n_branches - 1)
-        What a row loses in branch 1, 2, .. beyond branch 0.
-    cares : bool array of shape (n_rows,)
-        Whether branches differ.
-    present, first : arrays of shape (n_nodes,)
-        Loss of each node's rows in their own branches, and in branch 0.
-    added : array of shape (n_nodes, n_branches - 1)
-        What branch 1, 2, .. adds to the latter.
-    price : float
-        Loss that a penalty of 1 is worth.
+    lines : array of shape (n_nodes, n_columns)
+        Leaves' lines of the table that the loss reads.
     """
 
-    def __init__(self, n_rows: int, n_branches: int) -> None:
-        self.others = np.zeros((n_rows, n_branches - 1))
-        self.cares = np.zeros(n_rows, dtype=bool)
-        self.present = self.first = np.zeros(0)
-        self.added = np.zeros((0, n_branches - 1))
-        self.price = 1.0
+    def __init__(self, rows: RefinedRows, loss: TreeLoss) -> None:
+        self._rows = rows
+        self._loss = loss
+        self.lines = np.zeros((rows.n_nodes, loss.rows.n_columns))
+        self._totals = np.zeros(rows.n_nodes)
 
-    def update(
-        self,
-        router: Router,
-        at: np.ndarray,
-        now: np.ndarray,
-        losses: LeafLosses,
-        table: np.ndarray,
-        n_threads: int,
-    ) -> None:
-        """Send every row down each branch of the node that it is at, if it is at any.
+        self._untold: set[int] = set()
 
-        Parameters
-        ----------
-        router : Router
-        at : int array of shape (n_rows,)
-            The row's node, or -1.
-        now : int array of shape (n_rows,)
-            The row's leaf.
-        losses : LeafLosses
-        table : array
-            The leaves' lines.
-        n_threads : int
-        """
-        n_threads = threads_for(self.others.size, n_threads)
-        sums = router.branch_losses(
-            at, now, losses, table, self.others, self.cares.view(np.uint8), n_threads
-        )
-        self.present, self.first, self.added = sums[:, 0], sums[:, 1], sums[:, 2:]
+    def fit(self, leaves: list[int]) -> None:
+        """Fit leaves whose rows have changed."""
+        self.lines[leaves] = self._loss.fit_leaves(self._rows, leaves)
+        self._untold.update(leaves)
+
+    def total(self, leaves: list[int]) -> float:
+        """Loss of the rows in all leaves, which are given in an order that rows do not decide."""
+        untold = [leaf for leaf in leaves if leaf in self._untold]
+        if untold:
+            anchors = self._loss.anchors(self._rows, untold)
+            self._totals[untold] = self._rows.leaf_totals(untold, self.lines, anchors)
+            self._untold.clear()
+        return float(self._totals[leaves].sum())
+
+
+def powers_above(numbers: np.ndarray) -> np.ndarray:
+    """The next greater power of two of each; 0 where that is beyond all numbers."""
+    powers = np.ldexp(1.0, np.frexp(numbers)[1])
+    return np.where(np.isfinite(powers) & np.isfinite(numbers), powers, 0.0)
 
 
 def loss_of(goal: Goal) -> TreeLoss:

@@ -11,8 +11,8 @@ from shapetree._core.columns import Columns
 from shapetree.data._targets import ClassGoal, Goal
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._pairs import PairSearch
-from shapetree.refine._loss import BranchLosses
-from shapetree.refine._splits import PairSplit, regions_of
+from shapetree.grow._splits import PairSplit
+from shapetree.refine._splits import regions_of
 from shapetree.tree._shape import PairShape, number_cuts
 
 # Makes the searches of single features and of pairs that a tree with some goal is grown with.
@@ -30,7 +30,10 @@ class PairRefitter:
     ----------
     make_searches : function
     columns : Columns
-    losses : BranchLosses
+    others : array of shape (n_rows, max_branches - 1)
+        What a row loses in branch 1, 2, .. beyond branch 0.
+    price : float
+        Loss that a penalty of 1 is worth.
     n_branches : int array of shape (n_rows,)
         Branches of the node that each row is at; 0 if it is at none.
     region_price : float
@@ -41,14 +44,15 @@ class PairRefitter:
         self,
         make_searches: MakeSearches,
         columns: Columns,
-        losses: BranchLosses,
+        others: np.ndarray,
+        price: float,
         n_branches: np.ndarray,
         region_price: float,
     ) -> None:
-        self._goal = _branch_goal(losses, n_branches)
+        self._goal = _branch_goal(others, price, n_branches)
         self._singles, self._pairs = make_searches(self._goal)
         self._columns = columns
-        self._losses = losses
+        self._others = others
         self._region_price = region_price
 
     @property
@@ -77,19 +81,19 @@ class PairRefitter:
         costs = np.zeros((n_regions + 1, n_branches))
         for branch in range(1, n_branches):
             costs[:, branch] = np.bincount(
-                region, self._losses.others[rows, branch - 1], minlength=n_regions + 1
+                region, self._others[rows, branch - 1], minlength=n_regions + 1
             )
         pruned = _prune_cuts(shape, costs, self._region_price, n_branches)
-        return None if pruned is None else PairSplit(pruned, self._columns)
+        return None if pruned is None else PairSplit(pruned)
 
 
-def _branch_goal(losses: BranchLosses, n_branches: np.ndarray) -> ClassGoal:
+def _branch_goal(others: np.ndarray, price: float, n_branches: np.ndarray) -> ClassGoal:
     """Branches as classes, and as weights what rows lose on average in the other branches."""
-    exists = np.arange(losses.others.shape[1] + 1) < n_branches[:, None]
-    by_branch = np.where(exists, np.insert(losses.others, 0, 0.0, axis=1), np.inf)
+    exists = np.arange(others.shape[1] + 1) < n_branches[:, None]
+    by_branch = np.where(exists, np.insert(others, 0, 0.0, axis=1), np.inf)
     labels = by_branch.argmin(axis=1).astype(np.int32)
     regret = np.where(exists, by_branch - by_branch.min(axis=1, initial=0.0, keepdims=True), 0.0)
-    weights = regret.sum(axis=1) / np.maximum(n_branches - 1, 1) / losses.price
+    weights = regret.sum(axis=1) / np.maximum(n_branches - 1, 1) / price
     n_classes = exists.shape[1]
     return ClassGoal(labels[:, None], [n_classes], weights, "gini", n_classes)
 

@@ -4,28 +4,27 @@ What a branch would cost a row is the loss of the leaf that the row would end in
 stands. The *care set* of a node are its rows for which branches differ, its *reduced problem* is
 to send them where they lose least; for shape functions of one feature it is solved exactly
 (`shapetree._core.reduced`). Nodes are solved from the deepest level to the root, sweep by sweep,
-and the penalised loss of the whole tree never rises.
+and the penalised loss of the whole tree never rises. Nodes of one level share no rows, so that one
+pass over the rows tells what all of them need.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from shapetree._core.columns import Columns
-from shapetree._core.histogram import Targets
-from shapetree._core.reduced import cheapest_shapes
+from shapetree._core.reduced import cheapest_shape, cheapest_shapes
 from shapetree._threads import threads_for
-from shapetree.data._binning import BinnedTable
-from shapetree.grow._candidates import CATEGORY_SHARE, fill_gaps
-from shapetree.grow._local_histograms import LocalHistograms
-from shapetree.grow._nodes import rows_by_node
-from shapetree.refine._loss import BranchLosses, TreeLoss
+from shapetree.grow._candidates import CATEGORY_SHARE
+from shapetree.grow._splits import BinSplit, PairSplit, Split
+from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches, PairRefitter
-from shapetree.refine._splits import BinSplit, PairSplit, Split
+from shapetree.refine._rows import LossCells, RefinedRows
+from shapetree.refine._splits import extra_parts
 from shapetree.refine._working import WorkingTree
 
 # Objectives that differ by less are equal: as a share of the rows' price, and, where they lose
@@ -34,7 +33,7 @@ TOLERANCE = 1e-10
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Problem:
     """One node's reduced problem.
 
@@ -42,79 +41,62 @@ class Problem:
     ----------
     number : int
         Of the node.
-    rows, care : int arrays
+    n_rows, n_care : int
         The node's rows, and those of them for which branches differ.
-    below : array of shape (n_branches,)
+    below : list of float
         Complexity of what each branch leads to.
     present : float
         Objective of the tree from the node on, as it is.
-    alone : array of shape (n_branches,)
+    alone : list of float
         The same if all rows took one branch, which then took the node's place.
     first : float
         Loss of all rows in branch 0.
+    unit : float
+        Loss that a part is worth.
+    tolerance : float
+        Objectives that differ by less are equal.
+    to_beat : float
+        Objective that a new split must be below.
+    fixed : float
+        What no split of the rows among all branches can change.
     """
 
     number: int
-    rows: np.ndarray
-    care: np.ndarray
-    below: np.ndarray
+    n_rows: int
+    n_care: int
+    below: list[float]
     present: float
-    alone: np.ndarray
+    alone: list[float]
     first: float
+    unit: float
+    tolerance: float
+    to_beat: float
+    fixed: float
+
+    def objective(self, n_extra: float, losses: list[float], counts: list[int]) -> float:
+        """Objective with another split; branches that no row takes are as good as gone.
+
+        Parameters
+        ----------
+        n_extra : float
+            Parts of the split beyond those of CART's.
+        losses : list of float
+            What the rows of each branch lose beyond branch 0.
+        counts : list of int
+            Rows of each branch, or anything else that is 0 without any.
+        """
+        used = [branch for branch, count in enumerate(counts) if count > 0]
+        loss = self.first + sum([losses[branch] for branch in used if branch > 0])
+        parts = n_extra + len(used) - 1 + sum([self.below[branch] for branch in used])
+        return loss + self.unit * parts
 
 
 @dataclass(frozen=True)
 class Solution:
-    """A split that may solve a node's reduced problem, the branches of its rows, and its value."""
+    """A split that may solve a node's reduced problem, and its value."""
 
     split: Split
-    branches: np.ndarray
     objective: float
-
-
-class Level:
-    """The nodes of one depth, and what their branches would cost their rows.
-
-    Parameters
-    ----------
-    losses : BranchLosses
-    at : int array of shape (n_rows,)
-        The node at this depth that each row is at, or -1.
-    tree : WorkingTree
-    unit : float
-        Loss that a part is worth.
-    """
-
-    def __init__(
-        self, losses: BranchLosses, at: np.ndarray, tree: WorkingTree, unit: float
-    ) -> None:
-        self.losses = losses
-        self.unit = unit
-        self._numbering = tree.numbering
-        self._n_parts = tree.n_parts
-        self._at = at
-
-    @property
-    def n_branches_of_rows(self) -> np.ndarray:
-        """Branches of the node that each row is at; 0 if it is at none."""
-        return np.append(self._numbering.n_branches, 0)[self._at]
-
-    def problems(self) -> Iterator[Problem]:
-        """The reduced problem of each node."""
-        for number, rows in rows_by_node(self._at, len(self._n_parts)).items():
-            start = self._numbering.first_child[number]
-            n_branches = self._numbering.n_branches[number]
-            below = self._n_parts[start : start + n_branches]
-            added = np.append(0.0, self.losses.added[number, : n_branches - 1])
-            yield Problem(
-                number,
-                rows,
-                rows[self.losses.cares[rows]],
-                below,
-                float(self.losses.present[number] + self.unit * self._n_parts[number]),
-                self.losses.first[number] + added + self.unit * below,
-                float(self.losses.first[number]),
-            )
 
 
 class Refiner:
@@ -123,13 +105,12 @@ class Refiner:
     Parameters
     ----------
     tree : WorkingTree
-    binned : BinnedTable
-    columns : Columns
+    rows : RefinedRows
+        The rows in it.
     loss : TreeLoss
     options : RefineOptions
     make_searches : function or None
         None for shape functions of one feature only.
-    n_threads : int
     report : function
         Told each sweep's number, and the objective after it.
     """
@@ -137,41 +118,31 @@ class Refiner:
     def __init__(
         self,
         tree: WorkingTree,
-        binned: BinnedTable,
-        columns: Columns,
+        rows: RefinedRows,
         loss: TreeLoss,
         options: RefineOptions,
         make_searches: MakeSearches | None,
-        n_threads: int,
         report: Callable[[int, float], None],
     ) -> None:
         self._tree = tree
-        self._binned = binned
-        self._offsets = binned.offsets
-        self._categorical = binned.categorical
-        self._columns = columns
+        self._rows = rows
         self._loss = loss
         self._options = options
         self._make_searches = make_searches
-        self._n_threads = n_threads
         self._report = report
-        n_branches = max(2, int(tree.numbering.n_branches.max()))
-        self._losses = BranchLosses(binned.n_rows, n_branches)
-        # Sums what the rows of a node lose; it reads the losses as they are at the time.
-        self._histograms = LocalHistograms(
-            binned, Targets(None, self._losses.others, None, n_branches), n_threads
-        )
+        self._table = LeafTable(rows, loss)
+        loss.begin(rows)
 
     def refine(self) -> list[float]:
         """Sweep until nothing changes; returns the objective before the first and after each."""
-        self._tree.update_shapes()
+        self._tree.settle_shapes()
         history = [self._objective()]
         self._report(0, history[0])
         for sweep in range(1, self._options.max_sweeps + 1):
             is_changed = self._sweep()
             if not is_changed or sweep == self._options.max_sweeps:
                 # Shapes move where no row is; that may yet show other nodes a better split.
-                is_changed |= self._tree.update_shapes()
+                is_changed |= self._tree.settle_shapes()
             if not is_changed:
                 break
             history.append(self._objective())
@@ -179,153 +150,210 @@ class Refiner:
         return history
 
     def _objective(self) -> float:
+        penalty = self._options.penalty * self._tree.n_parts[0]
+        return self._loss.objective(self._total_loss()) + penalty
+
+    def _fit_leaves(self) -> None:
+        """Let leaves be the best for their rows."""
         tree = self._tree
-        table = self._loss.fit_leaves(tree.leaves, len(tree.nodes))
-        loss = self._loss.objective(self._loss.total(tree.leaves, table))
-        return loss + self._options.penalty * float(tree.n_parts[0])
+        if tree.changed_leaves:
+            self._table.fit(tree.changed_leaves)
+            tree.changed_leaves = []
+
+    def _total_loss(self) -> float:
+        """Loss of all rows in their leaves."""
+        self._fit_leaves()
+        return self._table.total(self._tree.leaves)
+
+    def _price(self) -> float:
+        """Loss that a penalty of 1 is worth now."""
+        return self._loss.price(0.0 if self._loss.price_is_fixed else self._total_loss())
 
     def _sweep(self) -> bool:
         """Solve every node once, from the deepest level up; whether anything changed."""
-        depths = range(int(self._tree.numbering.depth.max()))
+        depths = range(len(self._tree.levels) - 1)
         return max([self._refine_level(depth) for depth in reversed(depths)], default=False)
 
     def _refine_level(self, depth: int) -> bool:
-        level = self._make_level(depth)
-        if level is None:
-            return False
-        pairs = None
-        if self._make_searches is not None:
-            pairs = PairRefitter(
-                self._make_searches,
-                self._columns,
-                level.losses,
-                level.n_branches_of_rows,
-                level.unit,
-            )
-        changed = [
-            problem.number for problem in level.problems() if self._solve(problem, level, pairs)
+        """Solve the nodes of a level that are not settled; whether anything changed."""
+        tree = self._tree
+        price = self._price()
+        level = tree.levels[depth] if depth < len(tree.levels) else []
+        nodes = [
+            number
+            for number in level
+            if tree.nodes[number].split is not None and tree.nodes[number].settled_at != price
         ]
-        if changed:
-            self._tree.unsettle(changed)
-            self._tree.tidy()
-        return bool(changed)
-
-    def _make_level(self, depth: int) -> Level | None:
-        """Find out what each branch would cost, for nodes not yet settled; None without any."""
-        tree, numbering = self._tree, self._tree.numbering
-        table = self._loss.fit_leaves(tree.leaves, len(tree.nodes))
-        price = self._loss.price(self._loss.total(tree.leaves, table))
-        is_open = np.array(
-            [node.split is not None and node.settled_at != price for node in tree.nodes]
-        )
-        above = numbering.above(depth)
-        above[(above >= 0) & ~is_open[above]] = -1
-        at = above[tree.leaves]
-        if not (above >= 0).any():
-            return None
-        self._losses.price = price
-        self._losses.update(tree.router, at, tree.leaves, self._loss.rows, table, self._n_threads)
-        return Level(self._losses, at, tree, price * self._options.penalty)
-
-    def _solve(self, problem: Problem, level: Level, pairs: PairRefitter | None) -> bool:
-        """Give a node its best split, or its best branch's place; whether that changes it."""
-        node = self._tree.nodes[problem.number]
-        rows = problem.rows
-        tolerance = TOLERANCE * len(rows) * level.losses.price + ROUNDING * problem.alone.max()
-        # One branch for all is simpler: it wins where it is no worse.
-        to_beat = min(problem.present, float(problem.alone.min())) - tolerance
-        best = self._best_of_one_feature(problem, level, to_beat)
-        if pairs is not None:
-            to_beat = to_beat if best is None else best.objective - tolerance
-            best = self._best_of_pairs(problem, level, pairs, to_beat) or best
-        if best is not None:
-            node.split = best.split
-            self._tree.send(rows, problem.number, best.branches)
-        elif problem.alone.min() <= problem.present + tolerance:
-            self._tree.send(rows, problem.number, np.full(len(rows), problem.alone.argmin()))
-        else:
-            node.settled_at = level.losses.price
+        if not nodes:
             return False
-        return True
+        self._fit_leaves()
+        problems = self._problems(nodes, price)
+        best = self._best_of_one_feature(problems)
+        if self._make_searches is not None:
+            self._improve_by_pairs(problems, best, price)
+        changes: dict[int, Split | int] = {}
+        for problem in problems:
+            solution = best.get(problem.number)
+            if solution is not None:
+                changes[problem.number] = solution.split
+            elif min(problem.alone) <= problem.present + problem.tolerance:
+                changes[problem.number] = problem.alone.index(min(problem.alone))
+            else:
+                tree.nodes[problem.number].settled_at = price
+        if changes:
+            tree.change(changes)
+        return bool(changes)
 
-    def _best_of_one_feature(
-        self, problem: Problem, level: Level, to_beat: float
+    def _problems(self, nodes: list[int], price: float) -> list[Problem]:
+        """Find out what each branch would cost the rows of some nodes of one level."""
+        tree, unit = self._tree, price * self._options.penalty
+        anchors = self._loss.anchors(self._rows, nodes)
+        sums, n_care = self._rows.branch_losses(nodes, self._table.lines, anchors)
+        sizes = self._rows.sizes()
+        problems = []
+        for number, of_node, n_caring in zip(nodes, sums.tolist(), n_care.tolist(), strict=True):
+            below = [tree.n_parts[child] for child in tree.nodes[number].children]
+            present, first, *added = of_node
+            alone = [
+                first + more + unit * parts
+                for more, parts in zip([0.0, *added], below, strict=False)
+            ]
+            present += unit * tree.n_parts[number]
+            n_rows = sizes[number]
+            tolerance = TOLERANCE * n_rows * price + ROUNDING * max(alone)
+            # One branch for all is simpler: it wins where it is no worse.
+            to_beat = min(present, *alone) - tolerance
+            fixed = first + unit * (len(below) - 1 + sum(below))
+            problems.append(
+                Problem(
+                    number,
+                    n_rows,
+                    n_caring,
+                    below,
+                    present,
+                    alone,
+                    first,
+                    unit,
+                    tolerance,
+                    to_beat,
+                    fixed,
+                )
+            )
+        return problems
+
+    def _best_of_one_feature(self, problems: list[Problem]) -> dict[int, Solution]:
+        """The best split of each node on a single feature, where there is one to beat the rest."""
+        rows, found = self._rows, {}
+        n_branches = np.array([len(problem.below) for problem in problems], dtype=np.int32)
+        bounds = np.array([problem.to_beat - problem.fixed for problem in problems])
+        n_care = np.array([problem.n_care for problem in problems])
+        for first, cells in rows.loss_cells(n_care):
+            here = slice(first, first + len(cells.starts))
+            costs = cheapest_shapes(
+                cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
+                rows.is_categorical, n_branches[here], bounds[here],
+                **self._limits(problems[0].unit),
+                n_threads=threads_for(cells.losses.size, self._rows.n_threads),
+            )  # fmt: skip
+            for node, problem in enumerate(problems[here]):
+                solution = self._solve(problem, cells, node, costs[node], bounds[first + node])
+                if solution is not None:
+                    found[problem.number] = solution
+        return found
+
+    def _limits(self, unit: float) -> dict[str, Any]:
+        return {
+            "segment_penalty": unit,
+            "category_penalty": CATEGORY_SHARE * unit,
+            "max_segments": self._options.max_segments,
+        }
+
+    def _solve(
+        self, problem: Problem, cells: LossCells, node: int, costs: np.ndarray, bound: float
     ) -> Solution | None:
-        """The best split on a single feature, if it does better than `to_beat`."""
-        if len(problem.care) == 0:
-            return None
-        n_branches = len(problem.below)
-        histogram = np.ascontiguousarray(self._histograms.build(problem.care)[:, :n_branches])
-        # What no split of the rows can change.
-        fixed = problem.first + level.unit * (n_branches - 1 + problem.below.sum())
-        offsets, categorical = self._offsets, self._categorical
-        costs = np.empty(len(categorical))
-        branch_of_bin = np.empty(offsets[-1], dtype=np.uint8)
-        cheapest_shapes(
-            histogram, offsets, categorical.view(np.uint8), costs, branch_of_bin,
-            segment_penalty=level.unit,
-            category_penalty=CATEGORY_SHARE * level.unit,
-            max_segments=self._options.max_segments,
-            bound=to_beat - fixed,
-            n_threads=threads_for(histogram.size, self._n_threads),
-        )  # fmt: skip
-        for feature in np.argsort(costs, kind="stable").tolist():
-            if not costs[feature] < to_beat - fixed:
-                break
-            bins = slice(offsets[feature], offsets[feature + 1])
-            filled = fill_gaps(branch_of_bin[bins], categorical[feature])
-            split = BinSplit(feature, filled, bool(categorical[feature]))
-            solution = self._evaluate(split, problem, level)
-            if solution.objective < to_beat and self._keeps_limits(solution, problem):
-                return solution
-        return None
+        """The best split on a single feature that keeps the limits and costs less than `bound`."""
+        rows, n_branches = self._rows, len(problem.below)
+        while True:
+            feature = int(costs.argmin())
+            if not costs[feature] < bound:
+                return None
+            costs[feature] = np.inf
+            is_categorical = bool(rows.is_categorical[feature])
+            branch_of_bin, losses, counts = cheapest_shape(
+                *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
+                **self._limits(problem.unit),
+            )  # fmt: skip
+            split = BinSplit(feature, n_branches, branch_of_bin)
+            if not all(counts):
+                # Rows that do not care may yet take the other branches.
+                counts = rows.branch_counts(problem.number, split, n_branches)
+            objective = problem.objective(extra_parts(split, rows.bins), losses, counts)
+            if objective < problem.to_beat and self._keeps_limits(problem, split):
+                return Solution(split, objective)
 
-    def _best_of_pairs(
-        self, problem: Problem, level: Level, pairs: PairRefitter, to_beat: float
-    ) -> Solution | None:
-        """The best split on a pair, if it does better than `to_beat`."""
-        best = None
-        for split in self._splits_on_pairs(problem, pairs):
-            solution = self._evaluate(split, problem, level)
-            if solution.objective < to_beat and self._keeps_limits(solution, problem):
-                best, to_beat = solution, solution.objective
-        return best
+    def _keeps_limits(self, problem: Problem, split: Split) -> bool:
+        options = self._options
+        return not options.limits_rows or self._tree.keeps_limits(problem.number, split, options)
 
-    def _splits_on_pairs(self, problem: Problem, pairs: PairRefitter) -> Iterator[PairSplit]:
+    # Pairs
+
+    def _improve_by_pairs(
+        self, problems: list[Problem], best: dict[int, Solution], price: float
+    ) -> None:
+        """Put splits on pairs in the place of solutions that they are better than."""
+        rows = self._rows
+        care_sets = [_ascending(*care) for care in rows.care_sets()]
+        n_rows = rows.rows.binned.n_rows
+        others = np.zeros((n_rows, rows.max_branches - 1))
+        n_branches = np.zeros(n_rows, dtype=np.int64)
+        for problem, (care, losses) in zip(problems, care_sets, strict=True):
+            others[care] = losses
+            n_branches[rows.rows_of(problem.number)] = len(problem.below)
+        assert self._make_searches is not None
+        unit = price * self._options.penalty
+        pairs = PairRefitter(self._make_searches, rows.rows.values, others, price, n_branches, unit)
+        for problem, (care, losses) in zip(problems, care_sets, strict=True):
+            solution = best.get(problem.number)
+            to_beat = problem.to_beat
+            if solution is not None:
+                to_beat = solution.objective - problem.tolerance
+            for split in self._splits_on_pairs(problem, care, pairs):
+                objective = self._objective_of_pair(problem, split, care, losses)
+                if objective < to_beat and self._keeps_limits(problem, split):
+                    best[problem.number] = Solution(split, objective)
+                    to_beat = objective
+
+    def _splits_on_pairs(
+        self, problem: Problem, care: np.ndarray, pairs: PairRefitter
+    ) -> Iterator[PairSplit]:
         """The node's own regions with other branches, and the pair that fits its care set best."""
-        care, n_branches = problem.care, len(problem.below)
+        n_branches = len(problem.below)
         if len(care) == 0:
             return
         present = self._tree.nodes[problem.number].split
         if isinstance(present, PairSplit):
-            own = pairs.assigned(present.shape, care, n_branches)
+            own = pairs.assigned(present.cuts, care, n_branches)
             if own is not None:
                 yield own
-        if len(problem.rows) >= self._loss.min_rows_of_pairs or not pairs.must_hold_up:
+        if problem.n_rows >= self._loss.min_rows_of_pairs or not pairs.must_hold_up:
             fitted = pairs.best(care, n_branches)
             if fitted is not None:
                 yield fitted
 
-    def _evaluate(self, split: Split, problem: Problem, level: Level) -> Solution:
-        """Send a node's rows through a split; branches that none takes are as good as gone."""
-        rows, others = problem.rows, level.losses.others
-        branches = split.branches(self._binned, rows, threads_for(len(rows), self._n_threads))
-        used = np.flatnonzero(np.bincount(branches, minlength=len(problem.below)))
-        loss = problem.first
-        for branch in used[used > 0]:
-            loss += float(others[rows[branches == branch], branch - 1].sum())
-        parts = split.extra_parts + len(used) - 1 + float(problem.below[used].sum())
-        return Solution(split, branches, loss + level.unit * parts)
+    def _objective_of_pair(
+        self, problem: Problem, split: PairSplit, care: np.ndarray, losses: np.ndarray
+    ) -> float:
+        n_branches = len(problem.below)
+        n_threads = threads_for(len(care), self._rows.n_threads)
+        branches = self._rows.cuts_of(split).branches(care, n_threads)
+        of_branches = [0.0] + [
+            float(losses[branches == branch, branch - 1].sum()) for branch in range(1, n_branches)
+        ]
+        counts = self._rows.branch_counts(problem.number, split, n_branches)
+        return problem.objective(extra_parts(split, self._rows.bins), of_branches, counts)
 
-    def _keeps_limits(self, solution: Solution, problem: Problem) -> bool:
-        """Whether nodes and segments from here on would have the rows they must have."""
-        options = self._options
-        if not options.limits_rows:
-            return True
-        node, rows = self._tree.nodes[problem.number], problem.rows
-        split_before, leaves_before = node.split, self._tree.leaves.copy()
-        node.split = solution.split
-        self._tree.send(rows, problem.number, solution.branches)
-        is_allowed = self._tree.keeps_limits(problem.number, options)
-        node.split, self._tree.leaves = split_before, leaves_before
-        return is_allowed
+
+def _ascending(care: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Order a care set by the rows' numbers."""
+    order = np.argsort(care, kind="stable")
+    return care[order], losses[order]

@@ -1,4 +1,4 @@
-"""Refine a tree: from its arrays, over its training rows, to new arrays."""
+"""Refine a tree over its training rows, as it has grown or from its arrays."""
 
 from __future__ import annotations
 
@@ -6,61 +6,99 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree.data._binning import BinnedTable, part_bins
 from shapetree.data._table import Table
-from shapetree.data._targets import Goal
-from shapetree.grow._nodes import shape_of
+from shapetree.grow._local import LocalRows
+from shapetree.grow._nodes import GrowingNode, TreeNode, shape_of
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import MakeSearches
+from shapetree.refine._rows import RefinedRows
+from shapetree.refine._splits import split_of, without_gaps
 from shapetree.refine._tao import Refiner
-from shapetree.refine._working import WorkingTree
+from shapetree.refine._working import WorkingNode, WorkingTree
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._shape import ShapeFunction
 
 
 def refine(
-    tree: TreeArrays,
-    table: Table,
-    binned: BinnedTable,
-    goal: Goal,
+    root: GrowingNode,
+    rows: LocalRows,
     options: RefineOptions,
     make_searches: MakeSearches | None,
-    n_threads: int,
     report: Callable[[int, float], None],
-) -> tuple[TreeArrays, list[float]]:
-    """Refine a tree by tree alternating optimisation.
+) -> tuple[TreeNode, list[float]]:
+    """Refine a grown tree by tree alternating optimisation.
 
     Parameters
     ----------
-    tree : TreeArrays
-    table : Table
-        The rows to refine for.
-    binned : BinnedTable
-        Their bins; no threshold of the tree may part rows of a node in one bin, see `fitting_bins`.
-    goal : Goal
+    root : GrowingNode
+        Its nodes have their splits.
+    rows : LocalRows
+        Rows of these nodes, which move as the splits change.
     options : RefineOptions
     make_searches : function or None
         Makes the searches of single features and of pairs for some goal; None for no pairs.
-    n_threads : int
     report : function
         Told each sweep's number, and the objective after it.
 
     Returns
     -------
-    tree : TreeArrays
-        Its statistics are those of the table's rows.
+    root : TreeNode
+        Of the refined tree, with shape functions and the statistics of the rows.
     history : list of float
         The objective before the first sweep, and after each.
     """
-    columns = Columns(table.columns, table.n_rows)
-    working = WorkingTree(tree, binned, columns, goal, n_threads)
-    history = Refiner(
-        working, binned, columns, loss_of(goal), options, make_searches, n_threads, report
-    ).refine()
-    return working.as_arrays(), history
+    grown = [node for node in root.breadth_first() if isinstance(node, GrowingNode)]
+    nodes = [WorkingNode() for _ in range(1 + max(node.number for node in grown))]
+    for node in grown:
+        if node.split is not None:
+            weights = [child.statistics.weight for child in node.children]
+            largest = weights.index(max(weights))
+            nodes[node.number].split = without_gaps(node.split, largest)
+            nodes[node.number].children = [
+                child.number for child in node.children if isinstance(child, GrowingNode)
+            ]
+    return _refine(nodes, rows, options, make_searches, report, is_sent=True)
+
+
+def refine_tree_arrays(
+    tree: TreeArrays,
+    rows: LocalRows,
+    options: RefineOptions,
+    make_searches: MakeSearches | None,
+    report: Callable[[int, float], None],
+) -> tuple[TreeNode, list[float]]:
+    """Refine a finished tree for rows that are all at its root, see `refine`.
+
+    No threshold of the tree may part rows of a node in one bin, see `fitting_bins`.
+    """
+    shapes = [shape_of(tree, node) for node in range(tree.node_count)]
+    nodes = [
+        WorkingNode(
+            None if shape is None else split_of(shape, rows.binned.features),
+            list(tree.children(node)),
+        )
+        for node, shape in enumerate(shapes)
+    ]
+    return _refine(nodes, rows, options, make_searches, report, is_sent=False)
+
+
+def _refine(
+    nodes: list[WorkingNode],
+    rows: LocalRows,
+    options: RefineOptions,
+    make_searches: MakeSearches | None,
+    report: Callable[[int, float], None],
+    is_sent: bool,
+) -> tuple[TreeNode, list[float]]:
+    loss = loss_of(rows.goal)
+    max_branches = max(2, *(len(node.children) for node in nodes))
+    refined = RefinedRows(rows, loss.rows, len(nodes), max_branches)
+    tree = WorkingTree(nodes, refined, is_sent)
+    history = Refiner(tree, refined, loss, options, make_searches, report).refine()
+    return tree.finished(), history
 
 
 def fitting_bins(tree: TreeArrays, table: Table, binned: BinnedTable) -> BinnedTable:

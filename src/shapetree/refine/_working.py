@@ -1,239 +1,257 @@
-"""A tree under refinement: nodes that change, and where the training rows are in them."""
+"""A tree under refinement: nodes that change, and the training rows in them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 import numpy as np
 
-from shapetree._core.columns import Columns
-from shapetree._core.routing import Router
-from shapetree._threads import threads_for
-from shapetree.data._binning import BinnedTable
-from shapetree.data._targets import Goal
-from shapetree.grow._nodes import Numbering, TreeNode, nodes_of, rows_by_node, tree_of
+from shapetree.grow._nodes import TreeNode
+from shapetree.grow._splits import Split
 from shapetree.refine._options import RefineOptions
-from shapetree.refine._splits import BinSplit, PairSplit, Split, shape_of_split, split_of
-from shapetree.tree._arrays import TreeArrays
+from shapetree.refine._rows import RefinedRows
+from shapetree.refine._splits import (
+    extra_parts,
+    finished_shape,
+    keeping,
+    settled,
+    smallest_part,
+)
 
 
-@dataclass(eq=False)
-class WorkingNode(TreeNode):
-    """A node whose split stands in for its shape function.
+@dataclass(eq=False, slots=True)
+class WorkingNode:
+    """A node under refinement, known by its number, which it keeps.
 
     Attributes
     ----------
     split : Split or None
         None for a leaf.
+    children : list of int
+        Nodes that its branches lead to.
+    parent : int
+        -1 for the root.
+    extra_parts : float
+        Parts of the split beyond those of CART's.
     settled_at : float or None
         The price at which the node was found to be the best it can be; None if something has
         changed since then.
     """
 
     split: Split | None = None
+    children: list[int] = field(default_factory=list)
+    parent: int = -1
+    extra_parts: float = 0.0
     settled_at: float | None = None
-
-    @property
-    def below(self) -> list[WorkingNode]:
-        """The children."""
-        return cast("list[WorkingNode]", self.children)
-
-    def become(self, other: WorkingNode) -> None:
-        """Take the place of a node below."""
-        self.split, self.children, self.settled_at = other.split, other.children, None
 
 
 class WorkingTree:
-    """A tree whose splits can be changed, over binned training rows.
+    """A tree whose splits can be changed, over rows that follow.
 
     Parameters
     ----------
-    tree : TreeArrays
-    binned : BinnedTable
-        Bins of the training rows; no threshold of the tree may part rows of a node in one bin.
-    columns : Columns
-        The training rows' own values, which shape functions of pairs read.
-    goal : Goal
-    n_threads : int
+    nodes : list of WorkingNode
+        Children come after their parents.
+    rows : RefinedRows
+        Rows of these nodes.
+    is_sent : bool
+        Whether the rows are where the nodes' splits send them, and not all at the root.
 
     Attributes
     ----------
-    numbering : Numbering
-    router : Router
-        Sends rows through the numbered nodes.
-    leaves : int array of shape (n_rows,)
-        The leaf that each row is in.
+    levels : list of lists of int
+        Nodes of every depth, in the order of their rows.
+    leaves : list of int
+    n_parts : list of float
+        Complexity from each node on: branches beyond the first, and extra parts.
+    changed_leaves : list of int
+        Those whose rows are others than when they were last asked for.
     """
 
-    def __init__(
-        self, tree: TreeArrays, binned: BinnedTable, columns: Columns, goal: Goal, n_threads: int
-    ) -> None:
-        self._binned = binned
-        self._columns = columns
-        self._goal = goal
-        self._n_threads = n_threads
-        nodes = [WorkingNode(node.statistics, node.shape) for node in nodes_of(tree)]
+    def __init__(self, nodes: list[WorkingNode], rows: RefinedRows, is_sent: bool) -> None:
+        self.nodes = nodes
+        self.rows = rows
         for number, node in enumerate(nodes):
-            node.children = [nodes[child] for child in tree.children(number)]
-            if node.shape is not None:
-                node.split = split_of(node.shape, binned, columns)
-        self._root = nodes[0]
+            for child in node.children:
+                nodes[child].parent = number
+            if node.split is not None:
+                node.extra_parts = extra_parts(node.split, rows.bins)
+                rows.set_split(number, node.split, node.children)
         self._number()
-        rows = np.arange(binned.n_rows, dtype=np.int32)
-        self.leaves = self.router.leaves(
-            rows, np.zeros_like(rows), threads_for(len(rows), n_threads)
-        )
-        self.tidy()
+        if not is_sent:
+            rows.send([0])
+        self.changed_leaves: list[int] = []
+        self._tidy([0])
 
     def _number(self) -> None:
-        """Number the nodes anew; leaves keep their old numbers until they are renumbered."""
-        self.numbering = Numbering.of(self._root)
-        splits = [node.split for node in self.nodes]
-        singles = [split if isinstance(split, BinSplit) else None for split in splits]
-        self.router = Router(
-            self._binned.columns,
-            self.numbering.first_child,
-            self.numbering.n_branches,
-            np.array([split.feature if split else -1 for split in singles], dtype=np.int32),
-            [split.branch_of_bin if split else None for split in singles],
-            [split.cuts if isinstance(split, PairSplit) else None for split in splits],
-        )
-
-    def tidy(self) -> None:
-        """Remove what no row reaches, or what has one way only, and number the nodes anew.
-
-        `leaves` must tell where the rows are, with the old numbers.
-        """
-        old = self.nodes
-        n_rows = self.numbering.summed(np.bincount(self.leaves, minlength=len(old)))
-        size_of = dict(zip(map(id, old), n_rows.tolist(), strict=True))
-        # A leaf may take its parent's place, and that its own parent's.
-        place = {id(node): node for node in old}
-        for node in reversed(old):
-            if node.children and size_of[id(node)] > 0:
-                only = _drop_empty_branches(node, [size_of[id(c)] for c in node.children])
-                if only is not None:
-                    place[id(only)] = node
-        self._number()
-        number_of = {id(node): number for number, node in enumerate(self.nodes)}
-        new = np.full(len(old), -1, dtype=np.int32)
-        for number, node in enumerate(old):
-            while place[id(node)] is not node:
-                node = place[id(node)]
-            new[number] = number_of.get(id(node), -1)
-        self.leaves = new[self.leaves]
-
-    def send(self, rows: np.ndarray, node: int, branches: np.ndarray) -> None:
-        """Send rows of a node down some branches; the nodes below must be as they were numbered."""
-        start = (self.numbering.first_child[node] + branches).astype(np.int32)
-        self.leaves[rows] = self.router.leaves(rows, start, threads_for(len(rows), self._n_threads))
-
-    def keeps_limits(self, start: int, options: RefineOptions) -> bool:
-        """Whether a node and those below it, where rows reach them, have the rows they must."""
-        numbering, weights = self.numbering, self._goal.weights
-        first = int(numbering.depth[start])
-        is_below = numbering.above(first) == start
-        for depth in range(first, int(numbering.depth.max()) + 1):
-            at = np.where(is_below, numbering.above(depth), -1)[self.leaves]
-            for number, rows in rows_by_node(at, len(self.nodes)).items():
-                split = self.nodes[number].split
-                weight = len(rows) if weights is None else weights[rows].sum()
-                if len(rows) < options.min_samples_leaf or weight < options.min_weight_leaf:
-                    return False
-                if split is None:
-                    continue
-                if len(rows) < options.min_samples_split or (
-                    split.extra_parts > 0
-                    and split.smallest_segment(self._binned, rows) < options.min_segment_rows
-                ):
-                    return False
-        return True
-
-    @property
-    def nodes(self) -> list[WorkingNode]:
-        """The nodes, as they are numbered."""
-        return cast("list[WorkingNode]", self.numbering.nodes)
-
-    @property
-    def n_parts(self) -> np.ndarray:
-        """Complexity from each node on: branches beyond the first, and extra parts."""
-        own = [
-            node.split.extra_parts + len(node.children) - 1 if node.split else 0.0
-            for node in self.nodes
+        """Note which nodes there are, and the complexity below each."""
+        nodes = self.nodes
+        self.levels = [[0]]
+        while level := [child for node in self.levels[-1] for child in nodes[node].children]:
+            self.levels.append(level)
+        self.leaves = [
+            number for level in self.levels for number in level if nodes[number].split is None
         ]
-        return self.numbering.summed(np.array(own))
+        self._count_parts()
 
-    def rows_of_nodes(self) -> list[np.ndarray]:
-        """Rows of every node."""
-        rows: list[np.ndarray] = [np.empty(0, dtype=np.int32)] * len(self.nodes)
-        for depth in range(int(self.numbering.depth.max()) + 1):
-            at = self.numbering.above(depth)[self.leaves]
-            for node, here in rows_by_node(at, len(self.nodes)).items():
-                rows[node] = here
-        return rows
+    def _count_parts(self) -> None:
+        nodes, n_parts = self.nodes, [0.0] * len(self.nodes)
+        for level in reversed(self.levels):
+            for number in level:
+                node = nodes[number]
+                if node.split is not None:
+                    own = node.extra_parts + len(node.children) - 1
+                    n_parts[number] = own + sum([n_parts[child] for child in node.children])
+        self.n_parts = n_parts
 
-    def update_shapes(self) -> bool:
-        """Give every node the shape function that its rows now call for.
+    def below(self, start: int) -> list[int]:
+        """A node and all below it, level by level."""
+        found = [start]
+        for number in found:
+            found.extend(self.nodes[number].children)
+        return found
 
-        Where no row is, this may move thresholds; splits follow, and the nodes above are open
-        again. Returns whether any split has changed.
+    def change(self, splits: dict[int, Split | int]) -> None:
+        """Give nodes other splits, or let one of their branches take their place.
+
+        Parameters
+        ----------
+        splits : dict
+            New splits, or numbers of branches, of some nodes of one level.
         """
-        changed = []
-        weights = self._goal.weights
-        for number, rows in enumerate(self.rows_of_nodes()):
-            node = self.nodes[number]
-            node.shape = None
-            if node.split is None:
-                continue
-            node.shape = shape_of_split(
-                node.split,
-                len(node.children),
-                rows,
-                None if weights is None else weights[rows],
-                self._binned,
-            )
-            split = split_of(node.shape, self._binned, self._columns)
-            if not split.equals(node.split):
-                node.split = split
-                changed.append(number)
-        if changed:
-            self.unsettle(changed)
-            self._number()
-        return bool(changed)
+        for number, new in splits.items():
+            if isinstance(new, int):
+                self._become(number, self.nodes[number].children[new])
+            else:
+                self._set(number, new, self.nodes[number].children)
+        changed = list(splits)
+        self.rows.send(changed)
+        self._tidy(changed)
+        self._unsettle(changed)
 
-    def unsettle(self, changed: list[int]) -> None:
+    def _set(self, number: int, split: Split | None, children: list[int]) -> None:
+        node = self.nodes[number]
+        node.split, node.children, node.settled_at = split, children, None
+        node.extra_parts = 0.0 if split is None else extra_parts(split, self.rows.bins)
+        for child in children:
+            self.nodes[child].parent = number
+        self.rows.set_split(number, split, children)
+
+    def _become(self, number: int, child: int) -> None:
+        """Let a node take the place of its child; all others below it are gone."""
+        only = self.nodes[child]
+        split, children = only.split, only.children
+        # The child must have given up its children before another node leads to them.
+        self.rows.set_split(child, None, [])
+        self._set(number, split, children)
+
+    def _tidy(self, changed: list[int]) -> None:
+        """Remove what no row reaches, or what has one way only, at and below some nodes."""
+        sizes = self.rows.sizes()
+        for start in changed:
+            for number in reversed(self.below(start)):
+                children = self.nodes[number].children
+                of_branches = [sizes[child] for child in children]
+                if sizes[number] > 0 and 0 in of_branches:
+                    self._drop_empty_branches(number, of_branches)
+        self._number()
+        self.changed_leaves += [
+            number
+            for start in changed
+            for number in self.below(start)
+            if self.nodes[number].split is None
+        ]
+
+    def _drop_empty_branches(self, number: int, sizes: list[int]) -> None:
+        node = self.nodes[number]
+        kept = [branch for branch, size in enumerate(sizes) if size > 0]
+        if len(kept) == 1:
+            self._become(number, node.children[kept[0]])
+            return
+        assert node.split is not None
+        largest = kept.index(sizes.index(max(sizes)))
+        split = keeping(node.split, kept, largest)
+        self._set(number, split, [node.children[branch] for branch in kept])
+
+    def _unsettle(self, changed: list[int]) -> None:
         """Note that the splits of some nodes have changed, for all nodes above and below."""
-        parent, nodes = self.numbering.parent, self.nodes
+        nodes = self.nodes
         for number in changed:
-            for node in nodes[number].breadth_first():
-                cast("WorkingNode", node).settled_at = None
+            for below in self.below(number):
+                nodes[below].settled_at = None
             while number >= 0:
                 nodes[number].settled_at = None
-                number = int(parent[number])
+                number = nodes[number].parent
 
-    def as_arrays(self) -> TreeArrays:
-        """The tree, with the statistics of its rows; shapes must be up to date."""
-        for node, rows in zip(self.nodes, self.rows_of_nodes(), strict=True):
-            node.statistics = self._goal.describe(rows)
-        return tree_of(self._root, self._goal.impurity_scale)
+    def settle_shapes(self) -> bool:
+        """Send bins without rows where the shape functions of the finished tree will send them.
 
+        No row moves, but other rows may fare better or worse in these nodes, so that the nodes
+        above are open again. Returns whether any split has changed.
+        """
+        changed = []
+        for number, counts, largest in self._pieces():
+            node = self.nodes[number]
+            assert node.split is not None
+            split = settled(node.split, counts, largest, self.rows.bins)
+            if split is not node.split:
+                self._set(number, split, node.children)
+                changed.append(number)
+        if changed:
+            self._unsettle(changed)
+            self._count_parts()
+        return bool(changed)
 
-def _drop_empty_branches(node: WorkingNode, sizes: list[int]) -> WorkingNode | None:
-    """Remove the children that no row reaches; a single one left takes the node's place.
+    def _pieces(self) -> Iterable[tuple[int, np.ndarray, int]]:
+        """Every split node, its rows by piece, and its largest branch."""
+        numbers = [
+            number
+            for level in self.levels
+            for number in level
+            if self.nodes[number].split is not None
+        ]
+        if not numbers:
+            return []
+        weights = self.rows.weights(list(range(len(self.nodes))))
+        largest = []
+        for number in numbers:
+            of_branches = [weights[child] for child in self.nodes[number].children]
+            largest.append(of_branches.index(max(of_branches)))
+        return zip(numbers, self.rows.piece_counts(numbers), largest, strict=True)
 
-    Returns the child whose place is now the node's.
-    """
-    kept = [branch for branch, size in enumerate(sizes) if size > 0]
-    if len(kept) == len(sizes):
-        return None
-    if len(kept) == 1:
-        only = node.below[kept[0]]
-        node.become(only)
-        return only
-    assert node.split is not None
-    largest = kept.index(int(np.argmax(sizes)))
-    node.split = node.split.keeping(kept, largest)
-    node.children = [node.children[branch] for branch in kept]
-    node.settled_at = None
-    return None
+    def keeps_limits(self, start: int, split: Split, options: RefineOptions) -> bool:
+        """Whether nodes and segments from a node on would have the rows they must, split so."""
+        node, bins = self.nodes[start], self.rows.bins
+        before = node.split
+        self.rows.set_split(start, split, node.children)
+        n_rows, weights, pieces = self.rows.pieces_below(start)
+        self.rows.set_split(start, before, node.children)
+        for number in self.below(start):
+            size = n_rows[number]
+            if size == 0:
+                continue
+            weight = size if weights is None else weights[number]
+            if size < options.min_samples_leaf or weight < options.min_weight_leaf:
+                return False
+            own = split if number == start else self.nodes[number].split
+            if own is None:
+                continue
+            if size < options.min_samples_split or (
+                extra_parts(own, bins) > 0
+                and smallest_part(own, pieces[number], bins) < options.min_segment_rows
+            ):
+                return False
+        return True
+
+    def finished(self) -> TreeNode:
+        """The tree, with its shape functions and the statistics of its rows."""
+        numbers = [number for level in self.levels for number in level]
+        made = dict(zip(numbers, map(TreeNode, self.rows.describe(numbers)), strict=True))
+        for number in numbers:
+            made[number].children = [made[child] for child in self.nodes[number].children]
+        for number, counts, largest in self._pieces():
+            split = self.nodes[number].split
+            assert split is not None
+            made[number].shape = finished_shape(split, counts, largest, self.rows.bins)
+        return made[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -82,7 +83,7 @@ class TreeArrays:
     n_node_samples, weighted_n_node_samples, impurity : arrays of shape (node_count,)
     value : array of shape (node_count, n_outputs, n_values)
         Shares of the classes, or a mean or median.
-    sketches : tuple of NodeSketch or None
+    sketches : sequence of NodeSketch or None
         How the nodes' rows are spread, where there is one target.
     """
 
@@ -109,7 +110,7 @@ class TreeArrays:
     weighted_n_node_samples: np.ndarray
     impurity: np.ndarray
     value: np.ndarray
-    sketches: tuple[NodeSketch, ...] | None = None
+    sketches: Sequence[NodeSketch] | None = None
 
     def __post_init__(self) -> None:
         for name, dtype in _DTYPES.items():

@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import math
 import sys
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate, pairwise
+from typing import overload
 
 import numpy as np
 
+from shapetree._core.columns import Columns
+from shapetree._core.sketch import deviations
+from shapetree.data._sampling import sampled
 from shapetree.data._table import Table
 
-# Cells of an axis that is drawn, and distinct values up to which each has a cell of its own.
-N_CELLS = 36
-MAX_DISTINCT = 24
-# Least share of an axis that a segment is drawn with, unless there are too many segments for it.
-LEAST_SHARE = 0.14
 # Rows that suffice to find the range of an axis and the scale of a feature.
 RANGE_ROWS = 512
 SCALE_ROWS = 10_000
@@ -31,6 +28,8 @@ N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 TAIL = 0.01
 N_TARGET_CELLS = 24
+# Numbers of a density up to which they are kept as they are.
+MAX_DENSE = 4096
 # Significant digits of sums that are only drawn, and decimals of points in units of their range.
 SUM_DIGITS = 5
 DECIMALS = 4
@@ -79,6 +78,50 @@ class Axis:
 
 
 @dataclass(frozen=True, eq=False)
+class PackedCounts:
+    """Rows by cell and class where most cells have none: a feature of many levels, many classes.
+
+    Attributes
+    ----------
+    runs : int32 array
+        For each class, one after the other, its rows in each cell; -n stands for n cells that have
+        none, all that stand side by side.
+    start : int array of shape (n_classes + 1,)
+        Where the runs of each class start, and where the last end.
+    n_cells : int
+    """
+
+    runs: np.ndarray
+    start: np.ndarray
+    n_cells: int
+
+    @classmethod
+    def of(cls, counts: np.ndarray) -> PackedCounts:
+        """Pack counts of shape (n_cells, n_classes)."""
+        n_cells, n_classes = counts.shape
+        flat = counts.T.ravel()
+        is_kept = flat != 0
+        is_kept[1:] |= is_kept[:-1].copy()  # a run starts after a cell with rows
+        firsts = np.arange(n_classes + 1) * n_cells
+        is_kept[firsts[:-1]] = True
+        kept = np.flatnonzero(is_kept)
+        lengths = np.diff(np.append(kept, len(flat)))
+        runs = np.where(flat[kept] == 0, -lengths, flat[kept]).astype(np.int32)
+        return cls(runs, np.searchsorted(kept, firsts), n_cells)
+
+    def dense(self) -> np.ndarray:
+        """Counts of shape (n_cells, n_classes)."""
+        lengths = np.where(self.runs < 0, -self.runs, 1)
+        flat = np.repeat(np.maximum(self.runs, 0), lengths)
+        return np.ascontiguousarray(flat.reshape(-1, self.n_cells).T)
+
+
+def packed(counts: np.ndarray) -> np.ndarray | PackedCounts:
+    """Counts as they are kept: as they are, if they are few."""
+    return counts if counts.size <= MAX_DENSE else PackedCounts.of(counts)
+
+
+@dataclass(frozen=True, eq=False)
 class Density:
     """Where a node's rows lie on its feature.
 
@@ -87,7 +130,7 @@ class Density:
     axis : Axis
         A cell holds the values above its lower and up to its upper edge, the first and the last
         also what lies beyond.
-    counts : int array of shape (n_cells, n_classes)
+    kept : int array of shape (n_cells, n_classes), or PackedCounts
         Rows in each cell by class; for regression there is one column.
     totals : array of shape (n_cells,) or None
         Sum of the targets in each cell, in a few digits; None for classes.
@@ -98,10 +141,20 @@ class Density:
     """
 
     axis: Axis
-    counts: np.ndarray
+    kept: np.ndarray | PackedCounts
     totals: np.ndarray | None
     missing: np.ndarray
     missing_total: float | None
+
+    @property
+    def counts(self) -> np.ndarray:
+        """Rows in each cell by class, an array of shape (n_cells, n_classes)."""
+        return self.kept.dense() if isinstance(self.kept, PackedCounts) else self.kept
+
+    @cached_property
+    def n_rows(self) -> np.ndarray:
+        """Rows in each cell."""
+        return self.counts.sum(axis=1)
 
     @property
     def edges(self) -> np.ndarray | None:
@@ -199,83 +252,135 @@ class DataSummary:
     target_edges: np.ndarray | None
 
 
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """How the axes of a tree's nodes are parted into cells, one node after another.
+
+    Attributes
+    ----------
+    start : int array of shape (n_nodes + 1,)
+        A node's axis has the bounds from its start on; none if its axis is not parted.
+    bounds, places : arrays of shape (n_bounds,)
+    cells : int array of shape (n_bounds,)
+        As in `Axis`, but with a 0 after the cells of each axis.
+    """
+
+    start: np.ndarray
+    bounds: np.ndarray
+    places: np.ndarray
+    cells: np.ndarray
+
+    def of_node(self, node: int) -> Axis | None:
+        """A node's axis."""
+        start, stop = self.start[node : node + 2].tolist()
+        if start == stop:
+            return None
+        return Axis(self.bounds[start:stop], self.cells[start : stop - 1], self.places[start:stop])
+
+    def n_cells(self) -> np.ndarray:
+        """Number of each node's cells; 0 where its axis is not parted."""
+        return np.diff(np.concatenate([[0], np.cumsum(self.cells)])[self.start])
+
+    def inner_edges(self) -> tuple[np.ndarray, np.ndarray]:
+        """Edges between the cells of each axis, one after the other, and where each one's start."""
+        n_cells = self.n_cells()
+        # An axis's last bound has no cell above it, so whose bound comes next is no matter.
+        lows = cell_lows(
+            self.bounds, np.append(self.bounds[1:], 0.0)[: len(self.bounds)], self.cells
+        )
+        is_first = np.zeros(len(lows), dtype=bool)
+        is_first[starts(n_cells)[:-1][n_cells > 0]] = True
+        return lows[~is_first], starts(np.maximum(n_cells - 1, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Densities:
+    """Where the rows of a tree's nodes lie on their features, one node after another.
+
+    Attributes
+    ----------
+    axes : Axes
+    cell_start : int array of shape (n_nodes + 1,)
+        A node has the cells from its start on, the last of which is for missing values.
+    counts : int array of shape (n_cells, n_classes)
+    totals : array of shape (n_cells,) or None
+        Sums of the targets.
+    """
+
+    axes: Axes
+    cell_start: np.ndarray
+    counts: np.ndarray
+    totals: np.ndarray | None
+
+    def of_node(self, node: int) -> Density | None:
+        """Where a node's rows lie; None if it does not split on one feature."""
+        start, stop = self.cell_start[node : node + 2].tolist()
+        if start == stop:
+            return None
+        axis = self.axes.of_node(node) or Axis(None, np.array([stop - start - 1]), None)
+        counts, missing = self.counts[start : stop - 1], self.counts[stop - 1]
+        if self.totals is None:
+            return Density(axis, packed(counts), None, missing, None)
+        totals = np.array([in_digits(t, SUM_DIGITS) for t in self.totals[start:stop].tolist()])
+        return Density(axis, packed(counts), totals[:-1], missing, float(totals[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSketches(Sequence[NodeSketch]):
+    """Sketches of a tree's nodes, which become objects when they are asked for.
+
+    Attributes
+    ----------
+    counts : int array of shape (n_nodes, n_classes) or (n_nodes, n_target_cells)
+    mean, deviation : arrays of shape (n_nodes,) or None
+    densities : Densities
+    scatters : dict
+        By node, those that split on a pair.
+    """
+
+    counts: np.ndarray
+    mean: np.ndarray | None
+    deviation: np.ndarray | None
+    densities: Densities
+    scatters: dict[int, Scatter]
+
+    def __len__(self) -> int:
+        return len(self.counts)
+
+    @overload
+    def __getitem__(self, node: int) -> NodeSketch: ...
+
+    @overload
+    def __getitem__(self, node: slice) -> Sequence[NodeSketch]: ...
+
+    def __getitem__(self, node: int | slice) -> NodeSketch | Sequence[NodeSketch]:
+        return self._all[node]
+
+    @cached_property
+    def _all(self) -> tuple[NodeSketch, ...]:
+        return tuple(self._of_node(node) for node in range(len(self)))
+
+    def _of_node(self, node: int) -> NodeSketch:
+        return NodeSketch(
+            self.counts[node],
+            None if self.mean is None else float(self.mean[node]),
+            None if self.deviation is None else float(self.deviation[node]),
+            self.densities.of_node(node),
+            self.scatters.get(node),
+        )
+
+
 def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummary:
     """Summarise training rows; `y` only if it holds one number a row."""
     scales = np.ones(len(table.features))
-    for feature in used:
-        column = table.columns[feature]
-        assert column is not None
-        if not table.features[feature].is_categorical:
-            scales[feature] = _deviation(finite(some(column, SCALE_ROWS)))
+    ordered = [feature for feature in used if not table.features[feature].is_categorical]
+    rows = sampled(0, table.n_rows, table.n_rows, SCALE_ROWS)
+    found = deviations(
+        Columns(table.columns, table.n_rows), np.array(ordered, dtype=np.int32), rows
+    )
+    # Nothing can be divided by zero or infinity.
+    scales[ordered] = np.where((found > 0) & (found < np.inf), found, 1.0)
     return DataSummary(scales, None if y is None else _target_edges(y))
-
-
-def scale_axis(values: np.ndarray, thresholds: np.ndarray) -> Axis:
-    """Part an axis into cells, and give every segment room.
-
-    Parameters
-    ----------
-    values : array
-        Finite numbers in ascending order, perhaps none.
-    thresholds : array
-        Ascending; between them are the segments.
-    """
-    # Lists, because an axis has few numbers, and a tree many axes.
-    cuts = thresholds.tolist()
-    first = np.append(True, values[1:] > values[:-1])[: len(values)]
-    if np.count_nonzero(first) <= MAX_DISTINCT:
-        return _axis_of_values(values[first].tolist(), cuts)
-    tail = int(TAIL * len(values))
-    return _axis_of_range(float(values[tail]), float(values[-1 - tail]), cuts)
-
-
-def _axis_of_range(low: float, high: float, thresholds: list[float]) -> Axis:
-    """Cells of about equal width in each segment of a range."""
-    low, high = _range([low, high, *thresholds])
-    bounds = [low, *thresholds, high]
-    spans = [b / 4 - a / 4 for a, b in pairwise(bounds)]  # so that no difference overflows
-    shares = _with_room(spans)
-    cells = [max(2, round(share * N_CELLS)) for share in shares]
-    return Axis(np.array(bounds), np.array(cells), _places(shares))
-
-
-def _axis_of_values(values: list[float], thresholds: list[float]) -> Axis:
-    """A cell for each value, with the thresholds among the edges."""
-    midpoints = [
-        a + (b / 2 - a / 2)
-        for a, b in pairwise(values)
-        if bisect_left(thresholds, a) == bisect_left(thresholds, b)
-    ]
-    inner = sorted({*midpoints, *thresholds})
-    known = sorted({*inner, *values}) or [0.0]
-    gaps = sorted(b - a for a, b in pairwise(known))
-    margin = gaps[len(gaps) // 2] if gaps else max(abs(known[0]), 1.0) / 2
-    low, high = _stretched(known[0], known[-1], margin)
-    edges = [low, *inner, high]
-    ends = [0, *(bisect_left(edges, threshold) for threshold in thresholds), len(edges) - 1]
-    in_segment = [b - a for a, b in pairwise(ends)]
-    shares = _with_room([float(n) for n in in_segment])
-    widths = [share / n for share, n in zip(shares, in_segment, strict=True) for _ in range(n)]
-    return Axis(np.array(edges), np.ones(len(widths), dtype=np.int64), _places(widths))
-
-
-def _places(widths: list[float]) -> np.ndarray:
-    ends = list(accumulate(widths, initial=0.0))
-    return np.array([round(end / ends[-1], DECIMALS) for end in ends])
-
-
-def _with_room(wanted: list[float]) -> list[float]:
-    """Shares of an axis that leave no segment too little; those with enough give it."""
-    least = min(LEAST_SHARE, 0.7 / len(wanted))
-    total = sum(wanted)
-    wanted = [w / total if total else 1 / len(wanted) for w in wanted]
-    shares, small = wanted, set[int]()
-    while any(share < least for i, share in enumerate(shares) if i not in small):
-        small |= {i for i, share in enumerate(shares) if share < least}
-        left = sum(w for i, w in enumerate(wanted) if i not in small)
-        rest = (1 - least * len(small)) / left
-        shares = [least if i in small else w * rest for i, w in enumerate(wanted)]
-    return shares
 
 
 def _range(numbers: list[float]) -> tuple[float, float]:
@@ -303,7 +408,8 @@ def drawn_range(values: np.ndarray, thresholds: Sequence[float] = ()) -> tuple[f
 
 
 def _target_edges(y: np.ndarray) -> np.ndarray:
-    low, high = drawn_range(np.sort(some(y, RANGE_ROWS)))
+    rows = sampled(0, len(y), len(y), RANGE_ROWS)
+    low, high = drawn_range(np.sort(y[rows]))
     return np.linspace(low, high, N_TARGET_CELLS + 1)
 
 
@@ -341,18 +447,3 @@ def in_decimals(points: np.ndarray, ranges: np.ndarray) -> np.ndarray:
         else:
             columns.append(column)
     return np.array(columns).T.reshape(points.shape)
-
-
-def some(items: np.ndarray, at_most: int) -> np.ndarray:
-    """All items, or that many of them, spread evenly."""
-    if len(items) <= at_most:
-        return items
-    return items[np.linspace(0, len(items) - 1, at_most).astype(np.intp)]
-
-
-def _deviation(values: np.ndarray) -> float:
-    """Standard deviation of the numbers among values; 1 if it is nothing to divide by."""
-    with np.errstate(all="ignore"):
-        numbers = values[~np.isnan(values)]
-        deviation = float(numbers.std()) if len(numbers) else 1.0
-    return deviation if 0 < deviation < np.inf else 1.0

@@ -1,0 +1,213 @@
+"""Read a model from JSON.
+
+Reading runs no code of the file's. Every name, number, index and size is checked before a tree is
+made of it, and what does not fit is refused in one sentence that says where. Members that this
+version does not know are refused, too: they might change what a tree predicts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from shapetree.data._table import FeatureInfo, Level
+from shapetree.model_file._check import NotAModel, Part, parse, short
+from shapetree.model_file._model import (
+    CRITERIA,
+    FORMAT,
+    INT32,
+    LABEL_TYPES,
+    SPECIAL,
+    VERSION,
+    WHOLE,
+    Frame,
+    Model,
+    max_label_bytes,
+)
+from shapetree.model_file._nodes import read_tree
+from shapetree.tree._fitted import FittedTree
+from shapetree.tree._sketch import DataSummary
+
+# Lists and objects inside each other in a parameter.
+MAX_NESTING = 8
+
+
+def read_model(text: str) -> Model:
+    """The model that JSON describes, or `NotAModel`."""
+    root = Part(parse(text))
+    version = _read_version(root)
+    root.has_only(
+        *("format", "version", "library_version", "estimator", "parameters", "criterion"),
+        *("shrinkage", "has_names", "features", "target", "nodes", "history"),
+    )
+    root.member("library_version").text()
+    estimator = root.member("estimator").one_of(*CRITERIA)
+    has_names = root.member("has_names").boolean()
+    features = _read_features(root.member("features"), has_names)
+    classes, n_outputs, target_edges = _read_target(root.member("target"), len(text))
+    if (estimator == "ShapeTreeClassifier") == (classes is None):
+        root.member("target").refuse(f"is not of the kind that a {estimator} has")
+    frame = Frame(
+        version,
+        tuple(feature for feature, _ in features),
+        n_outputs,
+        None if classes is None else [len(labels) for labels in classes],
+        None if target_edges is None else len(target_edges) - 1,
+    )
+    history = root.optional("history")
+    return Model(
+        estimator=estimator,
+        parameters={
+            name: _read_parameter(part) for name, part in root.member("parameters").members()
+        },
+        fitted=FittedTree(
+            tree=read_tree(root.member("nodes"), frame),
+            features=frame.features,
+            has_names=has_names,
+            classes=None if classes is None else tuple(classes),
+            criterion=root.member("criterion").one_of(*CRITERIA[estimator]),
+            shrinkage=root.member("shrinkage").number(low=0, is_finite=False),
+            summary=DataSummary(np.array([scale for _, scale in features]), target_edges),
+            history=None if history is None else history.numbers(is_finite=False),
+        ),
+    )
+
+
+def _read_version(root: Part) -> int:
+    root.member("format").one_of(FORMAT)
+    version = root.member("version").integer(1, WHOLE)
+    if version > VERSION:
+        raise NotAModel(
+            f"this file has version {version} of the model format, but this shapetree reads only "
+            f"versions up to {VERSION}; install a newer shapetree"
+        )
+    return version
+
+
+def _read_parameter(part: Part, nesting: int = 0) -> Any:
+    if nesting > MAX_NESTING:
+        part.refuse("is nested too deeply")
+    if isinstance(part.value, list):
+        return [_read_parameter(item, nesting + 1) for item in part.each()]
+    if isinstance(part.value, float):
+        return part.number()
+    if not isinstance(part.value, dict):
+        return part.value
+    if len(part.value) != 1:
+        part.refuse("must have one member")
+    ((kind, content),) = part.members()
+    if kind == "number":
+        return SPECIAL[content.one_of(*SPECIAL)]
+    if kind == "tuple":
+        return tuple(_read_parameter(item, nesting + 1) for item in content.each())
+    pairs = (item.items(2) for item in part.member("pairs").each())
+    return {_read_key(key): _read_parameter(item, nesting + 1) for key, item in pairs}
+
+
+def _read_key(part: Part) -> Any:
+    key = _read_parameter(part)
+    if isinstance(key, dict | list | tuple):
+        part.refuse("must be a text, a number, true, false or null")
+    return key
+
+
+def _read_features(part: Part, has_names: bool) -> list[tuple[FeatureInfo, float]]:
+    """Features and their scales."""
+    features = [(_read_feature(item), _read_scale(item)) for item in part.each()]
+    if not features:
+        part.refuse("must have at least one item")
+    names = {feature.name for feature, _ in features}
+    if has_names and len(names) < len(features):
+        part.refuse("must have distinct names")
+    return features
+
+
+def _read_feature(part: Part) -> FeatureInfo:
+    name = part.member("name").text()
+    kind = part.member("kind").one_of("number", "whole", "category")
+    part.has_only("name", "kind", "categories" if kind == "category" else "scale")
+    if kind != "category":
+        return FeatureInfo(name, is_whole=kind == "whole")
+    categories = tuple(_read_levels(part.member("categories")))
+    if len(set(categories)) < len(categories):
+        part.member("categories").refuse("must be distinct")
+    return FeatureInfo(name, categories)
+
+
+def _read_scale(part: Part) -> float:
+    if part.member("kind").value == "category":
+        return 1.0
+    scale = part.member("scale")
+    number = scale.number()
+    return number if number > 0 else scale.refuse(f"must be positive, got {number}")
+
+
+def _read_levels(part: Part) -> Iterator[Level]:
+    return map(_read_level, part.each())
+
+
+def _read_level(part: Part) -> Level:
+    if isinstance(part.value, dict):
+        part.has_only("number")
+        return SPECIAL[part.member("number").one_of("Infinity", "-Infinity")]
+    if isinstance(part.value, str | bool):
+        return part.value
+    if isinstance(part.value, int | float):
+        part.number()
+        return part.value
+    part.refuse(f"must be a text, a number, true or false, got {short(part.value)}")
+
+
+def _read_target(
+    part: Part, n_bytes: int
+) -> tuple[list[np.ndarray] | None, int, np.ndarray | None]:
+    """Class labels of each output, number of outputs, and bounds of a numeric target's cells."""
+    if part.member("kind").one_of("classes", "numbers") == "classes":
+        part.has_only("kind", "outputs")
+        outputs = part.member("outputs")
+        labels, left = [], max_label_bytes(n_bytes)
+        for output in outputs.each():
+            labels.append(_read_labels(output, left))
+            left -= labels[-1].nbytes
+        if not labels:
+            outputs.refuse("must have at least one item")
+        return labels, len(labels), None
+    part.has_only("kind", "n_outputs", "edges")
+    n_outputs = part.member("n_outputs").integer(1, INT32)
+    if n_outputs > 1 and part.optional("edges") is not None:
+        part.refuse("must have edges only if there is one output")
+    return None, n_outputs, _read_edges(part.member("edges")) if n_outputs == 1 else None
+
+
+def _read_edges(part: Part) -> np.ndarray:
+    edges = part.ascending()
+    return edges if len(edges) >= 2 else part.refuse("must have at least two items")
+
+
+def _read_labels(part: Part, max_bytes: int) -> np.ndarray:
+    part.has_only("type", "labels")
+    kind, labels = part.member("type").text(), part.member("labels")
+    if not LABEL_TYPES.fullmatch(kind):
+        part.member("type").refuse(f"must be NumPy's name of a type of labels, got {short(kind)}")
+    levels: list[Any] = list(_read_levels(labels))
+    if not levels:
+        labels.refuse("must have at least one item")
+    if np.dtype(kind).itemsize * len(levels) > max_bytes:
+        labels.refuse("would take too much memory for a file of this size")
+    try:
+        ascends = all(one < other for one, other in pairwise(levels))
+    except TypeError:
+        labels.refuse("must be either texts or numbers")
+    if not ascends:
+        labels.refuse("must ascend")
+    try:
+        array = np.empty(len(levels), dtype=kind)
+        array[:] = levels
+    except (ValueError, TypeError, OverflowError):
+        labels.refuse(f"must be of the type {kind}")
+    if array.tolist() != levels:
+        labels.refuse(f"must be of the type {kind}")
+    return array

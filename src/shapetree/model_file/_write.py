@@ -1,0 +1,233 @@
+"""Write a model as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from shapetree.data._table import FeatureInfo, Level
+from shapetree.model_file._model import (
+    FORMAT,
+    LABEL_TYPES,
+    SPECIAL,
+    WHOLE,
+    Json,
+    Model,
+    max_label_bytes,
+)
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitted import FittedTree
+from shapetree.tree._sketch import Density, NodeSketch, PackedCounts
+
+LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def write_model(model: Model, library_version: str) -> str:
+    """A model as JSON; of equal models it is the same."""
+    fitted = model.fitted
+    _check_numbers(fitted)
+    content = {
+        "format": FORMAT,
+        "version": _version(fitted.tree),
+        "library_version": library_version,
+        "estimator": model.estimator,
+        "parameters": {
+            name: _write_parameter(value) for name, value in sorted(model.parameters.items())
+        },
+        "criterion": fitted.criterion,
+        "shrinkage": _write_number(float(fitted.shrinkage)),
+        "has_names": fitted.has_names,
+        "features": [
+            _write_feature(feature, scale)
+            for feature, scale in zip(fitted.features, fitted.summary.scales.tolist(), strict=True)
+        ],
+        "target": _write_target(fitted),
+        "nodes": [_write_node(fitted.tree, node) for node in range(fitted.tree.node_count)],
+    }
+    if fitted.history is not None:
+        content["history"] = _write_numbers(fitted.history)
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if sum(labels.nbytes for labels in fitted.classes or ()) > max_label_bytes(len(text)):
+        raise ValueError(
+            "cannot write this tree as JSON: the type of its class labels takes too much memory "
+            "for each of them; fit it to labels of type object"
+        )
+    # A lone surrogate is no character of UTF-8, but JSON can name it.
+    return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _version(tree: TreeArrays) -> int:
+    """The first version of the format that can hold a tree: packed counts came with the second."""
+    densities = [sketch.density for sketch in tree.sketches or ()]
+    return 2 if any(each and isinstance(each.kept, PackedCounts) for each in densities) else 1
+
+
+def _check_numbers(fitted: FittedTree) -> None:
+    """Refuse to write what no reader could use."""
+    edges = fitted.summary.target_edges
+    if not np.isfinite(fitted.tree.value).all() or not (edges is None or np.isfinite(edges).all()):
+        raise ValueError(
+            "cannot write this tree as JSON: some of its values are infinite or NaN, as its "
+            "targets or weights were too large to be added up; scale them before fitting"
+        )
+
+
+def _write_parameter(value: Any) -> Any:
+    """A parameter as JSON; objects that it cannot hold, such as random states, become null."""
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, np.bool_ | Integral):
+        return bool(value) if isinstance(value, np.bool_) else int(value)
+    if isinstance(value, Real):
+        return _write_level(float(value))
+    if isinstance(value, Mapping):
+        pairs = [[_write_parameter(key), _write_parameter(item)] for key, item in value.items()]
+        return {"pairs": pairs}
+    if isinstance(value, tuple):
+        return {"tuple": [_write_parameter(item) for item in value]}
+    return [_write_parameter(item) for item in value] if isinstance(value, Iterable) else None
+
+
+def _write_feature(feature: FeatureInfo, scale: float) -> Json:
+    if feature.categories is None:
+        kind = "whole" if feature.is_whole else "number"
+        return {"name": feature.name, "kind": kind, "scale": _write_number(scale)}
+    categories = [_write_level(category) for category in feature.categories]
+    return {"name": feature.name, "kind": "category", "categories": categories}
+
+
+def _write_level(level: Any) -> Any:
+    """A category or class label; infinite numbers are put in an object."""
+    if isinstance(level, int) and abs(level) > sys.float_info.max:
+        raise ValueError("cannot write this tree as JSON: a category or label is too large")
+    if isinstance(level, float) and not math.isfinite(level):
+        return {"number": _write_number(level)}
+    return level
+
+
+def _write_target(fitted: FittedTree) -> Json:
+    if fitted.classes is not None:
+        return {"kind": "classes", "outputs": [_write_labels(labels) for labels in fitted.classes]}
+    target: Json = {"kind": "numbers", "n_outputs": fitted.n_outputs}
+    if fitted.summary.target_edges is not None:
+        target["edges"] = _write_numbers(fitted.summary.target_edges)
+    return target
+
+
+def _write_labels(labels: np.ndarray) -> Json:
+    kind = labels.dtype.str
+    plain = [x.item() if isinstance(x, np.generic) else x for x in labels.tolist()]
+    if not LABEL_TYPES.fullmatch(kind) or not all(isinstance(x, Level) for x in plain):
+        raise ValueError(
+            f"cannot write class labels of type {labels.dtype} as JSON; fit the tree to labels "
+            "that are texts, numbers or booleans"
+        )
+    return {"type": kind, "labels": [_write_level(x) for x in plain]}
+
+
+def _write_node(tree: TreeArrays, node: int) -> Json:
+    rows, weight = int(tree.n_node_samples[node]), float(tree.weighted_n_node_samples[node])
+    content: Json = {"rows": rows}
+    if weight != rows:
+        content["weight"] = _write_number(weight)
+    content["impurity"] = _write_number(float(tree.impurity[node]))
+    content["value"] = [_write_numbers(values) for values in tree.value[node]]
+    if not tree.is_leaf[node]:
+        content["split"] = _write_split(tree, node)
+    if tree.sketches is not None:
+        content["sketch"] = _write_sketch(tree.sketches[node], bool(tree.is_leaf[node]))
+    return content
+
+
+def _write_split(tree: TreeArrays, node: int) -> Json:
+    pieces, cuts = tree.pieces(node), tree.cuts(node)
+    upper = tree.piece_upper[pieces]
+    split: Json = {
+        "features": tree.features_of(node),
+        "branches": int(tree.n_branches[node]),
+        "branch_of_piece": tree.piece_branch[pieces].tolist(),
+        "missing_branch": int(tree.missing_branch[node]),
+        "saw_missing": bool(tree.saw_missing[node]),
+    }
+    if not np.isnan(upper[0]):
+        split["thresholds"] = _write_numbers(upper[:-1])
+    if tree.second_feature[node] >= 0:
+        split["cuts"] = [
+            {"a": a, "b": b, "threshold": threshold, "low": low, "high": high}
+            for a, b, threshold, low, high in zip(
+                tree.cut_a[cuts].astype(int).tolist(),
+                _write_numbers(tree.cut_b[cuts]),
+                _write_numbers(tree.cut_threshold[cuts]),
+                tree.cut_low[cuts].tolist(),
+                tree.cut_high[cuts].tolist(),
+                strict=True,
+            )
+        ]
+        split["positions"] = [
+            _write_numbers(tree.position[tree.positions(node, side)]) for side in range(2)
+        ]
+    return split
+
+
+def _write_sketch(sketch: NodeSketch, is_leaf: bool) -> Json:
+    """A sketch; the counts of a node that splits are the sums of its children's."""
+    content: Json = {"counts": sketch.counts.tolist()} if is_leaf else {}
+    if sketch.mean is not None and sketch.deviation is not None:
+        content["mean"] = _write_number(sketch.mean)
+        content["deviation"] = _write_number(sketch.deviation)
+    if sketch.density is not None:
+        content["density"] = _write_density(sketch.density)
+    if sketch.scatter is not None:
+        scatter = sketch.scatter
+        content["scatter"] = {
+            "low": _write_numbers(scatter.low),
+            "high": _write_numbers(scatter.high),
+            "first": _write_numbers(scatter.points[:, 0]),
+            "second": _write_numbers(scatter.points[:, 1]),
+            "targets": _write_numbers(scatter.targets),
+            "missing": scatter.n_missing,
+        }
+    return content
+
+
+def _write_density(density: Density) -> Json:
+    content: Json = {"counts": _write_cells(density.kept)}
+    if density.axis.bounds is not None and density.axis.places is not None:
+        content["bounds"] = _write_numbers(density.axis.bounds)
+        content["cells"] = density.axis.cells.tolist()
+        content["places"] = _write_numbers(density.axis.places)
+    if density.totals is not None:
+        content["totals"] = _write_numbers(density.totals)
+    if density.missing.any():
+        content["missing"] = density.missing.tolist()
+        if density.missing_total is not None:
+            content["missing_total"] = _write_number(density.missing_total)
+    return content
+
+
+def _write_cells(counts: np.ndarray | PackedCounts) -> list[list[int]]:
+    """Counts by class."""
+    if isinstance(counts, PackedCounts):
+        return [counts.runs[first:stop].tolist() for first, stop in pairwise(counts.start)]
+    return counts.T.tolist()
+
+
+def _write_numbers(numbers: np.ndarray) -> list[Any]:
+    return [_write_number(number) for number in numbers.tolist()]
+
+
+def _write_number(number: float) -> float | int | str:
+    """A number; whole ones without a decimal point, those that JSON has no name for as text."""
+    if not math.isfinite(number):
+        return next(text for text, value in SPECIAL.items() if str(value) == str(number))
+    is_negative_zero = number == 0 and math.copysign(1, number) < 0
+    is_short = abs(number) < WHOLE and number == int(number) and not is_negative_zero
+    return int(number) if is_short else number

@@ -1,0 +1,242 @@
+"""What refinement asks of whoever holds the rows, and the holder in this process.
+
+Nodes are named by their numbers, and every answer is a sum over a node's rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapetree._core.oblique import PairCuts
+from shapetree._core.routing import LeafLosses, RoutedRows
+from shapetree._threads import feature_chunks, threads_for
+from shapetree.data._targets import NodeStatistics, RegressionGoal
+from shapetree.grow._grower import describe
+from shapetree.grow._local import LocalRows
+from shapetree.grow._pairs import cuts_of
+from shapetree.grow._splits import BinSplit, PairSplit, Split
+
+# Memory that a level's cells may take at a time.
+MAX_CELL_BYTES = 2**25
+
+
+@dataclass(frozen=True)
+class LossCells:
+    """Losses by bin and branch of some nodes of a level; *cells* are bins with rows that care.
+
+    Attributes
+    ----------
+    starts, n_cells : int arrays of shape (n_nodes, n_features)
+        Where the cells of each node and feature start, and how many there are.
+    bins : int array
+        Each cell's bin, the missing one last.
+    losses : array of shape (total cells, max_branches - 1)
+        What branch 1, 2, .. costs their rows beyond branch 0.
+    """
+
+    starts: np.ndarray
+    n_cells: np.ndarray
+    bins: np.ndarray
+    losses: np.ndarray
+
+    def of(self, node: int, feature: int) -> tuple[np.ndarray, np.ndarray]:
+        """Bins and losses of one node's cells under one feature."""
+        start = self.starts[node, feature]
+        cells = slice(start, start + self.n_cells[node, feature])
+        return self.bins[cells], self.losses[cells]
+
+
+class RefinedRows:
+    """Rows in memory, of a tree under refinement.
+
+    Parameters
+    ----------
+    rows : LocalRows
+        The rows of every node.
+    losses : LeafLosses
+        What it costs to send a row to a leaf.
+    n_nodes, max_branches : int
+        Most nodes, and most branches of one, that the tree will have.
+    """
+
+    def __init__(
+        self, rows: LocalRows, losses: LeafLosses, n_nodes: int, max_branches: int
+    ) -> None:
+        binned = rows.binned
+        self.rows = rows
+        self.bins = binned.features
+        self.n_bins = binned.n_bins
+        self.is_categorical = binned.categorical.view(np.uint8)
+        self.n_nodes = n_nodes
+        self.max_branches = max_branches
+        self.n_threads = rows.n_threads
+        self._goal = rows.goal
+        self._losses = losses
+        self._offsets = binned.offsets
+        self._places = rows.places
+        self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
+
+    # The tree
+
+    def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
+        """Give a node another split, or make it a leaf; its rows stay where they are."""
+        if split is None:
+            self._routed.set_leaf(node)
+        elif isinstance(split, BinSplit):
+            self._routed.set_bins(node, _numbers(children), split.feature, split.branch_of_bin)
+        else:
+            self._routed.set_cuts(node, _numbers(children), self.cuts_of(split))
+
+    def cuts_of(self, split: PairSplit) -> PairCuts:
+        """What sends rows by a pair."""
+        return cuts_of(split.cuts, self.rows.values)
+
+    def send(self, nodes: list[int]) -> None:
+        """Send the rows of some nodes, none below another, to the leaves below."""
+        self._routed.send(_numbers(nodes), self._threads_for(nodes))
+
+    # Statistics
+
+    def sizes(self) -> list[int]:
+        """Numbers of rows of all nodes."""
+        sizes = self._places.stop[: self.n_nodes] - self._places.start[: self.n_nodes]
+        return sizes.tolist()
+
+    def weights(self, nodes: list[int]) -> list[float]:
+        """Weights of nodes' rows."""
+        if self._goal.weights is None:
+            sizes = self.sizes()
+            return [float(sizes[node]) for node in nodes]
+        return [float(self._goal.weights[self.rows_of(node)].sum()) for node in nodes]
+
+    def describe(self, nodes: list[int]) -> list[NodeStatistics]:
+        """Statistics of nodes."""
+        numbers = _numbers(nodes)
+        return describe(self._goal, self.rows, numbers, self.rows.totals(numbers))
+
+    def rows_of(self, node: int) -> np.ndarray:
+        """Rows of a node."""
+        return self.rows.rows_of(node)
+
+    def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
+        """Rows of split nodes in each bin, or in each region of a pair, missing values last."""
+        return self._routed.piece_counts(_numbers(nodes), self._threads_for(nodes))
+
+    def pieces_below(
+        self, node: int
+    ) -> tuple[np.ndarray, np.ndarray | None, dict[int, np.ndarray]]:
+        """Rows, weights and pieces of nodes if a node's rows were sent down now."""
+        return self._routed.pieces_below(node, self._goal.weights)
+
+    def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
+        """Rows of a node in each branch under another split."""
+        if isinstance(split, PairSplit):
+            return self._routed.branch_counts(node, self.cuts_of(split), n_branches)
+        return self._routed.branch_counts(node, (split.feature, split.branch_of_bin), n_branches)
+
+    # Leaves
+
+    def leaf_sums(self, nodes: list[int]) -> np.ndarray:
+        """What nodes' rows add up to: weight of each class, or of all rows and of y."""
+        return self._routed.leaf_sums(_numbers(nodes), self._losses, self._threads_for(nodes))
+
+    def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
+        """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
+        return self._routed.leaf_ranges(_numbers(nodes), self._losses, self._threads_for(nodes))
+
+    def leaf_medians(self, nodes: list[int]) -> np.ndarray:
+        """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
+        assert isinstance(self._goal, RegressionGoal)
+        return np.array([self._goal.standardised_medians(self.rows_of(node)) for node in nodes])
+
+    def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+        """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
+        return self._routed.leaf_totals(
+            _numbers(nodes), self._losses, table, anchors, self._threads_for(nodes)
+        )
+
+    # Losses of a level
+
+    def branch_losses(
+        self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Find out what each branch would cost the rows of one level's nodes.
+
+        Parameters
+        ----------
+        nodes : list of int
+            In the order of their rows.
+        table : array of shape (n_nodes, n_columns)
+            Leaves' lines.
+        anchors : array
+            Powers of two that no node's loss exceeds.
+
+        Returns
+        -------
+        sums : array of shape (n_level, 1 + max_branches)
+            Loss of each node's rows in their own branches, in branch 0, and what branch 1, 2, ..
+            adds to that.
+        n_care : int array of shape (n_level,)
+            Rows for which branches differ.
+        """
+        n_threads = self._threads_for(nodes, self.max_branches)
+        return self._routed.branch_losses(_numbers(nodes), self._losses, table, anchors, n_threads)
+
+    def loss_cells(self, n_care: np.ndarray) -> Iterator[tuple[int, LossCells]]:
+        """Losses by bin and branch of the level's nodes, as many at a time as memory allows.
+
+        Parameters
+        ----------
+        n_care : int array
+            Rows of each node that care.
+
+        Yields
+        ------
+        first : int
+            Number of the first node in the level.
+        cells : LossCells
+        """
+        room = np.minimum(n_care[:, None], self.n_bins + 1)
+        bytes_of_nodes = room.sum(axis=1) * (8 * self.max_branches - 4)
+        first, n_level = 0, len(n_care)
+        while first < n_level:
+            n_together = int(np.searchsorted(bytes_of_nodes[first:].cumsum(), MAX_CELL_BYTES))
+            last = min(first + max(n_together, 1), n_level)
+            yield first, self._sum_cells(first, last, room[first:last], n_care[first:last])
+            first = last
+
+    def _sum_cells(self, first: int, last: int, room: np.ndarray, n_care: np.ndarray) -> LossCells:
+        starts = room.cumsum().reshape(room.shape)
+        n_cells = int(starts[-1, -1])
+        starts -= room
+        cells = LossCells(
+            starts,
+            np.empty(room.shape, dtype=np.int32),
+            np.empty(n_cells, dtype=np.int32),
+            np.empty((n_cells, self.max_branches - 1)),
+        )
+        n_rows, n_features = int(n_care.sum()), room.shape[1]
+        n_threads = threads_for(n_rows * n_features, self.n_threads)
+        for low, high in feature_chunks(n_features, n_rows):
+            self._routed.loss_cells(
+                first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
+                cells.losses, low, high, n_threads,
+            )  # fmt: skip
+        return cells
+
+    def care_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows of each node of the level that care, and their losses beyond branch 0."""
+        return self._routed.care_sets()
+
+    def _threads_for(self, nodes: list[int], visits: int = 1) -> int:
+        if self.n_threads == 1:
+            return 1
+        sizes = self.sizes()
+        return threads_for(visits * sum(sizes[node] for node in nodes), self.n_threads)
+
+
+def _numbers(nodes: list[int]) -> np.ndarray:
+    return np.array(nodes, dtype=np.int32)

@@ -6,20 +6,19 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joined_rows import JoinedRows
+from joined_rows import JoinedRefinedRows, JoinedRows
 from numpy.testing import assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._fitting import (
-    _limits,
-    _read_rows,
-    _search_arguments,
-)
+from shapetree._fitting import _limits, _read_rows, _refine_options, _search_arguments
 from shapetree.data._binning import bin_table
 from shapetree.grow._candidates import CandidateSearch
-from shapetree.grow._grower import Grower
+from shapetree.grow._grower import Grower, finish
 from shapetree.grow._local import LocalRows
+from shapetree.grow._nodes import tree_of
 from shapetree.grow._progress import Progress
+from shapetree.refine import _tree as refine_tree
+from shapetree.refine import refine
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -42,7 +41,7 @@ class Fit:
         """Holders of some rows each."""
         return JoinedRows(self.table, self.binned, self.goal, parts)
 
-    def grow(self, rows):
+    def _grown(self, rows):
         parameters, binned, goal = self.parameters, self.binned, self.goal
         search = CandidateSearch(binned, **_search_arguments(binned, goal, parameters))
         limits = _limits(binned.n_rows, goal, parameters)
@@ -51,6 +50,21 @@ class Fit:
                 rows, binned.features, goal, search, None, parameters.max_bins is None, limits,
                 progress,
             ).grow()  # fmt: skip
+
+    def grow(self, rows):
+        """The tree as it has grown."""
+        root = self._grown(rows)
+        finish(root, self.binned.features)
+        return tree_of(root, self.goal.impurity_scale)
+
+    def refine(self, rows):
+        """The tree grown and refined, and how its objective fell."""
+        options = _refine_options(self.binned.n_rows, self.goal, self.parameters)
+        with pytest.MonkeyPatch.context() as patch:
+            if isinstance(rows, JoinedRows):
+                patch.setattr(refine_tree, "RefinedRows", JoinedRefinedRows)
+            root, history = refine(self._grown(rows), rows, options, None, lambda *_: None)
+        return tree_of(root, self.goal.impurity_scale), history
 
 
 def partitions(rng, n_rows):
@@ -126,10 +140,13 @@ def test_any_partition_of_the_rows_gives_the_same_tree(case, weighted, max_bins)
     options = {"max_depth": 4, "split_penalty": 1.0} | options
     estimator = model(max_bins=max_bins, categorical_features=[3], random_state=0, **options)
     fit = Fit(estimator, X, y, weights)
-    expected = fit.grow(fit.alone())
-    assert expected.node_count > 5
+    grown, (refined, history) = fit.grow(fit.alone()), fit.refine(fit.alone())
+    assert grown.node_count > 5
     for parts in partitions(rng, n_rows):
-        assert_same_arrays(expected, fit.grow(fit.joined(parts)))
+        assert_same_arrays(grown, fit.grow(fit.joined(parts)))
+        tree, its_history = fit.refine(fit.joined(parts))
+        assert_same_arrays(refined, tree)
+        assert history == its_history
 
 
 @settings(max_examples=20)
@@ -143,15 +160,18 @@ def test_small_tables_may_be_parted_in_any_way(seed, case, n_outputs, n_rows):
     free = {"min_samples_leaf": 1, "split_penalty": 0.0, "segment_penalty": 0.1, "max_depth": 3}
     max_bins = None if rng.random() < 0.5 else 255
     fit = Fit(model(max_bins=max_bins, random_state=0, **free | options), X, y, weights)
-    expected = fit.grow(fit.alone())
+    grown, (refined, _) = fit.grow(fit.alone()), fit.refine(fit.alone())
     for parts in partitions(rng, fit.table.n_rows):
-        assert_same_arrays(expected, fit.grow(fit.joined(parts)))
+        assert_same_arrays(grown, fit.grow(fit.joined(parts)))
+        assert_same_arrays(refined, fit.refine(fit.joined(parts))[0])
 
 
 def test_the_fit_of_an_estimator_is_that_of_one_holder():
     rng = np.random.default_rng(0)
     X = mixed_table(rng, 300)
     y = targets_for(ShapeTreeClassifier, rng, X, n_outputs=1)
-    model = ShapeTreeClassifier(refine=None, random_state=0, max_depth=4).fit(X, y)
-    fit = Fit(model, X, y)
-    assert_same_arrays(fit.grow(fit.alone()), model._fitted.tree)
+    for method in (None, "tao"):
+        model = ShapeTreeClassifier(refine=method, random_state=0, max_depth=4).fit(X, y)
+        fit = Fit(model, X, y)
+        tree = fit.grow(fit.alone()) if method is None else fit.refine(fit.alone())[0]
+        assert_same_arrays(tree, model._fitted.tree)

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
+from shapetree.grow._local_histograms import LocalHistograms
 
 from shapetree import ShapeTreeClassifier, export_python
 from shapetree._core.binning import Lookups, bin_columns, find_bins, group_values, sort_values
@@ -15,7 +16,6 @@ from shapetree.data import _binning
 from shapetree.data._binning import FeatureBins, bin_table, halfway
 from shapetree.data._sampling import sampled
 from shapetree.data._table import FeatureInfo, Table
-from shapetree.grow._local_histograms import LocalHistograms
 from shapetree.tree._shape import NO_BRANCH_MARK, shape_from_bins
 
 BIG = np.finfo(np.float64).max

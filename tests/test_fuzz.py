@@ -6,6 +6,7 @@
 import re
 import warnings
 from dataclasses import fields
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -27,7 +28,7 @@ from shapetree._core.binning import (
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.grid import sum_grids
-from shapetree._core.histogram import Targets, build_histogram
+from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.inner_tree import cut_into_pieces
 from shapetree._core.oblique import PairFitter
 from shapetree._core.pair_cuts import PairCuts
@@ -41,7 +42,7 @@ from shapetree._core.reduced import (
     settle_empty_bins,
 )
 from shapetree._core.routing import LeafLosses, RoutedRows
-from shapetree._core.rows import NodeRows
+from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NodeSearch
 from shapetree._core.sketch import count_cells, count_targets, deviations, lay_out_axes
@@ -492,64 +493,161 @@ def node_of(sample):
     return codes, np.array([sample.n_pieces, 3])
 
 
+def are_small(numbers):
+    """Whether there is memory for so many of something, and it is soon filled."""
+    numbers = np.asarray(numbers)
+    return numbers.dtype.kind not in "iuf" or not np.any(cast(numbers, "f8") > 10**5)
+
+
+def places_of(n):
+    """Order of rows, and where those of two nodes start and stop in it."""
+    return {
+        "order": np.arange(n, dtype=np.int32),
+        "starts": np.array([0, n // 2]),
+        "stops": np.array([n // 2, n]),
+    }
+
+
 @fuzz
 @given(st.data(), samples())
-def test_histogram(data, sample):
+def test_histograms(data, sample):
     codes, n_bins = node_of(sample)
     offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
-    arguments = nearly(
-        data.draw,
-        bins=survives(Columns, **nearly(data.draw, arrays=codes, n_rows=len(codes[0]))),
-        targets=sample.targets,
-        rows=np.arange(len(codes[0]), dtype=np.int32),
-        offsets=offsets,
-        histogram=np.empty((offsets[-1], sample.targets.n_channels)),
-        first=0,
-        last=2,
-        n_threads=1,
-    )
-    survives(build_histogram, **arguments)
+    common = {
+        "bins": survives(Columns, **nearly(data.draw, arrays=codes, n_rows=len(codes[0]))),
+        "targets": sample.targets,
+        **places_of(len(codes[0])),
+        "offsets": offsets,
+        "first": 0,
+        "last": 2,
+        "n_threads": data.draw(st.sampled_from([1, 2])),
+    }
+    sums = np.empty((2, offsets[-1], sample.targets.n_channels))
+    dense = nearly(data.draw, histograms=sums, in_order=data.draw(st.booleans()), **common)
+    survives(build_histograms, **dense)
+    sparse = nearly(data.draw, **common)
+    cells = survives(build_cells, **sparse) if are_small(sparse["offsets"]) else None
+    if cells is not None:
+        assert np.all(cells[0] + cells[1] <= len(cells[2]))
+    of_nodes = nearly(data.draw, targets=sample.targets, **places_of(len(codes[0])))
+    survives(sum_nodes, **of_nodes)
 
 
 @fuzz
 @given(st.data(), samples())
 def test_search(data, sample):
     codes, n_bins = node_of(sample)
-    columns = survives(Columns, **nearly(data.draw, arrays=codes, n_rows=len(codes[0])))
     made = nearly(
         data.draw,
         criterion=sample.criterion,
-        bins=columns,
         n_bins=n_bins,
         categorical=np.array([False, True]),
         inner_max_leaves=3,
         inner_min_rows=1,
         inner_max_depth=9,
         min_rows=1,
+        min_weight=0.0,
     )
     if (survives(np.max, made["n_bins"], initial=0) or 0) > 10**6:
         return
     search = survives(NodeSearch, **made)
     if search is None:
         return
-    rows = np.arange(len(codes[0]), dtype=np.int32)
     offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
-    histogram = np.ones((offsets[-1], sample.targets.n_channels))
+    columns, places = Columns(codes, len(codes[0])), places_of(len(codes[0]))
+    sums, cells = np.empty((2, offsets[-1], sample.targets.n_channels)), None
+    build_histograms(columns, sample.targets, *places.values(), offsets, sums, 0, 2, 1)
+    for _ in range(data.draw(st.integers(0, 3))):
+        sums = poke(sums, data.draw(st.integers(0, 999)), data.draw(extremes))
+    if data.draw(st.booleans()):
+        cells = build_cells(columns, sample.targets, *places.values(), offsets, 0, 2, 1)
+        names = ("cell_start", "n_cells", "bin_of_cell", "sums")
+        cells = tuple(nearly(data.draw, **dict(zip(names, cells, strict=True))).values())
     arguments = nearly(
         data.draw,
-        histogram=data.draw(st.sampled_from([None, histogram])),
-        targets=sample.targets,
-        rows=rows,
+        histograms=sums if cells is None else None,
+        cells=cells,
         first=0,
         last=2,
-        max_branches=3,
-        segment_penalty=1.0,
-        category_penalty=0.5,
-        branch_penalty=0.0,
-        seed=1,
-        n_threads=1,
+        max_branches=np.array([3, 2], dtype=np.int32),
+        segment_penalty=np.ones(2),
+        category_penalty=np.full(2, 0.5),
+        branch_penalty=np.zeros(2),
+        seed=np.arange(2, dtype=np.uint64),
+        allowed=data.draw(st.sampled_from([None, np.ones((2, 2), dtype=np.uint8)])),
+        gains=np.empty((2, 2)),
+        penalised_gains=np.empty((2, 2)),
+        n_branches=np.empty((2, 2), dtype=np.int32),
+        branch_of_bin=np.empty((2, offsets[-1]), dtype=np.uint8),
+        n_threads=data.draw(st.sampled_from([1, 2])),
     )
     survives(search.search, **arguments)
+
+
+def are_apart(rows, arguments):
+    """Whether nodes to split share no rows with each other, nor their children's numbers."""
+    try:
+        nodes, first, n = (
+            np.asarray(arguments[name]).ravel().astype(int).tolist()
+            for name in ("nodes", "first_child", "n_branches")
+        )
+        ranges = sorted((rows.start[node], rows.stop[node]) for node in nodes)
+        numbers = [
+            child for at, k in zip(first, n, strict=True) for child in range(at, at + min(k, 255))
+        ]
+    except (TypeError, ValueError, IndexError):
+        return True  # which the kernel finds out itself
+    numbers += nodes
+    return len(set(numbers)) == len(numbers) and all(
+        one[1] <= other[0] for one, other in pairwise(ranges)
+    )
+
+
+@fuzz
+@given(st.data(), st.integers(0, 2**32 - 1))
+def test_node_rows(data, seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(0, 12))
+    chosen = data.draw(st.sampled_from([None, np.arange(n, dtype=np.int32)]))
+    made = nearly(data.draw, n_rows=n, rows=chosen)
+    if made["rows"] is not None and np.asarray(made["rows"]).dtype.kind == "f":
+        return  # NaN is taken for a row
+    rows = survives(NodeRows, **made) if are_small(made["n_rows"]) else None
+    if rows is None:
+        return
+    columns = [rng.integers(0, 4, n).astype(t) for t in ("u1", "u2")]
+    bins = survives(Columns, **nearly(data.draw, arrays=columns, n_rows=n))
+    pair = PairCuts(Columns([np.zeros(n)] * 2, n), 0, 1, np.empty(0), np.empty(0), *one_cut(), 0)
+    ways, before = np.array([0, 1, 1, 2], dtype=np.uint8), np.sort(rows.order)
+    for first in (1, 4):
+        nodes = np.array([0] if first == 1 else [1, 3], dtype=np.int32)
+        arguments = nearly(
+            data.draw,
+            bins=bins,
+            nodes=nodes,
+            first_child=first + 3 * np.arange(len(nodes), dtype=np.int32),
+            n_branches=np.full(len(nodes), 3, dtype=np.int32),
+            feature=np.full(len(nodes), first % 2, dtype=np.int32),
+            branch_of_bin=[ways] * len(nodes),
+            cuts=[None, pair][: len(nodes)],
+            n_threads=data.draw(st.sampled_from([1, 2])),
+        )
+        if not are_small(arguments["first_child"]) or not are_apart(rows, arguments):
+            continue
+        survives(rows.split, **arguments)
+        np.testing.assert_array_equal(np.sort(rows.order), before)
+    arguments = nearly(
+        data.draw,
+        rows=rows,
+        nodes=np.array([0, 1, 3], dtype=np.int32),
+        y=rng.normal(size=(n, 2)),
+        standardised=rng.choice(FLOATS, (n, 2)),
+        weights=data.draw(st.sampled_from([None, np.ones(n)])),
+        centres=rng.normal(size=(3, 2)),
+        absolute=data.draw(st.booleans()),
+        unit=data.draw(st.sampled_from(FLOATS)),
+    )
+    survives(spreads_of, **arguments)
 
 
 # Pairs

@@ -8,159 +8,340 @@ from naive import samples
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.histogram import Targets, build_histogram
+from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._threads import VISITS_PER_CALL, feature_chunks
-from shapetree.data._binning import BinnedTable, FeatureBins
-from shapetree.grow._local_histograms import (
-    LocalHistograms,
-    histograms_of_children,
-)
+from shapetree.data._targets import NodeStatistics
+from shapetree.grow import _histograms
+from shapetree.grow._histograms import LevelHistograms
+from shapetree.grow._nodes import GrowingNode
+from shapetree.grow._rows import Histograms
 
+SEEDS = st.integers(0, 2**32 - 1)
 DTYPES = [np.uint8, np.uint16, np.uint32]
+# Of so many bins, cells are found by sorting.
+MANY_BINS = 300
+
+
+class Problem:
+    """A sample with three columns of bins, of all dtypes, and rows of some nodes."""
+
+    def __init__(self, sample, rng, n_nodes, most_bins=4):
+        self.sample, self.targets = sample, sample.targets
+        self.n = len(sample.piece)
+        self.n_bins = rng.integers(1, most_bins + 1, 3)
+        self.codes = [
+            rng.integers(0, b + 1, self.n).astype(dtype)
+            for b, dtype in zip(self.n_bins, DTYPES, strict=True)
+        ]
+        self.columns = Columns(self.codes, self.n)
+        self.offsets = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
+        at = rng.integers(-1, n_nodes, self.n)
+        self.nodes = [rng.permutation(np.flatnonzero(at == node)) for node in range(n_nodes)]
+
+    def places(self, nodes=None):
+        """Order of the rows, and where those of each node start and stop in it."""
+        nodes = self.nodes if nodes is None else nodes
+        stops = np.cumsum([len(rows) for rows in nodes])
+        order = np.concatenate(nodes).astype(np.int32)
+        return order, stops - [len(rows) for rows in nodes], stops
+
+    def histograms(self, first=0, last=3, n_threads=1, nodes=None):
+        order, starts, stops = self.places(nodes)
+        n_bins = self.offsets[last] - self.offsets[first]
+        sums = np.full((len(starts), n_bins, self.targets.n_channels), np.nan)
+        build_histograms(
+            self.columns, self.targets, order, starts, stops, self.offsets, sums, first, last,
+            n_threads,
+        )  # fmt: skip
+        return sums
+
+    def cells(self, first=0, last=3, n_threads=1, nodes=None):
+        places = self.places(nodes)
+        return build_cells(
+            self.columns, self.targets, *places, self.offsets, first, last, n_threads
+        )
+
+    def naive(self, rows, first=0, last=3):
+        sums = np.zeros((self.offsets[-1], self.targets.n_channels))
+        for row in rows:
+            for code, offset in zip(self.codes, self.offsets[:-1], strict=True):
+                sums[offset + code[row]] += self.sample.channels_of([row])
+        return sums[self.offsets[first] : self.offsets[last]]
 
 
 @st.composite
-def binned_samples(draw):
-    """A sample with three columns of bins, of all dtypes."""
-    sample = draw(samples())
-    n = len(sample.piece)
-    rng = np.random.default_rng(draw(st.integers(0, 99)))
-    n_bins = rng.integers(1, 5, 3)
-    codes = [rng.integers(0, b + 1, n).astype(t) for b, t in zip(n_bins, DTYPES, strict=True)]
-    return sample, n_bins, codes
+def problems(draw, most_nodes=3, most_bins=4):
+    rng = np.random.default_rng(draw(SEEDS))
+    return Problem(draw(samples()), rng, int(rng.integers(1, most_nodes + 1)), most_bins)
 
 
-def source_of(problem, n_threads=1):
-    sample, n_bins, codes = problem
-    table = BinnedTable(tuple(map(FeatureBins, n_bins)), Columns(codes, len(codes[0])))
-    return LocalHistograms(table, sample.targets, n_threads)
+FEATURES = st.sampled_from([(0, 3), (0, 1), (1, 3), (2, 2)])
 
 
-def naive_histogram(problem, rows):
-    sample, n_bins, codes = problem
-    return np.array(
-        [
-            sample.channels_of([row for row in rows if codes[j][row] == b])
-            for j in range(len(codes))
-            for b in range(n_bins[j] + 1)
-        ]
-    )
+@given(problems(), FEATURES)
+def test_histograms_equal_their_naive_twin(problem, features):
+    expected = [problem.naive(rows, *features) for rows in problem.nodes]
+    assert_allclose(problem.histograms(*features), expected, atol=1e-9)
 
 
-def some_rows(sample, seed=0):
-    rows = np.random.default_rng(seed).permutation(len(sample.piece))
-    return rows[: (len(rows) + 1) // 2].astype(np.int32)
+@given(problems(most_bins=MANY_BINS), FEATURES)
+def test_cells_are_the_bins_that_hold_rows(problem, features):
+    cell_start, n_cells, bin_of_cell, sums = problem.cells(*features)
+    for node, rows in enumerate(problem.nodes):
+        expected = problem.naive(rows)
+        for f in range(*features):
+            held, n_rows = np.unique(problem.codes[f][rows], return_counts=True)
+            start = cell_start[node, f - features[0]]
+            cells = slice(start, start + n_cells[node, f - features[0]])
+            assert_array_equal(bin_of_cell[cells], held)
+            assert_allclose(sums[cells], expected[problem.offsets[f] + held], atol=1e-9)
+            if problem.sample.weights is not None:
+                assert_array_equal(sums[cells, -1], n_rows)
 
 
-@given(binned_samples())
-def test_histogram_equals_its_naive_twin(problem):
-    rows = some_rows(problem[0])
-    assert_allclose(source_of(problem).build(rows), naive_histogram(problem, rows), atol=1e-9)
+@given(problems(most_bins=MANY_BINS))
+def test_sums_do_not_depend_on_the_number_of_threads(problem):
+    assert_array_equal(problem.histograms(n_threads=1), problem.histograms(n_threads=3))
+    for one, other in zip(problem.cells(n_threads=1), problem.cells(n_threads=3), strict=True):
+        assert_array_equal(one, other)
 
 
-@given(binned_samples())
-def test_histogram_does_not_depend_on_the_number_of_threads(problem):
-    rows = some_rows(problem[0])
-    one, two = (source_of(problem, n_threads).build(rows) for n_threads in (1, 2))
-    assert_array_equal(one, two)
+@given(problems())
+def test_several_nodes_are_summed_as_each_alone(problem):
+    together, totals = problem.histograms(), sum_nodes(problem.targets, *problem.places())
+    for node, rows in enumerate(problem.nodes):
+        assert_array_equal(together[node], problem.histograms(nodes=[rows])[0])
+        assert_array_equal(totals[node], sum_nodes(problem.targets, *problem.places([rows]))[0])
 
 
-@given(binned_samples())
+@given(problems())
 def test_totals_are_the_sum_over_any_feature(problem):
-    sample, n_bins, _ = problem
-    rows = some_rows(sample)
-    histogram = source_of(problem).build(rows)
-    assert_allclose(sample.targets.totals(rows), histogram[: n_bins[0] + 1].sum(axis=0), atol=1e-9)
-    assert_allclose(sample.targets.totals(rows), sample.channels_of(rows), atol=1e-9)
+    totals, histograms = sum_nodes(problem.targets, *problem.places()), problem.histograms()
+    assert_allclose(totals, [problem.sample.channels_of(rows) for rows in problem.nodes], atol=1e-9)
+    for start, stop in zip(problem.offsets, problem.offsets[1:], strict=False):
+        assert_allclose(totals, histograms[:, start:stop].sum(axis=1), atol=1e-9)
+    for rows, total in zip(problem.nodes, totals, strict=True):
+        assert_allclose(problem.targets.totals(rows.astype(np.int32)), total, atol=1e-9)
 
 
-def test_no_rows_give_empty_histograms():
-    problem = next_problem()
-    none = np.empty(0, dtype=np.int32)
-    assert not source_of(problem).build(none).any()
-    assert not problem[0].targets.totals(none).any()
+@given(problems())
+def test_targets_may_stand_in_the_order_of_the_rows(problem):
+    order, starts, stops = problem.places()
+    sample, (labels, values, weights) = problem.sample, (None, None, None)
+    if sample.labels is not None:
+        labels = sample.labels[order]
+    else:
+        values = sample.values[order]
+    if sample.weights is not None:
+        weights = sample.weights[order]
+    placed = Targets(labels, values, weights, sample.criterion.n_stats)
+    sums = np.empty((len(starts), problem.offsets[-1], placed.n_channels))
+    arguments = order, starts, stops, problem.offsets, sums, 0, 3, 1
+    build_histograms(problem.columns, placed, *arguments, in_order=True)
+    assert_array_equal(sums, problem.histograms())
 
 
-def next_problem():
-    """A fixed problem: two classes, weights, one feature."""
+def four_rows():
+    """Two classes, weights, one feature; the arguments of kernels for one node of all rows."""
     labels = np.array([[0], [1], [1], [0]], dtype=np.int32)
-    weights = np.array([1.0, 2.0, 3.0, 4.0])
-
-    class Fixed:
-        targets = Targets(labels, None, weights, 2)
-        piece = np.zeros(4)
-
-    return Fixed, [2], [np.array([0, 1, 1, 2], dtype=np.uint8)]
+    targets = Targets(labels, None, np.array([1.0, 2.0, 3.0, 4.0]), 2)
+    return {
+        "bins": Columns([np.array([0, 1, 1, 2], dtype=np.uint8)], 4),
+        "targets": targets,
+        "order": np.arange(4, dtype=np.int32),
+        "starts": np.zeros(1, dtype=np.int64),
+        "stops": np.full(1, 4),
+        "offsets": np.array([0, 3]),
+        "first": 0,
+        "last": 1,
+        "n_threads": 1,
+    }
 
 
 def test_channels_are_statistics_then_rows():
-    histogram = source_of(next_problem()).build(np.arange(4, dtype=np.int32))
-    assert_array_equal(histogram, [[1, 0, 1], [0, 5, 2], [4, 0, 1]])
+    sums = np.empty((1, 3, 3))
+    build_histograms(**four_rows(), histograms=sums)
+    assert_array_equal(sums[0], [[1, 0, 1], [0, 5, 2], [4, 0, 1]])
 
 
-def test_only_the_features_asked_for_are_filled():
-    codes = [np.zeros(2, dtype=np.uint8)] * 3
-    targets = Targets(np.zeros((2, 1), dtype=np.int32), None, None, 1)
-    histogram = np.full((6, 1), 7.0)
-    build_histogram(
-        Columns(codes, 2), targets, np.arange(2, dtype=np.int32), np.arange(0, 8, 2), histogram,
-        1, 2, 1,
-    )  # fmt: skip
-    assert_array_equal(histogram[:, 0], [7, 7, 2, 0, 7, 7])
+def test_no_rows_give_empty_histograms():
+    sums = np.full((1, 3, 3), np.nan)
+    nobody = four_rows() | {"stops": np.zeros(1, dtype=np.int64)}
+    build_histograms(**nobody, histograms=sums)
+    assert not sums.any()
+    assert build_cells(**nobody)[1] == 0
+    places = {name: nobody[name] for name in ("targets", "order", "starts", "stops")}
+    assert not sum_nodes(**places).any()
+    assert not nobody["targets"].totals(np.empty(0, dtype=np.int32)).any()
 
 
-# Children
+# The nodes of a level
 
 
-class CountingSource:
-    """A source that notes the rows it was asked for."""
+class HeldRows:
+    """Rows of a problem's nodes, which notes of which nodes it was asked."""
 
-    def __init__(self, source):
-        self.source, self.asked = source, []
+    def __init__(self, problem, rows_of_node):
+        self.problem, self.rows_of_node, self.asked = problem, rows_of_node, []
 
-    def build(self, rows):
-        self.asked.append(len(rows))
-        return self.source.build(rows)
+    def histograms(self, nodes, first, last, sparse):
+        self.asked.append(nodes.tolist())
+        rows = [self.rows_of_node[node] for node in nodes]
+        if sparse:
+            return Histograms(first, last, None, self.problem.cells(first, last, nodes=rows))
+        return Histograms(first, last, self.problem.histograms(first, last, nodes=rows))
 
 
-def children_of(sample, n_children, seed):
-    branch = np.random.default_rng(seed).integers(0, n_children, len(sample.piece))
-    return [np.flatnonzero(branch == b).astype(np.int32) for b in range(n_children)]
+def node_with(rows, number, parent=None):
+    return GrowingNode(
+        NodeStatistics(len(rows), float(len(rows)), 1.0, np.zeros((1, 1))),
+        number=number,
+        parent=parent,
+    )
+
+
+def two_levels(problem, families):
+    """Two parents with all rows of their children; returns parents, children and who holds them.
+
+    A family is a list of its children's rows.
+    """
+    parents, children, rows_of_node = [], [], [np.concatenate(family) for family in families]
+    for number, family in enumerate(families):
+        parent = node_with(rows_of_node[number], number)
+        for rows in family:
+            child = node_with(rows, len(rows_of_node), parent)
+            parent.children.append(child)
+            children.append(child)
+            rows_of_node.append(rows)
+        parents.append(parent)
+    return parents, children, HeldRows(problem, rows_of_node)
+
+
+def as_dense(problem, histograms, node):
+    """One node's sums over the bins of the features that histograms hold."""
+    if histograms.cells is None:
+        return histograms.sums[node]
+    first, last = histograms.first, histograms.last
+    cell_start, n_cells, bin_of_cell, sums = histograms.cells
+    dense = np.zeros((problem.offsets[last] - problem.offsets[first], sums.shape[1]))
+    for f in range(first, last):
+        start = cell_start[node, f - first]
+        cells = slice(start, start + n_cells[node, f - first])
+        dense[problem.offsets[f] - problem.offsets[first] + bin_of_cell[cells]] = sums[cells]
+    return dense
+
+
+def sums_of_parts(problem, source, nodes, keep=False):
+    """All sums of the nodes of a level, by their parts; NaN for those left out."""
+    sums = np.full((len(nodes), problem.offsets[-1], problem.targets.n_channels), np.nan)
+    for some, histograms in source.parts(nodes, keep):
+        bins = slice(problem.offsets[histograms.first], problem.offsets[histograms.last])
+        for i, node in enumerate(some):
+            place = next(place for place, other in enumerate(nodes) if other is node)
+            assert np.isnan(sums[place, bins]).all(), "summed twice"
+            sums[place, bins] = as_dense(problem, histograms, i)
+    return sums
+
+
+def subtract_always(patch):
+    """Let any saved visit be worth a subtraction, and no node be too small for one."""
+    patch.setattr(_histograms, "VISITS_PER_DIFFERENCE", 0.0)
+    patch.setattr(_histograms, "BINS_PER_CELL", 10**9)
 
 
 @given(
-    binned_samples(),
-    st.integers(0, 9),
-    st.lists(st.booleans(), min_size=2, max_size=4),
-    st.booleans(),
+    problems(most_nodes=1), SEEDS, st.booleans(), st.booleans(), st.sampled_from([0, 400, 2**26])
 )
-def test_children_that_are_wanted_get_their_histograms(problem, seed, wanted, has_parent):
-    source = source_of(problem)
-    children = children_of(problem[0], len(wanted), seed)
-    parent = source.build(np.concatenate(children)) if has_parent else None
-    found = histograms_of_children(source, parent, children, wanted)
-    for rows, want, histogram in zip(children, wanted, found, strict=True):
-        if want:
-            assert_allclose(histogram, naive_histogram(problem, rows), atol=1e-9)
+def test_children_that_are_wanted_get_their_histograms(problem, seed, exact, keep, max_bytes):
+    rng = np.random.default_rng(seed)
+    at = rng.integers(0, 5, problem.n)
+    families = [[np.flatnonzero(at == b) for b in some] for some in ([0, 1], [2, 3, 4])]
+    parents, children, rows = two_levels(problem, families)
+    with pytest.MonkeyPatch.context() as patch:
+        subtract_always(patch)
+        patch.setattr(_histograms, "MAX_BYTES", max_bytes)
+        channels = problem.targets.n_channels
+        source = LevelHistograms(rows, problem.offsets, channels, exact, whole=False)
+        sums_of_parts(problem, source, parents, keep)
+        wanted = [child for child in children if rng.random() < 0.7]
+        if not wanted:
+            return
+        found = sums_of_parts(problem, source, wanted)
+    expected = [problem.naive(rows.rows_of_node[child.number]) for child in wanted]
+    assert_allclose(found, expected, atol=1e-9)
+
+
+@given(problems(most_nodes=1), SEEDS)
+def test_parts_are_the_same_whatever_the_holder_thinks_small(problem, seed):
+    rng = np.random.default_rng(seed)
+    at = rng.integers(0, 3, problem.n)
+    parents, _, rows = two_levels(problem, [[np.flatnonzero(at == b)] for b in range(3)])
+    found = []
+    for bins_per_cell in (0, 2, 10**9):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_histograms, "BINS_PER_CELL", bins_per_cell)
+            channels = problem.targets.n_channels
+            source = LevelHistograms(rows, problem.offsets, channels, exact=False, whole=False)
+            found.append(sums_of_parts(problem, source, parents))
+    assert_array_equal(found[0], found[1])
+    assert_array_equal(found[0], found[2])
+
+
+def fixed_problem():
+    class Fixed:
+        piece = np.zeros(9)
+        targets = Targets(np.arange(9)[:, None] % 2, None, None, 2)
+
+    return Problem(Fixed, np.random.default_rng(0), 1)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "has_parent", "summed"),
+    ("wanted", "keep", "asked"),
     [
-        ([True, True], True, [1]),  # the larger one by subtraction
-        ([True, False], True, [1]),
-        ([False, True], True, [1]),
-        ([False, False], True, []),
-        ([True, True], False, [3, 1]),
-        ([True, False], False, [3]),
+        # The root is 0, its children of 5, 3 and 1 rows are 1, 2 and 3.
+        ([1, 2, 3], True, [2, 3]),  # the largest by subtraction
+        ([1, 2], True, [2, 3]),
+        ([1], True, [2, 3]),
+        ([2, 3], True, [2, 3]),
+        ([3], True, [3]),
+        ([1, 2, 3], False, [1, 2, 3]),
+        ([1], False, [1]),
     ],
 )
-def test_rows_are_summed_no_more_often_than_needed(wanted, has_parent, summed):
-    source = CountingSource(source_of(next_problem()))
-    rows = np.arange(4, dtype=np.int32)
-    parent = source.source.build(rows) if has_parent else None
-    histograms_of_children(source, parent, [rows[:3], rows[3:]], wanted)
-    assert source.asked == summed
+def test_rows_are_summed_no_more_often_than_needed(monkeypatch, wanted, keep, asked):
+    subtract_always(monkeypatch)
+    problem = fixed_problem()
+    parents, children, rows = two_levels(
+        problem, [[np.arange(5), np.arange(5, 8), np.arange(8, 9)]]
+    )
+    source = LevelHistograms(rows, problem.offsets, 2, exact=False, whole=False)
+    sums_of_parts(problem, source, parents, keep)
+    rows.asked.clear()
+    sums_of_parts(problem, source, [child for child in children if child.number in wanted])
+    assert [sorted(nodes) for nodes in rows.asked] == [asked]
+
+
+def test_a_largest_child_that_is_too_small_is_summed_itself(monkeypatch):
+    subtract_always(monkeypatch)
+    problem = fixed_problem()
+    parents, children, rows = two_levels(
+        problem, [[np.arange(4), np.arange(4, 7), np.arange(7, 9)]]
+    )
+    source = LevelHistograms(rows, problem.offsets, 2, exact=False, whole=False)
+    sums_of_parts(problem, source, parents, keep=True)
+    rows.asked.clear()
+    sums_of_parts(problem, source, children[:1])
+    assert rows.asked == [[1]]
+
+
+def test_histograms_of_a_level_that_is_too_large_do_not_wait(monkeypatch):
+    subtract_always(monkeypatch)
+    monkeypatch.setattr(_histograms, "MAX_WAITING_BYTES", 1)
+    problem = fixed_problem()
+    parents, _, rows = two_levels(problem, [[np.arange(5), np.arange(5, 9)]])
+    source = LevelHistograms(rows, problem.offsets, 2, exact=False, whole=False)
+    sums_of_parts(problem, source, parents, keep=True)
+    assert parents[0].histogram is None
 
 
 @given(st.integers(0, 50), st.sampled_from([0, 1, VISITS_PER_CALL // 7, 10 * VISITS_PER_CALL]))
@@ -189,10 +370,48 @@ def test_targets_that_do_not_fit_are_refused(labels, values, weights, n_stats, m
         Targets(labels, values, weights, n_stats)
 
 
+def int64s(*numbers):
+    return np.array(numbers, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error", "message"),
+    [
+        ("order", np.array([0, -1, 1, 2], dtype=np.int32), IndexError, "rows must lie"),
+        ("order", np.array([0, 1, 2, 4], dtype=np.int32), IndexError, "rows must lie"),
+        ("starts", int64s(-1), ValueError, "must lie in the order"),
+        ("starts", int64s(5), ValueError, "must lie in the order"),
+        ("stops", int64s(5), ValueError, "must lie in the order"),
+        ("stops", int64s(4, 4), ValueError, "a start and a stop"),
+        ("n_threads", 0, ValueError, "n_threads must be at least 1"),
+        ("first", -1, ValueError, "features out of range"),
+        ("last", 2, ValueError, "features out of range"),
+        ("offsets", int64s(0, 2), ValueError, "more bins than"),
+        ("offsets", int64s(0), ValueError, "features out of range"),
+    ],
+)
+def test_nodes_that_cannot_be_summed_are_refused(name, value, error, message):
+    arguments = four_rows() | {name: value}
+    with pytest.raises(error, match=message):
+        build_cells(**arguments)
+    with pytest.raises(error, match=message):
+        build_histograms(**arguments, histograms=np.empty((1, 3, 3)))
+    if name in ("order", "starts", "stops"):
+        places = {name: arguments[name] for name in ("targets", "order", "starts", "stops")}
+        with pytest.raises(error, match=message):
+            sum_nodes(**places)
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 3), (1, 2, 3), (1, 3, 2)])
+def test_histograms_without_room_are_refused(shape):
+    with pytest.raises(ValueError, match="shape does not fit"):
+        build_histograms(**four_rows(), histograms=np.empty(shape))
+
+
 @pytest.mark.parametrize("row", [-1, 4, 2**31 - 1])
 def test_totals_of_rows_out_of_range_are_refused(row):
     with pytest.raises(IndexError, match="rows must lie"):
-        next_problem()[0].targets.totals(np.array([0, row], dtype=np.int32))
+        four_rows()["targets"].totals(np.array([0, row], dtype=np.int32))
 
 
 @pytest.mark.parametrize(

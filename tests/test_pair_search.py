@@ -14,13 +14,13 @@ from naive_pairs import (
     rough_groups_of,
 )
 from numpy.testing import assert_allclose, assert_array_equal
+from shapetree.grow._local_histograms import LocalHistograms
 
 from shapetree._core.columns import Columns
 from shapetree._core.grid import sum_grids
 from shapetree._core.screen import ALL_GROUPS, GridScreen
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
-from shapetree.grow._local_histograms import LocalHistograms
 from shapetree.grow._pairs import pair_options, spread_angles
 
 seeds = st.integers(0, 2**32 - 1)

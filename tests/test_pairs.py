@@ -18,13 +18,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_pairs import all_cuts, leaf_of_row, orientations
 from numpy.testing import assert_allclose, assert_array_equal
+from shapetree.grow._node_rows import Sample
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
 from shapetree._core.columns import Columns
 from shapetree.data._table import encode_table, open_table
 from shapetree.grow import _grower, _pairs
-from shapetree.grow._node_rows import Sample
 
 BOTH = pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]

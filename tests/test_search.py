@@ -1,4 +1,4 @@
-"""The search for a node's shape functions, against enumeration on small features."""
+"""The search for nodes' shape functions, against enumeration on small features."""
 
 from dataclasses import dataclass
 
@@ -11,10 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
-from shapetree._core.histogram import Targets
+from shapetree._core.histogram import Targets, build_cells, build_histograms
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
-from shapetree.data._binning import BinnedTable, FeatureBins
-from shapetree.grow._local_histograms import LocalHistograms
+from shapetree.data._binning import FeatureBins
 from shapetree.tree._shape import shape_from_bins
 
 FREE = {"segment_penalty": 0.0, "category_penalty": 0.0, "branch_penalty": 0.0}
@@ -22,23 +21,70 @@ INNER_TREES = st.sampled_from(["cart", "optimal"])
 ASSIGNMENTS = st.sampled_from(["auto", "coordinate_descent", "kmeans", "random"])
 
 
-def run_search(
-    criterion, targets, codes, n_bins, categorical, rows=None, by_rows=False, n_threads=1,
-    max_branches=2, penalties=FREE, **options,
-):  # fmt: skip
-    """Search all features of one node and return the searcher with its results."""
+@dataclass
+class Found:
+    """What a search finds, for several nodes or for one."""
+
+    gains: np.ndarray
+    penalised_gains: np.ndarray
+    n_branches: np.ndarray
+    branch_of_bin: np.ndarray
+
+    @classmethod
+    def unknown(cls, n_nodes, n_features, n_bins):
+        """Room for results, full of what no search returns."""
+        return cls(
+            np.full((n_nodes, n_features), np.nan),
+            np.full((n_nodes, n_features), np.nan),
+            np.full((n_nodes, n_features), -7, dtype=np.int32),
+            np.full((n_nodes, n_bins), 77, dtype=np.uint8),
+        )
+
+    def of(self, node):
+        return Found(**{name: array[node] for name, array in vars(self).items()})
+
+
+def sums_of(targets, codes, n_bins, nodes, sparse, features=None):
+    """Histograms of some features, or cells; the other is None."""
+    first, last = features or (0, len(codes))
+    offsets = np.concatenate([[0], np.cumsum(np.asarray(n_bins) + 1)])
+    stops = np.cumsum([len(rows) for rows in nodes])
+    starts = stops - [len(rows) for rows in nodes]
+    order = np.concatenate(nodes).astype(np.int32)
     columns = Columns(codes, len(codes[0]))
-    rows = np.arange(len(codes[0]), dtype=np.int32) if rows is None else rows
-    histogram = None
-    if not by_rows:
-        table = BinnedTable(tuple(map(FeatureBins, n_bins)), columns)
-        histogram = LocalHistograms(table, targets, n_threads=1).build(rows)
-    search = NodeSearch(criterion, columns, n_bins, categorical, **options)
+    if sparse:
+        places = order, starts, stops, offsets
+        return None, build_cells(columns, targets, *places, first, last, 1)
+    sums = np.empty((len(nodes), offsets[last] - offsets[first], targets.n_channels))
+    build_histograms(columns, targets, order, starts, stops, offsets, sums, first, last, 1)
+    return sums, None
+
+
+def search_nodes(
+    criterion, targets, codes, n_bins, categorical, nodes, sparse=False, n_threads=1,
+    max_branches=2, penalties=FREE, seed=3, allowed=None, features=None, **limits,
+):  # fmt: skip
+    """Search several nodes, each given by its rows; options are one for each node, or for all."""
+    n_nodes = len(nodes)
+    sums, cells = sums_of(targets, codes, n_bins, nodes, sparse, features)
+    search = NodeSearch(criterion, n_bins, categorical, **limits)
+    found = Found.unknown(n_nodes, len(codes), sum(n_bins) + len(codes))
     search.search(
-        histogram, targets, rows, 0, len(codes), max_branches=max_branches, seed=3,
-        n_threads=n_threads, **penalties,
+        sums, cells, *(features or (0, len(codes))),
+        max_branches=np.full(n_nodes, max_branches, dtype=np.int32),
+        seed=np.full(n_nodes, seed, dtype=np.uint64),
+        **{name: np.full(n_nodes, penalty, dtype=float) for name, penalty in penalties.items()},
+        allowed=allowed,
+        n_threads=n_threads,
+        **vars(found),
     )  # fmt: skip
-    return search
+    return found
+
+
+def run_search(criterion, targets, codes, n_bins, categorical, rows=None, **options):
+    """Search all features of one node."""
+    rows = np.arange(len(codes[0])) if rows is None else rows
+    return search_nodes(criterion, targets, codes, n_bins, categorical, [rows], **options).of(0)
 
 
 @dataclass
@@ -74,8 +120,8 @@ class OneFeature:
 
     def found(self, **options):
         """Branch of each cell, or None."""
-        search = self.search(**options)
-        return search, None if search.n_branches[0] == 0 else search.branch_of_bin[: self.n_all]
+        found = self.search(**options)
+        return found, None if found.n_branches[0] == 0 else found.branch_of_bin[: self.n_all]
 
     @property
     def n_all(self):
@@ -126,17 +172,17 @@ def exact_features(**options):
 
 @given(features(), st.integers(1, 6), INNER_TREES, ASSIGNMENTS)
 def test_reported_gains_are_those_of_the_shape_function(feature, min_rows, inner, assignment):
-    search, branch = feature.found(min_rows=min_rows, inner_tree=inner, assignment=assignment)
+    found, branch = feature.found(min_rows=min_rows, inner_tree=inner, assignment=assignment)
     if branch is None:
-        assert search.gains[0] == search.penalised_gains[0] == -np.inf
+        assert found.gains[0] == found.penalised_gains[0] == -np.inf
         return
     tolerance = feature.sample.tolerance
-    assert set(branch) == set(range(search.n_branches[0]))
-    assert search.n_branches[0] <= feature.max_branches
+    assert set(branch) == set(range(found.n_branches[0]))
+    assert found.n_branches[0] <= feature.max_branches
     gain = feature.whole - feature.sample.loss(branch)
-    assert_allclose(search.gains[0], gain, atol=tolerance)
+    assert_allclose(found.gains[0], gain, atol=tolerance)
     penalised_gain = feature.whole - feature.objective(branch)
-    assert_allclose(search.penalised_gains[0], penalised_gain, atol=tolerance)
+    assert_allclose(found.penalised_gains[0], penalised_gain, atol=tolerance)
 
 
 @given(features(), st.integers(1, 6), INNER_TREES, ASSIGNMENTS)
@@ -147,7 +193,7 @@ def test_every_branch_has_enough_rows(feature, min_rows, inner, assignment):
 
 @given(features(), st.integers(1, 6), INNER_TREES, st.integers(1, 4))
 def test_shape_function_is_never_worse_than_carts_split(feature, min_rows, inner, inner_min_rows):
-    search, branch = feature.found(
+    found, branch = feature.found(
         min_rows=min_rows, inner_tree=inner, inner_min_rows=inner_min_rows
     )
     losses = [
@@ -157,27 +203,27 @@ def test_shape_function_is_never_worse_than_carts_split(feature, min_rows, inner
     ]
     if losses:
         best_gain = feature.whole - min(losses)
-        assert search.penalised_gains[0] >= best_gain - feature.sample.tolerance
+        assert found.penalised_gains[0] >= best_gain - feature.sample.tolerance
         assert branch is not None
 
 
 @given(exact_features(), INNER_TREES)
 def test_exact_search_without_part_penalties_finds_the_best_of_all(feature, inner):
     feature.penalties = FREE | {"branch_penalty": feature.penalties["branch_penalty"]}
-    search, _ = feature.found(inner_tree=inner, inner_max_leaves=10)
+    found, _ = feature.found(inner_tree=inner, inner_max_leaves=10)
     every = AllAssignments(feature.sample, feature.max_branches)
     least = min(feature.objective(way) for way in every.ways if max(way) > 0)
     assert_allclose(
-        search.penalised_gains[0], feature.whole - least, atol=2 * feature.sample.tolerance
+        found.penalised_gains[0], feature.whole - least, atol=2 * feature.sample.tolerance
     )
 
 
 @given(features(), st.integers(1, 4))
 def test_no_search_finds_better_than_the_best_of_all(feature, min_rows):
-    search, _ = feature.found(min_rows=min_rows)
+    found, _ = feature.found(min_rows=min_rows)
     every = AllAssignments(feature.sample, feature.max_branches)
     least = min(feature.objective(way) for way in every.ways)
-    assert search.penalised_gains[0] <= feature.whole - least + feature.sample.tolerance
+    assert found.penalised_gains[0] <= feature.whole - least + feature.sample.tolerance
 
 
 @given(features(), st.integers(2, 4), INNER_TREES)
@@ -213,8 +259,8 @@ def nodes(draw, **options):
 
 
 def assert_same_results(one, other):
-    for name in ("gains", "penalised_gains", "n_branches", "branch_of_bin"):
-        assert_array_equal(getattr(one, name), getattr(other, name))
+    for name, array in vars(one).items():
+        assert_array_equal(array, getattr(other, name), err_msg=name)
 
 
 def some_penalties(beta):
@@ -222,33 +268,26 @@ def some_penalties(beta):
 
 
 @given(nodes(), st.integers(2, 4), st.sampled_from([0.0, 0.5]), INNER_TREES, ASSIGNMENTS)
-def test_histograms_and_rows_give_the_same_answers(node, max_branches, beta, inner, assignment):
+def test_histograms_and_cells_give_the_same_answers(node, max_branches, beta, inner, assignment):
     options = {
         "max_branches": max_branches,
         "penalties": some_penalties(beta),
         "inner_tree": inner,
         "assignment": assignment,
     }
-    one, other = (run_search(*node, by_rows=by_rows, **options) for by_rows in (False, True))
-    assert_same_results(one, other)
-
-
-@given(nodes(), st.booleans(), st.sampled_from([0.0, 0.5]), ASSIGNMENTS)
-def test_answers_do_not_depend_on_the_number_of_threads(node, by_rows, beta, assignment):
-    options = {"by_rows": by_rows, "penalties": some_penalties(beta), "assignment": assignment}
-    one, other = (run_search(*node, n_threads=n_threads, **options) for n_threads in (1, 2))
+    one, other = (run_search(*node, sparse=sparse, **options) for sparse in (False, True))
     assert_same_results(one, other)
 
 
 @given(nodes(), st.booleans())
-def test_bins_without_rows_have_no_branch(node, by_rows):
+def test_bins_without_rows_have_no_branch(node, sparse):
     _, _, codes, n_bins, _, rows = node
-    search = run_search(*node, by_rows=by_rows)
+    found = run_search(*node, sparse=sparse)
     offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
     for j, code in enumerate(codes):
-        branch = search.branch_of_bin[offsets[j] : offsets[j + 1]]
+        branch = found.branch_of_bin[offsets[j] : offsets[j + 1]]
         held = np.isin(np.arange(n_bins[j] + 1), code[rows])
-        expected = held & (search.n_branches[j] > 0)
+        expected = held & (found.n_branches[j] > 0)
         assert_array_equal(branch != NO_BRANCH_MARK, expected)
 
 
@@ -256,16 +295,16 @@ def test_bins_without_rows_have_no_branch(node, by_rows):
 def test_values_go_where_their_bins_went(node, max_branches):
     """Shape functions in values agree with those over bins, on every row of the node."""
     _, _, codes, n_bins, categorical, rows = node
-    search = run_search(*node, max_branches=max_branches)
+    found = run_search(*node, max_branches=max_branches)
     offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
-    for j in np.flatnonzero(search.n_branches):
-        branch_of_bin = search.branch_of_bin[offsets[j] : offsets[j + 1]]
+    for j in np.flatnonzero(found.n_branches):
+        branch_of_bin = found.branch_of_bin[offsets[j] : offsets[j + 1]]
         values = np.arange(n_bins[j]) ** 2.0
         bins = FeatureBins(n_bins[j], *([] if categorical[j] else [values, values + 0.5]))
         shape = shape_from_bins(
             j, bins, branch_of_bin, int(branch_of_bin[branch_of_bin < 255].max()) + 1, 1
         )
-        assert shape.n_branches == search.n_branches[j]
+        assert shape.n_branches == found.n_branches[j]
         for code in codes[j][rows]:
             if code == n_bins[j]:
                 branch = shape.missing_branch
@@ -286,6 +325,76 @@ def test_unseen_values_go_to_the_largest_branch():
     assert not shape.saw_missing
 
 
+# Many nodes
+
+
+@st.composite
+def levels(draw):
+    """Several nodes, some of them empty, and options for each."""
+    *problem, rows = draw(nodes())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    n_nodes = int(rng.integers(1, 5))
+    at = rng.integers(0, n_nodes, len(rows))
+    options = {
+        "max_branches": rng.integers(2, 5, n_nodes),
+        "seed": rng.integers(0, 2**63, n_nodes),
+        "penalties": some_penalties(rng.choice([0.0, 0.5], n_nodes)),
+    }
+    limits = {"assignment": draw(ASSIGNMENTS), "min_rows": draw(st.integers(1, 3))}
+    return problem, [rows[at == node] for node in range(n_nodes)], options, limits
+
+
+@given(levels(), st.booleans())
+def test_several_nodes_are_searched_as_each_alone(level, sparse):
+    problem, nodes, options, limits = level
+    together = search_nodes(*problem, nodes, sparse=sparse, **options, **limits)
+    for node, rows in enumerate(nodes):
+        own = {name: options[name][node] for name in ("max_branches", "seed")}
+        own["penalties"] = {name: each[node] for name, each in options["penalties"].items()}
+        alone = search_nodes(*problem, [rows], sparse=sparse, **own, **limits)
+        assert_same_results(together.of(node), alone.of(0))
+
+
+@given(levels(), st.booleans())
+def test_answers_do_not_depend_on_the_number_of_threads(level, sparse):
+    problem, nodes, options, limits = level
+    one, other = (
+        search_nodes(*problem, nodes, sparse=sparse, n_threads=n_threads, **options, **limits)
+        for n_threads in (1, 3)
+    )
+    assert_same_results(one, other)
+
+
+@given(levels(), st.booleans(), st.sampled_from([(0, 1), (1, 3), (2, 2), (0, 3)]))
+def test_only_the_features_asked_for_are_searched(level, sparse, features):
+    problem, nodes, options, limits = level
+    _, _, codes, n_bins, _ = problem
+    expected = search_nodes(*problem, nodes, **options, **limits)
+    found = search_nodes(*problem, nodes, sparse=sparse, features=features, **options, **limits)
+    untouched = Found.unknown(len(nodes), len(codes), sum(n_bins) + len(codes))
+    feature_of_bin = np.repeat(np.arange(len(codes)), n_bins + 1)
+    for name, array in vars(found).items():
+        feature = feature_of_bin if name == "branch_of_bin" else np.arange(len(codes))
+        asked = (features[0] <= feature) & (feature < features[1])
+        result = np.where(asked, getattr(expected, name), getattr(untouched, name))
+        assert_array_equal(array, result, err_msg=name)
+
+
+@given(levels(), st.booleans(), st.integers(0, 99))
+def test_features_that_are_not_allowed_gain_nothing(level, sparse, seed):
+    problem, nodes, options, limits = level
+    n_bins = problem[3]
+    allowed = np.random.default_rng(seed).integers(0, 2, (len(nodes), 3)).astype(np.uint8)
+    every = search_nodes(*problem, nodes, sparse=sparse, **options, **limits)
+    found = search_nodes(*problem, nodes, sparse=sparse, allowed=allowed, **options, **limits)
+    bins_allowed = np.repeat(allowed, n_bins + 1, axis=1)
+    assert_array_equal(found.gains, np.where(allowed, every.gains, -np.inf))
+    assert_array_equal(found.penalised_gains, np.where(allowed, every.penalised_gains, -np.inf))
+    assert_array_equal(found.n_branches, np.where(allowed, every.n_branches, 0))
+    expected = np.where(bins_allowed, every.branch_of_bin, NO_BRANCH_MARK)
+    assert_array_equal(found.branch_of_bin, expected)
+
+
 # Single cases
 
 
@@ -298,9 +407,9 @@ def class_counts(counts):
 
 
 def test_a_bar_in_the_middle_takes_one_shape_function():
-    search = run_search(*class_counts([[9, 0], [0, 9], [9, 0], [0, 0]]), [False])
-    assert_array_equal(search.branch_of_bin, [0, 1, 0, NO_BRANCH_MARK])
-    assert_allclose(search.gains, 27 * (1 - (1 / 9 + 4 / 9)))
+    found = run_search(*class_counts([[9, 0], [0, 9], [9, 0], [0, 0]]), [False])
+    assert_array_equal(found.branch_of_bin, [0, 1, 0, NO_BRANCH_MARK])
+    assert_allclose(found.gains, 27 * (1 - (1 / 9 + 4 / 9)))
 
 
 def test_a_sliver_does_not_survive_the_segment_penalty():
@@ -314,24 +423,24 @@ def test_a_sliver_does_not_survive_the_segment_penalty():
 
 
 def test_missing_values_go_where_they_belong():
-    search = run_search(*class_counts([[9, 0], [0, 9], [0, 5]]), [False])
-    assert_array_equal(search.branch_of_bin, [0, 1, 1])
+    found = run_search(*class_counts([[9, 0], [0, 9], [0, 5]]), [False])
+    assert_array_equal(found.branch_of_bin, [0, 1, 1])
 
 
 def test_missing_values_may_take_a_branch_of_their_own():
-    search = run_search(*class_counts([[9, 0, 0], [0, 9, 0], [0, 0, 9]]), [False], max_branches=3)
-    assert_array_equal(search.branch_of_bin, [0, 1, 2])
+    found = run_search(*class_counts([[9, 0, 0], [0, 9, 0], [0, 0, 9]]), [False], max_branches=3)
+    assert_array_equal(found.branch_of_bin, [0, 1, 2])
 
 
 def test_missing_values_against_all_others_is_a_split():
-    search = run_search(*class_counts([[9, 0], [9, 0], [0, 5]]), [False])
-    assert_array_equal(search.branch_of_bin, [0, 0, 1])
+    found = run_search(*class_counts([[9, 0], [9, 0], [0, 5]]), [False])
+    assert_array_equal(found.branch_of_bin, [0, 0, 1])
 
 
 def test_categories_are_grouped_without_regard_to_their_order():
     counts = [[9, 0, 0], [0, 9, 0], [0, 0, 9], [9, 0, 0], [0, 9, 0], [0, 0, 0]]
-    search = run_search(*class_counts(counts), [True], max_branches=3)
-    assert_array_equal(search.branch_of_bin[:5], [0, 1, 2, 0, 1])
+    found = run_search(*class_counts(counts), [True], max_branches=3)
+    assert_array_equal(found.branch_of_bin[:5], [0, 1, 2, 0, 1])
 
 
 @pytest.mark.parametrize(
@@ -343,10 +452,18 @@ def test_categories_are_grouped_without_regard_to_their_order():
     ],
 )
 def test_a_feature_that_cannot_be_split_gains_nothing(counts):
-    search = run_search(*class_counts(counts), [False], min_rows=2)
-    assert search.gains[0] == search.penalised_gains[0] == -np.inf
-    assert search.n_branches[0] == 0
-    assert np.all(search.branch_of_bin == NO_BRANCH_MARK)
+    found = run_search(*class_counts(counts), [False], min_rows=2)
+    assert found.gains[0] == found.penalised_gains[0] == -np.inf
+    assert found.n_branches[0] == 0
+    assert np.all(found.branch_of_bin == NO_BRANCH_MARK)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_one_class_with_weights_has_its_own_numbers_of_rows(sparse):
+    targets = Targets(np.zeros((5, 1)), None, np.full(5, 0.25), 1)
+    problem = Criterion("gini", [1]), targets, [np.arange(5, dtype=np.uint8)], [5], [False]
+    assert run_search(*problem, sparse=sparse, min_rows=2).n_branches[0] == 2
+    assert run_search(*problem, sparse=sparse, min_rows=3).n_branches[0] == 0
 
 
 @pytest.mark.parametrize(
@@ -371,22 +488,73 @@ def test_targets_of_another_criterion_are_refused():
         run_search(Criterion("gini", [3]), targets, codes, n_bins, [False])
 
 
-@pytest.mark.parametrize("n_bins", [7, 1000, 5000])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_rows_in_any_number_of_bins_give_the_cells_of_their_histogram(n_bins, weighted):
-    rng = np.random.default_rng(n_bins)
-    codes = [rng.integers(0, n_bins + 1, 300).astype(np.uint16)]
-    labels = (codes[0] % 5 > 2).astype(np.int32)[:, None]
-    weights = rng.integers(1, 4, 300).astype(float) if weighted else None
-    targets = Targets(labels, None, weights, 2)
-    rows = np.sort(rng.choice(300, 90, replace=False)).astype(np.int32)
-    by_histogram, by_rows = (
-        run_search(
-            Criterion("gini", [2]), targets, codes, [n_bins], [False], rows=rows, by_rows=by_rows,
-            max_branches=3, penalties=FREE | {"segment_penalty": 1.0},
-        )
-        for by_rows in (False, True)
-    )  # fmt: skip
-    assert by_histogram.n_branches[0] >= 2
-    assert_array_equal(by_rows.branch_of_bin, by_histogram.branch_of_bin)
-    assert by_rows.penalised_gains[0] == by_histogram.penalised_gains[0]
+def valid_search():
+    """A searcher of two features, and arguments for two nodes."""
+    n_bins, targets = [2, 3], Targets(np.array([[0], [1], [1], [0]]), None, None, 2)
+    codes = [np.array([0, 1, 2, 0], dtype=np.uint8), np.array([0, 1, 2, 3], dtype=np.uint8)]
+    nodes = [np.arange(4), np.arange(2)]
+    sums, cells = (sums_of(targets, codes, n_bins, nodes, sparse)[sparse] for sparse in (0, 1))
+    arguments = {
+        "max_branches": np.full(2, 2, dtype=np.int32),
+        "seed": np.zeros(2, dtype=np.uint64),
+        **{name: np.zeros(2) for name in FREE},
+        "allowed": None,
+        "n_threads": 1,
+        **vars(Found.unknown(2, 2, 7)),
+    }
+    return NodeSearch(Criterion("gini", [2]), n_bins, [0, 0]), sums, cells, arguments
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("seed", np.zeros(1, dtype=np.uint64), "every node needs its options"),
+        ("segment_penalty", np.zeros(3), "every node needs its options"),
+        ("n_threads", 0, "n_threads must be at least 1"),
+        ("allowed", np.ones((2, 1), dtype=np.uint8), "allowed must tell"),
+        ("allowed", np.ones((1, 2), dtype=np.uint8), "allowed must tell"),
+        ("gains", np.empty((2, 1)), "a result for every node and feature"),
+        ("gains", np.empty((1, 2)), "a result for every node and feature"),
+        ("branch_of_bin", np.empty((2, 6), dtype=np.uint8), "a result for every node and feature"),
+    ],
+)
+def test_arguments_without_room_for_every_node_are_refused(name, value, message):
+    search, sums, cells, arguments = valid_search()
+    for given_sums, given_cells in ((sums, None), (None, cells)):
+        search.search(given_sums, given_cells, 0, 2, **arguments)
+        with pytest.raises(ValueError, match=message):
+            search.search(given_sums, given_cells, 0, 2, **arguments | {name: value})
+
+
+@pytest.mark.parametrize(("first", "last"), [(-1, 2), (0, 3), (2, 1)])
+def test_features_that_do_not_exist_are_refused(first, last):
+    search, sums, _, arguments = valid_search()
+    with pytest.raises(ValueError, match="features out of range"):
+        search.search(sums, None, first, last, **arguments)
+
+
+@pytest.mark.parametrize("wrong", [np.s_[:1], np.s_[:, :-1], np.s_[:, :, :1]])
+def test_histograms_that_do_not_fit_are_refused(wrong):
+    search, sums, _, arguments = valid_search()
+    with pytest.raises(ValueError, match=r"histograms' shape does not fit|in their statistics"):
+        search.search(np.ascontiguousarray(sums[wrong]), None, 0, 2, **arguments)
+
+
+@pytest.mark.parametrize(
+    ("part", "place", "value", "message"),
+    [
+        (0, (0, 0), -1, "cells do not fit"),
+        (0, (1, 1), 10**9, "cells do not fit"),
+        (1, (1, 1), -1, "cells do not fit"),
+        (1, (1, 1), 10**9, "cells do not fit"),
+        (2, 0, -1, "in ascending order"),
+        (2, 0, 1, "in ascending order"),
+        (2, 2, 3, "in ascending order"),
+    ],
+)
+def test_cells_that_do_not_fit_are_refused(part, place, value, message):
+    search, _, cells, arguments = valid_search()
+    cells = [array.copy() for array in cells]
+    cells[part][place] = value
+    with pytest.raises(ValueError, match=message):
+        search.search(None, tuple(cells), 0, 2, **arguments)

@@ -1,0 +1,177 @@
+"""Any partition of the rows over several holders gives bitwise the same tree as one holder."""
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from joined_rows import JoinedRefinedRows, JoinedRows
+from numpy.testing import assert_array_equal
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._fitting import _limits, _read_rows, _refine_options, _search_arguments
+from shapetree.data._binning import bin_table
+from shapetree.grow._candidates import CandidateSearch
+from shapetree.grow._grower import Grower, finish
+from shapetree.grow._local import LocalRows
+from shapetree.grow._nodes import tree_of
+from shapetree.grow._progress import Progress
+from shapetree.refine import _tree as refine_tree
+from shapetree.refine import refine
+
+SEEDS = st.integers(0, 2**32 - 1)
+
+
+class Fit:
+    """All that a fit prepares before rows are sent down a tree."""
+
+    def __init__(self, model, X, y, weights=None):
+        self.parameters = model._parameters()
+        has_classes = isinstance(model, ShapeTreeClassifier)
+        rows = _read_rows(X, y, weights, self.parameters, has_classes)
+        self.table, self.goal = rows.table, rows.goal(self.parameters)
+        self.binned = bin_table(rows.table, rows.weights, self.parameters.max_bins, 1)
+
+    def alone(self):
+        """One holder of all rows."""
+        return LocalRows(self.table, self.binned, self.goal, 1)
+
+    def joined(self, parts):
+        """Holders of some rows each."""
+        return JoinedRows(self.table, self.binned, self.goal, parts)
+
+    def _grown(self, rows):
+        parameters, binned, goal = self.parameters, self.binned, self.goal
+        search = CandidateSearch(binned, **_search_arguments(binned, goal, parameters))
+        limits = _limits(binned.n_rows, goal, parameters)
+        with Progress(0, rows.n_rows, parameters.max_depth) as progress:
+            return Grower(
+                rows, binned.features, goal, search, None, parameters.max_bins is None, limits,
+                progress,
+            ).grow()  # fmt: skip
+
+    def grow(self, rows):
+        """The tree as it has grown."""
+        root = self._grown(rows)
+        finish(root, self.binned.features)
+        return tree_of(root, self.goal.impurity_scale)
+
+    def refine(self, rows):
+        """The tree grown and refined, and how its objective fell."""
+        options = _refine_options(self.binned.n_rows, self.goal, self.parameters)
+        with pytest.MonkeyPatch.context() as patch:
+            if isinstance(rows, JoinedRows):
+                patch.setattr(refine_tree, "RefinedRows", JoinedRefinedRows)
+            root, history = refine(self._grown(rows), rows, options, None, lambda *_: None)
+        return tree_of(root, self.goal.impurity_scale), history
+
+
+def partitions(rng, n_rows):
+    """One holder, two, and seven of unequal size; one of them holds nothing."""
+    for n_parts in (1, 2, 7):
+        chances = rng.dirichlet(np.full(n_parts, 0.5))
+        if n_parts == 7:
+            chances[3] = 0.0
+        holder = rng.choice(n_parts, n_rows, p=chances / chances.sum())
+        yield [rng.permutation(np.flatnonzero(holder == part)) for part in range(n_parts)]
+
+
+def assert_same_arrays(one, other):
+    for field in fields(one):
+        value = getattr(one, field.name)
+        if isinstance(value, np.ndarray):
+            assert_array_equal(value, getattr(other, field.name), err_msg=field.name, strict=True)
+
+
+def mixed_table(rng, n_rows):
+    """Numbers of few and of many values, categories and missing values."""
+    X = np.stack(
+        [
+            rng.normal(size=n_rows),
+            rng.integers(0, 6, n_rows),
+            np.exp(rng.normal(size=n_rows)),
+            rng.integers(0, 5, n_rows),
+        ],
+        axis=1,
+    )
+    X[rng.random(X.shape) < 0.1] = np.nan
+    return X
+
+
+def targets_for(model, rng, X, n_outputs):
+    """Targets that depend on the table; numbers are not whole, so that order might matter."""
+    score = np.nan_to_num(X[:, 0]) ** 2 + np.nan_to_num(X[:, 1]) * (X[:, 3] == 2)
+    y = score[:, None] + rng.normal(scale=0.5, size=(len(X), n_outputs))
+    if model is ShapeTreeClassifier:
+        y = np.digitize(y, [0.6, 2.0])
+    return y[:, 0] if n_outputs == 1 else y
+
+
+def awkward_weights(rng, n_rows):
+    """Weights whose sums would depend on their order, some of them tiny."""
+    weights = rng.exponential(size=n_rows)
+    weights[rng.random(n_rows) < 0.1] = 1e-30
+    return weights
+
+
+CASES = {
+    "classes": (ShapeTreeClassifier, {}),
+    "entropy": (ShapeTreeClassifier, {"criterion": "entropy", "max_branches": 4}),
+    "cart": (ShapeTreeClassifier, {"max_branches": 2, "inner_max_leaf_nodes": 2}),
+    "few leaves": (ShapeTreeClassifier, {"max_leaf_nodes": 7}),
+    "look ahead": (ShapeTreeClassifier, {"lookahead": 3, "max_depth": 3}),
+    "means": (ShapeTreeRegressor, {}),
+    "few leaves of means": (ShapeTreeRegressor, {"max_leaf_nodes": 9}),
+    "medians": (ShapeTreeRegressor, {"criterion": "absolute_error"}),
+}
+
+
+@pytest.mark.parametrize("max_bins", [255, None])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("case", CASES)
+def test_any_partition_of_the_rows_gives_the_same_tree(case, weighted, max_bins):
+    model, options = CASES[case]
+    rng = np.random.default_rng(list(CASES).index(case))
+    n_rows = 400
+    X = mixed_table(rng, n_rows)
+    y = targets_for(model, rng, X, n_outputs=1)
+    weights = awkward_weights(rng, n_rows) if weighted else None
+    options = {"max_depth": 4, "split_penalty": 1.0} | options
+    estimator = model(max_bins=max_bins, categorical_features=[3], random_state=0, **options)
+    fit = Fit(estimator, X, y, weights)
+    grown, (refined, history) = fit.grow(fit.alone()), fit.refine(fit.alone())
+    assert grown.node_count > 5
+    for parts in partitions(rng, n_rows):
+        assert_same_arrays(grown, fit.grow(fit.joined(parts)))
+        tree, its_history = fit.refine(fit.joined(parts))
+        assert_same_arrays(refined, tree)
+        assert history == its_history
+
+
+@settings(max_examples=20)
+@given(SEEDS, st.sampled_from(sorted(CASES)), st.integers(1, 3), st.integers(2, 60))
+def test_small_tables_may_be_parted_in_any_way(seed, case, n_outputs, n_rows):
+    model, options = CASES[case]
+    rng = np.random.default_rng(seed)
+    X = mixed_table(rng, n_rows)
+    y = targets_for(model, rng, X, n_outputs)
+    weights = awkward_weights(rng, n_rows) if rng.random() < 0.5 else None
+    free = {"min_samples_leaf": 1, "split_penalty": 0.0, "segment_penalty": 0.1, "max_depth": 3}
+    max_bins = None if rng.random() < 0.5 else 255
+    fit = Fit(model(max_bins=max_bins, random_state=0, **free | options), X, y, weights)
+    grown, (refined, _) = fit.grow(fit.alone()), fit.refine(fit.alone())
+    for parts in partitions(rng, fit.table.n_rows):
+        assert_same_arrays(grown, fit.grow(fit.joined(parts)))
+        assert_same_arrays(refined, fit.refine(fit.joined(parts))[0])
+
+
+def test_the_fit_of_an_estimator_is_that_of_one_holder():
+    rng = np.random.default_rng(0)
+    X = mixed_table(rng, 300)
+    y = targets_for(ShapeTreeClassifier, rng, X, n_outputs=1)
+    for method in (None, "tao"):
+        model = ShapeTreeClassifier(refine=method, random_state=0, max_depth=4).fit(X, y)
+        fit = Fit(model, X, y)
+        tree = fit.grow(fit.alone()) if method is None else fit.refine(fit.alone())[0]
+        assert_same_arrays(tree, model._fitted.tree)

@@ -9,6 +9,7 @@ import resource
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -40,10 +41,17 @@ def held_bytes() -> int:
     return status_bytes("VmRSS") if STATUS.exists() else peak_bytes()
 
 
-def memory_of_fit(table: str, n_rows: int, n_threads: int, pairs: int | str) -> tuple[int, int]:
+WAYS: dict[str, dict[str, Any]] = {
+    "greedy": {"refine": None},
+    "refined": {},
+    "pairs": {"refine": None, "pairs": "auto"},
+}
+
+
+def memory_of_fit(table: str, n_rows: int, n_threads: int, how: str) -> tuple[int, int]:
     """Peak bytes of a fit of float64 data, the data included, and bytes of the data alone."""
     make = TABLES[table]
-    tree = ShapeTreeClassifier(max_depth=6, pairs=pairs, n_threads=n_threads, refine=None)
+    tree = ShapeTreeClassifier(max_depth=6, n_threads=n_threads, **WAYS[how])
     tree.fit(*make(1_000))
     before = held_bytes()
     X, y = make(n_rows)
@@ -52,5 +60,5 @@ def memory_of_fit(table: str, n_rows: int, n_threads: int, pairs: int | str) -> 
 
 
 if __name__ == "__main__":
-    table, n_rows, n_threads, pairs = sys.argv[1:]
-    print(*memory_of_fit(table, int(n_rows), int(n_threads), "auto" if pairs == "auto" else 0))
+    table, n_rows, n_threads, how = sys.argv[1:]
+    print(*memory_of_fit(table, int(n_rows), int(n_threads), how))

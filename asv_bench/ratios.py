@@ -12,6 +12,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -196,20 +197,36 @@ def stored(folder: Path, name: str) -> Labelled:
 
 
 def fits_beside_cart(effort: Effort) -> Iterator[Line]:
-    """Fits of up to 100,000 rows beside scikit-learn's."""
-    cases = ((100_000, 2, 2, 0.2), (100_000, 2, 3, 0.25), (100_000, 5, 3, 0.5), (5_000, 2, 3, 1))
-    for n_rows, n_classes, branches, target in cases:
+    """Fits of 500 to 100,000 rows beside scikit-learn's, greedy and refined."""
+    cases = (
+        (500, 2, 3, None, 1.0),
+        (5_000, 2, 3, None, 0.5),
+        (100_000, 2, 3, None, 0.12),
+        (100_000, 2, 2, None, 0.2),
+        (100_000, 5, 3, None, 0.5),
+        (500, 2, 3, "tao", 1.5),
+        (2_000, 2, 3, "tao", 1.0),
+        (5_000, 2, 3, "tao", 0.8),
+        (100_000, 2, 3, "tao", 0.25),
+    )
+    for n_rows, n_classes, branches, refine, target in cases:
         data = classes(n_rows, n_classes)
-        turns = effort.turns if n_rows > 5_000 else 5 * effort.turns
+        ours = shape_tree(branches, refine=refine)
         times = best_times(
-            turns, partial(shape_tree(branches).fit, *data), partial(cart().fit, *data)
+            turns_for(n_rows, effort), partial(ours.fit, *data), partial(cart().fit, *data)
         )
-        what = f"fit {n_rows:,} rows, {n_classes} classes, K={branches}"
+        how = "refined" if refine else "greedy"
+        what = f"fit {n_rows:,} rows, {n_classes} classes, K={branches}, {how}"
         yield share_of("CART", what, times, target)
 
 
+def turns_for(n_rows: int, effort: Effort) -> int:
+    """Turns for each side: small tables take many, as they are soon done."""
+    return effort.turns if n_rows > 5_000 else 10 * effort.turns
+
+
 def fit_beside_lightgbm(effort: Effort) -> Iterator[Line]:
-    """A large fit beside a single tree of LightGBM's, binning included in both."""
+    """Large fits beside a single tree of LightGBM's, binning included in both."""
     n_rows = effort.rows(1_000_000)
     what = f"fit {n_rows:,} rows, float32, K=2"
     if find_spec("lightgbm") is None:
@@ -219,8 +236,12 @@ def fit_beside_lightgbm(effort: Effort) -> Iterator[Line]:
 
     theirs = LGBMClassifier(n_estimators=1, num_leaves=64, max_depth=6, n_jobs=1, verbose=-1)
     data = curves(n_rows)
-    times = best_times(effort.turns, partial(shape_tree(2).fit, *data), partial(theirs.fit, *data))
-    yield share_of("LightGBM tree", what, times, 1)
+    for refine, target in ((None, 1.0), ("tao", 0.8)):
+        ours = shape_tree(2, refine=refine)
+        times = best_times(effort.turns, partial(ours.fit, *data), partial(theirs.fit, *data))
+        yield share_of(
+            "LightGBM tree", f"{what}, {'refined' if refine else 'greedy'}", times, target
+        )
 
 
 def predictions_beside_cart(effort: Effort) -> Iterator[Line]:
@@ -238,6 +259,9 @@ def predictions_beside_cart(effort: Effort) -> Iterator[Line]:
                 )
                 what = f"predict {n_rows:,} rows, {dtype.__name__}, K={branches}"
                 yield share_of("CART", what, times, 1)
+    row = X[:1]
+    times = best_times(2_000, partial(ours[3].predict, row), partial(theirs.predict, row))
+    yield share_of("CART", "predict one row, K=3", times, 1.2)
 
 
 def fit_beside_sgtlearn(effort: Effort) -> Iterator[Line]:
@@ -257,11 +281,48 @@ def fit_beside_sgtlearn(effort: Effort) -> Iterator[Line]:
 def fit_on_two_threads(effort: Effort) -> Iterator[Line]:
     """Large fits on two threads beside one."""
     data = curves(effort.rows(1_000_000))
-    for branches in (2, 3):
-        one, two = (partial(shape_tree(branches, threads).fit, *data) for threads in (1, 2))
-        what = f"fit {len(data[0]):,} rows, K={branches}, {cores_used(two):.1f} cores"
+    cases: tuple[tuple[str, float, dict[str, Any]], ...] = (
+        ("growing", 1.8, {"refine": None}),
+        ("growing and refining", 1.7, {}),
+        ("pairs, greedy", 1.6, {"refine": None, "pairs": "auto", "max_depth": 3}),
+    )
+    for name, target, parameters in cases:
+        one, two = (
+            partial(ShapeTreeClassifier(**{"max_depth": 6, **parameters}, n_threads=n).fit, *data)
+            for n in (1, 2)
+        )
+        what = f"{name}, {len(data[0]):,} rows, {cores_used(two):.1f} cores"
         times = best_times(effort.turns, two, one, clock=perf_counter)
-        yield speedup_over("1 thread", what, times, 1.6)
+        yield speedup_over("1 thread", what, times, target)
+
+
+def fit_on_busy_cores(effort: Effort) -> Iterator[Line]:
+    """Two threads beside one while other processes keep two cores busy."""
+    for n_rows, target in ((100_000, 1.3), (5_000, 1.05)):
+        data = classes(n_rows)
+        one, two = (partial(shape_tree(3, n, "tao").fit, *data) for n in (1, 2))
+        with busy_cores(2):
+            times = median_times(turns_for(n_rows, effort), two, one)
+        yield share_of("1 thread", f"fit {n_rows:,} rows, cores busy", times, target)
+
+
+@contextmanager
+def busy_cores(n_cores: int) -> Iterator[None]:
+    """Keep some cores busy with other processes."""
+    command = [sys.executable, "-c", "while True: pass"]
+    processes = [subprocess.Popen(command) for _ in range(n_cores)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
+
+
+def median_times(turns: int, *actions: Action) -> list[float]:
+    """Median seconds of each action on the clock; the actions take turns."""
+    times = [[elapsed(action, perf_counter) for action in actions] for _ in range(turns)]
+    return [float(np.median(each)) for each in zip(*times, strict=True)]
 
 
 def cores_used(action: Action) -> float:
@@ -274,29 +335,34 @@ def cores_used(action: Action) -> float:
 def growth(effort: Effort) -> Iterator[Line]:
     """How fit time grows with rows: the exponent of a power of N."""
     X, y = curves(effort.rows(5_000_000))
-    sizes = [effort.rows(n_rows) for n_rows in (100_000, 500_000, 1_000_000, 5_000_000)]
-    fits = [partial(shape_tree(2).fit, X[:n_rows], y[:n_rows]) for n_rows in sizes]
-    times = best_times(effort.turns, *fits)
-    ends = np.log(times[-1] / times[0]) / np.log(sizes[-1] / sizes[0])
-    first, last = seconds(times[0]), seconds(times[-1])
-    what = f"p of fit time N^p, {sizes[0]:,} to {sizes[-1]:,}"
-    yield Ratio(f"{what} rows", last, first, "fewest rows", exponent(sizes, times), 1.05)
-    yield Ratio("p from the two ends alone", last, first, "fewest rows", float(ends), 1.05)
+    cases: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
+        ("greedy", (10_000, 100_000, 1_000_000, 5_000_000), {"refine": None}),
+        ("refined", (10_000, 100_000, 1_000_000, 5_000_000), {}),
+        ("pairs", (10_000, 100_000, 1_000_000), {"pairs": "auto", "max_depth": 3}),
+    )
+    for name, all_sizes, parameters in cases:
+        sizes = [effort.rows(n_rows) for n_rows in all_sizes]
+        tree = ShapeTreeClassifier(**{"max_depth": 6, **parameters}, max_branches=2, n_threads=1)
+        fits = [partial(tree.fit, X[:n_rows], y[:n_rows]) for n_rows in sizes]
+        times = best_times(min(effort.turns, 2), *fits)
+        what = f"p of fit time N^p, {name}, {sizes[0]:,} to {sizes[-1]:,}"
+        first, last = seconds(times[0]), seconds(times[-1])
+        yield Ratio(what, last, first, "fewest rows", exponent(sizes, times), 1.05)
 
 
 def peak_memory(effort: Effort) -> Iterator[Line]:
     """Peak memory of a fit in a process of its own, beside its float64 input."""
     n_rows = effort.rows(1_000_000)
-    for n_threads in (1, 2):
-        peak, data = memory_of_fit("curves", n_rows, n_threads, 0)
-        what = f"peak memory, {n_rows:,} rows, n_threads={n_threads}"
-        yield Ratio(what, megabytes(peak), megabytes(data), "float64 input", peak / data, 1.5)
+    for how, target in (("greedy", 1.3), ("refined", 1.5), ("pairs", 1.8)):
+        peak, data = memory_of_fit("curves", n_rows, 1, how)
+        what = f"peak memory, {n_rows:,} rows, {how}"
+        yield Ratio(what, megabytes(peak), megabytes(data), "float64 input", peak / data, target)
 
 
-def memory_of_fit(table: str, n_rows: int, n_threads: int, pairs: int | str) -> tuple[int, int]:
+def memory_of_fit(table: str, n_rows: int, n_threads: int, how: str) -> tuple[int, int]:
     """Peak bytes of a fit in a process of its own, and bytes of its input."""
     command = [sys.executable, "-m", "asv_bench.memory"]
-    command += map(str, (table, n_rows, n_threads, pairs))
+    command += map(str, (table, n_rows, n_threads, how))
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     peak, data = map(int, output.split())
     return peak, data
@@ -309,13 +375,18 @@ def megabytes(n_bytes: int) -> str:
 
 def fits_of_pairs(effort: Effort) -> Iterator[Line]:
     """Fits with pairs beside scikit-learn's and sgtlearn's, what they grow with, and memory."""
+    for n_rows, target in ((500, 15), (5_000, 12)):
+        data = classes(n_rows)
+        ours = ShapeTreeClassifier(max_depth=6, pairs="auto", n_threads=1)
+        times = best_times(effort.turns, partial(ours.fit, *data), partial(cart().fit, *data))
+        yield share_of("CART", f"pairs, refined, {n_rows:,} rows", times, target)
     tables = [
-        ("7,600 x 27, 3 classes", gazes(7_600), 6, 20, 3),
-        ("31,700 x 8, 7 categories", prices(31_700), 6, 6, 20),
+        ("7,600 x 27, 3 classes", gazes(7_600), 6, 6, 3),
+        ("31,700 x 8, 7 categories", prices(31_700), 6, 4, 10),
         ("14,000 x 128, 6 classes", sensors(14_000), 4, 60, None),
     ]
     if effort.folder:
-        cases = (("eye-movements", 6, 20, 3), ("electricity", 6, 6, 20), ("gas-drift", 4, 60, None))
+        cases = (("eye-movements", 6, 6, 3), ("electricity", 6, 4, 10), ("gas-drift", 4, 60, None))
         tables += [(name, stored(effort.folder, name), *case) for name, *case in cases]
     for name, (X, y), depth, target, sgt_target in tables:
         what = f"pairs, {name}, depth {depth}"
@@ -326,11 +397,10 @@ def fits_of_pairs(effort: Effort) -> Iterator[Line]:
         if sgt_target:
             yield pairs_beside_sgtlearn(effort, what, ours, (columns, y), sgt_target)
     yield from growth_of_pairs(effort)
-    for table, n_rows in (("curves", effort.rows(1_000_000)), ("sensors", 14_000)):
-        peak, data = memory_of_fit(table, n_rows, 1, "auto")
-        what = f"peak memory, {table}, {n_rows:,} rows, pairs"
-        limit = 2 + 200e6 / data
-        yield Ratio(what, megabytes(peak), megabytes(data), "float64 input", peak / data, limit)
+    peak, data = memory_of_fit("sensors", 14_000, 1, "pairs")
+    limit = 2 + 200e6 / data
+    what = "peak memory, sensors, 14,000 rows, pairs"
+    yield Ratio(what, megabytes(peak), megabytes(data), "float64 input", peak / data, limit)
 
 
 def pairs_beside_sgtlearn(
@@ -370,9 +440,8 @@ def refinement(effort: Effort) -> Iterator[Line]:
     for n_rows, branches in ((100_000, 2), (100_000, 3), (5_000, 3)):
         for kind, make in (("clusters", clusters), ("classes", classes)):
             data = make(n_rows)
-            turns = effort.turns if n_rows > 5_000 else 5 * effort.turns
             grown, refined = best_times(
-                turns,
+                turns_for(n_rows, effort),
                 partial(shape_tree(branches).fit, *data),
                 partial(shape_tree(branches, refine="tao").fit, *data),
             )
@@ -458,6 +527,7 @@ PARTS: dict[str, Callable[[Effort], Iterator[Line]]] = {
     "predict": predictions_beside_cart,
     "sgtlearn": fit_beside_sgtlearn,
     "threads": fit_on_two_threads,
+    "busy": fit_on_busy_cores,
     "growth": growth,
     "memory": peak_memory,
     "pairs": fits_of_pairs,

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from naive import samples
 
 from shapetree._core.columns import Columns
-from shapetree._core.oblique import PairCuts, PairFitter
+from shapetree._core.oblique import PairFitter
+from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.screen import START
 from shapetree.grow._pairs import spread_angles
 from shapetree.tree._shape import number_cuts
@@ -19,21 +20,21 @@ GREATEST = np.finfo(np.float64).max
 # Grids
 
 
-def groups_of(codes, n_bins, n_groups=32):
-    """Group of each row: bins joined by equal shares of the rows; -1 for missing values."""
-    count = np.bincount(codes, minlength=n_bins + 1)[:n_bins]
+def groups_of(codes, n_bins, weights, n_groups=32):
+    """Group of each row: bins joined by equal shares of the weight; -1 for missing values."""
+    weight = np.bincount(codes, weights, minlength=n_bins + 1)[:n_bins]
     place = {}
-    for b in np.flatnonzero(count):
-        middle = count[:b].sum() + count[b] / 2
-        place[b] = int(middle * n_groups / count.sum())
+    for b in np.unique(codes[codes < n_bins]):
+        middle = weight[:b].sum() + weight[b] / 2
+        place[b] = min(int(middle * n_groups / weight.sum()), n_groups - 1)
     number = {share: g for g, share in enumerate(sorted(set(place.values())))}
     return np.array([number[place[code]] if code < n_bins else -1 for code in codes])
 
 
-def rough_groups_of(codes, n_bins):
-    """The same, joined further so that a cell has eight rows or more on average."""
-    group = groups_of(codes, n_bins)
-    n = len(codes)
+def rough_groups_of(codes, n_bins, weights):
+    """The same, joined further so that a cell weighs eight or more on average."""
+    group = groups_of(codes, n_bins, weights)
+    n = weights.sum()
     most = 16 if n >= 2048 else 8 if n >= 512 else 4
     n_groups = group.max() + 1
     return np.where((group < 0) | (n_groups <= most), group, group * most // max(n_groups, 1))
@@ -181,29 +182,28 @@ class PairProblem:
 
     def fit(self, start=(-1, 0.0, False), max_branches=2, region_penalty=0.0, branch_penalty=0.0,
             n_threads=1, **options):  # fmt: skip
-        """A fitter that has fitted the pair."""
+        """The fitted pair."""
         offsets = np.cumsum([0, *(len(places) + 1 for places in self.positions)])
         fitter = PairFitter(
             self.sample.criterion,
-            Columns(self.columns, self.n),
-            np.array(self.scales),
             slopes_of(self.n_orientations),
             **{"exact": True, **options},
         )
-        fitter.fit(
-            np.array([[0, 1]], dtype=np.int32),
-            np.array([start], dtype=START),
+        return fitter.fit(
+            Columns(self.columns, self.n),
+            np.array(self.scales),
             offsets,
             np.concatenate([np.append(places, np.nan) for places in self.positions]),
             self.sample.targets,
             np.arange(self.n, dtype=np.int32),
+            np.array([[0, 1]], dtype=np.int32),
+            np.array([start], dtype=START),
             max_branches=max_branches,
             region_penalty=region_penalty,
             branch_penalty=branch_penalty,
             seed=1,
             n_threads=n_threads,
         )
-        return fitter
 
     def shape_of(self, fitter):
         """The fitted shape function's cuts, and the branch of each region."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
 
-from shapetree import ShapeTreeClassifier
+from shapetree import ShapeTreeClassifier, export_python
 from shapetree._core.binning import Lookups, bin_columns, find_bins, group_values, sort_values
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets
@@ -406,8 +406,12 @@ def test_a_column_with_the_least_numbers_has_finite_thresholds(params):
     upper = model.tree_.piece_upper
     assert np.all(np.isfinite(upper[~np.isnan(upper)]) | (upper[~np.isnan(upper)] == INF))
     read = ShapeTreeClassifier.from_json(model.to_json())
-    rows = np.column_stack([x, x])
+    rows = np.column_stack([x, np.arange(100) % 5])
     assert_array_equal(read.predict(rows), model.predict(rows))
+    program = {}
+    exec(export_python(model), program)
+    named = [dict(zip(["x0", "x1"], row, strict=True)) for row in rows.tolist()]
+    assert list(map(program["predict"], named)) == model.predict(rows).tolist()
 
 
 @given(arrays(np.int64, st.integers(1, 15), elements=st.integers(1, 4)), st.integers(2, 6))
@@ -518,3 +522,11 @@ def test_a_tree_of_a_sampled_table_counts_the_rows_that_its_leaves_get(monkeypat
     counts = np.bincount(model.apply(X), minlength=model.tree_.node_count)
     leaves = model.tree_.is_leaf
     assert_array_equal(counts[leaves], model.tree_.n_node_samples[leaves])
+
+
+def test_wide_tables_are_binned_some_features_at_a_time():
+    X = np.random.default_rng(0).normal(size=(40, 600))
+    table = Table(40, tuple(FeatureInfo(f"x{j}") for j in range(600)), list(X.T))
+    binned = bin_table(table, None, 255, 1)
+    for j in range(600):
+        assert_array_equal(binned.columns.array(j), np.argsort(np.argsort(X[:, j])))

@@ -27,9 +27,11 @@ from shapetree._core.binning import (
 )
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
+from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.inner_tree import cut_into_pieces
-from shapetree._core.oblique import PairCuts, PairFitter
+from shapetree._core.oblique import PairFitter
+from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.partition import branches_by_bin, partition_rows
 from shapetree._core.polish import cheapest_path, polish_branches
 from shapetree._core.predictor import TreeLayout, find_leaves
@@ -41,7 +43,7 @@ from shapetree._core.reduced import (
 )
 from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._core.screen import START, GridScreen, crossed_losses
+from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NodeSearch
 from shapetree._core.sketch import count_cells, count_targets, deviations, lay_out_axes
 from shapetree._core.sorting import order_of
@@ -307,6 +309,7 @@ def test_cheapest_shapes(data, seed, n_branches):
         categorical=rng.integers(0, 2, 4).astype(np.uint8),
         n_branches=np.array([n_branches], dtype=np.int32),
         bounds=data.draw(st.sampled_from([np.inf, 0.0, -2.0, np.nan])) * np.ones(1),
+        only_best=data.draw(st.booleans()),
         n_threads=1,
         **limits,
     )
@@ -725,7 +728,6 @@ def test_grid_screen(data, sample):
     made = nearly(
         data.draw,
         criterion=sample.criterion,
-        bins=survives(Columns, **nearly(data.draw, arrays=codes, n_rows=n)),
         n_bins=n_bins,
         categorical=np.array([False, data.draw(st.booleans()), False]),
         bin_values=np.linspace(-2, 2, total),
@@ -739,56 +741,38 @@ def test_grid_screen(data, sample):
     for column, offset in zip(codes, [0, *np.cumsum(n_bins + 1)[:-1]], strict=True):
         for row in range(n):
             histogram[offset + column[row]] += sample.channels_of([row])
-    for _ in range(2):
-        prepared = nearly(
-            data.draw,
-            histogram=histogram,
-            targets=sample.targets,
-            rows=np.arange(n, dtype=np.int32),
-            n_threads=1,
-        )
-        survives(screen.prepare, **prepared)
-        weighed = nearly(data.draw, pairs=all_pairs(), gains=np.empty(3), noise=1.0, n_threads=1)
-        survives(screen.weigh, **weighed)
-        screened = nearly(
-            data.draw,
-            pairs=all_pairs(),
-            information=np.array([np.inf, 0.0, -np.inf]),
-            gains=np.empty(3),
-            starts=np.empty(3, dtype=START),
-        )
-        survives(screen.screen, **screened, **node_options(data))
-
-
-def test_a_screen_that_was_not_prepared_refuses():
-    columns = Columns([np.zeros(3, dtype=np.uint8)] * 2, 3)
-    axes = np.eye(2)
-    screen = GridScreen(Criterion("gini", [2]), columns, [1, 1], [0, 0], np.zeros(4), *axes)
-    pairs, gains, starts = all_pairs(2), np.empty(1), np.empty(1, dtype=START)
-    options = {"max_branches": 2, "region_penalty": 0.0, "branch_penalty": 0.0, "seed": 0}
-    with pytest.raises(ValueError, match="prepare first"):
-        screen.weigh(pairs, gains, 0.0, 1)
-    with pytest.raises(ValueError, match="prepare first"):
-        screen.screen(pairs, np.empty(1), gains, starts, **options, n_threads=1)
-
-
-@fuzz
-@given(st.data(), samples())
-def test_crossed_losses(data, sample):
-    n = len(sample.piece)
-    branches = np.stack([sample.piece % 3, np.arange(n) % 3, np.zeros(n)]).astype(np.uint8)
-    arguments = nearly(
+    grouped = nearly(data.draw, histogram=histogram, n_threads=1)
+    groups = survives(screen.groups, **grouped)
+    if groups is None:
+        return
+    n_groups = data.draw(st.sampled_from([groups.n_rough + 1, ALL_GROUPS]))
+    summed = nearly(
         data.draw,
-        criterion=sample.criterion,
+        bins=survives(Columns, **nearly(data.draw, arrays=codes, n_rows=n)),
         targets=sample.targets,
-        branches=branches,
-        n_branches=3,
-        pairs=all_pairs(),
         rows=np.arange(n, dtype=np.int32),
-        losses=np.empty(3),
+        offsets=np.concatenate([[0], np.cumsum(n_bins + 1)]),
+        group_of_bin=groups.of_bin if n_groups == ALL_GROUPS else groups.rough_of_bin,
+        n_groups=n_groups,
+        pairs=all_pairs(),
+        cells=np.empty((3, n_groups**2, sample.targets.n_channels)),
         n_threads=1,
     )
-    survives(crossed_losses, **arguments)
+    survives(sum_grids, **summed)
+    cells = np.abs(np.resize(histogram, (3, ALL_GROUPS**2, sample.targets.n_channels)))
+    survives(screen.losses, **nearly(data.draw, cells=cells, noise=1.0, n_threads=1))
+    screened = nearly(
+        data.draw,
+        pairs=all_pairs(),
+        cells=cells,
+        information=data.draw(st.sampled_from([None, np.array([np.inf, 0.0, -np.inf])])),
+    )
+    spoilt = nearly(data.draw, n_of_feature=groups.n_of_feature, centres=groups.centres)
+    groups = Groups(
+        groups.of_bin, spoilt["n_of_feature"], spoilt["centres"], groups.positions,
+        groups.rough_of_bin, groups.n_rough,
+    )  # fmt: skip
+    survives(screen.screen, groups=groups, **screened, **node_options(data))
 
 
 def columns_of_pairs(n):
@@ -804,8 +788,6 @@ def test_pair_fitter(data, sample):
     made = nearly(
         data.draw,
         criterion=sample.criterion,
-        columns=survives(Columns, **nearly(data.draw, arrays=columns_of_pairs(n), n_rows=n)),
-        scales=np.array([1.0, 2.0, 1.0]),
         slopes=np.array([0.0, np.inf, 1.0, -1.0, 0.4, -2.5]),
         exact=data.draw(st.booleans()),
     )
@@ -815,6 +797,8 @@ def test_pair_fitter(data, sample):
     for _ in range(2):
         arguments = nearly(
             data.draw,
+            columns=survives(Columns, **nearly(data.draw, arrays=columns_of_pairs(n), n_rows=n)),
+            scales=np.array([1.0, 2.0, 1.0]),
             pairs=all_pairs(),
             starts=np.array(
                 [(data.draw(st.integers(-1, 7)), 0.5, 1), (0, 0.0, 0), (1, 1.0, 1)], START
@@ -835,15 +819,15 @@ def test_pair_fitter_on_blocks_of_rows(n, weighted):
     targets = Targets(labels, None, rng.random(n) if weighted else None, 3)
     columns = Columns([rng.random(n), rng.integers(0, 4, n).astype(np.float32)], n)
     slopes = np.array([0.0, np.inf, 1.0, -1.0])
-    fitter = PairFitter(Criterion("entropy", [3]), columns, np.ones(2), slopes)
+    fitter = PairFitter(Criterion("entropy", [3]), slopes)
     for orientation in range(-1, 4):
         start = np.array([(orientation, 0.3, n % 2)], dtype=START)
-        fitter.fit(
-            all_pairs(2), start, np.arange(3), np.zeros(2), targets,
-            np.arange(n, dtype=np.int32), max_branches=3, region_penalty=0.0, branch_penalty=0.0,
+        fits = fitter.fit(
+            columns, np.ones(2), np.arange(3), np.zeros(2), targets, np.arange(n, dtype=np.int32),
+            all_pairs(2), start, max_branches=3, region_penalty=0.0, branch_penalty=0.0,
             seed=0, n_threads=1,
         )  # fmt: skip
-        assert fitter.gains[0] > 0
+        assert fits.gains[0] > 0
 
 
 # Trees under refinement

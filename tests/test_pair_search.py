@@ -16,7 +16,8 @@ from naive_pairs import (
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.screen import START, GridScreen, crossed_losses
+from shapetree._core.grid import sum_grids
+from shapetree._core.screen import ALL_GROUPS, GridScreen
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
 from shapetree.grow._local_histograms import LocalHistograms
@@ -36,37 +37,53 @@ ONE_CUT = {"inner_max_leaves": 2, "max_branches": 2}
 # Grids
 
 
-def prepared_screen(sample, codes, n_bins, categorical, n_orientations=8, **options):
-    """A screen that knows the node, whose rows are all."""
-    n = len(codes[0])
-    columns = Columns(codes, n)
-    rows = np.arange(n, dtype=np.int32)
-    table = BinnedTable(tuple(map(FeatureBins, n_bins)), columns)
-    histogram = LocalHistograms(table, sample.targets, n_threads=1).build(rows)
-    angles = spread_angles(n_orientations)
-    values = np.concatenate([np.append(np.arange(b, dtype=float), 0.0) for b in n_bins])
-    screen = GridScreen(
-        sample.criterion, columns, n_bins, categorical, values, np.cos(angles), np.sin(angles),
-        **options,
-    )  # fmt: skip
-    screen.prepare(histogram, sample.targets, rows, 1)
-    return screen
+class Node:
+    """A node with all rows of a sample, and the screen of its pairs."""
+
+    def __init__(self, sample, codes, n_bins, categorical, n_orientations=8, **options):
+        self.sample, self.codes, self.n_bins = sample, codes, n_bins
+        self.columns = Columns(codes, len(codes[0]))
+        self.rows = np.arange(len(codes[0]), dtype=np.int32)
+        table = BinnedTable(tuple(map(FeatureBins, n_bins)), self.columns)
+        self.offsets = table.offsets
+        self.histogram = LocalHistograms(table, sample.targets, n_threads=1).build(self.rows)
+        angles = spread_angles(n_orientations)
+        values = np.concatenate([np.append(np.arange(b, dtype=float), 0.0) for b in n_bins])
+        self.screen = GridScreen(
+            sample.criterion, n_bins, categorical, values, np.cos(angles), np.sin(angles),
+            **options,
+        )  # fmt: skip
+        self.groups = self.screen.groups(self.histogram, 1)
+
+    def grids(self, pairs, group_of_bin, n_groups, rows=None, n_threads=1):
+        cells = np.empty((len(pairs), n_groups**2, self.sample.targets.n_channels))
+        sum_grids(
+            self.columns, self.sample.targets, self.rows if rows is None else rows, self.offsets,
+            group_of_bin, n_groups, np.array(pairs, dtype=np.int32), cells, n_threads,
+        )  # fmt: skip
+        return cells
 
 
-def weigh(screen, pairs, noise=0.0, n_threads=1):
-    gains = np.empty(len(pairs))
-    screen.weigh(np.array(pairs, dtype=np.int32), gains, noise, n_threads)
-    return gains
+def weigh(node, pairs, noise=0.0, n_threads=1):
+    n_groups = node.groups.n_rough + 1
+    cells = node.grids(pairs, node.groups.rough_of_bin, n_groups, n_threads=n_threads)
+    whole = node.sample.impurity(node.sample.stats_of(range(len(node.rows))))
+    return whole - node.screen.losses(cells, noise, n_threads)
 
 
-def screen_pairs(screen, pairs, n_threads=1, **penalties):
-    """Gains of pairs, and how their inner trees start."""
-    results = np.empty(len(pairs)), np.empty(len(pairs), dtype=START)
-    information = np.full(len(pairs), np.inf)
+def screen_pairs(node, pairs, n_threads=1, **penalties):
+    """Gains of pairs, and how their inner trees start, from greedy trees and any crossing."""
     options = {"max_branches": 2, "region_penalty": 0.0, "branch_penalty": 0.0, **penalties}
     pairs = np.array(pairs, dtype=np.int32)
-    screen.screen(pairs, information, *results, seed=1, n_threads=n_threads, **options)
-    return results
+    cells = node.grids(pairs, node.groups.of_bin, ALL_GROUPS)
+    gains, starts = node.screen.screen(
+        pairs, cells, node.groups, np.full(len(pairs), np.inf), seed=1, n_threads=n_threads,
+        **options,
+    )  # fmt: skip
+    closer, other_starts = node.screen.screen(
+        pairs, cells, node.groups, None, seed=1, n_threads=n_threads, **options
+    )
+    return np.maximum(gains, closer), np.where(closer > gains, other_starts, starts)
 
 
 @st.composite
@@ -84,9 +101,10 @@ def grids(draw, max_bins=9, max_rows=24, **options):
 def test_a_pair_weighs_what_parting_all_its_cells_gains_less_noise(grid, noise):
     sample, codes, n_bins, _ = grid
     pairs = [(0, 1), (0, 2), (1, 2)]
-    gains = weigh(prepared_screen(*grid), pairs, noise)
+    gains = weigh(Node(*grid), pairs, noise)
     whole = sample.impurity(sample.stats_of(range(len(codes[0]))))
-    rough = [rough_groups_of(code, b) for code, b in zip(codes, n_bins, strict=True)]
+    weights = sample.row_weights
+    rough = [rough_groups_of(code, b, weights) for code, b in zip(codes, n_bins, strict=True)]
     for gain, (i, j) in zip(gains, pairs, strict=True):
         loss, n_cells = loss_of_groups(sample, rough[i], rough[j])
         assert_allclose(gain, whole - loss - noise * (n_cells - 1), atol=sample.tolerance)
@@ -97,7 +115,7 @@ def test_the_more_rows_the_finer_the_rough_grid(n_rows, n_cells):
     labels = np.arange(n_rows)[:, None].astype(np.int32) % 2
     sample = Sample("gini", (2,), None, labels, None, None, np.zeros(n_rows, int), 1)
     codes = [(np.arange(n_rows) * 64 // n_rows).astype(np.uint8), np.zeros(n_rows, np.uint8)]
-    screen = prepared_screen(sample, codes, [64, 1], [False, False])
+    screen = Node(sample, codes, [64, 1], [False, False])
     without, with_noise = (weigh(screen, [(0, 1)], noise)[0] for noise in (0.0, 1.0))
     assert without - with_noise == pytest.approx(n_cells - 1)
 
@@ -105,7 +123,7 @@ def test_the_more_rows_the_finer_the_rough_grid(n_rows, n_cells):
 @given(grids(**EXACT))
 def test_categories_are_placed_by_their_statistics(grid):
     sample, codes, n_bins, _ = grid
-    places = prepared_screen(*grid).positions[n_bins[0] + 1 :][: n_bins[1]]
+    places = Node(*grid).groups.positions[n_bins[0] + 1 :][: n_bins[1]]
     held = np.isin(np.arange(n_bins[1]), codes[1])
     assert_array_equal(np.isnan(places), ~held)
     assert sorted(places[held]) == list(range(held.sum()))
@@ -120,7 +138,7 @@ def test_categories_are_placed_by_their_statistics(grid):
 @given(grids(max_bins=4), st.integers(2, 4), st.integers(2, 12))
 def test_no_inner_tree_gains_more_than_parting_all_cells(grid, max_branches, n_orientations):
     pairs = [(0, 1), (0, 2), (1, 2)]
-    screen = prepared_screen(*grid, n_orientations=n_orientations)
+    screen = Node(*grid, n_orientations=n_orientations)
     gains, starts = screen_pairs(screen, pairs, max_branches=max_branches)
     # With bins this few, cells of the rough grid are those of the fine one.
     assert np.all(gains <= weigh(screen, pairs) + grid[0].tolerance)
@@ -135,7 +153,7 @@ def test_a_grid_of_four_cells_is_assigned_as_well_as_can_be(grid):
     two = [(codes[j] % 2).astype(np.uint8) for j in (0, 2)]
     cell = 2 * two[0] + two[1]
     assume(len(np.unique(cell)) == 4)
-    gain = screen_pairs(prepared_screen(sample, two, [2, 2], [False, False]), [(0, 1)])[0][0]
+    gain = screen_pairs(Node(sample, two, [2, 2], [False, False]), [(0, 1)])[0][0]
     parted = Sample(
         sample.name, sample.block_sizes, sample.levels, sample.labels, sample.values,
         sample.weights, cell, 4,
@@ -157,7 +175,7 @@ def test_a_checkerboard_is_seen_on_the_grid_and_where_to_start(weighted):
     labels = ((codes[0] >= 12) ^ (codes[1] >= 7)).astype(np.int32)[:, None]
     weights = np.full(400, 2.0) if weighted else None
     sample = Sample("gini", (2,), None, labels, None, weights, np.zeros(400, int), 1)
-    screen = prepared_screen(sample, codes, [20, 20], [False, False])
+    screen = Node(sample, codes, [20, 20], [False, False])
     gains, (start,) = screen_pairs(screen, [(0, 1)], region_penalty=0.2)
     assert gains[0] >= 0.8 * sample.impurity(sample.stats_of(range(400)))
     assert start["orientation"] in (0, 1)
@@ -173,14 +191,14 @@ def test_a_checkerboard_of_few_values_is_seen_on_the_grid(n_values, categorical)
     labels = ((codes[0] > 0) ^ (codes[1] > 0)).astype(np.int32)[:, None]
     n = len(labels)
     sample = Sample("gini", (2,), None, labels, None, None, np.zeros(n, int), 1)
-    screen = prepared_screen(sample, codes, n_values, [categorical, False], n_orientations=2)
+    screen = Node(sample, codes, n_values, [categorical, False], n_orientations=2)
     gain = screen_pairs(screen, [(0, 1)])[0][0]
     assert gain == pytest.approx(sample.impurity(sample.stats_of(range(n))))
 
 
 @given(grids(), st.integers(2, 4))
 def test_screening_does_not_depend_on_the_number_of_threads(grid, max_branches):
-    screen = prepared_screen(*grid)
+    screen = Node(*grid)
     pairs = [(0, 1), (0, 2), (1, 2)]
     assert_array_equal(weigh(screen, pairs, 0.1), weigh(screen, pairs, 0.1, n_threads=2))
     one, two = (
@@ -190,27 +208,51 @@ def test_screening_does_not_depend_on_the_number_of_threads(grid, max_branches):
         assert_array_equal(ours, theirs)
 
 
-@given(samples(max_rows=30), st.integers(1, 4), seeds)
-def test_crossed_losses_are_those_of_crossing_row_by_row(sample, n_branches, seed):
+@given(grids(max_rows=30), st.integers(1, 5), st.integers(0, 3), seeds)
+def test_grids_are_sums_over_the_rows_of_each_cell_and_add_up(grid, n_groups, n_parts, seed):
+    sample, codes, _, _ = grid
     rng = np.random.default_rng(seed)
-    rows = np.arange(len(sample.piece), dtype=np.int32)
-    branches = rng.integers(0, n_branches, (3, len(rows))).astype(np.uint8)
-    pairs = np.array([(0, 1), (0, 2), (1, 2)], dtype=np.int32)
-    losses = np.empty(3)
-    crossed_losses(sample.criterion, sample.targets, branches, n_branches, pairs, rows, losses, 1)
-    expected = [loss_of_groups(sample, branches[i], branches[j])[0] for i, j in pairs]
-    assert_allclose(losses, expected, atol=sample.tolerance)
+    node, pairs = Node(*grid), [(0, 1), (2, 1), (1, 2)]
+    group_of_bin = rng.integers(0, n_groups, node.offsets[-1]).astype(np.uint8)
+    cells = node.grids(pairs, group_of_bin, n_groups, n_threads=2)
+    group = [group_of_bin[start + code] for start, code in zip(node.offsets, codes, strict=False)]
+    for cell, (i, j) in zip(cells, pairs, strict=True):
+        place = n_groups * group[i].astype(int) + group[j]
+        for number in range(n_groups**2):
+            rows = np.flatnonzero(place == number)
+            assert_allclose(cell[number], sample.channels_of(rows), atol=sample.tolerance)
+    part = rng.integers(0, n_parts + 1, len(codes[0]))
+    parts = [
+        node.grids(pairs, group_of_bin, n_groups, np.flatnonzero(part == p).astype(np.int32))
+        for p in range(n_parts + 1)
+    ]
+    assert_allclose(np.sum(parts, axis=0), cells, atol=sample.tolerance)
 
 
-def test_branches_that_do_not_exist_cannot_be_crossed():
+def test_grids_of_many_rows_are_summed_in_blocks():
+    rng = np.random.default_rng(0)
+    n = 40_000
+    sample = Sample(
+        "gini", (3,), None, rng.integers(0, 3, (n, 1)).astype(np.int32), None, None,
+        np.zeros(n, int), 1,
+    )  # fmt: skip
+    codes = [rng.integers(0, 9, n).astype(np.uint8) for _ in range(3)]
+    node = Node(sample, codes, [8, 8, 8], [False] * 3)
+    cells = node.grids([(0, 2)], node.groups.of_bin, ALL_GROUPS)[0]
+    place = [np.where(code == 8, ALL_GROUPS - 1, code).astype(int) for code in codes]
+    expected = np.zeros((ALL_GROUPS**2, 3))
+    np.add.at(expected, (place[0] * ALL_GROUPS + place[2], sample.labels[:, 0]), 1)
+    assert_array_equal(cells, expected)
+
+
+def test_groups_that_do_not_exist_cannot_be_summed():
     labels = np.zeros((4, 1), dtype=np.int32)
     sample = Sample("gini", (2,), None, labels, None, None, np.zeros(4, int), 1)
-    branches = np.full((2, 4), 3, dtype=np.uint8)
-    with pytest.raises(ValueError, match="below n_branches"):
-        crossed_losses(
-            sample.criterion, sample.targets, branches, 3, np.array([[0, 1]], dtype=np.int32),
-            np.arange(4, dtype=np.int32), np.empty(1), 1,
-        )  # fmt: skip
+    node = Node(sample, [np.zeros(4, np.uint8)] * 2, [1, 1], [False, False])
+    with pytest.raises(ValueError, match="below n_groups"):
+        node.grids([(0, 1)], np.full(4, 3, dtype=np.uint8), 3)
+    with pytest.raises(ValueError, match="two features"):
+        node.grids([(0, 2)], np.zeros(4, dtype=np.uint8), 3)
 
 
 # One cut
@@ -481,8 +523,8 @@ def options_of(pairs, screen="grid", exact=False, features=NAMES):
 @pytest.mark.parametrize("pairs", ["auto", "all", 1, 6, np.int64(3)])
 def test_all_pairs_of_features_may_be_looked_at(pairs):
     options = options_of(pairs)
-    assert_array_equal(options.pairs, ALL)
-    assert options.pairs.dtype == np.int32
+    assert_array_equal(options.pairs.part(0, 99), ALL)
+    assert options.pairs.part(0, 99).dtype == np.int32
     assert options.n_screened == 6
     assert options.n_fitted == {"auto": 3, "all": 6}.get(pairs, pairs)
     assert options.exact == (pairs == "all")
@@ -509,7 +551,7 @@ def test_no_pairs_are_no_pairs():
 )
 def test_pairs_and_groups_may_be_given_by_name_and_by_index(pairs, expected):
     options = options_of(pairs)
-    assert_array_equal(options.pairs, expected)
+    assert_array_equal(options.pairs.part(0, 99), expected)
     assert options.n_screened == len(expected)
     assert options.n_fitted == min(3, len(expected))
 

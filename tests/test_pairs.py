@@ -1,6 +1,7 @@
 """Trees whose nodes may split on pairs of features: what they find, and what they keep to."""
 
 import pickle
+import tracemalloc
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
+from shapetree._core.columns import Columns
 from shapetree.data._table import encode_table, open_table
+from shapetree.grow import _grower, _pairs
+from shapetree.grow._node_rows import Sample
 
 BOTH = pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
@@ -402,6 +406,85 @@ def test_a_weight_of_n_is_a_row_given_n_times(criterion, leaves, seed):
     nodes, same = ({rows.tobytes() for rows in rows_of_nodes(tree, held)} for tree in (one, other))
     assert nodes == same
     assert_allclose(np.sort(one.tree_.gain), np.sort(other.tree_.gain), rtol=1e-9)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("refine", [None, "tao"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_order_of_the_rows_changes_nothing(criterion, refine, seed):
+    rng = np.random.default_rng(seed)
+    X, y = interacting(criterion, rng, 600)
+    X[::9, 0] = np.nan
+    order = rng.permutation(len(X))
+    one, other = (
+        tree_for(criterion, pairs="auto", refine=refine, random_state=0) for _ in range(2)
+    )
+    assert_same_tree(one.fit(X, y), other.fit(X[order], y[order]))
+    assert n_pair_nodes(one) > 0
+
+
+@pytest.mark.parametrize("criterion", ["gini", "entropy"])
+@pytest.mark.parametrize("seed", range(4))
+def test_integer_weights_are_repeated_rows_also_where_pairs_must_hold_up(criterion, seed):
+    rng = np.random.default_rng(seed)
+    X, y = interacting(criterion, rng, 400)
+    times = rng.integers(1, 4, len(X))
+    repeated = rng.permutation(np.repeat(np.arange(len(X)), times))
+    params = {"pairs": "auto", "max_depth": 4, "random_state": 0}
+    one = tree_for(criterion, **params).fit(X, y, sample_weight=times)
+    other = tree_for(criterion, **params).fit(X[repeated], y[repeated])
+    assert n_pair_nodes(one) > 0
+    assert_array_equal(one.tree_.feature, other.tree_.feature)
+    assert_array_equal(one.tree_.second_feature, other.tree_.second_feature)
+    assert_array_equal(one.apply(X), other.apply(X))
+
+
+def test_rows_of_few_values_are_halved_too():
+    # Every row of a checkerboard of categories is there many times over.
+    X = pd.DataFrame({"a": ["p", "q"] * 200, "b": ["r", "r", "s", "s"] * 100}, dtype="category")
+    y = (X["a"] == "p") ^ (X["b"] == "r")
+    model = ShapeTreeClassifier(pairs="auto").fit(X, y)
+    assert pair_of_root(model) == [0, 1]
+    assert accuracy(model, X, y) == 1.0
+
+
+def test_rows_with_the_same_content_are_on_one_side():
+    rng = np.random.default_rng(0)
+    content = rng.integers(0, 500, 900).astype(np.uint64)
+    weights = rng.uniform(0.5, 2.0, 900)
+    weights[content == 7] = 1000.0
+    sample = Sample((), Columns([np.zeros(900)], 900), None, weights, content, 1.0)
+    (one, other), (other_again, one_again) = sample.halves()
+    assert_array_equal(one, one_again)
+    assert_array_equal(other, other_again)
+    assert set(one) | set(other) == set(range(900))
+    assert set(content[one]) & set(content[other]) == {7}
+    assert abs(len(set(content[one])) - len(set(content[other]))) <= 1
+
+
+def test_large_nodes_are_fitted_on_a_sample(monkeypatch):
+    monkeypatch.setattr(_pairs, "SAMPLE_ROWS", 500)
+    monkeypatch.setattr(_grower, "SAMPLE_ROWS", 500)
+    X, y = xor(np.random.default_rng(0), 4000, 30)
+    model = ShapeTreeClassifier(pairs="auto", max_depth=2, min_samples_leaf=20).fit(X, y)
+    assert pair_of_root(model) == [0, 1]
+    assert accuracy(model, X, y) > 0.93
+    assert model.tree_.n_node_samples.min() >= 20
+    assert_routes_alike(model, X)
+
+
+@pytest.mark.parametrize("pairs", [0, "auto"])
+def test_wide_tables_take_memory_in_proportion(pairs):
+    X = np.random.default_rng(0).normal(size=(60, 400)).astype(np.float32)
+    n_bytes = []
+    for n_features in (200, 400):
+        tracemalloc.start()
+        ShapeTreeClassifier(pairs=pairs, max_depth=1, refine=None, n_threads=1).fit(
+            X[:, :n_features], X[:, 0] > 0
+        )
+        n_bytes.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert n_bytes[1] < 2.5 * n_bytes[0] + 2**21
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

@@ -41,7 +41,7 @@ def cells_of(histograms):
     }
 
 
-def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, **options):
+def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, only_best=False, **options):
     """Costs and branches of the bins, a list of arrays, the missing bin last."""
     stops = np.cumsum(np.asarray(n_bins, dtype=np.int64) + 1)
     histograms = np.split(histogram, stops[:-1])
@@ -57,6 +57,7 @@ def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, **options):
         categorical=np.array(categorical, dtype=np.uint8),
         n_branches=np.array([n_branches], dtype=np.int32),
         bounds=np.array([bound]),
+        only_best=only_best,
         n_threads=n_threads,
         **options,
     )
@@ -154,7 +155,7 @@ def solved(problem):
 @given(problems())
 def test_no_shape_function_is_cheaper(problem):
     options = problem[-1]
-    for histogram, is_categorical, cost, branch in solved(problem):
+    for histogram, is_categorical, cost, _ in solved(problem):
         held = np.flatnonzero(histogram[:-1, 0])
         if len(held) == 0:
             assert cost == np.inf
@@ -189,20 +190,38 @@ def test_bins_without_rows_that_care_follow_their_neighbours(problem):
 
 
 @given(problems(), st.integers(-40, 40))
-def test_features_that_cannot_be_below_the_bound_are_passed_over(problem, bound):
+def test_only_features_that_cannot_be_below_the_bound_are_passed_over(problem, bound):
     histograms, n_bins, categorical, options = problem
     histogram, bound = np.concatenate(histograms), bound / 4
     free, _ = solve(histogram, n_bins, categorical, **options)
     bounded, _ = solve(histogram, n_bins, categorical, **options, bound=bound)
     for feature, (cost, alike) in enumerate(zip(free, bounded, strict=True)):
-        # Whatever is passed over would have cost too much; what is not, is as without a bound.
         losses = histograms[feature][histograms[feature][:, 0] > 0, 1:]
         least = np.minimum(losses.min(axis=1, initial=0.0), 0.0).sum()
-        if np.isfinite(cost) and least < bound:
-            assert alike == cost
-        else:
-            assert alike == np.inf
-            assert cost >= bound or cost == np.inf
+        assert alike == cost or (alike == np.inf and cost >= bound)
+        assert alike == np.inf or least < bound
+
+
+@given(problems(), st.sampled_from([0.0, -1.0, np.inf]), st.sampled_from([1, 3]))
+def test_the_best_feature_is_the_same_if_only_that_is_asked_for(problem, bound, n_threads):
+    histograms, n_bins, categorical, options = problem
+    histogram = np.concatenate(histograms)
+    free, _ = solve(histogram, n_bins, categorical, **options, bound=bound)
+    best, _ = solve(
+        histogram, n_bins, categorical, **options, bound=bound, only_best=True, n_threads=n_threads
+    )
+    if free.min() < bound:
+        assert best.argmin() == free.argmin()
+        assert best.min() == free.min()
+
+
+@given(SEEDS, st.integers(2, 60), st.integers(2, 4), PENALTIES)
+def test_long_features_are_not_passed_over_for_nothing(seed, n_bins, n_branches, penalty):
+    histogram = random_histogram(np.random.default_rng(seed), n_bins, n_branches)
+    (free,), _ = solve(histogram, [n_bins], [False], segment_penalty=penalty)
+    if np.isfinite(free):
+        just_above = solve(histogram, [n_bins], [False], segment_penalty=penalty, bound=free + 0.25)
+        assert just_above[0][0] == free
 
 
 @given(SEEDS, st.sampled_from([2, 3, 50]), st.sampled_from([3, UNLIMITED]))
@@ -322,6 +341,7 @@ def test_nodes_are_solved_as_if_alone(seed, n_nodes, n_features):
         "segment_penalty": 0.5,
         "category_penalty": 0.25,
         "max_segments": 4,
+        "only_best": False,
         "n_threads": 1,
     }
     starts = [part["starts"] + start for part, start in zip(parts, first, strict=True)]
@@ -349,7 +369,8 @@ def test_no_features_are_no_trouble():
     costs = cheapest_shapes(
         np.empty((2, 0), np.int64), np.empty((2, 0), np.int32), np.empty(0, np.int32),
         np.empty((0, 1)), np.empty(0, np.int64), np.empty(0, np.uint8), np.full(2, 2, np.int32),
-        np.zeros(2), segment_penalty=0.0, category_penalty=0.0, max_segments=1, n_threads=1,
+        np.zeros(2), segment_penalty=0.0, category_penalty=0.0, max_segments=1, only_best=True,
+        n_threads=1,
     )  # fmt: skip
     assert costs.shape == (2, 0)
 
@@ -404,6 +425,7 @@ GOOD = {
     "segment_penalty": 1.0,
     "category_penalty": 1.0,
     "max_segments": 3,
+    "only_best": False,
     "n_threads": 1,
 }
 

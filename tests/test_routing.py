@@ -10,7 +10,7 @@ from naive import branch_of_pair, random_cuts, random_positions
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.oblique import PairCuts
+from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,13 +18,19 @@ from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._sums import exact_weights
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
-from shapetree.grow._candidates import CandidateSearch, InnerTreeOptions, Penalties
+from shapetree.grow._candidates import (
+    CandidateSearch,
+    InnerTreeOptions,
+    Penalties,
+    SearchOptions,
+)
 from shapetree.grow._grower import Grower, Limits, finish
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, tree_of
-from shapetree.grow._pairs import PairOptions, PairSearch, pair_options, scales_of
+from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
 from shapetree.grow._progress import Progress
 from shapetree.refine import (
+    PairTools,
     RefineOptions,
     fitting_bins,
     prune_by_cost,
@@ -48,9 +53,6 @@ N_FOLDS = 5
 LEAST_SHARE = 1e-3
 # Bins that pairs are screened with where single features have one for each value.
 COARSE_BINS = 255
-
-# Makes a search of pairs from what all searches for some goal have in common.
-MakePairSearch = Callable[[dict[str, Any]], PairSearch]
 
 
 @dataclass(frozen=True)
@@ -203,13 +205,15 @@ def refine_fitted(
     ).with_evidence()
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
-    goal, pairs = rows.goal(parameters), _read_pairs(rows.table, parameters)
+    pairs = _read_pairs(rows.table, parameters)
+    held = _hold(rows, binned, parameters, pairs)
+    goal = held.goal
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
         refined, history = refine_tree_arrays(
             fitted.tree,
-            LocalRows(rows.table, binned, goal, parameters.threads),
+            held,
             _refine_options(binned.n_rows, goal, parameters),
-            _searches(binned, _pair_searches(rows, binned, parameters, pairs), parameters),
+            _pair_tools(held, parameters, pairs),
             progress.sweep,
         )
     tree = tree_of(refined, goal.impurity_scale)
@@ -270,10 +274,9 @@ def _learn(
     """Grow a tree, and refine it unless told otherwise."""
     # Bins come first: making them takes more memory than anything else.
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
-    goal = rows.goal(parameters)
-    make_pair_search = _pair_searches(rows, binned, parameters, pairs)
-    held = LocalRows(rows.table, binned, goal, parameters.threads)
-    root = _grow(held, make_pair_search, parameters, progress)
+    held = _hold(rows, binned, parameters, pairs)
+    goal, tools = held.goal, _pair_tools(held, parameters, pairs)
+    root = _grow(held, tools, parameters, progress)
     if parameters.refine is None:
         finish(root, binned.features)
         return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
@@ -281,7 +284,7 @@ def _learn(
         root,
         held,
         _refine_options(binned.n_rows, goal, parameters),
-        _searches(binned, make_pair_search, parameters),
+        tools,
         progress.sweep,
     )
     return _Outcome(tree_of(refined, goal.impurity_scale), goal.criterion_name, np.array(history))
@@ -355,51 +358,40 @@ def _losses(
 
 
 def _grow(
-    rows: LocalRows,
-    make_pair_search: MakePairSearch | None,
-    parameters: Parameters,
-    progress: Progress,
+    rows: LocalRows, pairs: PairTools | None, parameters: Parameters, progress: Progress
 ) -> GrowingNode:
     """Grow a tree on binned rows."""
-    binned, goal = rows.binned, rows.goal
-    common = _search_arguments(binned, goal, parameters)
+    features, goal = rows.binned.features, rows.goal
+    options = _search_options(rows.binned.n_rows, goal, parameters)
     return Grower(
         rows,
-        binned.features,
+        features,
         goal,
-        CandidateSearch(binned, **common),
-        None if make_pair_search is None else make_pair_search(common),
+        CandidateSearch(features, goal, options),
+        None if pairs is None else PairSearch(pairs[0], goal, pairs[1]),
         parameters.max_bins is None,
-        _limits(binned.n_rows, goal, parameters),
+        _limits(rows.n_rows, goal, parameters),
         progress,
     ).grow()
 
 
-def _searches(
-    binned: BinnedTable, make_pair_search: MakePairSearch | None, parameters: Parameters
-) -> Callable[[Goal], tuple[CandidateSearch, PairSearch]] | None:
-    """What makes the searches of single features and of pairs; None if no pair may interact."""
-    if make_pair_search is None:
-        return None
-
-    def make_searches(branch_goal: Goal) -> tuple[CandidateSearch, PairSearch]:
-        common = _search_arguments(binned, branch_goal, parameters)
-        return CandidateSearch(binned, **common), make_pair_search(common)
-
-    return make_searches
+def _hold(
+    rows: TrainingRows, binned: BinnedTable, parameters: Parameters, pairs: PairOptions
+) -> LocalRows:
+    """The rows, ready to be asked."""
+    coarse = None
+    if len(pairs.pairs) > 0 and parameters.max_bins is None:
+        coarse = bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads)
+    return LocalRows(rows.table, binned, rows.goal(parameters), parameters.threads, coarse=coarse)
 
 
-def _pair_searches(
-    rows: TrainingRows, binned: BinnedTable, parameters: Parameters, options: PairOptions
-) -> MakePairSearch | None:
-    """What makes a search of pairs for some goal; None if no pair may interact."""
+def _pair_tools(rows: LocalRows, parameters: Parameters, options: PairOptions) -> PairTools | None:
+    """How pairs are searched; None if no pair may interact."""
     if len(options.pairs) == 0:
         return None
-    table, coarse = rows.table, binned
-    if parameters.max_bins is None:
-        coarse = bin_table(table, rows.weights, COARSE_BINS, parameters.threads)
-    scales = scales_of(coarse, rows.weights)
-    return lambda common: PairSearch(table, binned, coarse, scales, options=options, **common)
+    weights = rows.goal.weights_behind(rows.at(0).histogram())
+    frame = PairFrame(rows.coarse.features, weights, options)
+    return frame, _search_options(rows.n_rows, rows.goal, parameters)
 
 
 # --- options made of parameters ---
@@ -415,33 +407,32 @@ def _read_pairs(table: Table, parameters: Parameters) -> PairOptions:
     )
 
 
-def _search_arguments(table: BinnedTable, goal: Goal, parameters: Parameters) -> dict[str, Any]:
+def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOptions:
     """What the searches of single features and of pairs have in common."""
     # CART's own splits have nothing extra to earn.
     is_cart = parameters.is_cart
     pair = 0.0 if is_cart else None
     if parameters.pair_penalty != "auto":
         pair = float(parameters.pair_penalty)
-    return {
-        "goal": goal,
-        "inner": InnerTreeOptions(
+    return SearchOptions(
+        InnerTreeOptions(
             kind=parameters.inner_tree,
             max_leaves=_at_most(parameters.inner_max_leaf_nodes),
-            min_rows=_as_rows(parameters.inner_min_samples_leaf, table.n_rows),
+            min_rows=_as_rows(parameters.inner_min_samples_leaf, n_rows),
             max_depth=_at_most(parameters.inner_max_depth),
             assignment=parameters.assignment,
         ),
-        "penalties": Penalties(
+        Penalties(
             segment=_given(parameters.segment_penalty, goal.segment_penalty),
             split=_given(parameters.split_penalty, 0.0 if is_cart else SPLIT_PENALTY),
             branch=parameters.branch_penalty,
             pair=pair,
         ),
-        "min_samples_leaf": _as_rows(parameters.min_samples_leaf, table.n_rows),
-        "min_weight_leaf": parameters.min_weight_fraction_leaf * goal.total_weight,
-        "seed": int(check_random_state(parameters.random_state).randint(2**31 - 1)),
-        "n_threads": parameters.threads,
-    }
+        min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
+        min_weight_leaf=parameters.min_weight_fraction_leaf * goal.total_weight,
+        seed=int(check_random_state(parameters.random_state).randint(2**31 - 1)),
+        n_threads=parameters.threads,
+    )
 
 
 def _limits(n_rows: int, goal: Goal, parameters: Parameters) -> Limits:

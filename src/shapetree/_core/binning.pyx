@@ -24,7 +24,8 @@ cdef enum:
     DIGIT_BITS = 11
     N_DIGITS = 1 << DIGIT_BITS
     N_PASSES = 6               # digits of a 64-bit key
-    MAX_BUCKETS = 8192
+    FEW_BUCKETS = 8192         # where few of them are sorted
+    MAX_BUCKETS = 16384
     MAX_LOOK = 255             # values looked at to lay out the buckets
     SHORT_RUN = 24             # numbers that are sorted by insertion
     LONG_RUN = 1024            # numbers that are sorted by their digits
@@ -247,7 +248,9 @@ cdef inline int bucket_of(const Buckets* buckets, double value) noexcept nogil:
     return <int> (place if place < buckets.n_buckets - 1 else buckets.n_buckets - 1)
 
 
-cdef void lay_out_buckets(Buckets* buckets, const double* values) noexcept nogil:
+cdef void lay_out_buckets(
+    Buckets* buckets, const double* values, int max_buckets
+) noexcept nogil:
     """Choose buckets of equal width where a look at a few values finds most of them."""
     cdef:
         double look[MAX_LOOK]
@@ -256,7 +259,7 @@ cdef void lay_out_buckets(Buckets* buckets, const double* values) noexcept nogil
         int n_look = <int> min(MAX_LOOK, max(buckets.n // 16, min(buckets.n, 31)))
         double low, high
     buckets.n_buckets = 1
-    while buckets.n_buckets < MAX_BUCKETS and 2 * buckets.n_buckets <= buckets.n:
+    while buckets.n_buckets < max_buckets and 2 * buckets.n_buckets <= buckets.n:
         buckets.n_buckets *= 2
     for i in range(n_look):
         look[i] = values[buckets.n * i // n_look]
@@ -283,7 +286,7 @@ cdef void fill_buckets(
         int b
         int32_t* start = work.start
     buckets.n = n
-    lay_out_buckets(buckets, values)
+    lay_out_buckets(buckets, values, FEW_BUCKETS if work.row == NULL else MAX_BUCKETS)
     memset(start, 0, (buckets.n_buckets + 1) * sizeof(int32_t))
     memset(work.is_sorted, 0, buckets.n_buckets)
     for i in range(n):
@@ -615,22 +618,34 @@ def sort_values(
     """
     cdef:
         Py_ssize_t i, n = 0
-        double[::1] value, other
-        uint32_t[::1] row, other_row
-        int64_t[::1] count = np.empty(N_PASSES * (N_DIGITS + 1), dtype=np.int64)
+        int b
+        double[::1] value
+        uint32_t[::1] row
+        Workspace work
+        Buckets buckets
     ordered = np.empty(values.shape[0])
     rows = np.empty(values.shape[0], dtype=np.uint32)
     if values.shape[0] == 0:
         return ordered, rows
+    if values.shape[0] >= 2**31 - 1:
+        raise ValueError("there are too many values")
     value, row = ordered, rows
-    other, other_row = np.empty_like(ordered), np.empty_like(rows)
+    if not make_workspace(&work, values.shape[0], True, 1):
+        free_workspace(&work)
+        raise MemoryError("no memory to sort values")
     with nogil:
         for i in range(values.shape[0]):
             if values[i] == values[i]:
                 value[n] = values[i] + <floating> 0.0
-                row[n] = <uint32_t> i
+                work.row[n] = <uint32_t> i
                 n += 1
-        sort_run(&value[0], &other[0], &row[0], &other_row[0], n, &count[0])
+        if n > 0:
+            fill_buckets(&buckets, &value[0], n, &work)
+            for b in range(buckets.n_buckets):
+                sort_bucket(&buckets, b, &work)
+            memcpy(&value[0], buckets.values, n * sizeof(double))
+            memcpy(&row[0], buckets.row, n * sizeof(uint32_t))
+        free_workspace(&work)
     return ordered[:n], rows[:n]
 
 

@@ -4,7 +4,6 @@ from libc.stdint cimport int32_t, uint8_t
 
 from shapetree._core.arena cimport Arena
 from shapetree._core.criterion cimport CriterionInfo
-from shapetree._core.histogram cimport NodeTargets
 from shapetree._core.pair_tree cimport PairShape, PairTree
 from shapetree._core.search cimport Options
 
@@ -26,31 +25,32 @@ ctypedef struct Grid:
     int stop_active
     uint8_t* bucket          # n_cells x n_orientations: where a cell lies along each
     # What cuts are chosen by: weight, then statistics (means for absolute error), then rows if
-    # these have weights.
-    double* planes           # n_cells x n_planes
+    # these have weights and must be counted.
+    double* planes           # n_cells x plane_stride
     int n_planes
+    int plane_stride
     int n_values
     int rows_plane
+    double least_rows        # in that plane, on either side of a cut
     double* missing          # statistics of the rows that lack either feature
     int n_missing
     int min_rows
     double region_penalty
     Arena* arena
 
-cdef double* sum_cells(
-    const NodeTargets* targets, const uint8_t* code_a, const uint8_t* code_b, Py_ssize_t n,
-    int stride, Arena* arena,
-) noexcept nogil
-
 cdef void fill_planes(Grid* grid) noexcept nogil
 
 ctypedef struct Start:
     # How an inner tree starts.
     int orientation          # of its first cut; -1 for the best one
-    double share             # of rows below that cut
+    double share             # of weight below that cut
     bint framed              # whether all cuts are parallel or perpendicular to it
 
 cdef void grow_on_grid(
     Grid* grid, double information, const Options* options, PairTree* tree, PairShape* best,
     Start* start,
+) noexcept nogil
+
+cdef void grow_from_all_crossings(
+    Grid* grid, const Options* options, PairTree* tree, PairShape* best, Start* start
 ) noexcept nogil

@@ -4,21 +4,37 @@ A greedy tree is blind to a checkerboard, where no first cut gains anything. So 
 two cuts at right angles is looked for, too, and other trees start from there.
 """
 
+import numpy as np
+
+from cython.parallel cimport prange
 from libc.math cimport INFINITY
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
-from shapetree._core.arena cimport Arena, Mark, arena_mark, arena_release, take_doubles
-from shapetree._core.criterion cimport (
-    ENTROPY, CriterionInfo, impurity, n_values, value_of, weight_of,
+from shapetree._core.arena cimport (
+    Mark, arena_mark, arena_release, take_branches, take_doubles,
 )
-from shapetree._core.histogram cimport NodeTargets, add_row
+from shapetree._core.columns cimport UINT8, Column, Columns, code_at
+from shapetree._core.criterion cimport (
+    ABSOLUTE, ENTROPY, SQUARED, CriterionInfo, impurity, n_values, value_of, weight_of,
+)
+from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows, targets_from
 from shapetree._core.pair_tree cimport (
-    PairNode, PairShape, PairTree, add_children, choose_branches, grow, set_price,
+    PairNode, PairShape, PairTree, add_children, can_pay, choose_branches, grow, set_price,
 )
 from shapetree._core.search cimport Options
 
 cdef extern from "vector.h":
+    int ranges_of_buckets(
+        const uint8_t* bucket, int n_orientations, int n_active, const int32_t* cells, int n_cells,
+        uint8_t* least, uint8_t* greatest) noexcept nogil
+    void sum_by_bucket(
+        const double* planes, int stride, const uint8_t* bucket, int n_orientations, int n_active,
+        const int32_t* cells, int n_cells, const uint8_t* least, int width, double* sums
+    ) noexcept nogil
+    void sums_to_lanes(
+        const double* sums, int n_active, int width, int stride, int n_planes, int n_lanes,
+        double* buckets) noexcept nogil
     void best_cuts_of_orientations(
         const double* buckets, const double* total, int n_buckets, int n_planes, int n_values,
         int rows_plane, int n_lanes, int n_outputs, bint entropy, double min_rows, double* prefix,
@@ -29,30 +45,112 @@ cdef extern from "vector.h":
 
 cdef enum:
     N_CROSSING = 16          # buckets of a projection where crossings are sought
+    ROWS_PER_BLOCK = 16_384  # whose groups are looked up at a time
+    MANY_CELLS = 256         # so many are in buckets all over the plane
 
 # A greedy tree that tells this share of what its pair has to tell is good enough.
 cdef double GREEDY_SHARE = 0.8
 
 
-cdef double* sum_cells(
+cdef void add_rows(
     const NodeTargets* targets, const uint8_t* code_a, const uint8_t* code_b, Py_ssize_t n,
-    int stride, Arena* arena,
+    int stride, double* cells,
 ) noexcept nogil:
-    """Table of a pair's cells, (stride * stride, n_channels), from the codes of the rows."""
+    """Add rows to a pair's cells, by their two groups."""
     cdef:
         int n_channels = targets.n_channels
-        double* cells = take_doubles(arena, <size_t> stride * stride * n_channels)
         Py_ssize_t k
-    if arena.failed:
-        return NULL
-    memset(cells, 0, <size_t> stride * stride * n_channels * sizeof(double))
-    if targets.n_outputs == 1 and targets.labels != NULL and targets.weights == NULL:
+        double* cell
+    if targets.labels != NULL and targets.n_outputs == 1:
+        if targets.weights == NULL:
+            for k in range(n):
+                cells[(code_a[k] * stride + code_b[k]) * n_channels + targets.labels[k]] += 1.0
+            return
         for k in range(n):
-            cells[(code_a[k] * stride + code_b[k]) * n_channels + targets.labels[k]] += 1.0
+            cell = cells + (code_a[k] * stride + code_b[k]) * n_channels
+            cell[targets.labels[k]] += targets.weights[k]
+            cell[n_channels - 1] += 1.0
+        return
+    for k in range(n):
+        add_row(targets, k, cells + (code_a[k] * stride + code_b[k]) * n_channels)
+
+
+cdef void look_up_groups(
+    const Column* column, const uint8_t* group_of_bin, const int32_t* rows, Py_ssize_t n,
+    uint8_t* group,
+) noexcept nogil:
+    cdef Py_ssize_t k
+    if column.kind == UINT8:
+        for k in range(n):
+            group[k] = group_of_bin[(<const uint8_t*> column.data)[rows[k]]]
     else:
         for k in range(n):
-            add_row(targets, k, cells + (code_a[k] * stride + code_b[k]) * n_channels)
-    return cells
+            group[k] = group_of_bin[code_at(column, rows[k])]
+
+
+def sum_grids(
+    Columns bins not None,                        # IN: columns of bins
+    Targets targets not None,                     # IN
+    const int32_t[::1] rows not None,             # IN: the node's rows
+    const int64_t[::1] offsets not None,          # IN: (n_features + 1,) where features' bins start
+    const uint8_t[::1] group_of_bin not None,     # IN: (offsets[-1],) below n_groups
+    int n_groups,                                 # IN: that of missing values included
+    const int32_t[:, ::1] pairs not None,         # IN: (n_pairs, 2)
+    double[:, :, ::1] cells not None,             # OUT: (n_pairs, n_groups ** 2, n_channels)
+    int n_threads,
+    bint in_order=False,                          # IN: whether targets stand in the rows' order
+):
+    """Sum the channels of a node's rows by the two groups of each pair's features.
+
+    Grids of disjoint sets of rows add up, whoever sums.
+    """
+    cdef:
+        int p, f, n_pairs = pairs.shape[0], n_used = 0
+        Py_ssize_t n = rows.shape[0], start, size = min(n, ROWS_PER_BLOCK)
+        NodeTargets node
+        int32_t[::1] slot
+        int32_t[::1] used
+        uint8_t[:, ::1] codes
+    bins.check_bins(offsets, 0, bins.n_columns)
+    check_rows(rows, bins.n_rows if in_order else min(bins.n_rows, targets.n_rows))
+    if pairs.shape[1] != 2 or n_pairs and (
+            np.min(pairs) < 0 or np.max(pairs) >= bins.n_columns):
+        raise ValueError("pairs must name two features each")
+    if group_of_bin.shape[0] != offsets[bins.n_columns] or not 1 <= n_groups <= 256 or (
+            np.max(group_of_bin, initial=0) >= n_groups):
+        raise ValueError("there must be a group below n_groups for each bin")
+    if cells.shape[0] != n_pairs or cells.shape[1] != n_groups * n_groups or (
+            cells.shape[2] != targets.n_channels):
+        raise ValueError("the cells' shape does not fit the pairs, groups and targets")
+    if n_threads < 1 or n > targets.n_rows:
+        raise ValueError("there must be one thread at least, and no row twice")
+    cells[:] = 0.0
+    if n == 0 or n_pairs == 0:
+        return
+    slot = np.full(bins.n_columns, -1, dtype=np.int32)
+    used = np.empty(min(bins.n_columns, 2 * n_pairs), dtype=np.int32)
+    for p in range(n_pairs):
+        for f in (pairs[p, 0], pairs[p, 1]):
+            if slot[f] < 0:
+                slot[f] = n_used
+                used[n_used] = f
+                n_used += 1
+    codes = np.empty((n_used, size), dtype=np.uint8)
+    start = 0
+    with nogil:
+        while start < n:
+            size = min(<Py_ssize_t> ROWS_PER_BLOCK, n - start)
+            if in_order:
+                node = targets_from(targets.as_they_are(), start)
+            else:
+                node = targets.gather(&rows[start], size, n_threads)
+            for f in prange(n_used, num_threads=n_threads, schedule="static"):
+                look_up_groups(&bins.column[used[f]], &group_of_bin[offsets[used[f]]],
+                               &rows[start], size, &codes[f, 0])
+            for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic", chunksize=4):
+                add_rows(&node, &codes[slot[pairs[p, 0]], 0], &codes[slot[pairs[p, 1]], 0], size,
+                         n_groups, &cells[p, 0, 0])
+            start += size
 
 
 cdef inline int bucket_of(const Grid* grid, int orientation, int cell) noexcept nogil:
@@ -65,19 +163,24 @@ cdef void fill_planes(Grid* grid) noexcept nogil:
     cdef:
         const CriterionInfo* c = grid.c
         int i, j, n_stats = c.n_stats
-        bint weighted = False
+        bint weighted = False, counted
         double* planes
         const double* s
     for i in range(grid.n_cells):
         weighted |= weight_of(c, grid.stats + i * n_stats) != grid.n_rows[i]
+    # A side that holds some weight holds a row.
+    counted = weighted and grid.min_rows > 1
     grid.n_values = n_values(c)
-    grid.n_planes = 1 + grid.n_values + weighted
-    grid.rows_plane = 1 + grid.n_values if weighted else 0
-    grid.planes = take_doubles(grid.arena, <size_t> grid.n_cells * grid.n_planes)
+    grid.n_planes = 1 + grid.n_values + counted
+    grid.plane_stride = (grid.n_planes + 3) // 4 * 4
+    grid.rows_plane = 1 + grid.n_values if counted else 0
+    grid.least_rows = 1e-300 if weighted and not counted else grid.min_rows
+    grid.planes = take_doubles(grid.arena, <size_t> grid.n_cells * grid.plane_stride)
     if grid.arena.failed:
         return
+    memset(grid.planes, 0, <size_t> grid.n_cells * grid.plane_stride * sizeof(double))
     for i in range(grid.n_cells):
-        planes = grid.planes + i * grid.n_planes
+        planes = grid.planes + i * grid.plane_stride
         s = grid.stats + i * n_stats
         planes[grid.rows_plane] = grid.n_rows[i]
         planes[0] = weight_of(c, s)
@@ -110,13 +213,11 @@ cdef double gain_of_cut(
     return gain
 
 
-cdef void describe_and_cut(void* points, PairTree* tree, int leaf) noexcept nogil:
-    """Sum a leaf's cells and find its best cut between buckets of any orientation."""
+cdef void describe(Grid* grid, PairTree* tree, int leaf) noexcept nogil:
+    """Sum a leaf's cells; it has no cut yet."""
     cdef:
-        Grid* grid = <Grid*> points
-        const CriterionInfo* c = grid.c
         PairNode* node = &tree.nodes[leaf]
-        int n_stats = c.n_stats, i, j, cell
+        int n_stats = grid.c.n_stats, i, j, cell
         double* total = tree.stats + leaf * n_stats
     node.n_rows = 0
     node.orientation = -1
@@ -127,9 +228,18 @@ cdef void describe_and_cut(void* points, PairTree* tree, int leaf) noexcept nogi
         node.n_rows += grid.n_rows[cell]
         for j in range(n_stats):
             total[j] += grid.stats[cell * n_stats + j]
-    set_price(c, grid.region_penalty, tree, leaf)
-    if node.n_rows >= 2 * <int64_t> grid.min_rows and node.stop - node.start > 1:
-        find_cut(grid, node, total)
+    set_price(grid.c, grid.region_penalty, 1.0, tree, leaf)
+
+
+cdef void describe_and_cut(void* points, PairTree* tree, int leaf) noexcept nogil:
+    """Sum a leaf's cells and find its best cut between buckets of any orientation."""
+    cdef:
+        Grid* grid = <Grid*> points
+        PairNode* node = &tree.nodes[leaf]
+    describe(grid, tree, leaf)
+    if (node.n_rows >= 2 * <int64_t> grid.min_rows and node.stop - node.start > 1
+            and can_pay(grid.c, tree, leaf)):
+        find_cut(grid, node, tree.stats + leaf * grid.c.n_stats)
 
 
 cdef void find_cut(Grid* grid, PairNode* node, const double* total) noexcept nogil:
@@ -137,49 +247,83 @@ cdef void find_cut(Grid* grid, PairNode* node, const double* total) noexcept nog
     cdef:
         Mark mark = arena_mark(grid.arena)
         int first = grid.first_active, n_active = grid.stop_active - first
-        int n_planes = grid.n_planes
+        int n_planes = grid.n_planes, stride = grid.plane_stride, n_cells = node.stop - node.start
         # Lanes of a vector register.
         int n_lanes = (n_active + 7) // 8 * 8 if n_active > 4 else 4
         size_t size = n_planes * n_lanes
+        double* sums = take_doubles(grid.arena, <size_t> n_active * N_BUCKETS * stride)
         double* buckets = take_doubles(grid.arena, N_BUCKETS * size)
         double* prefix = take_doubles(grid.arena, size)
-        double* sums = take_doubles(grid.arena, n_planes)
+        double* whole = take_doubles(grid.arena, n_planes)
         double* here = take_doubles(grid.arena, n_lanes)
         double* loss = take_doubles(grid.arena, n_lanes)
         double* position = take_doubles(grid.arena, n_lanes)
-        const double* planes
-        const uint8_t* bucket
-        double* at
+        uint8_t* least_bucket = <uint8_t*> take_branches(grid.arena, n_active)
+        uint8_t* greatest_bucket = <uint8_t*> take_branches(grid.arena, n_active)
+        const int32_t* cells = grid.order + node.start
         double least
-        int i, j, h, cell, best = -1
+        int b, j, h, width, best = -1
     if grid.arena.failed:
         return
-    memset(buckets, 0, N_BUCKETS * size * sizeof(double))
-    memset(sums, 0, n_planes * sizeof(double))
-    for i in range(node.start, node.stop):
-        cell = grid.order[i]
-        planes = grid.planes + cell * n_planes
-        bucket = grid.bucket + cell * grid.n_orientations + first
-        for j in range(n_planes):
-            sums[j] += planes[j]
-        for h in range(n_active):
-            at = buckets + bucket[h] * size + h
+    width = N_BUCKETS
+    if n_cells < MANY_CELLS:
+        width = ranges_of_buckets(
+            grid.bucket + first, grid.n_orientations, n_active, cells, n_cells, least_bucket,
+            greatest_bucket)
+    else:
+        memset(least_bucket, 0, n_active)
+    if width > 1:
+        sum_by_bucket(grid.planes, stride, grid.bucket + first, grid.n_orientations, n_active,
+                      cells, n_cells, least_bucket, width, sums)
+        sums_to_lanes(sums, n_active, width, stride, n_planes, n_lanes, buckets)
+        memset(whole, 0, n_planes * sizeof(double))
+        for b in range(width):
             for j in range(n_planes):
-                at[j * n_lanes] += planes[j]
-    best_cuts_of_orientations(
-        buckets, sums, N_BUCKETS, n_planes, grid.n_values, grid.rows_plane, n_lanes,
-        grid.c.n_outputs, grid.c.kind == ENTROPY, grid.min_rows, prefix, here, loss, position)
-    least = INFINITY
-    for h in range(n_active):
-        # Rounding must not choose: of equals, the first wins, and the axes come first.
-        if position[h] > 0.0 and loss[h] < least - 1e-10 * sums[0]:
-            least = loss[h]
-            best = h
+                whole[j] += sums[b * stride + j]
+        best_cuts_of_orientations(
+            buckets, whole, width, n_planes, grid.n_values, grid.rows_plane, n_lanes,
+            grid.c.n_outputs, grid.c.kind == ENTROPY, grid.least_rows, prefix, here, loss,
+            position)
+        least = INFINITY
+        for h in range(n_active):
+            # Rounding must not choose: of equals, the first wins, and the axes come first.
+            if position[h] > 0.0 and loss[h] < least - 1e-10 * whole[0]:
+                least = loss[h]
+                best = h
     if best >= 0:
         node.orientation = first + best
-        node.threshold = position[best]
-        node.gain = gain_of_cut(grid, node, total, first + best, <int> position[best])
+        node.threshold = least_bucket[best] + position[best]
+        if grid.c.kind == ABSOLUTE:
+            node.gain = gain_of_cut(grid, node, total, first + best, <int> node.threshold)
+        else:
+            node.gain = gain_of_sums(
+                grid, total, sums + best * width * stride, <int> position[best])
     arena_release(grid.arena, mark)
+
+
+cdef double gain_of_sums(
+    Grid* grid, const double* total, const double* sums, int position
+) noexcept nogil:
+    """Impurity that a cut takes away, from the sums by bucket along its orientation."""
+    cdef:
+        Mark mark = arena_mark(grid.arena)
+        int n_stats = grid.c.n_stats, b, j
+        # Labels: the planes behind that of weights; moments: these, too.
+        const double* planes = sums + (grid.c.kind != SQUARED)
+        double* low = take_doubles(grid.arena, n_stats)
+        double* high = take_doubles(grid.arena, n_stats)
+        double gain
+    if grid.arena.failed:
+        return 0.0
+    memset(low, 0, n_stats * sizeof(double))
+    for b in range(position):
+        for j in range(n_stats):
+            low[j] += planes[b * grid.plane_stride + j]
+    for j in range(n_stats):
+        high[j] = total[j] - low[j]
+    gain = impurity(grid.c, total) - impurity(grid.c, low) - impurity(grid.c, high)
+    arena_release(grid.arena, mark)
+    return gain
 
 
 cdef void part_cells(void* points, PairTree* tree, int leaf) noexcept nogil:
@@ -187,15 +331,15 @@ cdef void part_cells(void* points, PairTree* tree, int leaf) noexcept nogil:
     cdef:
         Grid* grid = <Grid*> points
         PairNode* node = &tree.nodes[leaf]
-        int i, cell, n_low = 0, n_high = 0
+        int i, cell, is_above, first_above = <int> node.threshold, n_low = 0, n_high = 0
     for i in range(node.start, node.stop):
+        # Written to both sides; only one of them moves on.
         cell = grid.order[i]
-        if bucket_of(grid, node.orientation, cell) < node.threshold:
-            grid.order[node.start + n_low] = cell
-            n_low += 1
-        else:
-            grid.scratch[n_high] = cell
-            n_high += 1
+        is_above = bucket_of(grid, node.orientation, cell) >= first_above
+        grid.order[node.start + n_low] = cell
+        grid.scratch[n_high] = cell
+        n_low += 1 - is_above
+        n_high += is_above
     node.position = node.start + n_low
     memcpy(grid.order + node.position, grid.scratch, n_high * sizeof(int32_t))
 
@@ -228,7 +372,7 @@ cdef Crossing best_crossing(Grid* grid, int orientation) noexcept nogil:
         row = 1 + bucket_of(grid, orientation + 1, i) * N_CROSSING // N_BUCKETS
         column = 1 + bucket_of(grid, orientation, i) * N_CROSSING // N_BUCKETS
         at = image + row * side + column
-        planes = grid.planes + i * grid.n_planes
+        planes = grid.planes + i * grid.plane_stride
         for j in range(n_images):
             at[j * plane] += planes[j]
     for j in range(n_images):
@@ -305,7 +449,7 @@ cdef void grow_from_crossing(
     plant_crossing(grid, crossing, tree)
     if tree.nodes[1].n_rows == 0 or tree.nodes[2].n_rows == 0:
         return
-    share = tree.nodes[1].n_rows / <double> tree.nodes[0].n_rows
+    share = weight_of(grid.c, tree.stats + grid.c.n_stats) / weight_of(grid.c, tree.stats)
     grow_and_choose(grid, options, tree, best)
     if best.objective < before:
         start.orientation = crossing.orientation
@@ -313,16 +457,21 @@ cdef void grow_from_crossing(
         start.framed = framed
 
 
+cdef inline bint may_cross(const Grid* grid, const Options* options) noexcept nogil:
+    """Whether an inner tree has room for two cuts that cross."""
+    return (not grid.arena.failed and options.inner_max_leaves >= 4
+            and options.inner_max_depth >= 2)
+
+
 cdef void grow_on_grid(
     Grid* grid, double information, const Options* options, PairTree* tree, PairShape* best,
     Start* start,
 ) noexcept nogil:
-    """Grow a greedy tree and others that start from crossings, and keep the best.
+    """Grow a greedy tree and one that starts from the best crossing, and keep the better.
 
-    From the best crossing a tree grows greedily on. From the best one of each pair of
-    perpendicular orientations, another grows along these two only: greedy oblique cuts would cut
-    the corners of a checkerboard's squares. All these are spared where the greedy tree tells most
-    of what the pair has to tell, `information`. `start` is updated if one of them is the best.
+    The latter grows along the crossing's two orientations only: greedy oblique cuts would cut the
+    corners of a checkerboard's squares. It is spared where the greedy tree tells most of what the
+    pair has to tell, `information`. `start` is updated if it is the better.
     """
     cdef:
         int h
@@ -332,12 +481,35 @@ cdef void grow_on_grid(
     plant(grid, tree)
     describe_and_cut(grid, tree, 0)
     grow_and_choose(grid, options, tree, best)
-    if grid.arena.failed or options.inner_max_leaves < 4 or options.inner_max_depth < 2 or (
+    if not may_cross(grid, options) or (
             gain_of_leaves(grid.c, tree) >= GREEDY_SHARE * information):
         return
     best_of_all.orientation = -1
     best_of_all.loss = INFINITY
     for h in range(0, grid.n_orientations - 1, 2):
+        crossing = best_crossing(grid, h)
+        if crossing.loss < best_of_all.loss:
+            best_of_all = crossing
+    if best_of_all.orientation >= 0 and not grid.arena.failed:
+        grow_from_crossing(grid, &best_of_all, True, options, tree, best, start)
+
+
+cdef void grow_from_all_crossings(
+    Grid* grid, const Options* options, PairTree* tree, PairShape* best, Start* start
+) noexcept nogil:
+    """Grow trees from the best crossing of each pair of perpendicular orientations.
+
+    Each grows along its two orientations only; from the best crossing of all another one grows
+    along any. `start` is updated if one of them is better than `best`.
+    """
+    cdef:
+        int h
+        Crossing crossing, best_of_all
+    plant(grid, tree)
+    describe(grid, tree, 0)
+    best_of_all.orientation = -1
+    best_of_all.loss = INFINITY
+    for h in range(0, grid.n_orientations - 1 if may_cross(grid, options) else 0, 2):
         crossing = best_crossing(grid, h)
         if crossing.orientation >= 0 and not grid.arena.failed:
             grow_from_crossing(grid, &crossing, True, options, tree, best, start)

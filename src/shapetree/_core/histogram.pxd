@@ -30,6 +30,17 @@ cdef inline void add_row(const NodeTargets* targets, Py_ssize_t i, double* cell)
         cell[targets.n_stats] += 1.0
 
 
+cdef inline NodeTargets targets_from(NodeTargets node, Py_ssize_t start) noexcept nogil:
+    """The targets from some place on."""
+    if node.labels != NULL:
+        node.labels += start * node.n_outputs
+    if node.values != NULL:
+        node.values += start * node.n_outputs
+    if node.weights != NULL:
+        node.weights += start
+    return node
+
+
 cdef class Targets:
     cdef const int32_t[:, ::1] labels      # statistic that each row counts for, per output
     cdef const double[:, ::1] values       # or y, per output
@@ -47,3 +58,4 @@ cdef class Targets:
 
     cdef NodeTargets gather(self, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil
     cdef NodeTargets as_they_are(self) noexcept nogil
+    cdef int set_weights(self, const double[::1] weights) except -1

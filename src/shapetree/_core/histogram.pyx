@@ -71,10 +71,17 @@ cdef class Targets:
             self.values = given
             self.node_values = np.empty_like(given)
         if self.has_weights:
-            self.weights = np.ascontiguousarray(weights, dtype=np.float64)
-            if self.weights.shape[0] != self.n_rows:
-                raise ValueError("weights must be (n_rows,)")
-            self.node_weights = np.empty(self.n_rows)
+            self.set_weights(np.ascontiguousarray(weights, dtype=np.float64))
+
+    cdef int set_weights(self, const double[::1] weights) except -1:
+        """Note the rows' weights."""
+        if weights.shape[0] != self.n_rows:
+            raise ValueError("weights must be (n_rows,)")
+        self.weights = weights
+        self.has_weights = True
+        self.n_channels = self.n_stats + 1
+        self.node_weights = np.empty(self.n_rows)
+        return 0
 
     cdef NodeTargets gather(
         self, const int32_t* rows, Py_ssize_t n, int n_threads
@@ -120,6 +127,20 @@ cdef class Targets:
             if self.has_weights:
                 node.weights = &self.weights[0]
         return node
+
+    def take(self, const int32_t[::1] rows not None):
+        """The targets of some rows."""
+        check_rows(rows, self.n_rows)
+        chosen = np.asarray(rows)
+        taken = Targets(
+            np.asarray(self.labels)[chosen] if self.has_labels else None,
+            None if self.has_labels else np.asarray(self.values)[chosen],
+            None,
+            self.n_stats,
+        )
+        if self.has_weights:  # which values have been multiplied by already
+            taken.set_weights(np.asarray(self.weights)[chosen])
+        return taken
 
     def totals(self, const int32_t[::1] rows not None):
         """Sum of the channels over some rows, in their order."""
@@ -275,14 +296,7 @@ cdef class PlacedTargets:
 
     cdef NodeTargets at(self, Py_ssize_t start) noexcept nogil:
         """Those from some place on."""
-        cdef NodeTargets node = self.node
-        if node.labels != NULL:
-            node.labels += start * node.n_outputs
-        if node.values != NULL:
-            node.values += start * node.n_outputs
-        if node.weights != NULL:
-            node.weights += start
-        return node
+        return targets_from(self.node, start)
 
 
 cdef void gather_places(

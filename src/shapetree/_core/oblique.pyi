@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -6,7 +6,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
 
-class PairFitter:
+class PairFits(NamedTuple):
     gains: NDArray[Any]
     penalised_gains: NDArray[Any]
     n_branches: NDArray[Any]
@@ -17,11 +17,11 @@ class PairFitter:
     threshold: NDArray[Any]
     low: NDArray[Any]
     branch: NDArray[Any]
+
+class PairFitter:
     def __init__(
         self,
         criterion: Criterion,
-        columns: Columns,
-        scales: ArrayLike,
         slopes: ArrayLike,
         *,
         exact: bool = False,
@@ -34,34 +34,19 @@ class PairFitter:
     ) -> None: ...
     def fit(
         self,
-        pairs: NDArray[Any],
-        starts: NDArray[Any],
+        columns: Columns,
+        scales: NDArray[Any],
         offsets: NDArray[Any],
         positions: NDArray[Any],
         targets: Targets,
         rows: NDArray[Any],
+        pairs: NDArray[Any],
+        starts: NDArray[Any],
         *,
         max_branches: int,
         region_penalty: float,
         branch_penalty: float,
         seed: int,
         n_threads: int,
-    ) -> None: ...
-
-class PairCuts:
-    def __init__(
-        self,
-        columns: Columns,
-        first: int,
-        second: int,
-        positions_a: ArrayLike,
-        positions_b: ArrayLike,
-        a: NDArray[Any],
-        b: NDArray[Any],
-        threshold: NDArray[Any],
-        low: NDArray[Any],
-        high: NDArray[Any],
-        branch: NDArray[Any],
-        missing_branch: int,
-    ) -> None: ...
-    def branches(self, rows: NDArray[Any], n_threads: int) -> NDArray[Any]: ...
+        scale: float = 1.0,
+    ) -> PairFits: ...

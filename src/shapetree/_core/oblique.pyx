@@ -1,15 +1,17 @@
-"""Shape functions of pairs: an oblique inner tree grown on the rows of one node.
+"""Shape functions of pairs: an oblique inner tree grown on a sample of a node's rows.
 
 A cut sends a row up if `a * u + b * v > threshold`, where u and v are the two features' values in
 the user's units, or the positions of their categories. Orientations are (a, b) = (1, 0) and (0, 1),
 the axes, and (1, b) for the oblique ones. Rows that lack either feature are a region of their own.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MAX
-from libc.math cimport INFINITY, fabs
+from libc.math cimport INFINITY, ceil, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -20,20 +22,20 @@ from shapetree._core.arena cimport (
 from shapetree._core.columns cimport (
     FLOAT32, FLOAT64, INT32, Column, Columns, projection, side_at,
 )
-from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity
+from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity, weight_of
 from shapetree._core.grid cimport Start
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
 from shapetree._core.inner_tree cimport Bins, Cut, Scan, best_cut, prepare_scan
 from shapetree._core.pair_tree cimport (
-    HIDDEN, INNER, MAX_REGIONS, PairNode, PairShape, PairTree, add_children, choose_branches,
-    grow, set_price, take_tree,
+    HIDDEN, INNER, MAX_REGIONS, PairNode, PairShape, PairTree, add_children, can_pay,
+    choose_branches, grow, set_price, take_tree,
 )
 from shapetree._core.search cimport Options, options_of
 from shapetree._core.sorting cimport sort_by_value
 
 cdef enum:
-    EXACT_ROWS = 512         # a region of so many rows is searched row by row
-    N_BLOCKS = 255           # a larger one by so many blocks first
+    EXACT_WEIGHT = 512       # a region that weighs no more is searched row by row
+    N_BLOCKS = 255           # a heavier one by so many blocks first
     MAX_SWEEPS = 4
 
 ctypedef struct Points:
@@ -43,6 +45,7 @@ ctypedef struct Points:
     int n
     const int32_t* place     # of each point among the node's rows
     int32_t* label           # of each point, if it counts for one statistic only; else NULL
+    double* weight           # of each point; NULL if all weigh 1
     const double* u
     const double* v
     int n_orientations
@@ -56,6 +59,7 @@ ctypedef struct Points:
     int min_rows
     bint exact
     double region_penalty
+    double scale             # rows of the node for each that was looked at
     Arena* arena
 
 
@@ -75,34 +79,44 @@ cdef double between(double low, double high) noexcept nogil:
 
 
 cdef int fill_bins(
-    const Points* points, int orientation, int start, int stop, int block, int first,
+    const Points* points, int orientation, int start, int stop, double block, int first, int most,
     double* stats, int32_t* n_rows, int32_t* bin_stop,
 ) noexcept nogil:
-    """Sum the points from `start` on in bins of at least `block`, equal ones together.
+    """Sum the points from `start` on in bins that weigh `block` or more, equal ones together.
 
-    The bins from `first` on are filled; returns how many bins there are then.
+    The bins from `first` on are filled; returns how many bins there are then, `most` at most.
     """
     cdef:
         const int32_t* order = points.order[orientation]
         int n_stats = points.c.n_stats, n_channels = points.targets.n_channels
-        int i = start, n = first, begin
-        double here, last = 0.0
+        int i = start, n = first, begin, known = -1
+        int32_t point
+        double here, last = 0.0, weight
         double* cell
     while i < stop:
         # Statistics lie densely: the channel that counts rows is overwritten by the next bin.
         cell = stats + <Py_ssize_t> n * n_stats
         memset(cell, 0, n_channels * sizeof(double))
         begin = i
+        weight = 0.0
         while i < stop:
-            if i - begin >= block - 1:
-                here = along(points, orientation, order[i])
-                if i - begin >= block and here != last:
+            point = order[i]
+            if weight >= block and i > begin and n + 1 < most:
+                here = along(points, orientation, point)
+                if known != i - 1:
+                    last = along(points, orientation, order[i - 1])
+                known = i
+                if here != last:
+                    last = here
                     break
-                last = here
             if points.label != NULL:
-                cell[points.label[order[i]]] += 1.0
+                if points.weight != NULL:
+                    cell[points.label[point]] += points.weight[point]
+                else:
+                    cell[points.label[point]] += 1.0
             else:
-                add_row(points.targets, points.place[order[i]], cell)
+                add_row(points.targets, points.place[point], cell)
+            weight += points.weight[point] if points.weight != NULL else 1.0
             i += 1
         n_rows[n] = i - begin
         bin_stop[n] = i
@@ -145,11 +159,11 @@ cdef int refine_position(
     # All that lies before, the points themselves, all that lies behind.
     n = 0
     if low > node.start:
-        n = fill_bins(points, orientation, node.start, low, low - node.start, n, stats, n_rows,
+        n = fill_bins(points, orientation, node.start, low, INFINITY, n, room, stats, n_rows,
                       bin_stop)
-    n = fill_bins(points, orientation, low, high, 1, n, stats, n_rows, bin_stop)
+    n = fill_bins(points, orientation, low, high, 0.0, n, room, stats, n_rows, bin_stop)
     if node.stop > high:
-        n = fill_bins(points, orientation, high, node.stop, node.stop - high, n, stats, n_rows,
+        n = fill_bins(points, orientation, high, node.stop, INFINITY, n, room, stats, n_rows,
                       bin_stop)
     cut = cut_bins(points, n, stats, n_rows)
     if cut.position >= 0:
@@ -164,30 +178,44 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
         Points* points = <Points*> context
         PairNode* node = &tree.nodes[leaf]
         Mark mark = arena_mark(points.arena)
-        int n_stats = points.c.n_stats, n = node.stop - node.start, h, i, n_bins, position
-        int block = 1 if points.exact or n <= EXACT_ROWS else (n + N_BLOCKS - 1) // N_BLOCKS
-        int room = n if block == 1 else n // block + 1, low = -1, high = -1
-        double* stats = take_doubles(points.arena, <size_t> (room + 2) * n_stats)
-        int32_t* n_rows = take_ints(points.arena, room + 1)
-        int32_t* bin_stop = take_ints(points.arena, room + 1)
+        int n_stats = points.c.n_stats, n = node.stop - node.start, h, i, n_bins, position, room
+        int low = -1, high = -1
+        double* sums = take_doubles(points.arena, points.targets.n_channels)
         double* total = tree.stats + leaf * n_stats
-        double gain = 0.0
+        double* stats
+        int32_t* n_rows
+        int32_t* bin_stop
+        double gain = 0.0, block = 0.0, weight
         Cut cut
     node.n_rows = n
     node.orientation = -1
     node.gain = 0.0
     if points.arena.failed:
         return
-    memset(stats, 0, points.targets.n_channels * sizeof(double))
+    memset(sums, 0, points.targets.n_channels * sizeof(double))
     for i in range(node.start, node.stop):
-        add_row(points.targets, points.place[points.order[points.first_active][i]], stats)
-    memcpy(total, stats, n_stats * sizeof(double))
-    set_price(points.c, points.region_penalty, tree, leaf)
-    if n >= 2 * <int64_t> points.min_rows and not must_stop(points.arena, n):
+        add_row(points.targets, points.place[points.order[points.first_active][i]], sums)
+    memcpy(total, sums, n_stats * sizeof(double))
+    set_price(points.c, points.region_penalty, points.scale, tree, leaf)
+    weight = weight_of(points.c, total)
+    room = n
+    if not points.exact and weight > EXACT_WEIGHT:
+        block = weight / N_BLOCKS
+        # Rounding may leave one more, and the last may be lighter.
+        room = min(n, N_BLOCKS + 2)
+    stats = take_doubles(points.arena, <size_t> (room + 2) * n_stats)
+    n_rows = take_ints(points.arena, room + 1)
+    bin_stop = take_ints(points.arena, room + 1)
+    if points.arena.failed:
+        return
+    # The children of a root that a start gives are cut whatever they earn.
+    if (n >= 2 * <int64_t> points.min_rows and (leaf < 3 or can_pay(points.c, tree, leaf))
+            and not must_stop(points.arena, n)):
         for h in range(points.first_active, points.stop_active):
             if points.order[h] == NULL:
                 continue
-            n_bins = fill_bins(points, h, node.start, node.stop, block, 0, stats, n_rows, bin_stop)
+            n_bins = fill_bins(
+                points, h, node.start, node.stop, block, 0, room, stats, n_rows, bin_stop)
             cut = cut_bins(points, n_bins, stats, n_rows)
             # Of equals, the first wins, and the axes come first.
             if cut.position >= 0 and cut.gain > node.gain * (1.0 + 1e-9):
@@ -197,7 +225,7 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
                 low = bin_stop[cut.position - 2] if cut.position >= 2 else node.start
                 high = bin_stop[cut.position]
         if node.orientation >= 0:
-            if block > 1:
+            if block > 0.0:
                 position = refine_position(points, node, node.orientation, low, high, &gain)
                 if position >= 0 and gain > node.gain:
                     node.gain = gain
@@ -326,6 +354,25 @@ cdef int best_root_position(Points* points, const PairTree* tree, double* least)
     return best
 
 
+cdef int position_of_share(
+    const Points* points, const int32_t* order, double share
+) noexcept nogil:
+    """How many points of an order, one at least and not all, hold a share of the weight."""
+    cdef:
+        double total = 0.0, below = 0.0
+        int i
+    share -= 1e-9    # rounding must not choose
+    if points.weight == NULL:
+        return max(1, min(points.n - 1, <int> ceil(share * points.n)))
+    for i in range(points.n):
+        total += points.weight[i]
+    for i in range(points.n - 1):
+        below += points.weight[order[i]]
+        if below >= share * total:
+            return i + 1
+    return max(1, points.n - 1)
+
+
 cdef void grow_from(
     Points* points, PairTree* tree, Start start, int32_t** sorted_order, const Options* options
 ) noexcept nogil:
@@ -335,7 +382,8 @@ cdef void grow_from(
     """
     cdef:
         double share = start.share if 0.0 <= start.share <= 1.0 else 0.5
-        int position = max(1, min(points.n - 1, <int> (share * points.n + 0.5))), h, before
+        int position = position_of_share(points, sorted_order[start.orientation], share)
+        int h, before
         double loss, least = INFINITY
     for _ in range(MAX_SWEEPS):
         for h in range(points.first_active, points.stop_active):
@@ -351,130 +399,136 @@ cdef void grow_from(
     grow(tree, options.inner_max_leaves, options.inner_max_depth, points, find_cut, part_points)
 
 
-cdef class PairFitter:
-    """Fits shape functions of pairs for one node after another.
-
-    Parameters
-    ----------
-    criterion : Criterion
-    columns : Columns
-        The training table: numbers, or codes of categories.
-    scales : array (n_features,)
-        Standard deviations of the ordered features.
-    slopes : array (n_orientations,)
-        Tangents of the oblique orientations of the standardised pair; the first two entries, for
-        the axes, are not used.
-    exact : bool
-        Whether large regions, too, are searched row by row.
-    inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows, min_weight :
-        Options that hold for every node.
+class PairFits(NamedTuple):
+    """Shape functions of some pairs.
 
     Attributes
     ----------
     gains, penalised_gains : arrays (n_pairs,)
-        Of the last fit, in units of mass; -inf where a pair has no eligible shape function.
-    n_branches, missing_branch, n_nodes : arrays (n_pairs,)
+        In units of mass; -inf where a pair has no eligible shape function.
+    n_branches, missing_branch, n_nodes : int32 arrays (n_pairs,)
         The missing branch is -1 if no row lacks a feature.
     a, b, threshold : arrays (n_pairs, room)
         Cuts of the inner trees.
-    low, branch : arrays (n_pairs, room)
+    low, branch : int32 arrays (n_pairs, room)
         The child below a cut, the one above follows it; and the branch of a region. -1 if it has
         none.
     """
 
+    gains: object
+    penalised_gains: object
+    n_branches: object
+    missing_branch: object
+    n_nodes: object
+    a: object
+    b: object
+    threshold: object
+    low: object
+    branch: object
+
+
+cdef class Results:
+    """What the fits of some pairs write to."""
+
+    cdef double[::1] gains
+    cdef double[::1] penalised_gains
+    cdef int32_t[::1] n_branches
+    cdef int32_t[::1] missing_branch
+    cdef int32_t[::1] n_nodes
+    cdef double[:, ::1] a
+    cdef double[:, ::1] b
+    cdef double[:, ::1] threshold
+    cdef int32_t[:, ::1] low
+    cdef int32_t[:, ::1] branch
+
+    def __init__(self, fits):
+        (self.gains, self.penalised_gains, self.n_branches, self.missing_branch, self.n_nodes,
+         self.a, self.b, self.threshold, self.low, self.branch) = fits
+
+
+cdef class PairFitter:
+    """Fits shape functions of pairs to samples of nodes.
+
+    Parameters
+    ----------
+    criterion : Criterion
+    slopes : array (n_orientations,)
+        Tangents of the oblique orientations of the standardised pair; the first two entries, for
+        the axes, are not used.
+    exact : bool
+        Whether heavy regions, too, are searched row by row.
+    inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows, min_weight :
+        Options that hold for every node.
+    """
+
     cdef Criterion criterion
-    cdef Columns columns
     cdef Options options
-    cdef const double[::1] scales
     cdef const double[::1] slopes
     cdef bint exact
     cdef int room
-    cdef readonly object gains
-    cdef readonly object penalised_gains
-    cdef readonly object n_branches
-    cdef readonly object missing_branch
-    cdef readonly object n_nodes
-    cdef readonly object a
-    cdef readonly object b
-    cdef readonly object threshold
-    cdef readonly object low
-    cdef readonly object branch
-    cdef double[::1] _gains
-    cdef double[::1] _penalised_gains
-    cdef int32_t[::1] _n_branches
-    cdef int32_t[::1] _missing_branch
-    cdef int32_t[::1] _n_nodes
-    cdef double[:, ::1] _a
-    cdef double[:, ::1] _b
-    cdef double[:, ::1] _threshold
-    cdef int32_t[:, ::1] _low
-    cdef int32_t[:, ::1] _branch
 
-    def __init__(self, Criterion criterion not None, Columns columns not None, scales, slopes, *,
-                 bint exact=False, **limits):
-        cdef int f
-        for f in range(columns.n_columns):
-            if columns.column[f].kind not in (INT32, FLOAT32, FLOAT64):
-                raise ValueError(f"column {f} holds neither numbers nor categories")
+    def __init__(self, Criterion criterion not None, slopes, *, bint exact=False, **limits):
         self.criterion = criterion
-        self.columns = columns
-        self.scales = np.ascontiguousarray(scales, dtype=np.float64)
         self.slopes = np.ascontiguousarray(slopes, dtype=np.float64)
-        if self.scales.shape[0] != columns.n_columns or self.slopes.shape[0] < 2:
-            raise ValueError("there must be a scale for each column and two orientations at least")
+        if self.slopes.shape[0] < 2:
+            raise ValueError("there must be two orientations at least")
         self.exact = exact
         self.options = options_of(limits)
         self.room = 2 * min(self.options.inner_max_leaves, MAX_REGIONS) - 1
 
-    def _make_room(self, int n_pairs):
-        self._gains = self.gains = np.full(n_pairs, -np.inf)
-        self._penalised_gains = self.penalised_gains = np.full(n_pairs, -np.inf)
-        self._n_branches = self.n_branches = np.zeros(n_pairs, dtype=np.int32)
-        self._missing_branch = self.missing_branch = np.full(n_pairs, -1, dtype=np.int32)
-        self._n_nodes = self.n_nodes = np.zeros(n_pairs, dtype=np.int32)
-        self._a = self.a = np.zeros((n_pairs, self.room))
-        self._b = self.b = np.zeros((n_pairs, self.room))
-        self._threshold = self.threshold = np.zeros((n_pairs, self.room))
-        self._low = self.low = np.full((n_pairs, self.room), -1, dtype=np.int32)
-        self._branch = self.branch = np.full((n_pairs, self.room), -1, dtype=np.int32)
-
     def fit(
         self,
-        const int32_t[:, ::1] pairs not None,       # IN: (n_pairs, 2)
-        const Start[::1] starts not None,           # IN: (n_pairs,) how their inner trees start
-        const int64_t[::1] offsets not None,        # IN: (n_features + 1,) of `positions`
+        Columns columns not None,                   # IN: the sample's numbers, or category codes
+        const double[::1] scales not None,          # IN: (n_columns,) the columns' units
+        const int64_t[::1] offsets not None,        # IN: (n_columns + 1,) of `positions`
         const double[::1] positions not None,       # IN: categories' places; NaN for none
-        Targets targets not None,                   # IN
-        const int32_t[::1] rows not None,           # IN: the node's rows
+        Targets targets not None,                   # IN: of the sample
+        const int32_t[::1] rows not None,           # IN: rows of the sample that are looked at
+        const int32_t[:, ::1] pairs not None,       # IN: (n_pairs, 2) columns
+        const Start[::1] starts not None,           # IN: (n_pairs,) how their inner trees start
         *,
         int max_branches, double region_penalty, double branch_penalty, uint64_t seed,
         int n_threads,
+        double scale=1.0,                           # IN: rows of the node for each of the sample's
     ):
-        """Fit the pairs; results are in the attributes."""
+        """Fit the pairs, all in units of the sample; returns PairFits."""
         cdef:
             Options options = self.options
             NodeTargets node
             Arenas arenas
-            int p, n_pairs = pairs.shape[0]
+            Results results
+            int p, f, n_pairs = pairs.shape[0]
             Py_ssize_t n = rows.shape[0]
+        for f in range(columns.n_columns):
+            if columns.column[f].kind not in (INT32, FLOAT32, FLOAT64):
+                raise ValueError(f"column {f} holds neither numbers nor categories")
         if pairs.shape[1] != 2 or starts.shape[0] != n_pairs:
             raise ValueError("there must be one start for each pair")
-        if n_pairs and (np.min(pairs) < 0 or np.max(pairs) >= self.columns.n_columns):
+        if n_pairs and (np.min(pairs) < 0 or np.max(pairs) >= columns.n_columns):
             raise ValueError("pairs must name columns")
         for p in range(n_pairs):
             if starts[p].orientation >= self.slopes.shape[0]:
                 raise ValueError("a start's orientation does not exist")
+        if scales.shape[0] != columns.n_columns:
+            raise ValueError("there must be a scale for each column")
         starts_of_features = np.asarray(offsets)
-        if offsets.shape[0] != self.columns.n_columns + 1 or offsets[0] < 0 or (
-                np.any(starts_of_features[1:] <= starts_of_features[:offsets.shape[0] - 1])) or (
+        if offsets.shape[0] != columns.n_columns + 1 or offsets[0] < 0 or (
+                np.any(starts_of_features[1:] < starts_of_features[:offsets.shape[0] - 1])) or (
                 positions.shape[0] < offsets[offsets.shape[0] - 1]):
-            raise ValueError("positions must have room for every feature's bins")
-        check_rows(rows, min(self.columns.n_rows, targets.n_rows))
-        if not 1 <= n <= targets.n_rows or n_threads < 1 or not 2 <= max_branches <= 254:
-            raise ValueError("rows, max_branches or n_threads out of range")
+            raise ValueError("positions must have room for every column's categories")
+        check_rows(rows, min(columns.n_rows, targets.n_rows))
+        if not 1 <= n <= targets.n_rows or n_threads < 1 or not 2 <= max_branches <= 254 or (
+                not 0.0 < scale < INFINITY):
+            raise ValueError("rows, max_branches, scale or n_threads out of range")
         if targets.n_stats != self.criterion.info.n_stats:
             raise ValueError("targets and criterion differ in their statistics")
-        self._make_room(n_pairs)
+        shape = n_pairs, self.room
+        fits = PairFits(
+            np.full(n_pairs, -np.inf), np.full(n_pairs, -np.inf),
+            np.zeros(n_pairs, dtype=np.int32), np.full(n_pairs, -1, dtype=np.int32),
+            np.zeros(n_pairs, dtype=np.int32), np.zeros(shape), np.zeros(shape), np.zeros(shape),
+            np.full(shape, -1, dtype=np.int32), np.full(shape, -1, dtype=np.int32))
+        results = Results(fits)
         options.max_branches = max_branches
         options.region_penalty = region_penalty
         options.branch_penalty = branch_penalty
@@ -485,20 +539,22 @@ cdef class PairFitter:
             node = targets.gather(&rows[0], n, n_threads)
             for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
                 self.fit_pair(
-                    p, pairs[p, 0], pairs[p, 1], starts[p], &offsets[0], &positions[0], &node,
-                    &rows[0], <int> n, &options, &arenas.of_thread[threadid()])
+                    p, columns, pairs[p, 0], pairs[p, 1], scales[pairs[p, 0]] / scales[pairs[p, 1]],
+                    starts[p], &offsets[0], &positions[0] if positions.shape[0] else NULL, &node,
+                    &rows[0], <int> n, scale, &options, &arenas.of_thread[threadid()], results)
         arenas.finish()
+        return fits
 
     cdef int gather_points(
-        self, int first, int second, const int64_t* offsets, const double* positions,
-        const int32_t* rows, int n, const NodeTargets* targets, double* missing,
-        int32_t* place, double* u, double* v,
+        self, Columns columns, int first, int second, const int64_t* offsets,
+        const double* positions, const int32_t* rows, int n, const NodeTargets* targets,
+        double* missing, int32_t* place, double* u, double* v,
     ) noexcept nogil:
         """Values of the rows that have both features; the others are summed up as missing."""
         cdef:
             int i, n_points = 0
-            const Column* one = &self.columns.column[first]
-            const Column* other = &self.columns.column[second]
+            const Column* one = &columns.column[first]
+            const Column* other = &columns.column[second]
             double x, y
         for i in range(n):
             x = side_at(one, rows[i], positions + offsets[first],
@@ -514,11 +570,9 @@ cdef class PairFitter:
             n_points += 1
         return n_points
 
-    cdef void fill_orientations(self, int first, int second, double* a, double* b) noexcept nogil:
+    cdef void fill_orientations(self, double ratio, double* a, double* b) noexcept nogil:
         """Orientations in the user's units; b is 0 for those that rounding makes useless."""
-        cdef:
-            int h
-            double ratio = self.scales[first] / self.scales[second]
+        cdef int h
         a[0] = 1.0
         b[0] = 0.0
         a[1] = 0.0
@@ -530,15 +584,16 @@ cdef class PairFitter:
                 b[h] = 0.0
 
     cdef void fit_pair(
-        self, int p, int first, int second, Start start, const int64_t* offsets,
-        const double* positions, const NodeTargets* targets,
-        const int32_t* rows, int n, const Options* options, Arena* arena,
+        self, int p, Columns columns, int first, int second, double ratio, Start start,
+        const int64_t* offsets, const double* positions, const NodeTargets* targets,
+        const int32_t* rows, int n, double scale, const Options* options, Arena* arena,
+        Results results,
     ) noexcept nogil:
         cdef:
             Mark mark = arena_mark(arena)
             const CriterionInfo* c = &self.criterion.info
-            bint oblique = (self.columns.column[first].kind != INT32
-                            and self.columns.column[second].kind != INT32)
+            bint oblique = (columns.column[first].kind != INT32
+                            and columns.column[second].kind != INT32)
             int n_orientations = self.slopes.shape[0] if oblique else 2
             bint is_usable, has_start
             double* missing = take_doubles(arena, targets.n_channels)
@@ -562,21 +617,28 @@ cdef class PairFitter:
         if arena.failed or must_stop(arena, n):
             return
         memset(missing, 0, targets.n_channels * sizeof(double))
-        self.fill_orientations(first, second, a, b)
+        self.fill_orientations(ratio, a, b)
         has_start = (0 <= start.orientation < n_orientations
                      and (start.orientation < 2 or b[start.orientation] != 0.0)
                      and options.inner_max_leaves >= 4 and options.inner_max_depth >= 2)
         points.n = self.gather_points(
-            first, second, offsets, positions, rows, n, targets, missing, place, u, v)
+            columns, first, second, offsets, positions, rows, n, targets, missing, place, u, v)
         points.c = c
         points.targets = targets
         points.place = place
         points.label = NULL
-        if targets.labels != NULL and targets.n_outputs == 1 and targets.weights == NULL:
+        points.weight = NULL
+        if targets.labels != NULL and targets.n_outputs == 1:
             points.label = take_ints(arena, n)
-            if not arena.failed:
-                for h in range(points.n):
-                    points.label[h] = targets.labels[place[h]]
+        if targets.weights != NULL:
+            points.weight = take_doubles(arena, n)
+        if arena.failed:
+            return
+        for h in range(points.n):
+            if points.label != NULL:
+                points.label[h] = targets.labels[place[h]]
+            if points.weight != NULL:
+                points.weight[h] = targets.weights[place[h]]
         points.u = u
         points.v = v
         points.n_orientations = n_orientations
@@ -590,6 +652,7 @@ cdef class PairFitter:
         points.min_rows = max(options.inner_min_rows, options.min_rows)
         points.exact = self.exact
         points.region_penalty = options.region_penalty
+        points.scale = scale
         points.arena = arena
         for h in range(n_orientations):
             is_usable = h < 2 or b[h] != 0.0
@@ -624,7 +687,7 @@ cdef class PairFitter:
             if best.objective < objective:
                 best_tree = &other_tree
         if best.objective < INFINITY and not arena.failed:
-            self.note(p, &points, best_tree, &best, missing)
+            self.note(p, &points, best_tree, &best, missing, results)
         arena_release(arena, mark)
 
     cdef void sort_points(self, Points* points, Arena* arena) noexcept nogil:
@@ -647,9 +710,9 @@ cdef class PairFitter:
 
     cdef void note(
         self, int p, const Points* points, const PairTree* tree, const PairShape* best,
-        double* missing,
+        double* missing, Results results,
     ) noexcept nogil:
-        """Write a pair's results to the attributes, without the nodes that were pruned."""
+        """Write down a pair's results, without the nodes that were pruned."""
         cdef:
             const CriterionInfo* c = &self.criterion.info
             int32_t number[2 * MAX_REGIONS]
@@ -667,90 +730,17 @@ cdef class PairFitter:
             node = &tree.nodes[i]
             if best.branch[i] == INNER:
                 j = number[i]
-                self._a[p, j] = points.a[node.orientation]
-                self._b[p, j] = points.b[node.orientation]
-                self._threshold[p, j] = node.threshold
-                self._low[p, j] = number[node.low]
+                results.a[p, j] = points.a[node.orientation]
+                results.b[p, j] = points.b[node.orientation]
+                results.threshold[p, j] = node.threshold
+                results.low[p, j] = number[node.low]
             elif best.branch[i] != HIDDEN:
-                self._branch[p, number[i]] = best.branch[i]
+                results.branch[p, number[i]] = best.branch[i]
         for j in range(c.n_stats):
             missing[j] += tree.stats[j]
         whole = impurity(c, missing)
-        self._n_nodes[p] = n_kept
-        self._gains[p] = whole - best.loss
-        self._penalised_gains[p] = whole - best.objective
-        self._n_branches[p] = best.n_branches
-        self._missing_branch[p] = best.missing_branch
-
-
-cdef class PairCuts:
-    """A pair's shape function over the columns of a table, checked and ready to send rows.
-
-    Parameters
-    ----------
-    columns : Columns
-        The table: numbers, or codes of categories.
-    first, second : int
-        The pair.
-    positions_a, positions_b : arrays
-        Positions of the features' categories; empty for numbers.
-    a, b, threshold : arrays (n_cuts,)
-    low, high : int32 arrays (n_cuts,)
-    branch : int32 array (n_pieces,)
-    missing_branch : int
-        All as in `shapetree.tree._shape.PairShape`.
-    """
-
-    def __init__(
-        self, Columns columns not None, int first, int second, positions_a, positions_b,
-        const double[::1] a not None, const double[::1] b not None,
-        const double[::1] threshold not None, const int32_t[::1] low not None,
-        const int32_t[::1] high not None, const int32_t[::1] branch not None, int missing_branch,
-    ):
-        cdef:
-            const double[::1] place_a = np.ascontiguousarray(positions_a, dtype=np.float64)
-            const double[::1] place_b = np.ascontiguousarray(positions_b, dtype=np.float64)
-            int n_cuts = low.shape[0], n_pieces = branch.shape[0], f, i
-        for f in (first, second):
-            if not 0 <= f < columns.n_columns or (
-                    columns.column[f].kind not in (INT32, FLOAT32, FLOAT64)):
-                raise ValueError(f"the table has no column {f} of numbers or categories")
-        if n_cuts == 0 or not (
-                a.shape[0] == b.shape[0] == threshold.shape[0] == high.shape[0] == n_cuts):
-            raise ValueError("the cuts' arrays differ in length")
-        for i in range(n_cuts):
-            for f in (low[i], high[i]):
-                if not (i < f < n_cuts or -n_pieces <= f < 0):
-                    raise ValueError("the cuts are not those of a tree")
-        self._arrays = [columns, place_a, place_b, a, b, threshold, low, high, branch]
-        self.least_branch = min(missing_branch, np.min(branch))
-        self.greatest_branch = max(missing_branch, np.max(branch))
-        self.cuts.first = &columns.column[first]
-        self.cuts.second = &columns.column[second]
-        self.cuts.n_a = place_a.shape[0]
-        self.cuts.n_b = place_b.shape[0]
-        self.cuts.place_a = &place_a[0] if self.cuts.n_a else NULL
-        self.cuts.place_b = &place_b[0] if self.cuts.n_b else NULL
-        self.cuts.a = &a[0]
-        self.cuts.b = &b[0]
-        self.cuts.threshold = &threshold[0]
-        self.cuts.low = &low[0]
-        self.cuts.high = &high[0]
-        self.cuts.branch = &branch[0]
-        self.cuts.missing_branch = missing_branch
-        self.n_rows = columns.n_rows
-
-    def branches(self, const int32_t[::1] rows not None, int n_threads):
-        """Branch of each of the given rows."""
-        cdef:
-            Py_ssize_t k
-            uint8_t[::1] out
-        check_rows(rows, self.n_rows)
-        if n_threads < 1:
-            raise ValueError("n_threads must be at least 1")
-        result = np.empty(rows.shape[0], dtype=np.uint8)
-        if rows.shape[0]:
-            out = result
-            for k in prange(rows.shape[0], nogil=True, num_threads=n_threads, schedule="static"):
-                out[k] = branch_by_cuts(&self.cuts, rows[k])
-        return result
+        results.n_nodes[p] = n_kept
+        results.gains[p] = whole - best.loss
+        results.penalised_gains[p] = whole - best.objective
+        results.n_branches[p] = best.n_branches
+        results.missing_branch[p] = best.missing_branch

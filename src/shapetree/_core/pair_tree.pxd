@@ -51,8 +51,10 @@ cdef void take_tree(
 ) noexcept nogil
 
 cdef void set_price(
-    const CriterionInfo* c, double region_penalty, PairTree* tree, int node
+    const CriterionInfo* c, double region_penalty, double scale, PairTree* tree, int node
 ) noexcept nogil
+
+cdef bint can_pay(const CriterionInfo* c, const PairTree* tree, int node) noexcept nogil
 
 cdef void add_children(PairTree* tree, int node) noexcept nogil
 

@@ -13,7 +13,9 @@ from shapetree._core.arena cimport (
     take_ints,
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
-from shapetree._core.criterion cimport CriterionInfo, dot, supergradient, weight_of
+from shapetree._core.criterion cimport (
+    SQUARED, CriterionInfo, dot, impurity, supergradient, weight_of,
+)
 from shapetree._core.search cimport Options, has_room, least_gain_of_cut, number_branches
 
 cdef enum:
@@ -43,19 +45,26 @@ cdef void take_tree(
 
 
 cdef void set_price(
-    const CriterionInfo* c, double region_penalty, PairTree* tree, int node
+    const CriterionInfo* c, double region_penalty, double scale, PairTree* tree, int node
 ) noexcept nogil:
     """Say what a cut of a node must earn, once the node's statistics are known.
 
     The price is that of writing the cut down: one out of as many as there are rows takes so many
-    bits. The first cut is free.
+    bits. Each row that was looked at stands for `scale` rows. The first cut is free.
     """
     cdef:
         const double* stats = tree.stats + node * c.n_stats
         double weight = weight_of(c, stats)
-        double price = region_penalty * log2(1.0 + weight) if node > 0 else 0.0
+        double price = region_penalty * log2(1.0 + scale * weight) if node > 0 else 0.0
     tree.nodes[node].price = price
     tree.nodes[node].least_gain = max(least_gain_of_cut(c, stats, price), 1e-12 * weight)
+
+
+cdef bint can_pay(const CriterionInfo* c, const PairTree* tree, int node) noexcept nogil:
+    """Whether any cut of a node may be worth its price: none takes away more than there is."""
+    # Squared error leaves out what no split can change, so that its impurity says nothing here.
+    return c.kind == SQUARED or (
+        impurity(c, tree.stats + node * c.n_stats) > tree.nodes[node].least_gain)
 
 
 cdef void add_children(PairTree* tree, int node) noexcept nogil:

@@ -15,6 +15,7 @@ def cheapest_shapes(
     segment_penalty: float,
     category_penalty: float,
     max_segments: int,
+    only_best: bool,
     n_threads: int,
 ) -> NDArray[Any]: ...
 def cheapest_shape(

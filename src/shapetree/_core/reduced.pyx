@@ -10,7 +10,7 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MAX
-from libc.math cimport INFINITY
+from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
@@ -23,6 +23,9 @@ from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
 
 cdef enum:
     NO_BRANCH = 255
+
+# What sums may be off by, as a share of them.
+cdef double ROUNDING = 1e-12
 
 ctypedef struct Problem:
     # What holds for all features of a node.
@@ -180,6 +183,60 @@ cdef int join_cells(
     return n_runs
 
 
+cdef inline int favourite_of(
+    const double* lost, int k, double* least, double* regret
+) noexcept nogil:
+    """Where a cell loses least, how much, and how much more in the next best branch."""
+    cdef:
+        int b, favourite = 0
+        double first = 0.0, second = INFINITY, low, high
+    if k == 3:
+        low = lost[0] if lost[0] < lost[1] else lost[1]
+        high = lost[1] if lost[0] < lost[1] else lost[0]
+        least[0] = low if low < 0.0 else 0.0
+        second = 0.0 if low < 0.0 else low
+        regret[0] = (high if high < second else second) - least[0]
+        return (1 if lost[0] < lost[1] else 2) if low < 0.0 else 0
+    for b in range(1, k):
+        if lost[b - 1] < first:
+            second = first
+            first = lost[b - 1]
+            favourite = b
+        elif lost[b - 1] < second:
+            second = lost[b - 1]
+    least[0] = first
+    regret[0] = second - first
+    return favourite
+
+
+cdef double least_cost(
+    const double* losses, int n_known, int n_cells, bint categorical, const Problem* problem
+) noexcept nogil:
+    """A bound that no shape function costs less than.
+
+    Cells lose no less than in their favourite branches. On an ordered feature, two cells with
+    different favourites either have a switch between them, or one of them is not in its favourite.
+    What that costs adds up over pairs of cells that do not overlap; one switch is free.
+    """
+    cdef:
+        int i, favourite, waiting_for = -1, k = problem.n_branches
+        bint is_pair
+        double least, regret, waiting = 0.0, total = 0.0, penalty = problem.segment_penalty
+        double price = -penalty
+    for i in range(n_cells):
+        favourite = favourite_of(
+            losses + <Py_ssize_t> i * problem.n_others, k, &least, &regret)
+        total += least
+        if i < n_known:
+            is_pair = waiting_for >= 0 and favourite != waiting_for
+            price += min(penalty, regret, waiting) if is_pair else 0.0
+            waiting = regret if waiting_for < 0 or regret > waiting else waiting
+            waiting_for = -1 if is_pair else favourite
+    if categorical or not price > 0.0:
+        return total
+    return total + price - ROUNDING * (fabs(total) + price + penalty)
+
+
 cdef double solve_feature(
     const int32_t* bin_of_cell, const double* losses, int n_cells, int n_bins, bint categorical,
     const Problem* problem, Arena* arena, branch_t* branch_of_cell,
@@ -197,16 +254,10 @@ cdef double solve_feature(
         int32_t* run
         branch_t* branch
         const double* cell
-        double total, least, bound = 0.0
+        double total, least
         Cells cells
-    for i in range(n_cells):
-        cell = losses + <Py_ssize_t> i * problem.n_others
-        least = 0.0
-        for b in range(1, k):
-            if cell[b - 1] < least:
-                least = cell[b - 1]
-        bound += least
-    if n_known == 0 or not bound < problem.bound:
+    if n_known == 0 or not (
+            least_cost(losses, n_known, n_cells, categorical, problem) < problem.bound):
         return INFINITY
     cost = take_doubles(arena, <size_t> n_known * k)
     run = take_ints(arena, n_known)
@@ -262,14 +313,15 @@ def cheapest_shapes(
     const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
     const double[::1] bounds not None,             # IN: (n_nodes,)
     *,
-    double segment_penalty, double category_penalty, int max_segments, int n_threads,
+    double segment_penalty, double category_penalty, int max_segments, bint only_best,
+    int n_threads,
 ):
     """What every feature's cheapest shape function costs, for each of some nodes.
 
     The cells of a node and feature are its bins with rows that care, from starts[node, feature] on.
     They tell what these rows lose in branch 1, 2, .. beyond branch 0. A feature's cost is what its
     shape function loses beyond branch 0, with penalties; infinite where it cannot be below the
-    node's bound.
+    node's bound or, if `only_best`, is above the cost of another feature.
 
     Returns an array (n_nodes, n_features).
     """
@@ -307,15 +359,27 @@ def cheapest_shapes(
                 n_branches[node], losses.shape[1], max_segments, segment_penalty,
                 category_penalty, bounds[node])
             check_problem(&problems[node])
-        for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
-                           schedule="dynamic"):
-            node = task // n_features
-            f = task % n_features
-            i = starts[node, f]
-            costs[node, f] = solve_feature(
-                &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
-                <int> n_bins[f], categorical[f], &problems[node], &arenas.of_thread[threadid()],
-                NULL)
+        if only_best:
+            for node in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                for f in range(n_features):
+                    i = starts[node, f]
+                    costs[node, f] = solve_feature(
+                        &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
+                        <int> n_bins[f], categorical[f], &problems[node],
+                        &arenas.of_thread[threadid()], NULL)
+                    if costs[node, f] < problems[node].bound:
+                        # Of equals, the first is as good as any.
+                        problems[node].bound = costs[node, f]
+        else:
+            for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
+                               schedule="dynamic"):
+                node = task // n_features
+                f = task % n_features
+                i = starts[node, f]
+                costs[node, f] = solve_feature(
+                    &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
+                    <int> n_bins[f], categorical[f], &problems[node],
+                    &arenas.of_thread[threadid()], NULL)
     finally:
         free(problems)
     arenas.finish()

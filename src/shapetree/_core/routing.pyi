@@ -3,7 +3,7 @@ from typing import Any
 from numpy.typing import ArrayLike, NDArray
 
 from shapetree._core.columns import Columns
-from shapetree._core.oblique import PairCuts
+from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.rows import NodeRows
 
 class LeafLosses:

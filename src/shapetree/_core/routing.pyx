@@ -20,7 +20,7 @@ from libc.string cimport memcpy, memset
 from shapetree._core.columns cimport (
     UINT8, UINT16, UINT32, Column, Columns, code_at, projection, side_at,
 )
-from shapetree._core.oblique cimport Cuts, PairCuts, branch_by_cuts
+from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
 from shapetree._core.rows cimport NodeRows
 
 cdef enum:
@@ -159,7 +159,8 @@ cdef void add_targets(
 
 ctypedef struct Step:
     # A node that rows pass. A leaf sends every row to itself, so that all rows take as many steps.
-    const Column* column          # of bins, for a shape function of one feature
+    const char* codes             # bins of the rows, for a shape function of one feature
+    int kind                      # of this column
     const uint8_t* branch_of_bin
     const Cuts* cuts              # for one of a pair; else NULL
     const int32_t* child          # of each branch
@@ -177,9 +178,17 @@ ctypedef struct LossBlock:
     int64_t n_care
 
 
+cdef inline uint32_t bin_at(const Step* step, Py_ssize_t row) noexcept nogil:
+    if step.kind == UINT8:
+        return (<const uint8_t*> step.codes)[row]
+    if step.kind == UINT16:
+        return (<const uint16_t*> step.codes)[row]
+    return (<const uint32_t*> step.codes)[row]
+
+
 cdef inline int branch_at(const Step* step, Py_ssize_t row) noexcept nogil:
     if step.cuts == NULL:
-        return step.branch_of_bin[code_at(step.column, row)]
+        return step.branch_of_bin[bin_at(step, row)]
     return branch_by_cuts(step.cuts, row)
 
 
@@ -197,7 +206,7 @@ cdef inline int piece_at(const Step* step, Py_ssize_t row) noexcept nogil:
         int at = 0
         const Cuts* cuts = step.cuts
     if cuts == NULL:
-        return code_at(step.column, row)
+        return bin_at(step, row)
     u = side_at(cuts.first, row, cuts.place_a, cuts.n_a)
     v = side_at(cuts.second, row, cuts.place_b, cuts.n_b)
     if u != u or v != v:
@@ -393,7 +402,8 @@ cdef class RoutedRows:
     cdef void stay_at(self, int leaf) noexcept:
         self.child[leaf, 0] = leaf
         self.steps[leaf].child = &self.child[leaf, 0]
-        self.steps[leaf].column = &self.bins.column[0]
+        self.steps[leaf].codes = self.bins.column[0].data
+        self.steps[leaf].kind = self.bins.column[0].kind
         self.steps[leaf].branch_of_bin = &self.only_branch[0]
         self.steps[leaf].cuts = NULL
         self.steps[leaf].n_branches = 0
@@ -451,7 +461,8 @@ cdef class RoutedRows:
             raise ValueError("branches of bins exist")
         self.lead_to(node, children)
         self._arrays[node] = branch_of_bin
-        self.steps[node].column = &self.bins.column[feature]
+        self.steps[node].codes = self.bins.column[feature].data
+        self.steps[node].kind = self.bins.column[feature].kind
         self.steps[node].branch_of_bin = &branch_of_bin[0]
         self.steps[node].cuts = NULL
         self.steps[node].n_pieces = branch_of_bin.shape[0]
@@ -1005,8 +1016,9 @@ cdef class RoutedRows:
         scratch = CellScratch(n_threads, most_bins, n_others)
         for task in prange((last - first) * n_features, nogil=True, num_threads=n_threads,
                            schedule="dynamic"):
-            node = task // n_features
-            feature = <int> (first_feature + task % n_features)
+            # Feature by feature, so that its column stays in the cache from node to node.
+            node = task % (last - first)
+            feature = <int> (first_feature + task // (last - first))
             n_cells[node, feature] = self.fill_cells(
                 first + node, feature, offsets[feature + 1] - offsets[feature], scratch,
                 threadid(), &bin_of_cell[0] + starts[node, feature],

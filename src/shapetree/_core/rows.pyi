@@ -1,7 +1,7 @@
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.oblique import PairCuts
+from shapetree._core.pair_cuts import PairCuts
 
 class NodeRows:
     order: np.ndarray

@@ -16,7 +16,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
 from shapetree._core.columns cimport UINT32, Column, Columns, code_at
-from shapetree._core.oblique cimport Cuts, PairCuts, branch_by_cuts
+from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
 
 cdef enum:
     BLOCK = 8192          # rows that one thread sends at a time

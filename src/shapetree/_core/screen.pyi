@@ -1,19 +1,25 @@
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
-from shapetree._core.histogram import Targets
 
 START: np.dtype[Any]
+ALL_GROUPS: int
+
+class Groups(NamedTuple):
+    of_bin: NDArray[Any]
+    n_of_feature: NDArray[Any]
+    centres: NDArray[Any]
+    positions: NDArray[Any]
+    rough_of_bin: NDArray[Any]
+    n_rough: int
 
 class GridScreen:
     def __init__(
         self,
         criterion: Criterion,
-        bins: Columns,
         n_bins: ArrayLike,
         categorical: ArrayLike,
         bin_values: ArrayLike,
@@ -27,35 +33,18 @@ class GridScreen:
         min_rows: int = 1,
         min_weight: float = 0.0,
     ) -> None: ...
-    @property
-    def positions(self) -> NDArray[Any]: ...
-    def prepare(
-        self, histogram: NDArray[Any], targets: Targets, rows: NDArray[Any], n_threads: int
-    ) -> None: ...
-    def weigh(
-        self, pairs: NDArray[Any], gains: NDArray[Any], noise: float, n_threads: int
-    ) -> None: ...
+    def groups(self, histogram: NDArray[Any], n_threads: int) -> Groups: ...
+    def losses(self, cells: NDArray[Any], noise: float, n_threads: int) -> NDArray[Any]: ...
     def screen(
         self,
         pairs: NDArray[Any],
-        information: NDArray[Any],
-        gains: NDArray[Any],
-        starts: NDArray[Any],
+        cells: NDArray[Any],
+        groups: Groups,
+        information: NDArray[Any] | None,
         *,
         max_branches: int,
         region_penalty: float,
         branch_penalty: float,
         seed: int,
         n_threads: int,
-    ) -> None: ...
-
-def crossed_losses(
-    criterion: Criterion,
-    targets: Targets,
-    branches: NDArray[Any],
-    n_branches: int,
-    pairs: NDArray[Any],
-    rows: NDArray[Any],
-    losses: NDArray[Any],
-    n_threads: int,
-) -> None: ...
+    ) -> tuple[NDArray[Any], NDArray[Any]]: ...

@@ -1,9 +1,10 @@
-"""Screening: how promising each pair of features is for one node.
+"""Screening: how promising each pair of features is for one node, from sums over its rows alone.
 
-On grids: every feature's bins are joined to at most 32 groups of like many rows; a pair's cells are
-the products of two features' groups, on which an inner tree grows. Or by the paper's filter: the
-branches of two features' own shape functions are crossed with each other.
+Every feature's bins are joined to at most 32 groups of like weight; a pair's cells are the products
+of two features' groups, on which an inner tree grows. Nothing here knows the rows.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,14 +17,13 @@ from shapetree._core.arena cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches,
     take_doubles, take_ints,
 )
-from shapetree._core.columns cimport Columns, code_at
+from shapetree._core.assignment cimport AUTO, KMEANS, has_exact_assignment
 from shapetree._core.criterion cimport (
     Criterion, CriterionInfo, dot, impurity, n_values, rows_of, value_of, weight_of,
 )
 from shapetree._core.grid cimport (
-    N_BUCKETS, N_GROUPS, STRIDE, Grid, Start, fill_planes, grow_on_grid, sum_cells,
+    N_BUCKETS, N_GROUPS, STRIDE, Grid, Start, fill_planes, grow_from_all_crossings, grow_on_grid,
 )
-from shapetree._core.histogram cimport NodeTargets, Targets, check_rows
 from shapetree._core.pair_tree cimport (
     FIRST_AXIS, SECOND_AXIS, PairShape, PairTree, take_tree,
 )
@@ -33,8 +33,42 @@ from shapetree._core.search cimport Options, options_of
 START = np.dtype([("orientation", np.int32), ("share", np.float64), ("framed", np.int32)],
                  align=True)
 
+# Groups of a feature, that of missing values included.
+ALL_GROUPS = STRIDE
+
+cdef extern from "vector.h":
+    void fill_buckets_of_cells(
+        const int32_t* along_a, const int32_t* along_b, const uint8_t* group_a,
+        const uint8_t* group_b, int n_cells, int n_orientations, uint8_t* bucket) noexcept nogil
+
 cdef enum:
-    ROWS_PER_ROUGH_CELL = 8    # at least, on average
+    WEIGHT_PER_ROUGH_CELL = 8    # at least, on average
+    FRACTIONS = 65_536           # of a bucket
+
+
+class Groups(NamedTuple):
+    """Every feature's bins joined to groups, for one node.
+
+    Attributes
+    ----------
+    of_bin : uint8 array (total bins,)
+        ALL_GROUPS - 1 for missing values and for bins without rows.
+    n_of_feature : int32 array (n_features,)
+    centres : array (n_features, ALL_GROUPS - 1)
+        Where an ordered feature's groups lie, in units of its standard deviation.
+    positions : array (total bins,)
+        The categories' places in the node's order; NaN where there is no row.
+    rough_of_bin : uint8 array (total bins,)
+        The same with fewer groups; n_rough for missing values and for bins without rows.
+    n_rough : int
+    """
+
+    of_bin: object
+    n_of_feature: object
+    centres: object
+    positions: object
+    rough_of_bin: object
+    n_rough: int
 
 
 cdef void order_categories(
@@ -99,14 +133,50 @@ cdef void order_categories(
     arena_release(arena, mark)
 
 
+cdef double loss_of_cells(
+    const CriterionInfo* c, const double* cells, int n_cells, int n_channels, double noise
+) noexcept nogil:
+    """Impurity of cells, plus the noise of each that holds weight but the first."""
+    cdef:
+        int i
+        double loss = -noise
+    for i in range(n_cells):
+        if weight_of(c, cells + i * n_channels) > 0.0:
+            loss += noise + impurity(c, cells + i * n_channels)
+    return loss
+
+
+cdef void place_groups(
+    const double* centre_a, int n_a, const double* centre_b, int n_b, double cosine, double sine,
+    int orientation, int n_orientations, int32_t* along_a, int32_t* along_b,
+) noexcept nogil:
+    """Note where two features' groups lie along an oblique orientation."""
+    cdef:
+        double low_a = INFINITY, high_a = -INFINITY, low_b = INFINITY, high_b = -INFINITY
+        double width
+        int i
+    for i in range(n_a):
+        low_a = min(low_a, cosine * centre_a[i])
+        high_a = max(high_a, cosine * centre_a[i])
+    for i in range(n_b):
+        low_b = min(low_b, sine * centre_b[i])
+        high_b = max(high_b, sine * centre_b[i])
+    width = (high_a - low_a) + (high_b - low_b)
+    width = 0.999999 * N_BUCKETS * FRACTIONS / width if 1e-290 < width < 1e290 else 0.0
+    for i in range(n_a):
+        along_a[i * n_orientations + orientation] = (
+            <int32_t> ((cosine * centre_a[i] - low_a) * width) if width > 0.0 else 0)
+    for i in range(n_b):
+        along_b[i * n_orientations + orientation] = (
+            <int32_t> ((sine * centre_b[i] - low_b) * width) if width > 0.0 else 0)
+
+
 cdef class GridScreen:
-    """Screens pairs of features for one node after another.
+    """Groups bins, and screens pairs of features by their cells, for any node.
 
     Parameters
     ----------
     criterion : Criterion
-    bins : Columns
-        The bins of every training row.
     n_bins : array of int
         Bins of each feature, without its missing bin, which comes last.
     categorical : array of bool
@@ -116,41 +186,25 @@ cdef class GridScreen:
         The two axes, then the oblique orientations, each followed by the one perpendicular to it.
     inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows, min_weight :
         Options that hold for every node.
-
-    Attributes
-    ----------
-    positions : array (total bins,)
-        After `prepare`: the categories' places in the node's order; NaN where there is no row.
     """
 
     cdef Criterion criterion
-    cdef Columns bins
     cdef Options options
+    cdef int n_features
     cdef const int64_t[::1] offsets
     cdef const uint8_t[::1] categorical
     cdef const double[::1] bin_values
     cdef const double[::1] cosines
     cdef const double[::1] sines
-    cdef readonly object positions
-    cdef double[::1] _positions
-    cdef uint8_t[::1] group_of_bin
-    cdef int32_t[::1] n_groups
-    cdef double[:, ::1] centres
-    cdef uint8_t[:, ::1] codes        # group of the node's rows, by feature
-    cdef uint8_t[:, ::1] rough_codes  # the same with fewer groups
-    cdef int n_rough
-    cdef Targets targets              # keeps alive what `node` points to
-    cdef NodeTargets node
-    cdef Py_ssize_t n
 
-    def __init__(self, Criterion criterion not None, Columns bins not None, n_bins, categorical,
-                 bin_values, cosines, sines, **limits):
+    def __init__(self, Criterion criterion not None, n_bins, categorical, bin_values, cosines,
+                 sines, **limits):
         n_bins = np.asarray(n_bins, dtype=np.int64)
-        n = bins.n_columns
-        if n_bins.shape != (n,) or np.shape(categorical) != (n,):
+        if n_bins.ndim != 1 or np.shape(categorical) != n_bins.shape or np.any(n_bins < 0):
             raise ValueError("n_bins and categorical must have one entry for each column")
+        n = len(n_bins)
+        self.n_features = n
         self.criterion = criterion
-        self.bins = bins
         self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)]).astype(np.int64)
         self.categorical = np.ascontiguousarray(categorical, dtype=np.uint8)
         self.bin_values = np.ascontiguousarray(bin_values, dtype=np.float64)
@@ -158,219 +212,210 @@ cdef class GridScreen:
         self.sines = np.ascontiguousarray(sines, dtype=np.float64)
         if self.bin_values.shape[0] != self.offsets[n]:
             raise ValueError("bin_values must have one entry for each bin")
-        values = np.concatenate([self.bin_values, self.cosines, self.sines])
-        if not np.isfinite(values).all():
-            raise ValueError("bin_values, cosines and sines must be finite")
+        for values in (bin_values, cosines, sines):
+            if not np.isfinite(values).all():
+                raise ValueError("bin_values, cosines and sines must be finite")
         if not 2 <= self.cosines.shape[0] == self.sines.shape[0]:
             raise ValueError("there must be two orientations at least")
         self.options = options_of(limits)
-        self._positions = self.positions = np.full(self.offsets[n], NAN)
-        self.group_of_bin = np.zeros(self.offsets[n], dtype=np.uint8)
-        self.n_groups = np.zeros(n, dtype=np.int32)
-        self.centres = np.zeros((n, N_GROUPS))
-        self.codes = np.empty((n, 0), dtype=np.uint8)
-        self.rough_codes = np.empty((n, 0), dtype=np.uint8)
-        self.n = 0
 
-    def prepare(
-        self,
-        const double[:, ::1] histogram not None,    # IN: the node's
-        Targets targets not None,                   # IN
-        const int32_t[::1] rows not None,           # IN: the node's rows
-        int n_threads,
-    ):
-        """Join every feature's bins to groups, and note the groups of the node's rows."""
+    def groups(self, const double[:, ::1] histogram not None, int n_threads):
+        """Join every feature's bins to groups of like weight, from a node's histogram."""
         cdef:
-            int f, n_features = self.bins.n_columns
-            Py_ssize_t n = rows.shape[0]
+            int f, n = self.n_features
+            Py_ssize_t b
+            double weight = 0.0
             Arenas arenas
-        self.bins.check_bins(self.offsets, 0, n_features)
-        check_rows(rows, min(self.bins.n_rows, targets.n_rows))
-        if not 1 <= n <= targets.n_rows or n_threads < 1:
-            raise ValueError("there must be rows, and at least one thread")
-        if targets.n_stats != self.criterion.info.n_stats:
-            raise ValueError("targets and criterion differ in their statistics")
-        if histogram.shape[0] != self.offsets[n_features] or (
-                histogram.shape[1] != targets.n_channels):
-            raise ValueError("the histogram's shape does not fit the bins and targets")
-        if self.codes.shape[1] < n:
-            self.codes = np.empty((n_features, n), dtype=np.uint8)
-            self.rough_codes = np.empty((n_features, n), dtype=np.uint8)
-        self.n_rough = 16 if n >= 16 * 16 * ROWS_PER_ROUGH_CELL else (
-            8 if n >= 8 * 8 * ROWS_PER_ROUGH_CELL else 4)
-        self.targets = targets
-        self.n = n
+            double[::1] positions
+            double[:, ::1] centres
+            uint8_t[::1] of_bin
+            uint8_t[::1] rough_of_bin
+            int32_t[::1] n_of_feature
+            int n_rough, n_channels = histogram.shape[1]
+        if histogram.shape[0] != self.offsets[n] or (
+                not 0 <= n_channels - self.criterion.info.n_stats <= 1):
+            raise ValueError("the histogram's shape does not fit the bins and criterion")
+        if n_threads < 1:
+            raise ValueError("there must be at least one thread")
+        found = (np.zeros(self.offsets[n], dtype=np.uint8), np.zeros(n, dtype=np.int32),
+                 np.zeros((n, N_GROUPS)), np.full(self.offsets[n], NAN),
+                 np.zeros(self.offsets[n], dtype=np.uint8))
+        of_bin, n_of_feature, centres, positions, rough_of_bin = found
+        for b in range(self.offsets[1] if n else 0):
+            weight += weight_of(&self.criterion.info, &histogram[b, 0])
+        n_rough = 16 if weight >= 16 * 16 * WEIGHT_PER_ROUGH_CELL else (
+            8 if weight >= 8 * 8 * WEIGHT_PER_ROUGH_CELL else 4)
         arenas = Arenas(n_threads)
         with nogil:
-            self.node = targets.gather(&rows[0], n, n_threads)
-            for f in prange(n_features, num_threads=n_threads, schedule="dynamic"):
-                self.prepare_feature(
-                    f, &histogram[self.offsets[f], 0], &rows[0], &arenas.of_thread[threadid()])
+            for f in prange(n, num_threads=n_threads, schedule="dynamic"):
+                n_of_feature[f] = self.group_feature(
+                    f, &histogram[self.offsets[f], 0], n_channels, n_rough,
+                    &of_bin[self.offsets[f]], &rough_of_bin[self.offsets[f]],
+                    &positions[self.offsets[f]], &centres[f, 0], &arenas.of_thread[threadid()])
         arenas.finish()
+        return Groups(*found, n_rough)
 
-    cdef void prepare_feature(
-        self, int f, const double* cells, const int32_t* rows, Arena* arena
+    cdef int group_feature(
+        self, int f, const double* cells, int n_channels, int n_rough, uint8_t* group,
+        uint8_t* rough, double* position, double* centre, Arena* arena,
     ) noexcept nogil:
+        """Fill in one feature's groups; returns how many there are."""
         cdef:
             const CriterionInfo* c = &self.criterion.info
             Mark mark = arena_mark(arena)
             int64_t offset = self.offsets[f]
             int n_bins = <int> (self.offsets[f + 1] - offset - 1)
-            int n_channels = self.node.n_channels
             int32_t* present = take_ints(arena, n_bins + 1)
             int32_t* order = take_ints(arena, n_bins + 1)
-            double* count = take_doubles(arena, n_bins + 1)
-            uint8_t* group = &self.group_of_bin[offset]
-            double* centre = &self.centres[f, 0]
-            double n_rows = 0.0, below = 0.0
+            double* weight = take_doubles(arena, n_bins + 1)
+            double total = 0.0, below = 0.0
             double in_group[N_GROUPS]
-            uint8_t rough[STRIDE]
             int i, b, n = 0, last = -1, g = -1, here
-            Py_ssize_t k
         if arena.failed:
-            return
+            return 0
         memset(group, N_GROUPS, n_bins + 1)
+        memset(rough, n_rough, n_bins + 1)
         for b in range(n_bins):
-            count[n] = rows_of(c, cells + b * n_channels, n_channels)
-            if count[n] > 0.5:
-                n_rows += count[n]
+            if rows_of(c, cells + b * n_channels, n_channels) > 0.5:
+                weight[n] = weight_of(c, cells + b * n_channels)
+                total += weight[n]
                 present[n] = b
                 order[n] = n
                 n += 1
         if self.categorical[f]:
-            for b in range(n_bins):
-                self._positions[offset + b] = NAN
             order_categories(c, cells, n_channels, present, n, arena, order)
             if arena.failed:
-                return
+                return 0
         for i in range(n):
             b = order[i]
-            # Equal shares of the rows; a bin lies where its middle row does.
-            here = min(<int> ((below + 0.5 * count[b]) * N_GROUPS / n_rows), N_GROUPS - 1)
-            if here != last:
+            # Equal shares of the weight; a bin lies where its middle does.
+            here = 0
+            if 0.0 < total < INFINITY:
+                here = <int> ((below + 0.5 * weight[b]) * N_GROUPS / total)
+                here = max(0, min(here, N_GROUPS - 1))
+            if here > last:
                 g += 1
                 last = here
                 centre[g] = 0.0
                 in_group[g] = 0.0
-            below += count[b]
+            below += weight[b]
             group[present[b]] = g
             if self.categorical[f]:
-                self._positions[offset + present[b]] = i
+                position[present[b]] = i
             else:
-                centre[g] += count[b] * self.bin_values[offset + present[b]]
-                in_group[g] += count[b]
-        self.n_groups[f] = g + 1
+                centre[g] += weight[b] * self.bin_values[offset + present[b]]
+                in_group[g] += weight[b]
         if not self.categorical[f]:
             for i in range(g + 1):
-                centre[i] /= in_group[i]
-        for i in range(N_GROUPS):
-            rough[i] = i if g < self.n_rough else i * self.n_rough // (g + 1)
-        rough[N_GROUPS] = self.n_rough
-        for k in range(self.n):
-            here = group[code_at(&self.bins.column[f], rows[k])]
-            self.codes[f, k] = here
-            self.rough_codes[f, k] = rough[here]
+                centre[i] = centre[i] / in_group[i] if in_group[i] > 0.0 else 0.0
+        for i in range(n):
+            b = present[i]
+            rough[b] = group[b] if g < n_rough else group[b] * n_rough // (g + 1)
         arena_release(arena, mark)
+        return g + 1
 
-    def weigh(
-        self,
-        const int32_t[:, ::1] pairs not None,       # IN: (n_pairs, 2)
-        double[::1] gains not None,                 # OUT: (n_pairs,)
-        double noise,                               # IN: what a useless cut gains on average
-        int n_threads,
-    ):
-        """What a pair tells at most: the gain of parting every cell of a rough grid, less noise."""
+    def losses(self, const double[:, :, ::1] cells not None, double noise, int n_threads):
+        """Impurity of each pair's cells, plus the noise of parting them."""
         cdef:
-            int p, n_pairs = pairs.shape[0]
-            Arenas arenas
-        self.check_pairs(pairs, n_threads)
-        if gains.shape[0] != n_pairs:
-            raise ValueError("there must be one result for each pair")
-        arenas = Arenas(n_threads)
-        with nogil:
-            for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic", chunksize=8):
-                gains[p] = self.weigh_pair(
-                    pairs[p, 0], pairs[p, 1], noise, &arenas.of_thread[threadid()])
-        arenas.finish()
+            int p, n_pairs = cells.shape[0], n_cells = cells.shape[1], n_channels = cells.shape[2]
+            double[::1] found
+        self.check_cells(cells, n_threads)
+        losses = np.zeros(n_pairs)
+        if n_pairs and n_cells:
+            found = losses
+            for p in prange(n_pairs, nogil=True, num_threads=n_threads, schedule="static"):
+                found[p] = loss_of_cells(
+                    &self.criterion.info, &cells[p, 0, 0], n_cells, n_channels, noise)
+        return losses
 
-    cdef int check_pairs(self, const int32_t[:, ::1] pairs, int n_threads) except -1:
-        if pairs.shape[1] != 2 or pairs.shape[0] and (
-                np.min(pairs) < 0 or np.max(pairs) >= self.bins.n_columns):
-            raise ValueError("pairs must name two features each")
-        if self.n == 0 or n_threads < 1:
-            raise ValueError("prepare first, and give at least one thread")
+    cdef int check_cells(self, const double[:, :, ::1] cells, int n_threads) except -1:
+        if not 0 <= cells.shape[2] - self.criterion.info.n_stats <= 1:
+            raise ValueError("cells and criterion differ in their statistics")
+        if n_threads < 1:
+            raise ValueError("there must be at least one thread")
         return 0
-
-    cdef double weigh_pair(
-        self, int first, int second, double noise, Arena* arena
-    ) noexcept nogil:
-        cdef:
-            Mark mark = arena_mark(arena)
-            const CriterionInfo* c = &self.criterion.info
-            int stride = self.n_rough + 1, n_channels = self.node.n_channels, i, j, n_cells = 0
-            double* whole = take_doubles(arena, c.n_stats)
-            double* cells = sum_cells(
-                &self.node, &self.rough_codes[first, 0], &self.rough_codes[second, 0], self.n,
-                stride, arena)
-            double loss = 0.0
-        if arena.failed:
-            return -INFINITY
-        memset(whole, 0, c.n_stats * sizeof(double))
-        for i in range(stride * stride):
-            if weight_of(c, cells + i * n_channels) > 0.0:
-                n_cells += 1
-                loss += impurity(c, cells + i * n_channels)
-                for j in range(c.n_stats):
-                    whole[j] += cells[i * n_channels + j]
-        arena_release(arena, mark)
-        return impurity(c, whole) - loss - noise * (n_cells - 1)
 
     def screen(
         self,
         const int32_t[:, ::1] pairs not None,       # IN: (n_pairs, 2)
-        const double[::1] information not None,     # IN: (n_pairs,) what they tell, from `weigh`
-        double[::1] gains not None,                 # OUT: (n_pairs,) after penalties; -inf for none
-        Start[::1] starts not None,                 # OUT: (n_pairs,) how its inner tree starts
+        const double[:, :, ::1] cells not None,     # IN: (n_pairs, ALL_GROUPS ** 2, n_channels)
+        groups,                                     # IN: Groups of the node
+        const double[::1] information,              # IN: (n_pairs,) what they tell; None to try all
         *,
         int max_branches, double region_penalty, double branch_penalty, uint64_t seed,
         int n_threads,
     ):
-        """Grow an inner tree on each pair's grid and send its regions to branches."""
+        """Grow inner trees on the pairs' grids and send their regions to branches.
+
+        With `information`, a greedy tree and one that starts from a crossing of two cuts; without,
+        only those that start from any crossing.
+
+        Returns
+        -------
+        gains : array (n_pairs,)
+            After penalties; -inf for none.
+        starts : array (n_pairs,) of START
+            How the best inner tree starts.
+        """
         cdef:
             Options options = self.options
             int p, n_pairs = pairs.shape[0]
+            const int32_t[::1] n_groups = groups.n_of_feature
+            const double[:, ::1] centres = groups.centres
+            double[::1] gains
+            Start[::1] starts
             Arenas arenas
-        self.check_pairs(pairs, n_threads)
-        if not gains.shape[0] == starts.shape[0] == information.shape[0] == n_pairs:
-            raise ValueError("there must be one result for each pair")
+        self.check_cells(cells, n_threads)
+        if pairs.shape[1] != 2 or n_pairs and (
+                np.min(pairs) < 0 or np.max(pairs) >= self.n_features):
+            raise ValueError("pairs must name two features each")
+        if cells.shape[0] != n_pairs or cells.shape[1] != STRIDE * STRIDE or (
+                information is not None and information.shape[0] != n_pairs):
+            raise ValueError("there must be cells and information of each pair")
+        if n_groups.shape[0] != self.n_features or centres.shape[0] != self.n_features or (
+                centres.shape[1] != N_GROUPS or self.n_features and (
+                    np.min(n_groups) < 0 or np.max(n_groups) > N_GROUPS)):
+            raise ValueError("there must be groups of each feature")
+        if not np.isfinite(centres).all():
+            raise ValueError("the groups' centres must be finite")
         if not 2 <= max_branches <= 254:
             raise ValueError("max_branches must be between 2 and 254")
         options.max_branches = max_branches
         options.region_penalty = region_penalty
         options.branch_penalty = branch_penalty
         options.seed = seed
+        if options.assignment == AUTO and not has_exact_assignment(&self.criterion.info):
+            # Good enough to tell which pairs are worth a fit.
+            options.assignment = KMEANS
+        found = np.empty(n_pairs), np.empty(n_pairs, dtype=START)
+        gains, starts = found
         arenas = Arenas(n_threads)
         with nogil:
             for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
                 gains[p] = self.screen_pair(
-                    pairs[p, 0], pairs[p, 1], information[p], &options,
+                    pairs[p, 0], pairs[p, 1], &cells[p, 0, 0], cells.shape[2], &n_groups[0],
+                    &centres[0, 0], information is None,
+                    0.0 if information is None else information[p], &options,
                     &arenas.of_thread[threadid()], &starts[p])
         arenas.finish()
+        return found
 
     cdef void lay_out(
-        self, int first, int second, const double* cells, const Options* options, Arena* arena,
-        Grid* grid,
+        self, int first, int second, const double* cells, int n_channels, const int32_t* n_groups,
+        const double* centres, const Options* options, Arena* arena, Grid* grid,
     ) noexcept nogil:
         """Gather the cells that hold rows, and the sum of those where a feature is missing."""
         cdef:
             const CriterionInfo* c = &self.criterion.info
-            int n_a = self.n_groups[first], n_b = self.n_groups[second], n_stats = c.n_stats
-            int n_channels = self.node.n_channels, a, b, j, n = 0, rows, h
+            int n_a = n_groups[first], n_b = n_groups[second], n_stats = c.n_stats
+            int a, b, j, n = 0, rows, h
             size_t room = n_a * n_b
             bint oblique = not (self.categorical[first] or self.categorical[second])
             int n_orientations = self.cosines.shape[0] if oblique else 2
             uint8_t* group_a = <uint8_t*> take_branches(arena, room)
             uint8_t* group_b = <uint8_t*> take_branches(arena, room)
+            int32_t* along_a = take_ints(arena, N_GROUPS * n_orientations)
+            int32_t* along_b = take_ints(arena, N_GROUPS * n_orientations)
             const double* cell
         grid.c = c
         grid.arena = arena
@@ -394,8 +439,8 @@ cdef class GridScreen:
                 if n_b <= b < N_GROUPS:
                     continue
                 cell = cells + (a * STRIDE + b) * n_channels
-                rows = <int> (0.5 + rows_of(c, cell, n_channels))
-                if rows == 0:
+                rows = <int> min(0.5 + rows_of(c, cell, n_channels), 2e9)
+                if rows <= 0:
                     continue
                 if a == N_GROUPS or b == N_GROUPS:
                     grid.n_missing += rows
@@ -408,48 +453,28 @@ cdef class GridScreen:
                 memcpy(grid.stats + n * n_stats, cell, n_stats * sizeof(double))
                 n += 1
         grid.n_cells = n
-        for j in range(n):
-            grid.bucket[j * n_orientations + FIRST_AXIS] = group_a[j] * N_BUCKETS // n_a
-            grid.bucket[j * n_orientations + SECOND_AXIS] = group_b[j] * N_BUCKETS // n_b
+        for j in range(n_a):
+            along_a[j * n_orientations + FIRST_AXIS] = j * N_BUCKETS // n_a * FRACTIONS
+            along_a[j * n_orientations + SECOND_AXIS] = 0
+        for j in range(n_b):
+            along_b[j * n_orientations + FIRST_AXIS] = 0
+            along_b[j * n_orientations + SECOND_AXIS] = j * N_BUCKETS // n_b * FRACTIONS
         for h in range(2, n_orientations):
-            self.fill_buckets(first, second, h, group_a, group_b, grid)
+            place_groups(centres + first * N_GROUPS, n_a, centres + second * N_GROUPS, n_b,
+                         self.cosines[h], self.sines[h], h, n_orientations, along_a, along_b)
+        fill_buckets_of_cells(
+            along_a, along_b, group_a, group_b, n, n_orientations, grid.bucket)
         fill_planes(grid)
 
-    cdef void fill_buckets(
-        self, int first, int second, int orientation, const uint8_t* group_a,
-        const uint8_t* group_b, Grid* grid,
-    ) noexcept nogil:
-        """Note where the cells lie along an oblique orientation."""
-        cdef:
-            double along_a[N_GROUPS]
-            double along_b[N_GROUPS]
-            double low_a = INFINITY, high_a = -INFINITY, low_b = INFINITY, high_b = -INFINITY
-            double width
-            int i
-        for i in range(self.n_groups[first]):
-            along_a[i] = self.cosines[orientation] * self.centres[first, i]
-            low_a = min(low_a, along_a[i])
-            high_a = max(high_a, along_a[i])
-        for i in range(self.n_groups[second]):
-            along_b[i] = self.sines[orientation] * self.centres[second, i]
-            low_b = min(low_b, along_b[i])
-            high_b = max(high_b, along_b[i])
-        width = (high_a - low_a) + (high_b - low_b)
-        width = 0.999999 * N_BUCKETS / width if 1e-300 < width < 1e300 else 0.0
-        for i in range(grid.n_cells):
-            grid.bucket[i * grid.n_orientations + orientation] = <uint8_t> (
-                ((along_a[group_a[i]] - low_a) + (along_b[group_b[i]] - low_b)) * width)
-
     cdef double screen_pair(
-        self, int first, int second, double information, const Options* options, Arena* arena,
-        Start* start,
+        self, int first, int second, const double* cells, int n_channels, const int32_t* n_groups,
+        const double* centres, bint from_crossings, double information, const Options* options,
+        Arena* arena, Start* start,
     ) noexcept nogil:
         cdef:
             const CriterionInfo* c = &self.criterion.info
             Mark mark = arena_mark(arena)
             double* whole = take_doubles(arena, c.n_stats)
-            double* cells = sum_cells(&self.node, &self.codes[first, 0], &self.codes[second, 0],
-                                      self.n, STRIDE, arena)
             int j
             Grid grid
             PairTree tree
@@ -458,18 +483,21 @@ cdef class GridScreen:
         start.orientation = -1
         start.share = 0.0
         start.framed = False
-        if must_stop(arena, self.n):
+        if must_stop(arena, STRIDE * STRIDE * n_channels):
             return -INFINITY
         take_tree(c, options, arena, &tree)
         best.branch = take_branches(arena, tree.room)
         best.objective = INFINITY
         if arena.failed:
             return -INFINITY
-        self.lay_out(first, second, cells, options, arena, &grid)
+        self.lay_out(first, second, cells, n_channels, n_groups, centres, options, arena, &grid)
         if arena.failed:
             return -INFINITY
         if grid.n_cells >= 2:
-            grow_on_grid(&grid, information, options, &tree, &best, start)
+            if from_crossings:
+                grow_from_all_crossings(&grid, options, &tree, &best, start)
+            else:
+                grow_on_grid(&grid, information, options, &tree, &best, start)
             if arena.failed:
                 return -INFINITY
             for j in range(c.n_stats):
@@ -478,60 +506,3 @@ cdef class GridScreen:
                 gain = impurity(c, whole) - best.objective
         arena_release(arena, mark)
         return gain
-
-
-cdef double crossed_loss(
-    const CriterionInfo* c, const NodeTargets* targets, const uint8_t* code_a,
-    const uint8_t* code_b, Py_ssize_t n, int n_branches, Arena* arena,
-) noexcept nogil:
-    cdef:
-        Mark mark = arena_mark(arena)
-        double* cells
-        double loss = 0.0
-        int i
-    if must_stop(arena, n):
-        return INFINITY
-    cells = sum_cells(targets, code_a, code_b, n, n_branches, arena)
-    if arena.failed:
-        return INFINITY
-    for i in range(n_branches * n_branches):
-        loss += impurity(c, cells + i * targets.n_channels)
-    arena_release(arena, mark)
-    return loss
-
-
-def crossed_losses(
-    Criterion criterion not None,                 # IN
-    Targets targets not None,                     # IN
-    const uint8_t[:, ::1] branches not None,      # IN: (n_features, n) of the node's rows
-    int n_branches,                               # IN: that there are at most
-    const int32_t[:, ::1] pairs not None,         # IN: (n_pairs, 2)
-    const int32_t[::1] rows not None,             # IN: (n,) the node's rows
-    double[::1] losses not None,                  # OUT: (n_pairs,)
-    int n_threads,
-):
-    """Impurity of each pair's branches crossed with each other, as in the paper's filter."""
-    cdef:
-        int p, n_pairs = pairs.shape[0]
-        Py_ssize_t n = rows.shape[0]
-        NodeTargets node
-        Arenas arenas
-    check_rows(rows, targets.n_rows)
-    if not 1 <= n <= targets.n_rows or branches.shape[1] != n or n_threads < 1:
-        raise ValueError("there must be rows, branches of each, and at least one thread")
-    if targets.n_stats != criterion.info.n_stats:
-        raise ValueError("targets and criterion differ in their statistics")
-    if losses.shape[0] != n_pairs or pairs.shape[1] != 2:
-        raise ValueError("there must be one result for each pair")
-    if n_pairs and (np.min(pairs) < 0 or np.max(pairs) >= branches.shape[0]):
-        raise ValueError("pairs must name features")
-    if not 1 <= n_branches <= 254 or np.max(branches) >= n_branches:
-        raise ValueError("branches must be below n_branches, itself at most 254")
-    arenas = Arenas(n_threads)
-    with nogil:
-        node = targets.gather(&rows[0], n, n_threads)
-        for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
-            losses[p] = crossed_loss(
-                &criterion.info, &node, &branches[pairs[p, 0], 0], &branches[pairs[p, 1], 0], n,
-                n_branches, &arenas.of_thread[threadid()])
-    arenas.finish()

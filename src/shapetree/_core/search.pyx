@@ -599,7 +599,7 @@ cdef int compact_histogram(
         int b, j, n = 0, n_stats = c.n_stats
         double rows
         const double* cell
-    if n_channels == 2 and c.kind != SQUARED and c.n_outputs == 1:
+    if n_channels == 2 and n_stats == 2 and c.kind != SQUARED and c.n_outputs == 1:
         # Two classes. To copy every bin is faster than to ask whether it must be.
         for b in range(n_bins):
             rows = cells[2 * b] + cells[2 * b + 1]

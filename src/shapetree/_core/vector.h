@@ -7,6 +7,9 @@
 
 #include <stdint.h>
 #include <string.h>
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 /* Resolvers of cloned functions run before a sanitizer is ready, so sanitized builds do without. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__) \
@@ -112,6 +115,121 @@ static void variance_of_cuts(const double *prefix, int64_t stride, int n_stats, 
     }
     for (int b = 0; b < n; b++)
         loss[b] /= n_outputs;
+}
+
+/* The least and the greatest bucket of some cells along each of several orientations; returns the
+   width of the widest range. `bucket` holds n_orientations buckets of every cell. */
+FOR_EVERY_MACHINE
+static int ranges_of_buckets(const uint8_t *bucket, int n_orientations, int n_active,
+                             const int32_t *cells, int n_cells, uint8_t *least, uint8_t *greatest) {
+    int width = 0, i = 0;
+    for (int h = 0; h < n_active; h++) {
+        least[h] = 255;
+        greatest[h] = 0;
+    }
+#if defined(__SSE2__)
+    if (n_active == 8) {
+        __m128i low = _mm_set1_epi8(-1), high = _mm_setzero_si128();
+        for (; i < n_cells; i++) {
+            const uint8_t *at = bucket + (int64_t) cells[i] * n_orientations;
+            const __m128i here = _mm_loadl_epi64((const __m128i *) at);
+            low = _mm_min_epu8(low, here);
+            high = _mm_max_epu8(high, here);
+        }
+        _mm_storel_epi64((__m128i *) least, low);
+        _mm_storel_epi64((__m128i *) greatest, high);
+    }
+#endif
+    for (; i < n_cells; i++) {
+        const uint8_t *here = bucket + (int64_t) cells[i] * n_orientations;
+        for (int h = 0; h < n_active; h++) {
+            least[h] = here[h] < least[h] ? here[h] : least[h];
+            greatest[h] = here[h] > greatest[h] ? here[h] : greatest[h];
+        }
+    }
+    for (int h = 0; h < n_active; h++)
+        width = greatest[h] - least[h] >= width ? greatest[h] - least[h] + 1 : width;
+    return width;
+}
+
+/* Sum the planes of some cells by bucket along each of several orientations, counted from the least
+   bucket on. `planes` holds `stride` numbers of every cell, a multiple of four; `sums` receives
+   (n_active, width, stride) of them. */
+FOR_EVERY_MACHINE
+static void sum_by_bucket(const double *planes, int stride, const uint8_t *bucket,
+                          int n_orientations, int n_active, const int32_t *cells, int n_cells,
+                          const uint8_t *least, int width, double *sums) {
+    memset(sums, 0, (size_t) n_active * width * stride * sizeof(double));
+    if (stride == 4 && n_active == 8) {
+        /* The usual case, with all that does not change at hand. */
+        double *start[8];
+        for (int h = 0; h < 8; h++)
+            start[h] = sums + (h * width - least[h]) * 4;
+        for (int i = 0; i < n_cells; i++) {
+            const uint8_t *here = bucket + (int64_t) cells[i] * n_orientations;
+            const double *p = planes + (int64_t) cells[i] * 4;
+            const double p0 = p[0], p1 = p[1], p2 = p[2], p3 = p[3];
+            for (int h = 0; h < 8; h++) {
+                double *at = start[h] + here[h] * 4;
+                at[0] += p0;
+                at[1] += p1;
+                at[2] += p2;
+                at[3] += p3;
+            }
+        }
+        return;
+    }
+    for (int i = 0; i < n_cells; i++) {
+        const uint8_t *here = bucket + (int64_t) cells[i] * n_orientations;
+        const double *p = planes + (int64_t) cells[i] * stride;
+        if (stride == 4) {
+            const double p0 = p[0], p1 = p[1], p2 = p[2], p3 = p[3];
+            for (int h = 0; h < n_active; h++) {
+                double *at = sums + (h * width + here[h] - least[h]) * 4;
+                at[0] += p0;
+                at[1] += p1;
+                at[2] += p2;
+                at[3] += p3;
+            }
+        } else {
+            for (int h = 0; h < n_active; h++) {
+                double *at = sums + ((int64_t) h * width + here[h] - least[h]) * stride;
+                for (int j = 0; j < stride; j++)
+                    at[j] += p[j];
+            }
+        }
+    }
+}
+
+/* Where cells lie along each of several orientations: n_orientations buckets of every cell, from
+   where its two groups lie, in 65,536ths of a bucket. */
+FOR_EVERY_MACHINE
+static void fill_buckets_of_cells(const int32_t *along_a, const int32_t *along_b,
+                                  const uint8_t *group_a, const uint8_t *group_b, int n_cells,
+                                  int n_orientations, uint8_t *bucket) {
+    for (int i = 0; i < n_cells; i++) {
+        const int32_t *a = along_a + group_a[i] * n_orientations;
+        const int32_t *b = along_b + group_b[i] * n_orientations;
+        uint8_t *here = bucket + (int64_t) i * n_orientations;
+        if (n_orientations == 8) {
+            for (int h = 0; h < 8; h++)
+                here[h] = (uint8_t) ((a[h] + b[h]) >> 16);
+        } else {
+            for (int h = 0; h < n_orientations; h++)
+                here[h] = (uint8_t) ((a[h] + b[h]) >> 16);
+        }
+    }
+}
+
+/* Bring (n_active, width, stride) sums to the order (width, n_planes, n_lanes). */
+static inline void sums_to_lanes(const double *sums, int n_active, int width, int stride,
+                                 int n_planes, int n_lanes, double *buckets) {
+    memset(buckets, 0, (size_t) width * n_planes * n_lanes * sizeof(double));
+    for (int h = 0; h < n_active; h++)
+        for (int b = 0; b < width; b++)
+            for (int j = 0; j < n_planes; j++)
+                buckets[((int64_t) b * n_planes + j) * n_lanes + h]
+                    = sums[((int64_t) h * width + b) * stride + j];
 }
 
 /* The best cut between buckets along each of several orientations at once. `buckets` holds

@@ -16,8 +16,10 @@ from shapetree.data._table import Table
 # Rows that bins are made from at most; larger tables give a sample.
 MAX_BINNED_ROWS = 200_000
 # Copies of columns may take so many bytes, or such a share of the table.
-COPY_BYTES = 8_000_000
+COPY_BYTES = 4_000_000
 COPY_SHARE = 0.08
+# Features whose bounds are laid out for a search at a time.
+FEATURES_TOGETHER = 256
 # Rows that are worth starting threads for.
 MIN_ROWS_FOR_THREADS = 10_000
 GREATEST = np.finfo(np.float64).max
@@ -184,14 +186,16 @@ def _bin_numbers(
     bins = [np.zeros(columns.n_rows, dtype=feature.dtype) for feature in found]
     # A feature of which nothing is known has no bin but the missing one.
     known = [i for i, feature in enumerate(found) if feature.n_bins > 0]
-    chosen = np.array([ordered[i] for i in known], dtype=np.int32)
-    lookups = Lookups([ends[i] for i in known], columns.n_rows)
-    filled = [bins[i] for i in known]
-    # Some rows at a time, so that Ctrl-C need not wait for all.
-    step = max(1, VISITS_PER_CALL // len(ordered))
-    for start in range(0, columns.n_rows, step):
-        stop = min(start + step, columns.n_rows)
-        bin_columns(columns, chosen, lookups, filled, start, stop, n_threads)
+    for at in range(0, len(known), FEATURES_TOGETHER):
+        some = known[at : at + FEATURES_TOGETHER]
+        chosen = np.array([ordered[i] for i in some], dtype=np.int32)
+        lookups = Lookups([ends[i] for i in some], columns.n_rows)
+        filled = [bins[i] for i in some]
+        # Some rows at a time, so that Ctrl-C need not wait for all.
+        step = max(1, VISITS_PER_CALL // len(some))
+        for start in range(0, columns.n_rows, step):
+            stop = min(start + step, columns.n_rows)
+            bin_columns(columns, chosen, lookups, filled, start, stop, n_threads)
     return bins
 
 

@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 
+from shapetree._core.histogram import build_histograms
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
 from shapetree._threads import threads_for
-from shapetree.data._binning import BinnedTable
+from shapetree.data._binning import FeatureBins
 from shapetree.data._targets import Goal, NodeStatistics
-from shapetree.grow._rows import Histograms
+from shapetree.grow._rows import Histograms, Sample
 from shapetree.grow._splits import BinSplit
 
+# The bins of every feature.
+Features = tuple[FeatureBins, ...]
 # A category that has to be listed costs this share of a segment.
 CATEGORY_SHARE = 0.5
 # Gains that differ by less than this share of the node's weight are equal.
@@ -55,6 +58,41 @@ class Penalties:
     split: float
     branch: float
     pair: float | None = None
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What all searches of one fit have in common, of single features and of pairs.
+
+    Attributes
+    ----------
+    inner : InnerTreeOptions
+    penalties : Penalties
+    min_samples_leaf : int
+    min_weight_leaf : float
+    seed : int
+    n_threads : int
+    """
+
+    inner: InnerTreeOptions
+    penalties: Penalties
+    min_samples_leaf: int
+    min_weight_leaf: float
+    seed: int
+    n_threads: int
+
+    @property
+    def limits(self) -> dict[str, Any]:
+        """What holds for every node, in the words of the kernels that search."""
+        return {
+            "inner_tree": self.inner.kind,
+            "inner_max_leaves": self.inner.max_leaves,
+            "inner_min_rows": self.inner.min_rows,
+            "inner_max_depth": self.inner.max_depth,
+            "assignment": self.inner.assignment,
+            "min_rows": self.min_samples_leaf,
+            "min_weight": self.min_weight_leaf,
+        }
 
 
 @dataclass(frozen=True)
@@ -148,28 +186,15 @@ class NodeToSearch:
 class CandidateSearch:
     """Finds the best candidates of nodes from their histograms."""
 
-    def __init__(
-        self,
-        table: BinnedTable,
-        goal: Goal,
-        inner: InnerTreeOptions,
-        penalties: Penalties,
-        min_samples_leaf: int,
-        min_weight_leaf: float,
-        seed: int,
-        n_threads: int,
-    ) -> None:
+    def __init__(self, features: Features, goal: Goal, options: SearchOptions) -> None:
         self._goal = goal
-        self._penalties = penalties
-        self._seed = seed
-        self._n_threads = n_threads
-        self.offsets = table.offsets
-        self._search = NodeSearch(
-            goal.criterion,
-            table.n_bins,
-            table.categorical,
-            **search_limits(inner, min_samples_leaf, min_weight_leaf),
-        )
+        self._penalties = options.penalties
+        self._seed = options.seed
+        self._n_threads = options.n_threads
+        self._is_categorical = [feature.is_categorical for feature in features]
+        n_bins = np.array([feature.n_bins for feature in features], dtype=np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
+        self._search = NodeSearch(goal.criterion, n_bins, self._is_categorical, **options.limits)
 
     @property
     def n_features(self) -> int:
@@ -253,30 +278,40 @@ class CandidateSearch:
             if gains[feature] >= least_share * best.penalised_gain
         ]
 
+    def gain_on_new_rows(self, candidate: Candidate, sample: Sample, node: NodeToSearch) -> float:
+        """What a candidate's feature gains on either half of a sample when fitted on the other.
+
+        Parameters
+        ----------
+        candidate : Candidate
+        sample : Sample
+            Its bins are those of the candidate's feature.
+        node : NodeToSearch
+        """
+        feature, gain = candidate.split.feature, 0.0
+        bins = slice(self.offsets[feature], self.offsets[feature + 1])
+        codes = sample.bins.array(0)
+        for fitted, new in sample.halves():
+            found = FeatureShapes.empty(1, self.offsets)
+            self.search([node], self._histogram(sample, feature, fitted), found)
+            if found.n_branches[0, feature] >= 2:
+                branch_of_bin = fill_gaps(
+                    found.branch_of_bin[0, bins], self._is_categorical[feature]
+                )
+                gain += gain_of(self._goal, sample, new, branch_of_bin[codes[new]])
+        return sample.scale * gain
+
+    def _histogram(self, sample: Sample, feature: int, rows: np.ndarray) -> Histograms:
+        """Sums of some rows of a sample by the bins of one feature."""
+        n_bins = int(self.offsets[feature + 1] - self.offsets[feature])
+        sums = np.empty((1, n_bins, sample.targets.n_channels))
+        ends, offsets = (np.array([0]), np.array([len(rows)])), np.array([0, n_bins])
+        build_histograms(sample.bins, sample.targets, rows, *ends, offsets, sums, 0, 1, 1)
+        return Histograms(feature, feature + 1, sums)
+
     def least_gain(self, node: NodeStatistics) -> float:
         """What a split of a node must gain after penalties."""
         return self._penalties.split * node.impurity
-
-
-def search_limits(
-    inner: InnerTreeOptions, min_samples_leaf: int, min_weight_leaf: float
-) -> dict[str, Any]:
-    """What holds for every node, in the words of the kernels that search."""
-    return {
-        "inner_tree": inner.kind,
-        "inner_max_leaves": inner.max_leaves,
-        "inner_min_rows": inner.min_rows,
-        "inner_max_depth": inner.max_depth,
-        "assignment": inner.assignment,
-        "min_rows": min_samples_leaf,
-        "min_weight": min_weight_leaf,
-    }
-
-
-def halves(rows: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Every other row, and the rest; then the other way round."""
-    even, odd = np.ascontiguousarray(rows[::2]), np.ascontiguousarray(rows[1::2])
-    return [(even, odd), (odd, even)]
 
 
 def fill_gaps(branch_of_bin: np.ndarray, is_categorical: bool) -> np.ndarray:
@@ -295,3 +330,12 @@ def fill_gaps(branch_of_bin: np.ndarray, is_categorical: bool) -> np.ndarray:
     if filled[-1] == NO_BRANCH_MARK:
         filled[-1] = filled[held[0]]
     return filled
+
+
+def gain_of(goal: Goal, sample: Sample, rows: np.ndarray, branches: np.ndarray) -> float:
+    """Impurity mass that sending some of a sample's rows to branches takes away."""
+    impurity, n_stats = goal.criterion.impurity, sample.targets.n_stats
+    parts = [
+        sample.targets.totals(rows[branches == branch])[:n_stats] for branch in np.unique(branches)
+    ]
+    return float(impurity(np.sum(parts, axis=0)) - sum(impurity(part) for part in parts))

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from shapetree.data._binning import FeatureBins
-from shapetree.data._targets import Goal, NodeStatistics, RegressionGoal
+from shapetree.data._targets import ClassGoal, Goal, NodeStatistics, RegressionGoal
 from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes, NodeToSearch
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._nodes import GrowingNode
-from shapetree.grow._pairs import PairCandidate, PairSearch
+from shapetree.grow._pairs import SAMPLE_ROWS, PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.grow._rows import Rows
 
-# How many times as much a pair must gain on new rows as a single feature does, in nodes of so many
-# rows at most; in larger ones, what it gains by chance does not count beside its penalties.
+# How many times as much a pair must gain on new rows as a single feature does, in nodes of so much
+# weight at most; in larger ones, what it gains by chance does not count beside its penalties.
 PAIR_LEAD = 1.1
-MAX_ROWS_TO_HOLD_UP = 5_000
+MAX_WEIGHT_TO_HOLD_UP = 5_000
 # Features whose gain is below this share of the best one's are not worth a look ahead.
 LEAST_SHARE = 0.7
 # Mean impurity below which rounding is all that is left.
@@ -43,8 +43,9 @@ def describe(
     goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray
 ) -> list[NodeStatistics]:
     """What nodes know of their rows, whose sums of channels are given."""
-    if not isinstance(goal, RegressionGoal):
+    if isinstance(goal, ClassGoal):
         return goal.statistics(channels)
+    assert isinstance(goal, RegressionGoal)
     if goal.is_absolute:
         values = rows.medians(nodes)
         centres = goal.standardise(values)
@@ -86,6 +87,7 @@ class Grower:
         self._rows = rows
         self._bins = bins
         self._goal = goal
+        self._exact = exact
         self._search = search
         self._pair_search = pair_search
         self._limits = limits
@@ -191,9 +193,8 @@ class Grower:
         if self._pair_search is not None:
             pair = self._pair_search.best(
                 statistics,
-                self._rows.rows_of(node.number),
-                node.histogram,
-                found,
+                self._rows.at(node.number),
+                None if self._exact else node.histogram,
                 max_branches,
                 node.number + 1,
                 to_beat=max(least, single.penalised_gain if single else 0.0),
@@ -236,40 +237,35 @@ class Grower:
         self, pair: PairCandidate, single: Candidate | None, node: GrowingNode, max_branches: int
     ) -> bool:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
+        if not self._leaves_room(pair, node):
+            return False
         if single is None:
             return True
         # Rounding must not choose: of equals, the single feature wins.
         if pair.penalised_gain <= single.penalised_gain + 1e-10 * node.statistics.weight:
             return False
         assert self._pair_search is not None
-        rows = self._rows.rows_of(node.number)
-        if not self._pair_search.must_hold_up or len(rows) > MAX_ROWS_TO_HOLD_UP:
+        n_rows = node.statistics.n_rows
+        if (
+            not self._pair_search.must_hold_up
+            or node.statistics.weight > MAX_WEIGHT_TO_HOLD_UP
+            or n_rows > SAMPLE_ROWS
+        ):
             return True
-        arguments = node.statistics, rows, max_branches, node.number + 1
-        gain = self._pair_search.gain_on_new_rows(pair, *arguments)
-        return gain > PAIR_LEAD * self._gain_on_new_rows(single, *arguments)
+        features = pair.shape.first, pair.shape.second
+        sample = self._rows.at(node.number).sample(features, n_rows, (single.split.feature,))
+        wanted = NodeToSearch(node.statistics, max_branches, node.number + 1)
+        gain = self._pair_search.gain_on_new_rows(
+            pair, sample, node.statistics, max_branches, node.number + 1
+        )
+        return gain > PAIR_LEAD * self._search.gain_on_new_rows(single, sample, wanted)
 
-    def _gain_on_new_rows(self, single, statistics, rows, max_branches, number) -> float:
-        from shapetree._core.partition import branches_by_bin
-        from shapetree.grow._candidates import fill_gaps, halves
-        from shapetree.grow._local import LocalRows
-
-        feature, gain, offsets = single.split.feature, 0.0, self._search.offsets
-        for fitted, new in halves(rows):
-            part = LocalRows(self._rows._table, self._rows._binned, self._goal, 1, fitted)
-            found = FeatureShapes.empty(1, offsets)
-            wanted = [NodeToSearch(statistics, max_branches, number)]
-            histograms = part.histograms(np.zeros(1, dtype=np.int32), feature, feature + 1, False)
-            self._search.search(wanted, histograms, found)
-            if found.n_branches[0, feature] >= 2:
-                branch_of_bin = fill_gaps(
-                    found.branch_of_bin[0, offsets[feature] : offsets[feature + 1]],
-                    self._bins[feature].is_categorical,
-                )
-                columns = self._rows._binned.columns
-                branches = branches_by_bin(columns, feature, branch_of_bin, new, 1)
-                gain += self._goal.gain_of(new, branches)
-        return gain
+    def _leaves_room(self, pair: PairCandidate, node: GrowingNode) -> bool:
+        """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""
+        if node.statistics.n_rows <= SAMPLE_ROWS:
+            return True
+        counts = self._rows.at(node.number).branch_counts(pair.split)
+        return bool(counts.min() >= max(1, self._limits.min_samples_leaf))
 
     def _split(self, nodes: list[GrowingNode]) -> list[GrowingNode]:
         """Send nodes' rows to their children, which are returned."""

@@ -96,12 +96,12 @@ class LevelHistograms:
             parent = node.parent
             if parent is None or parent.histogram is None:
                 continue
-            sizes = [child.statistics.n_rows for child in parent.children]
-            if node is not parent.children[int(np.argmax(sizes))]:
+            sizes = [child.statistics.n_rows for child in parent.below]
+            if node is not parent.below[int(np.argmax(sizes))]:
                 continue
             unwanted = sum(
                 size
-                for child, size in zip(parent.children, sizes, strict=True)
+                for child, size in zip(parent.below, sizes, strict=True)
                 if id(child) not in wanted
             )
             saved = (node.statistics.n_rows - unwanted) * n_features
@@ -113,7 +113,7 @@ class LevelHistograms:
             child
             for node in by_difference
             if node.parent is not None
-            for child in node.parent.children
+            for child in node.parent.below
             if id(child) not in wanted
         ]
         numbers = np.array([node.number for node in direct + siblings], dtype=np.int32)
@@ -129,7 +129,7 @@ class LevelHistograms:
                 continue
             assert node.parent is not None
             sums[i] = node.parent.histogram
-            for child in node.parent.children:
+            for child in node.parent.below:
                 if child is not node:
                     sums[i] -= histograms.sums[place[id(child)]]
         return Histograms(0, n_features, sums)

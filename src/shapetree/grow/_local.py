@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.histogram import build_cells, build_histograms, sum_nodes
+from shapetree._core.content import hash_contents
+from shapetree._core.grid import sum_grids
+from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._threads import threads_for
+from shapetree._core.sampling import row_hashes
+from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
-from shapetree.grow._pairs import cuts_of
-from shapetree.grow._rows import Histograms
-from shapetree.grow._splits import BinSplit, Split
+from shapetree.grow._rows import Histograms, Sample
+from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
 
 # Moving a row to its branch takes as long as so many visits by features.
 VISITS_PER_MOVE = 4
@@ -30,8 +34,12 @@ class LocalRows:
     goal : Goal
         What the rows add to sums.
     n_threads : int
+    coarse : BinnedTable, optional
+        Bins that pairs are screened with, if `binned` has too many.
     rows : int32 array, optional
         Rows that are at the root, each as often as it counts; by default every row once.
+    first_row : int
+        Number of the first row in the whole of the data, of which this may be a part.
     """
 
     def __init__(
@@ -40,11 +48,16 @@ class LocalRows:
         binned: BinnedTable,
         goal: Goal,
         n_threads: int,
+        *,
+        coarse: BinnedTable | None = None,
         rows: np.ndarray | None = None,
+        first_row: int = 0,
     ) -> None:
         self._table = table
         self._values = Columns(table.columns, table.n_rows)
         self._binned = binned
+        self._coarse = binned if coarse is None else coarse
+        self._first_row = first_row
         self._goal = goal
         self._n_threads = n_threads
         self._offsets = binned.offsets
@@ -54,6 +67,11 @@ class LocalRows:
     def binned(self) -> BinnedTable:
         """The rows' bins."""
         return self._binned
+
+    @property
+    def coarse(self) -> BinnedTable:
+        """The bins that pairs are screened with."""
+        return self._coarse
 
     @property
     def values(self) -> Columns:
@@ -144,3 +162,147 @@ class LocalRows:
             [None if isinstance(s, BinSplit) else cuts_of(s.cuts, self._values) for s in splits],
             threads_for(VISITS_PER_MOVE * int((stops - starts).sum()), self._n_threads),
         )
+
+    def at(self, node: int) -> LocalRowsOfNode:
+        """The rows of one node."""
+        return self.some(self.rows_of(node), self._goal.targets, self._goal.weights)
+
+    def some(
+        self,
+        rows: np.ndarray,
+        targets: Targets,
+        weights: np.ndarray | None,
+        in_order: bool = False,
+    ) -> LocalRowsOfNode:
+        """Some of the rows, with targets of their own; see `LocalRowsOfNode`."""
+        return LocalRowsOfNode(
+            self._table, self._values, self._binned, self._coarse, rows, self._first_row,
+            targets, weights, in_order, self._n_threads,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LocalRowsOfNode:
+    """Some rows in memory, as a search for pairs sees them.
+
+    Attributes
+    ----------
+    table : Table
+    values : Columns
+        Its columns.
+    binned, coarse : BinnedTable
+        Bins of single features, and those that pairs are screened with.
+    rows : int32 array
+        Numbers of the rows.
+    first_row : int
+        Number of row 0 in the whole of the data.
+    targets : Targets
+    weights : array or None
+    in_order : bool
+        Whether targets and weights are those of `rows` alone, in their order.
+    n_threads : int
+    """
+
+    table: Table
+    values: Columns
+    binned: BinnedTable
+    coarse: BinnedTable
+    rows: np.ndarray
+    first_row: int
+    targets: Targets
+    weights: np.ndarray | None
+    in_order: bool
+    n_threads: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+        return len(self.rows)
+
+    def totals(self) -> np.ndarray:
+        """Sums of channels."""
+        if self.in_order:
+            return self.targets.totals(np.arange(self.n_rows, dtype=np.int32))
+        return self.targets.totals(self.rows)
+
+    def histogram(self) -> np.ndarray:
+        """Sums of channels by bin, over the bins that pairs are screened with."""
+        offsets, n_features = self.coarse.offsets, len(self.coarse.features)
+        sums = np.empty((1, int(offsets[-1]), self.targets.n_channels))
+        ends = np.array([0]), np.array([self.n_rows])
+        n_threads = threads_for(self.n_rows * n_features, self.n_threads)
+        build_histograms(
+            self.coarse.columns, self.targets, self.rows, *ends, offsets, sums, 0, n_features,
+            n_threads, self.in_order,
+        )  # fmt: skip
+        return sums[0]
+
+    def grids(
+        self,
+        pairs: np.ndarray,
+        group_of_bin: np.ndarray,
+        n_groups: int,
+        max_rows: int | None = None,
+    ) -> np.ndarray:
+        """Sums of channels by the groups of each pair's features."""
+        places = self._places(max_rows)
+        rows = self.rows if places is None else self.rows[places]
+        targets = self.targets if places is None else self._targets_at(places)
+        in_order = self.in_order or places is not None
+        cells = np.empty((len(pairs), n_groups**2, targets.n_channels))
+        n_threads = threads_for(len(rows) * len(pairs), self.n_threads)
+        for first, last in feature_chunks(len(pairs), len(rows)):
+            sum_grids(
+                self.coarse.columns, targets, rows, self.coarse.offsets, group_of_bin, n_groups,
+                pairs[first:last], cells[first:last], n_threads, in_order,
+            )  # fmt: skip
+        return cells
+
+    def sample(
+        self, features: tuple[int, ...], max_rows: int, binned: tuple[int, ...] | None = None
+    ) -> Sample:
+        """All rows, or so many chosen by a hash of their numbers."""
+        places = self._places(max_rows)
+        if places is None:
+            places = np.arange(self.n_rows, dtype=np.int32)
+        rows = self.rows[places]
+        columns = [self.table.columns[feature] for feature in features]
+        weights = np.ones(len(rows)) if self.weights is None else self._weights_at(places)
+        scale = 1.0
+        if len(rows) < self.n_rows:
+            everything = np.arange(self.n_rows, dtype=np.int32)
+            whole = self.n_rows if self.weights is None else self._weights_at(everything).sum()
+            scale = float(whole / weights.sum())
+        return Sample(
+            features,
+            Columns([column[rows] for column in columns if column is not None], len(rows)),
+            Columns([self.binned.columns.array(f)[rows] for f in binned or ()], len(rows)),
+            self._targets_at(places),
+            weights,
+            None if binned is None else hash_contents(self.coarse.columns, rows),
+            scale,
+        )
+
+    def branch_counts(self, split: Split) -> np.ndarray:
+        """Rows in each branch of a split."""
+        n_threads = threads_for(self.n_rows, self.n_threads)
+        if isinstance(split, PairSplit):
+            branches = cuts_of(split.cuts, self.values).branches(self.rows, n_threads)
+        else:
+            codes = self.binned.columns.array(split.feature)[self.rows]
+            branches = split.branch_of_bin[codes]
+        return np.bincount(branches, minlength=split.n_branches)
+
+    def _places(self, max_rows: int | None) -> np.ndarray | None:
+        """Which of the rows a sample holds; None for all."""
+        if max_rows is None or self.n_rows <= max_rows:
+            return None
+        hashes = row_hashes(self.rows.astype(np.int64) + self.first_row)
+        return np.sort(np.argpartition(hashes, max_rows)[:max_rows]).astype(np.int32)
+
+    def _targets_at(self, places: np.ndarray) -> Targets:
+        return self.targets.take(places if self.in_order else self.rows[places])
+
+    def _weights_at(self, places: np.ndarray) -> np.ndarray:
+        assert self.weights is not None
+        return self.weights[places if self.in_order else self.rows[places]]

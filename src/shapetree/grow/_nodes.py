@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -67,6 +67,11 @@ class GrowingNode(TreeNode):
     candidate: Candidate | Any = None
     split: Split | None = None
     histogram: np.ndarray | None = None
+
+    @property
+    def below(self) -> list[GrowingNode]:
+        """The children."""
+        return cast("list[GrowingNode]", self.children)
 
 
 @dataclass(frozen=True)

@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import combinations
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 
-from shapetree._core.columns import Columns
-from shapetree._core.oblique import PairCuts, PairFitter
-from shapetree._core.partition import branches_by_bin
-from shapetree._core.screen import START, GridScreen, crossed_losses
+from shapetree._core.oblique import PairFits, PairFitter
+from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
-from shapetree._threads import feature_chunks, threads_for
-from shapetree.data._binning import BinnedTable, FeatureBins
-from shapetree.data._names import feature_finder
-from shapetree.data._table import MAX_ROWS, FeatureInfo, Table
+from shapetree._threads import VISITS_PER_CALL, threads_for
+from shapetree.data._binning import FeatureBins
+from shapetree.data._table import MAX_ROWS, FeatureInfo
 from shapetree.data._targets import Goal, NodeStatistics
 from shapetree.grow._candidates import (
+    CandidateSearch,
     FeatureShapes,
-    InnerTreeOptions,
-    Penalties,
-    halves,
-    search_limits,
+    NodeToSearch,
+    SearchOptions,
+    gain_of,
 )
-from shapetree.grow._local_histograms import LocalHistograms
-from shapetree.grow._splits import PairSplit
+from shapetree.grow._rows import Histograms, RowsOfNode, Sample
+from shapetree.grow._splits import PairSplit, cuts_of
 from shapetree.tree._shape import PairShape, number_cuts
 
 # Pairs that are fitted on the rows if the user leaves it to us.
 AUTO_FITTED = 3
+# Rows of a node that pairs are fitted on at most, unless every threshold is to be tried.
+SAMPLE_ROWS = 20_000
 # Pairs that are screened on grids if the user leaves it to us: those of 200 features. Of more, the
 # paper's filter takes the most promising at each node, judged by so many of its rows.
 MAX_SCREENED = 20_000
 FILTER_ROWS = 5_000
-# Being a pair costs as much as so many segments.
+# Penalty for using a pair, in segments.
 SEGMENTS_PER_PAIR = 1.0
 # Growing an inner tree on a grid takes as long as so many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
@@ -46,10 +46,51 @@ MIN_FINALISTS_PER_FIT = 2
 MAX_FINALISTS_PER_FIT = 10
 # Pairs whose grids are looked at more closely, for each that is fitted.
 CLOSE_LOOKS_PER_FIT = 2
-# A pair that gains less than this share of what it must gain on its grid is not fitted.
+# A pair that gains less than this share of what it must gain on its grid is not fitted, and one
+# that tells less than this share of it on a rough grid gets no inner tree.
 HOPEFUL_SHARE = 0.8
+TELLING_SHARE = 0.4
 # Values beyond it count as so large, so that sums of them stay finite.
 LARGE = 1e150
+# Memory that the cells of grids may take at a time.
+MAX_CELL_BYTES = 2**25
+
+
+class PairList:
+    """Pairs of features that may interact, the smaller number first; made a part at a time.
+
+    Parameters
+    ----------
+    n_features : int
+    listed : int array of shape (n_pairs, 2), optional
+        None for all pairs of the features.
+    """
+
+    def __init__(self, n_features: int, listed: np.ndarray | None = None) -> None:
+        self._listed = listed
+        # Of all pairs, those with the first feature f start at `starts[f]`.
+        n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
+        self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1]) if self._listed is None else len(self._listed)
+
+    def part(self, first: int, last: int) -> np.ndarray:
+        """The pairs first..last-1."""
+        return self.take(np.arange(first, min(last, len(self))))
+
+    def take(self, numbers: np.ndarray) -> np.ndarray:
+        """Pairs by their numbers."""
+        if self._listed is not None:
+            return np.ascontiguousarray(self._listed[numbers])
+        one = np.searchsorted(self._starts, numbers, side="right") - 1
+        other = numbers - self._starts[one] + one + 1
+        return np.stack([one, other], axis=1).astype(np.int32)
+
+    def parts(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
+        """All pairs, so many at a time, each time with the number of the first."""
+        for first in range(0, len(self), size):
+            yield first, self.part(first, first + size)
 
 
 @dataclass(frozen=True)
@@ -58,8 +99,7 @@ class PairOptions:
 
     Attributes
     ----------
-    pairs : int array of shape (n_pairs, 2)
-        Pairs of features that may interact, the smaller number first.
+    pairs : PairList
     n_fitted : int
         How many of them are fitted on the rows of a node.
     n_screened : int
@@ -74,13 +114,62 @@ class PairOptions:
         Whether every row is tried as a threshold, in large nodes, too.
     """
 
-    pairs: np.ndarray
+    pairs: PairList
     n_fitted: int
     n_screened: int
     filter_rows: int
     n_finalists: int
     n_orientations: int
     exact: bool
+
+    @property
+    def filters(self) -> bool:
+        """Whether the paper's filter chooses the pairs to be screened."""
+        return len(self.pairs) > self.n_screened
+
+    @property
+    def sample_rows(self) -> int:
+        """Rows of a node that pairs are fitted on at most."""
+        return MAX_ROWS if self.exact else SAMPLE_ROWS
+
+
+class PairFrame:
+    """What searches for pairs know of the features, whatever their goal.
+
+    Parameters
+    ----------
+    features : tuple of FeatureBins
+        Bins for the grids.
+    weights : array of shape (total bins,)
+        Weight of the rows in each bin, missing ones included.
+    options : PairOptions
+    """
+
+    def __init__(
+        self, features: tuple[FeatureBins, ...], weights: np.ndarray, options: PairOptions
+    ) -> None:
+        self.options = options
+        self.features = features
+        self.n_bins = np.array([feature.n_bins for feature in features], dtype=np.int64)
+        self.offsets = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
+        self.categorical = np.array([feature.is_categorical for feature in features])
+        values = [_bin_values(feature) for feature in features]
+        self.scales = np.array(
+            [
+                _spread(value, weights[start : start + len(value)])
+                for value, start in zip(values, self.offsets[:-1], strict=True)
+            ]
+        )
+        self.standardised = np.concatenate(
+            [
+                np.append(value / scale, 0.0)
+                for value, scale in zip(values, self.scales, strict=True)
+            ]
+        )
+        angles = spread_angles(options.n_orientations)
+        self.cosines, self.sines = np.cos(angles), np.sin(angles)
+        with np.errstate(divide="ignore"):
+            self.slopes = self.sines / self.cosines
 
 
 @dataclass(frozen=True)
@@ -115,82 +204,45 @@ class PairCandidate:
 
 
 class PairSearch:
-    """Finds the best pair of one node after another.
+    """Finds the best pair of a node from its histogram, grids of pairs, and a sample of its rows.
 
     Parameters
     ----------
-    table : Table
-        The training rows' own values.
-    binned : BinnedTable
-        Their bins, as the search for shape functions of one feature knows them.
-    coarse : BinnedTable
-        Bins for the grids: the same, unless these are too many.
-    scales : array of shape (n_features,)
-        Standard deviations of the ordered features, see `scales_of`.
+    frame : PairFrame
     goal : Goal
-    inner : InnerTreeOptions
-    penalties : Penalties
-    options : PairOptions
-    min_samples_leaf : int
-    min_weight_leaf : float
-    seed : int
-    n_threads : int
+    options : SearchOptions
     """
 
-    def __init__(
-        self,
-        table: Table,
-        binned: BinnedTable,
-        coarse: BinnedTable,
-        scales: np.ndarray,
-        goal: Goal,
-        inner: InnerTreeOptions,
-        penalties: Penalties,
-        options: PairOptions,
-        min_samples_leaf: int,
-        min_weight_leaf: float,
-        seed: int,
-        n_threads: int,
-    ) -> None:
-        self._columns = Columns(table.columns, table.n_rows)
-        self._histograms = LocalHistograms(coarse, goal.targets, n_threads)
+    def __init__(self, frame: PairFrame, goal: Goal, options: SearchOptions) -> None:
+        self._frame = frame
+        self._options = frame.options
         self._goal = goal
-        self._penalties = penalties
-        self._options = options
-        self._seed = seed
-        self._n_threads = n_threads
-        self._binned = binned
-        self._offsets = coarse.offsets
-        self._categorical = coarse.categorical
-        values = [_bin_values(feature) for feature in coarse.features]
-        angles = spread_angles(options.n_orientations)
-        cosines, sines = np.cos(angles), np.sin(angles)
-        limits = search_limits(inner, min_samples_leaf, min_weight_leaf)
-        standardised = [
-            np.append(value / scale, 0.0) for value, scale in zip(values, scales, strict=True)
-        ]
-        self._grid = GridScreen(
-            goal.criterion,
-            coarse.columns,
-            coarse.n_bins,
-            coarse.categorical,
-            np.concatenate(standardised),
-            cosines,
-            sines,
-            **limits,
-        )
-        with np.errstate(divide="ignore"):
-            slopes = sines / cosines
-        self._fitter = PairFitter(
-            goal.criterion, self._columns, scales, slopes, exact=options.exact, **limits
+        self._penalties = options.penalties
+        self._seed = options.seed
+        self._n_threads = options.n_threads
+        self._search_options_of_fit = options
+        limits = options.limits
+        self._screen = GridScreen(
+            goal.criterion, frame.n_bins, frame.categorical, frame.standardised, frame.cosines,
+            frame.sines, **limits,
+        )  # fmt: skip
+        self._limits = limits
+
+    def _fitter(self, scale: float) -> PairFitter:
+        """Fits samples each of whose rows stands for `scale` rows of the node."""
+        limits = dict(self._limits)
+        for name in ("min_rows", "inner_min_rows"):
+            limits[name] = int(np.ceil(limits[name] / scale))
+        limits["min_weight"] /= scale
+        return PairFitter(
+            self._goal.criterion, self._frame.slopes, exact=self._options.exact, **limits
         )
 
     def best(
         self,
         node: NodeStatistics,
-        rows: np.ndarray,
+        rows: RowsOfNode,
         histogram: np.ndarray | None,
-        univariate: FeatureShapes | None,
         max_branches: int,
         node_number: int,
         to_beat: float,
@@ -200,140 +252,188 @@ class PairSearch:
         Parameters
         ----------
         node : NodeStatistics
-        rows : array
+        rows : RowsOfNode
             The node's rows.
         histogram : array or None
-            Their histogram over the bins; None to have it summed.
-        univariate : NodeSearch or None
-            Has just searched the node. Only the paper's filter reads it, see `filters`.
+            Their histogram over the bins of the grids; None to have it summed.
         max_branches : int
         node_number : int
             Seeds random starts, together with the fit's own seed.
         to_beat : float
             Gain after penalties that a pair must have to be of use.
         """
+        options = self._options
         search_options = self._search_options(node, max_branches, node_number)
-        pairs = self._options.pairs
-        if self.filters:
-            assert univariate is not None
-            pairs = self._promising(self._options.n_screened, univariate, max_branches, rows)
+        pairs = options.pairs
         if histogram is None:
-            histogram = self._histograms.build(rows)
-        visits = len(rows) + VISITS_PER_GRID
-        n_threads = threads_for(visits * len(pairs), self._n_threads)
-        self._grid.prepare(histogram, self._goal.targets, rows, n_threads)
-        information = self._weigh(pairs, node, len(rows), n_threads)
-        finalists = np.sort(_greatest(information, self._options.n_finalists))
-        pairs, information = pairs[finalists], information[finalists]
-        gains, _ = self._screen(pairs, information, visits, n_threads, search_options)
-        if len(pairs) > self._options.n_fitted and self.must_hold_up:
-            hopeful = gains > HOPEFUL_SHARE * (to_beat + self._pair_penalty(node))
-            pairs, gains = pairs[hopeful], gains[hopeful]
+            histogram = rows.histogram()
+        if options.filters:
+            pairs = self._promising(node, rows, histogram, max_branches, node_number)
+        n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
+        groups = self._screen.groups(histogram, n_threads)
+        finalists, information = self._weigh(pairs, node, rows, histogram, groups, n_threads)
+        needed = to_beat + self.pair_penalty(node)
+        if len(pairs) > options.n_fitted and self.must_hold_up:
+            telling = information > TELLING_SHARE * needed
+            finalists, information = finalists[telling], information[telling]
+        gains, starts = self._grow(finalists, information, rows, groups, search_options, n_threads)
+        if len(pairs) > options.n_fitted and self.must_hold_up:
+            hopeful = gains > HOPEFUL_SHARE * needed
+            finalists, gains, starts = finalists[hopeful], gains[hopeful], starts[hopeful]
+        if len(finalists) == 0:
+            return None
         # The best are looked at again more closely: crossings are no longer spared.
-        pairs = pairs[_greatest(gains, CLOSE_LOOKS_PER_FIT * self._options.n_fitted)]
-        everything = np.full(len(pairs), np.inf)
-        gains, starts = self._screen(pairs, everything, visits, n_threads, search_options)
-        chosen = _greatest(gains, self._options.n_fitted)
-        return self._fit(
-            pairs[chosen], starts[chosen], rows, self._pair_penalty(node), search_options
-        )
+        chosen = _greatest(gains, CLOSE_LOOKS_PER_FIT * options.n_fitted)
+        finalists, gains, starts = finalists[chosen], gains[chosen], starts[chosen]
+        closer, other_starts = self._grow(finalists, None, rows, groups, search_options, n_threads)
+        is_better = closer > gains + 1e-10 * node.weight
+        gains = np.where(is_better, closer, gains)
+        starts = np.where(is_better, other_starts, starts)
+        chosen = _greatest(gains, options.n_fitted)
+        return self._fit(finalists[chosen], starts[chosen], node, rows, groups, search_options)
 
-    @property
-    def filters(self) -> bool:
-        """Whether the paper's filter chooses the pairs to be screened."""
-        return len(self._options.pairs) > self._options.n_screened
+    def _chunk(self, n_groups: int) -> int:
+        """Pairs whose cells have room in memory at a time."""
+        cell_bytes = 8 * self._goal.targets.n_channels
+        return max(1, MAX_CELL_BYTES // (n_groups**2 * cell_bytes))
 
     def _weigh(
-        self, pairs: np.ndarray, node: NodeStatistics, n_rows: int, n_threads: int
-    ) -> np.ndarray:
-        """How much each pair tells at most, from rough grids."""
-        information = np.empty(len(pairs))
-        for first, last in feature_chunks(len(pairs), n_rows):
-            self._grid.weigh(
-                pairs[first:last], information[first:last], self._goal.noise(node), n_threads
-            )
-        return information
+        self,
+        pairs: PairList,
+        node: NodeStatistics,
+        rows: RowsOfNode,
+        histogram: np.ndarray,
+        groups: Groups,
+        n_threads: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The pairs that tell most, and how much each tells at most, from rough grids."""
+        n_groups = groups.n_rough + 1
+        n_stats = self._goal.targets.n_stats
+        first_bins = slice(0, self._frame.offsets[1])
+        whole = self._goal.criterion.impurity(histogram[first_bins].sum(axis=0)[:n_stats])
+        noise = self._goal.noise(node)
+        leaders = _Leaders(self._options.n_finalists)
+        for first, some in pairs.parts(self._chunk(n_groups)):
+            cells = rows.grids(some, groups.rough_of_bin, n_groups)
+            leaders.add(first, whole - self._screen.losses(cells, noise, n_threads))
+        return pairs.take(leaders.numbers), leaders.gains
 
-    def _screen(
+    def _grow(
         self,
         pairs: np.ndarray,
-        information: np.ndarray,
-        visits: int,
-        n_threads: int,
+        information: np.ndarray | None,
+        rows: RowsOfNode,
+        groups: Groups,
         search_options: dict[str, Any],
+        n_threads: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Gains of the pairs on their grids, and how their inner trees start."""
-        gains, starts = np.empty(len(pairs)), np.empty(len(pairs), dtype=START)
-        for first, last in feature_chunks(len(pairs), visits):
-            some = slice(first, last)
-            self._grid.screen(
-                pairs[some], information[some], gains[some], starts[some],
-                n_threads=n_threads, **search_options,
+        found = [(np.empty(0), np.empty(0, dtype=START))]
+        size = min(self._chunk(ALL_GROUPS), VISITS_PER_CALL // VISITS_PER_GRID)
+        for first in range(0, len(pairs), size):
+            some = slice(first, first + size)
+            cells = rows.grids(pairs[some], groups.of_bin, ALL_GROUPS)
+            found.append(
+                self._screen.screen(
+                    pairs[some], cells, groups,
+                    None if information is None else information[some],
+                    n_threads=n_threads, **search_options,
+                )
             )  # fmt: skip
-        return gains, starts
+        gains, starts = zip(*found, strict=True)
+        return np.concatenate(gains), np.concatenate(starts)
 
     def _promising(
-        self, n_wanted: int, univariate: FeatureShapes, max_branches: int, rows: np.ndarray
-    ) -> np.ndarray:
+        self,
+        node: NodeStatistics,
+        rows: RowsOfNode,
+        histogram: np.ndarray,
+        max_branches: int,
+        node_number: int,
+    ) -> PairList:
         """The most promising pairs by the paper's filter."""
-        pairs = self._options.pairs
-        # Spread evenly over the node.
-        sample = np.ascontiguousarray(rows[:: -(-len(rows) // self._options.filter_rows)])
-        crossed = np.empty(len(pairs))
-        n_threads = threads_for(len(sample) * len(pairs), self._n_threads)
-        branches = self._univariate_branches(univariate, sample, n_threads)
-        for first, last in feature_chunks(len(pairs), len(sample)):
-            crossed_losses(
-                self._goal.criterion, self._goal.targets, branches, max_branches,
-                pairs[first:last], sample, crossed[first:last], n_threads,
-            )  # fmt: skip
-        gains = np.maximum(univariate.gains, 0.0) * (len(sample) / len(rows))
-        # The loss of the better feature alone, less that of both, but for the node's own.
-        delta = -np.maximum(gains[pairs[:, 0]], gains[pairs[:, 1]]) - crossed
-        return np.ascontiguousarray(pairs[np.sort(np.argsort(-delta, kind="stable")[:n_wanted])])
+        options, goal = self._options, self._goal
+        univariate = self._shapes_of_features(node, histogram, max_branches, node_number)
+        branch_of_bin = univariate.branch_of_bin
+        branch_of_bin = np.where(branch_of_bin == NO_BRANCH_MARK, 0, branch_of_bin)
+        gains = np.maximum(univariate.gains, 0.0)
+        leaders = _Leaders(options.n_screened)
+        for first, some in options.pairs.parts(self._chunk(max_branches)):
+            cells = rows.grids(some, branch_of_bin, max_branches, options.filter_rows)
+            seen = goal.criterion.weight(cells[0].sum(axis=0)[: goal.targets.n_stats])
+            crossed = self._screen.losses(cells, 0.0, self._n_threads)
+            alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * (seen / node.weight)
+            # The loss of the better feature alone, less that of both, but for the node's own.
+            leaders.add(first, -alone - crossed)
+        return PairList(0, options.pairs.take(leaders.numbers))
 
-    def _univariate_branches(
-        self, univariate: FeatureShapes, rows: np.ndarray, n_threads: int
-    ) -> np.ndarray:
-        """Branch of each row under every feature's own shape function; 0 where it has none."""
-        offsets = self._binned.offsets
-        branches = np.empty((len(offsets) - 1, len(rows)), dtype=np.uint8)
-        for feature, (start, stop) in enumerate(pairwise(offsets)):
-            branch_of_bin = univariate.branch_of_bin[start:stop]
-            branch_of_bin = np.where(branch_of_bin == NO_BRANCH_MARK, 0, branch_of_bin)
-            branches[feature] = branches_by_bin(
-                self._binned.columns, feature, branch_of_bin, rows, n_threads
-            )
-        return branches
+    def _shapes_of_features(
+        self, node: NodeStatistics, histogram: np.ndarray, max_branches: int, node_number: int
+    ) -> FeatureShapes:
+        """Each feature's own best shape function."""
+        search = CandidateSearch(self._frame.features, self._goal, self._search_options_of_fit)
+        found = FeatureShapes.empty(1, self._frame.offsets)
+        wanted = [NodeToSearch(node, max_branches, node_number)]
+        search.search(wanted, Histograms(0, len(self._frame.features), histogram[None]), found)
+        return found.of(0)
 
     def _fit(
         self,
         pairs: np.ndarray,
         starts: np.ndarray,
-        rows: np.ndarray,
-        pair_penalty: float,
+        node: NodeStatistics,
+        rows: RowsOfNode,
+        groups: Groups,
         search_options: dict[str, Any],
     ) -> PairCandidate | None:
+        """The best of some pairs, fitted on a sample of the rows."""
         best: PairCandidate | None = None
-        n_threads = threads_for(len(rows) * len(pairs), self._n_threads)
-        fitter = self._fitter
-        for first, last in feature_chunks(len(pairs), len(rows) * self._options.n_orientations):
-            some = slice(first, last)
-            fitter.fit(
-                pairs[some], starts[some], self._offsets, self._grid.positions,
-                self._goal.targets, rows, n_threads=n_threads, **search_options,
+        n_looked_at = min(rows.n_rows, self._options.sample_rows)
+        size = max(1, VISITS_PER_CALL // (n_looked_at * self._options.n_orientations))
+        for first in range(0, len(pairs), size):
+            some = slice(first, first + size)
+            features, places = np.unique(pairs[some], return_inverse=True)
+            sample = rows.sample(tuple(features.tolist()), self._options.sample_rows)
+            fits = self._fits(
+                sample, sample.rows, places.reshape(-1, 2), starts[some], groups.positions,
+                search_options,
             )  # fmt: skip
-            which = int(np.argmax(fitter.penalised_gains))
-            gain = fitter.penalised_gains[which] - pair_penalty
+            which = int(np.argmax(fits.penalised_gains))
+            gain = sample.scale * fits.penalised_gains[which] - self.pair_penalty(node)
             if gain > (0.0 if best is None else best.penalised_gain):
-                pair = first + which
                 best = PairCandidate(
-                    self._shape(pairs[pair], which),
-                    float(fitter.gains[which]),
+                    self._shape(pairs[first + which], fits, which, groups.positions),
+                    float(sample.scale * fits.gains[which]),
                     float(gain),
-                    starts[pair : pair + 1],
+                    starts[first + which : first + which + 1],
                 )
         return best
+
+    def _fits(
+        self,
+        sample: Sample,
+        rows: np.ndarray,
+        pairs: np.ndarray,
+        starts: np.ndarray,
+        positions: np.ndarray,
+        search_options: dict[str, Any],
+    ) -> PairFits:
+        """Fit pairs of a sample's columns on some of its rows."""
+        places = [self._positions_of(feature, positions) for feature in sample.features]
+        penalties = ("region_penalty", "branch_penalty")
+        return self._fitter(sample.scale).fit(
+            sample.columns,
+            self._frame.scales[list(sample.features)],
+            np.cumsum([0, *map(len, places)]),
+            np.concatenate(places),
+            sample.targets,
+            rows,
+            pairs.astype(np.int32),
+            starts,
+            **search_options | {name: search_options[name] / sample.scale for name in penalties},
+            n_threads=threads_for(len(rows) * len(pairs), self._n_threads),
+            scale=sample.scale,
+        )
 
     @property
     def must_hold_up(self) -> bool:
@@ -343,24 +443,39 @@ class PairSearch:
     def gain_on_new_rows(
         self,
         candidate: PairCandidate,
+        sample: Sample,
         node: NodeStatistics,
-        rows: np.ndarray,
         max_branches: int,
         node_number: int,
     ) -> float:
-        """What a candidate's pair gains on either half of the rows when fitted on the other."""
-        pair = np.array([[candidate.shape.first, candidate.shape.second]], dtype=np.int32)
+        """What a candidate's pair gains on either half of a sample when fitted on the other.
+
+        Parameters
+        ----------
+        candidate : PairCandidate
+        sample : Sample
+            The values of the pair's features, and contents.
+        node : NodeStatistics
+        max_branches : int
+        node_number : int
+        """
+        shape = candidate.shape
+        pair = np.array([[sample.features.index(f) for f in (shape.first, shape.second)]])
+        positions = np.full(self._frame.offsets[-1], np.nan)
+        for feature, places in zip((shape.first, shape.second), shape.positions, strict=True):
+            start = self._frame.offsets[feature]
+            positions[start : start + len(places)] = places
         options = self._search_options(node, max_branches, node_number)
         gain = 0.0
-        for fitted, new in halves(rows):
-            self._fitter.fit(
-                pair, candidate.start, self._offsets, self._grid.positions, self._goal.targets,
-                fitted, n_threads=1, **options,
-            )  # fmt: skip
-            if self._fitter.n_branches[0] >= 2:
-                shape = self._shape(pair[0], 0).with_largest_branch(0)
-                gain += self._goal.gain_of(new, self.branches(shape, new, 1))
-        return gain
+        for fitted, new in sample.halves():
+            if len(fitted) == 0 or len(new) == 0:
+                continue
+            fits = self._fits(sample, fitted, pair, candidate.start, positions, options)
+            if fits.n_branches[0] >= 2:
+                found = self._shape(pair[0], fits, 0, positions, shape).with_largest_branch(0)
+                branches = cuts_of(found, sample.columns).branches(new, 1)
+                gain += gain_of(self._goal, sample, new, branches)
+        return sample.scale * gain
 
     def _search_options(
         self, node: NodeStatistics, max_branches: int, node_number: int
@@ -373,50 +488,64 @@ class PairSearch:
             "seed": self._seed + node_number,
         }
 
-    def _pair_penalty(self, node: NodeStatistics) -> float:
+    def pair_penalty(self, node: NodeStatistics) -> float:
+        """What a pair must gain more than its regions cost."""
         if self._penalties.pair is not None:
             return self._penalties.pair * node.weight
         return SEGMENTS_PER_PAIR * self._penalties.segment * self._goal.penalty_unit(node)
 
-    def _shape(self, pair: np.ndarray, which: int) -> PairShape:
-        """The fitter's shape function for a pair."""
-        fitter = self._fitter
-        cuts, regions, cut_low, cut_high = number_cuts(fitter.low[which, : fitter.n_nodes[which]])
+    def _shape(
+        self,
+        pair: np.ndarray,
+        fits: PairFits,
+        which: int,
+        positions: np.ndarray,
+        like: PairShape | None = None,
+    ) -> PairShape:
+        """A fitted shape function of a pair, with the positions of `like` if that is given."""
+        cuts, regions, cut_low, cut_high = number_cuts(fits.low[which, : fits.n_nodes[which]])
         first, second = map(int, pair)
         return PairShape(
             first=first,
             second=second,
-            n_branches=int(fitter.n_branches[which]),
-            cut_a=fitter.a[which, cuts],
-            cut_b=fitter.b[which, cuts],
-            cut_threshold=fitter.threshold[which, cuts],
+            n_branches=int(fits.n_branches[which]),
+            cut_a=fits.a[which, cuts],
+            cut_b=fits.b[which, cuts],
+            cut_threshold=fits.threshold[which, cuts],
             cut_low=cut_low,
             cut_high=cut_high,
-            branch_of_piece=fitter.branch[which, regions],
-            positions=(self._positions(first), self._positions(second)),
-            missing_branch=int(fitter.missing_branch[which]),
-            saw_missing=bool(fitter.missing_branch[which] >= 0),
+            branch_of_piece=fits.branch[which, regions],
+            positions=(self._positions_of(first, positions), self._positions_of(second, positions))
+            if like is None
+            else like.positions,
+            missing_branch=int(fits.missing_branch[which]),
+            saw_missing=bool(fits.missing_branch[which] >= 0),
         )
 
-    def _positions(self, feature: int) -> np.ndarray:
+    def _positions_of(self, feature: int, positions: np.ndarray) -> np.ndarray:
         """Places of a categorical feature's categories in the node's order; else empty."""
-        if not self._categorical[feature]:
+        if not self._frame.categorical[feature]:
             return np.empty(0)
-        bins = slice(self._offsets[feature], self._offsets[feature + 1] - 1)
-        return self._grid.positions[bins].copy()
-
-    def branches(self, shape: PairShape, rows: np.ndarray, n_threads: int) -> np.ndarray:
-        """Branch of each row under a shape function."""
-        return cuts_of(shape, self._columns).branches(rows, n_threads)
+        bins = slice(self._frame.offsets[feature], self._frame.offsets[feature + 1] - 1)
+        return positions[bins].copy()
 
 
-def cuts_of(shape: PairShape, columns: Columns) -> PairCuts:
-    """A pair's shape function, ready to send a table's rows to branches."""
-    return PairCuts(
-        columns, shape.first, shape.second, *shape.positions,
-        shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
-        shape.branch_of_piece, shape.missing_branch,
-    )  # fmt: skip
+class _Leaders:
+    """The numbers with the greatest gains; of equals, the smallest numbers."""
+
+    def __init__(self, n_wanted: int) -> None:
+        self._n_wanted = n_wanted
+        self.numbers = np.empty(0, dtype=np.int64)
+        self.gains = np.empty(0)
+
+    def add(self, first: int, gains: np.ndarray) -> None:
+        """Consider the gains of the numbers from `first` on, which come after all before."""
+        numbers = np.append(self.numbers, first + np.arange(len(gains)))
+        gains = np.append(self.gains, gains)
+        if len(gains) > self._n_wanted:
+            kept = np.sort(_greatest(gains, self._n_wanted))
+            numbers, gains = numbers[kept], gains[kept]
+        self.numbers, self.gains = numbers, gains
 
 
 def spread_angles(n: int) -> np.ndarray:
@@ -457,9 +586,10 @@ def pair_options(
     if isinstance(pairs, bool | np.bool_):
         raise TypeError(f"pairs must be a number, 'auto', 'all' or a list, got {pairs!r}")
     if isinstance(pairs, str | Integral):
-        allowed = np.stack(np.triu_indices(n_features, 1), axis=1).astype(np.int32)
+        allowed = PairList(n_features)
     else:
-        allowed = _pairs_in_groups(pairs, [feature.name for feature in features])
+        listed = _pairs_in_groups(pairs, [feature.name for feature in features])
+        allowed = PairList(n_features, listed)
     n_all = len(allowed)
     n_fitted, n_screened = min(AUTO_FITTED, n_all), min(MAX_SCREENED, n_all)
     if isinstance(pairs, str) and pairs == "all":
@@ -468,7 +598,7 @@ def pair_options(
     elif isinstance(pairs, Integral):
         n_fitted, n_screened = int(pairs), n_all
         if n_fitted == 0:
-            allowed = allowed[:0]
+            allowed = PairList(0)
         elif n_fitted > n_all:
             warnings.warn(
                 f"pairs={n_fitted} is more than the {n_all} pairs of {n_features} features; "
@@ -498,14 +628,13 @@ def pair_options(
 def _pairs_in_groups(groups: Any, names: list[str]) -> np.ndarray:
     """Pairs of features that share a group, each given by name or by index."""
     pairs: set[tuple[int, ...]] = set()
-    find = feature_finder(names, "pairs")
     for group in groups:
         if isinstance(group, str | Integral) or len(group) < 2:
             raise ValueError(
                 f"pairs must hold pairs or groups of features that may interact, two features or "
                 f"more in each, got {group!r}"
             )
-        numbers = list(map(find, group))
+        numbers = [_feature_number(feature, names) for feature in group]
         if len(set(numbers)) < len(numbers):
             raise ValueError(f"pairs holds a group that repeats a feature: {group!r}")
         pairs.update(combinations(sorted(numbers), 2))
@@ -514,19 +643,21 @@ def _pairs_in_groups(groups: Any, names: list[str]) -> np.ndarray:
     return np.array(sorted(pairs), dtype=np.int32)
 
 
+def _feature_number(feature: Any, names: list[str]) -> int:
+    if isinstance(feature, str):
+        if feature not in names:
+            raise ValueError(f"pairs names {feature!r}, which is not a column of X")
+        return names.index(feature)
+    if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
+        raise TypeError(f"pairs must name features by str or int, got {feature!r}")
+    if not 0 <= feature < len(names):
+        raise ValueError(f"pairs holds feature {feature}, but X has {len(names)} columns")
+    return int(feature)
+
+
 def _greatest(gains: np.ndarray, n: int) -> np.ndarray:
     """Indices of the n greatest gains, the greatest first."""
     return np.argsort(-gains, kind="stable")[:n]
-
-
-def scales_of(binned: BinnedTable, weights: np.ndarray | None) -> np.ndarray:
-    """Standard deviation of each ordered feature, of its bins' values; 1 for categorical ones."""
-    return np.array(
-        [
-            _spread(_bin_values(bins), binned.columns.array(feature), weights)
-            for feature, bins in enumerate(binned.features)
-        ]
-    )
 
 
 def _bin_values(feature: FeatureBins) -> np.ndarray:
@@ -537,13 +668,12 @@ def _bin_values(feature: FeatureBins) -> np.ndarray:
     return np.clip(np.where(upper_half, feature.low, feature.high), -LARGE, LARGE)
 
 
-def _spread(values: np.ndarray, bins: np.ndarray, weights: np.ndarray | None) -> float:
+def _spread(values: np.ndarray, weights: np.ndarray) -> float:
     """Standard deviation of a feature whose bins have these values; 1 if it is constant."""
-    count = np.bincount(bins, weights, minlength=len(values) + 1)[: len(values)]
-    total = count.sum()
+    total = weights.sum()
     if total == 0:
         return 1.0
-    share, largest = count / total, np.abs(values).max()
+    share, largest = weights / total, np.abs(values).max()
     relative = values / largest if largest > 0 else values
     deviation = relative - share @ relative
     spread = float(largest * np.sqrt(share @ deviation**2))

@@ -11,8 +11,13 @@ from typing import Protocol
 
 import numpy as np
 
+from shapetree._core.columns import Columns
+from shapetree._core.histogram import Targets
 from shapetree.grow._splits import Split
 
+# Rows that hold the same values are kept on one side when a node's rows are halved, unless they
+# weigh more than this share of the node: few values could not be halved otherwise.
+HEAVY_SHARE = 1 / 32
 # Cells of a node and feature where bins are too many for a histogram, see `build_cells`.
 Cells = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
@@ -33,6 +38,114 @@ class Histograms:
     last: int
     sums: np.ndarray | None
     cells: Cells | None = None
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some of a node's rows, with their own values.
+
+    Attributes
+    ----------
+    features : tuple of int
+        Those that were asked for.
+    columns : Columns
+        Numbers, or codes of categories, of each of them.
+    bins : Columns
+        Bins of further features that were asked for.
+    targets : Targets
+    weights : array of shape (n_rows,)
+    content : uint64 array of shape (n_rows,) or None
+        The same for rows whose bins are the same in all features of the data; None if nobody asked.
+    scale : float
+        Weight of the node for each unit of weight here.
+    """
+
+    features: tuple[int, ...]
+    columns: Columns
+    bins: Columns
+    targets: Targets
+    weights: np.ndarray
+    content: np.ndarray | None
+    scale: float
+
+    @property
+    def rows(self) -> np.ndarray:
+        """Numbers of all rows."""
+        return np.arange(self.columns.n_rows, dtype=np.int32)
+
+    def halves(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Rows of either half and of the other, then the other way round.
+
+        Neither the order of the rows nor how often one is repeated changes them.
+        """
+        assert self.content is not None
+        distinct, number = np.unique(self.content, return_inverse=True)
+        weight = np.bincount(number, self.weights, minlength=len(distinct))
+        is_heavy = (weight > HEAVY_SHARE * weight.sum())[number]
+        one, other = (
+            np.flatnonzero(is_heavy | (number % 2 == side)).astype(np.int32) for side in (0, 1)
+        )
+        return [(one, other), (other, one)]
+
+
+class RowsOfNode(Protocol):
+    """The rows of one node, as a search for pairs sees them."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+        ...
+
+    def totals(self) -> np.ndarray:
+        """Sums of channels."""
+        ...
+
+    def histogram(self) -> np.ndarray:
+        """Sums of channels by bin, over the bins that pairs are screened with."""
+        ...
+
+    def grids(
+        self,
+        pairs: np.ndarray,
+        group_of_bin: np.ndarray,
+        n_groups: int,
+        max_rows: int | None = None,
+    ) -> np.ndarray:
+        """Sums of channels by the groups of each pair's features.
+
+        Parameters
+        ----------
+        pairs : int array of shape (n_pairs, 2)
+        group_of_bin : uint8 array of shape (total bins,)
+        n_groups : int
+            All groups are below it.
+        max_rows : int, optional
+            Most rows to sum, a sample of all.
+
+        Returns
+        -------
+        array of shape (n_pairs, n_groups**2, n_channels)
+        """
+        ...
+
+    def sample(
+        self, features: tuple[int, ...], max_rows: int, binned: tuple[int, ...] | None = None
+    ) -> Sample:
+        """All rows, or so many chosen by a hash of their numbers.
+
+        Parameters
+        ----------
+        features : tuple of int
+            Features whose own values are wanted.
+        max_rows : int
+        binned : tuple of int, optional
+            Features whose bins are wanted, and with them a hash of every row's content.
+        """
+        ...
+
+    def branch_counts(self, split: Split) -> np.ndarray:
+        """Rows in each branch of a split."""
+        ...
 
 
 class Rows(Protocol):
@@ -66,4 +179,8 @@ class Rows(Protocol):
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""
+        ...
+
+    def at(self, node: int) -> RowsOfNode:
+        """The rows of one node."""
         ...

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from shapetree._core.columns import Columns
+from shapetree._core.pair_cuts import PairCuts
 from shapetree.data._binning import FeatureBins
 from shapetree.tree._shape import PairShape, ShapeFunction, shape_from_bins
 
@@ -50,3 +52,12 @@ class PairSplit:
 
 
 Split = BinSplit | PairSplit
+
+
+def cuts_of(shape: PairShape, columns: Columns) -> PairCuts:
+    """A pair's shape function, ready to send a table's rows to branches."""
+    return PairCuts(
+        columns, shape.first, shape.second, *shape.positions,
+        shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
+        shape.branch_of_piece, shape.missing_branch,
+    )  # fmt: skip

@@ -3,9 +3,10 @@
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
 from shapetree.refine._shrink import shrink
-from shapetree.refine._tree import fitting_bins, refine, refine_tree_arrays
+from shapetree.refine._tree import PairTools, fitting_bins, refine, refine_tree_arrays
 
 __all__ = [
+    "PairTools",
     "RefineOptions",
     "fitting_bins",
     "prune_by_cost",

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from shapetree._core.columns import Columns
-from shapetree.data._targets import ClassGoal, Goal
-from shapetree.grow._candidates import CandidateSearch
-from shapetree.grow._pairs import PairSearch
+from shapetree.data._sums import exact_unit
+from shapetree.data._targets import ClassGoal
+from shapetree.grow._candidates import SearchOptions
+from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._splits import PairSplit
-from shapetree.refine._splits import regions_of
+from shapetree.refine._rows import CareSet
 from shapetree.tree._shape import PairShape, number_cuts
-
-# Makes the searches of single features and of pairs that a tree with some goal is grown with.
-MakeSearches = Callable[[Goal], tuple[CandidateSearch, PairSearch]]
 
 
 class PairRefitter:
-    """Fits shape functions of pairs to the care sets of one level's nodes.
+    """Fits shape functions of pairs to the care sets of nodes.
 
     Branches stand for classes: a row belongs to the branch in which it loses least, and weighs as
     much as it loses more in the others. So pairs are screened and fitted as when the tree grew.
@@ -28,74 +24,66 @@ class PairRefitter:
 
     Parameters
     ----------
-    make_searches : function
-    columns : Columns
-    others : array of shape (n_rows, max_branches - 1)
-        What a row loses in branch 1, 2, .. beyond branch 0.
-    price : float
-        Loss that a penalty of 1 is worth.
-    n_branches : int array of shape (n_rows,)
-        Branches of the node that each row is at; 0 if it is at none.
-    region_price : float
-        Loss that a region must save.
+    frame : PairFrame
+    options : SearchOptions
+    max_branches : int
+        Most branches of a node.
     """
 
-    def __init__(
-        self,
-        make_searches: MakeSearches,
-        columns: Columns,
-        others: np.ndarray,
-        price: float,
-        n_branches: np.ndarray,
-        region_price: float,
-    ) -> None:
-        self._goal = _branch_goal(others, price, n_branches)
-        self._singles, self._pairs = make_searches(self._goal)
-        self._columns = columns
-        self._others = others
-        self._region_price = region_price
+    def __init__(self, frame: PairFrame, options: SearchOptions, max_branches: int) -> None:
+        self._goal = branch_goal(max_branches)
+        self._search = PairSearch(frame, self._goal, options)
 
     @property
     def must_hold_up(self) -> bool:
         """Whether pairs are to be distrusted in small nodes."""
-        return self._pairs.must_hold_up
+        return self._search.must_hold_up
 
-    def best(self, rows: np.ndarray, n_branches: int) -> PairSplit | None:
-        """The best split on a pair for a node's care set."""
-        node = self._goal.describe(rows)
-        univariate = None
-        if self._pairs.filters:
-            raise NotImplementedError
-        found = self._pairs.best(
-            node, rows, None, univariate, n_branches, node_number=0, to_beat=0.0
-        )
-        return None if found is None else self.assigned(found.shape, rows, n_branches)
+    def best(
+        self, care: CareSet, price: float, region_price: float, slack: float
+    ) -> PairSplit | None:
+        """The best split on a pair for a node's care set.
 
-    def assigned(self, shape: PairShape, rows: np.ndarray, n_branches: int) -> PairSplit | None:
-        """Send the regions of a shape function where a care set loses least; join where it pays.
-
-        None if a single region is left.
+        Parameters
+        ----------
+        care : CareSet
+        price : float
+            Loss that a penalty of 1 is worth.
+        region_price : float
+            Loss that a region must save.
+        slack : float
+            What the split may lose at most beyond what is unavoidable.
         """
-        n_regions = len(shape.branch_of_piece)
-        region = regions_of(shape, self._columns, rows)
-        costs = np.zeros((n_regions + 1, n_branches))
-        for branch in range(1, n_branches):
-            costs[:, branch] = np.bincount(
-                region, self._others[rows, branch - 1], minlength=n_regions + 1
-            )
-        pruned = _prune_cuts(shape, costs, self._region_price, n_branches)
-        return None if pruned is None else PairSplit(pruned)
+        divisor = (care.n_branches - 1) * price
+        rows = care.as_classes(divisor, exact_unit(care.regret / divisor))
+        (node,) = self._goal.statistics(rows.totals()[None])
+        # Gini is at most twice the weight in the wrong branch. With two branches that is the slack;
+        # with more, a row may lose less than its weight.
+        most = (2.0 if care.n_branches == 2 else 4.0) * slack / price
+        found = self._search.best(
+            node,
+            rows,
+            None,
+            care.n_branches,
+            node_number=0,
+            to_beat=max(node.impurity * node.weight - most - self._search.pair_penalty(node), 0.0),
+        )
+        return None if found is None else assigned(care, found.shape, region_price)
 
 
-def _branch_goal(others: np.ndarray, price: float, n_branches: np.ndarray) -> ClassGoal:
-    """Branches as classes, and as weights what rows lose on average in the other branches."""
-    exists = np.arange(others.shape[1] + 1) < n_branches[:, None]
-    by_branch = np.where(exists, np.insert(others, 0, 0.0, axis=1), np.inf)
-    labels = by_branch.argmin(axis=1).astype(np.int32)
-    regret = np.where(exists, by_branch - by_branch.min(axis=1, initial=0.0, keepdims=True), 0.0)
-    weights = regret.sum(axis=1) / np.maximum(n_branches - 1, 1) / price
-    n_classes = exists.shape[1]
-    return ClassGoal(labels[:, None], [n_classes], weights, "gini", n_classes)
+def assigned(care: CareSet, shape: PairShape, region_price: float) -> PairSplit | None:
+    """Send the regions of a shape function where a care set loses least; join where it pays.
+
+    None if a single region is left.
+    """
+    pruned = _prune_cuts(shape, care.region_losses(shape), region_price, care.n_branches)
+    return None if pruned is None else PairSplit(pruned)
+
+
+def branch_goal(max_branches: int) -> ClassGoal:
+    """What a search for pairs learns where branches stand for classes; it has no rows itself."""
+    nothing = np.zeros((0, 1), dtype=np.int32)
+    return ClassGoal(nothing, [max_branches], np.zeros(0), "gini", max_branches)
 
 
 def _prune_cuts(

@@ -6,18 +6,21 @@ Nodes are named by their numbers, and every answer is a sum over a node's rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
-from shapetree._core.oblique import PairCuts
+from shapetree._core.histogram import Targets
+from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._threads import feature_chunks, threads_for
+from shapetree.data._sums import on_grid
 from shapetree.data._targets import NodeStatistics, RegressionGoal
 from shapetree.grow._grower import describe
-from shapetree.grow._local import LocalRows
-from shapetree.grow._pairs import cuts_of
-from shapetree.grow._splits import BinSplit, PairSplit, Split
+from shapetree.grow._local import LocalRows, LocalRowsOfNode
+from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
+from shapetree.tree._shape import PairShape
 
 # Memory that a level's cells may take at a time.
 MAX_CELL_BYTES = 2**25
@@ -49,6 +52,79 @@ class LossCells:
         return self.bins[cells], self.losses[cells]
 
 
+@dataclass(frozen=True)
+class CareSet:
+    """Rows of a node for which branches differ.
+
+    Attributes
+    ----------
+    holder : LocalRows
+    rows : int32 array
+        Their numbers.
+    losses : array of shape (n_rows, max_branches - 1)
+        What they lose in branch 1, 2, .. beyond branch 0.
+    n_branches : int
+        Branches of the node.
+    """
+
+    holder: LocalRows
+    rows: np.ndarray
+    losses: np.ndarray
+    n_branches: int
+
+    @cached_property
+    def _least(self) -> np.ndarray:
+        """What each row loses in its best branch, beyond branch 0."""
+        return np.minimum(self.losses[:, : self.n_branches - 1].min(axis=1, initial=0.0), 0.0)
+
+    @cached_property
+    def _regrets(self) -> np.ndarray:
+        """What each row would lose more than in its best branch, over all branches."""
+        return self.losses[:, : self.n_branches - 1].sum(axis=1) - self.n_branches * self._least
+
+    @property
+    def least(self) -> float:
+        """What all of them lose in their best branches, beyond branch 0."""
+        return float(self._least.sum())
+
+    @property
+    def regret(self) -> float:
+        """What all of them would lose more than in their best branches, over all branches."""
+        return float(self._regrets.sum())
+
+    def as_classes(self, divisor: float, unit: float) -> LocalRowsOfNode:
+        """The rows as if their best branches were classes, and their regrets weights.
+
+        Parameters
+        ----------
+        divisor : float
+            What regrets are divided by.
+        unit : float
+            Grid that weights are rounded to.
+        """
+        by_branch = np.insert(self.losses[:, : self.n_branches - 1], 0, 0.0, axis=1)
+        labels = by_branch.argmin(axis=1).astype(np.int32)[:, None]
+        weights = on_grid(self._regrets / divisor, unit)
+        n_classes = self.losses.shape[1] + 1
+        targets = Targets(labels, None, weights, n_classes)
+        return self.holder.some(self.rows, targets, weights, in_order=True)
+
+    def region_losses(self, shape: PairShape) -> np.ndarray:
+        """What rows lose in each branch beyond branch 0, by region; missing values last."""
+        n_regions = len(shape.branch_of_piece)
+        numbered = replace(
+            shape, branch_of_piece=np.arange(n_regions, dtype=np.int32), missing_branch=n_regions
+        )
+        n_threads = threads_for(len(self.rows), self.holder.n_threads)
+        region = cuts_of(numbered, self.holder.values).branches(self.rows, n_threads)
+        losses = np.zeros((n_regions + 1, self.n_branches))
+        for branch in range(1, self.n_branches):
+            losses[:, branch] = np.bincount(
+                region, self.losses[:, branch - 1], minlength=n_regions + 1
+            )
+        return losses
+
+
 class RefinedRows:
     """Rows in memory, of a tree under refinement.
 
@@ -76,6 +152,7 @@ class RefinedRows:
         self._goal = rows.goal
         self._losses = losses
         self._offsets = binned.offsets
+        self._n_all_bins = self.n_bins + 1
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
 
@@ -199,16 +276,21 @@ class RefinedRows:
             Number of the first node in the level.
         cells : LossCells
         """
-        room = np.minimum(n_care[:, None], self.n_bins + 1)
-        bytes_of_nodes = room.sum(axis=1) * (8 * self.max_branches - 4)
+        room = np.minimum(n_care[:, None], self._n_all_bins)
+        bytes_of_cell = 8 * self.max_branches - 4
+        if int(room.sum()) * bytes_of_cell <= MAX_CELL_BYTES:
+            yield 0, self._sum_cells(0, room, int(n_care.sum()))
+            return
+        until = room.sum(axis=1).cumsum() * bytes_of_cell
         first, n_level = 0, len(n_care)
         while first < n_level:
-            n_together = int(np.searchsorted(bytes_of_nodes[first:].cumsum(), MAX_CELL_BYTES))
-            last = min(first + max(n_together, 1), n_level)
-            yield first, self._sum_cells(first, last, room[first:last], n_care[first:last])
+            before = int(until[first - 1]) if first else 0
+            last = max(int(np.searchsorted(until, before + MAX_CELL_BYTES, "right")), first + 1)
+            yield first, self._sum_cells(first, room[first:last], int(n_care[first:last].sum()))
             first = last
 
-    def _sum_cells(self, first: int, last: int, room: np.ndarray, n_care: np.ndarray) -> LossCells:
+    def _sum_cells(self, first: int, room: np.ndarray, n_care: int) -> LossCells:
+        """Cells of some nodes, from number `first` on, which have so much room."""
         starts = room.cumsum().reshape(room.shape)
         n_cells = int(starts[-1, -1])
         starts -= room
@@ -218,18 +300,21 @@ class RefinedRows:
             np.empty(n_cells, dtype=np.int32),
             np.empty((n_cells, self.max_branches - 1)),
         )
-        n_rows, n_features = int(n_care.sum()), room.shape[1]
-        n_threads = threads_for(n_rows * n_features, self.n_threads)
-        for low, high in feature_chunks(n_features, n_rows):
+        last, n_features = first + len(room), room.shape[1]
+        n_threads = threads_for(n_care * n_features, self.n_threads)
+        for low, high in feature_chunks(n_features, n_care):
             self._routed.loss_cells(
                 first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
                 cells.losses, low, high, n_threads,
             )  # fmt: skip
         return cells
 
-    def care_sets(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows of each node of the level that care, and their losses beyond branch 0."""
-        return self._routed.care_sets()
+    def care_sets(self, n_branches: list[int]) -> list[CareSet]:
+        """Rows of each node of the level that care; the nodes have so many branches."""
+        return [
+            CareSet(self.rows, care, losses, n)
+            for (care, losses), n in zip(self._routed.care_sets(), n_branches, strict=True)
+        ]
 
     def _threads_for(self, nodes: list[int], visits: int = 1) -> int:
         if self.n_threads == 1:

@@ -11,8 +11,7 @@ from shapetree._core.reduced import count_extra_parts, settle_empty_bins
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import CATEGORY_SHARE
-from shapetree.grow._pairs import cuts_of
-from shapetree.grow._splits import BinSplit, PairSplit, Split
+from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
 from shapetree.tree._shape import PairShape, ShapeFunction, join_regions, with_branches
 
 Bins = tuple[FeatureBins, ...]
@@ -64,8 +63,9 @@ def without_gaps(split: Split, largest: int) -> Split:
     """Send bins for which growth saw no row to the largest branch."""
     if isinstance(split, PairSplit):
         return PairSplit(split.cuts.with_largest_branch(largest))
-    is_gap = split.branch_of_bin == NO_BRANCH_MARK
-    return replace(split, branch_of_bin=np.where(is_gap, np.uint8(largest), split.branch_of_bin))
+    branches = split.branch_of_bin.copy()
+    branches[branches == NO_BRANCH_MARK] = largest
+    return BinSplit(split.feature, split.n_branches, branches)
 
 
 def settled(split: Split, n_rows: np.ndarray, largest: int, bins: Bins) -> Split:

@@ -22,8 +22,8 @@ from shapetree.grow._candidates import CATEGORY_SHARE
 from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
-from shapetree.refine._pairs import MakeSearches, PairRefitter
-from shapetree.refine._rows import LossCells, RefinedRows
+from shapetree.refine._pairs import PairRefitter, assigned
+from shapetree.refine._rows import CareSet, LossCells, RefinedRows
 from shapetree.refine._splits import extra_parts
 from shapetree.refine._working import WorkingTree
 
@@ -109,7 +109,7 @@ class Refiner:
         The rows in it.
     loss : TreeLoss
     options : RefineOptions
-    make_searches : function or None
+    pairs : PairRefitter or None
         None for shape functions of one feature only.
     report : function
         Told each sweep's number, and the objective after it.
@@ -121,14 +121,14 @@ class Refiner:
         rows: RefinedRows,
         loss: TreeLoss,
         options: RefineOptions,
-        make_searches: MakeSearches | None,
+        pairs: PairRefitter | None,
         report: Callable[[int, float], None],
     ) -> None:
         self._tree = tree
         self._rows = rows
         self._loss = loss
         self._options = options
-        self._make_searches = make_searches
+        self._pairs = pairs
         self._report = report
         self._table = LeafTable(rows, loss)
         loss.begin(rows)
@@ -189,7 +189,7 @@ class Refiner:
         self._fit_leaves()
         problems = self._problems(nodes, price)
         best = self._best_of_one_feature(problems)
-        if self._make_searches is not None:
+        if self._pairs is not None:
             self._improve_by_pairs(problems, best, price)
         changes: dict[int, Split | int] = {}
         for problem in problems:
@@ -252,7 +252,7 @@ class Refiner:
             costs = cheapest_shapes(
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
                 rows.is_categorical, n_branches[here], bounds[here],
-                **self._limits(problems[0].unit),
+                **self._limits(problems[0].unit), only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
             for node, problem in enumerate(problems[here]):
@@ -301,59 +301,47 @@ class Refiner:
         self, problems: list[Problem], best: dict[int, Solution], price: float
     ) -> None:
         """Put splits on pairs in the place of solutions that they are better than."""
-        rows = self._rows
-        care_sets = [_ascending(*care) for care in rows.care_sets()]
-        n_rows = rows.rows.binned.n_rows
-        others = np.zeros((n_rows, rows.max_branches - 1))
-        n_branches = np.zeros(n_rows, dtype=np.int64)
-        for problem, (care, losses) in zip(problems, care_sets, strict=True):
-            others[care] = losses
-            n_branches[rows.rows_of(problem.number)] = len(problem.below)
-        assert self._make_searches is not None
-        unit = price * self._options.penalty
-        pairs = PairRefitter(self._make_searches, rows.rows.values, others, price, n_branches, unit)
-        for problem, (care, losses) in zip(problems, care_sets, strict=True):
+        care_sets = self._rows.care_sets([len(problem.below) for problem in problems])
+        for problem, care in zip(problems, care_sets, strict=True):
             solution = best.get(problem.number)
             to_beat = problem.to_beat
             if solution is not None:
                 to_beat = solution.objective - problem.tolerance
-            for split in self._splits_on_pairs(problem, care, pairs):
-                objective = self._objective_of_pair(problem, split, care, losses)
+            for split in self._splits_on_pairs(problem, care, price, to_beat):
+                objective = self._objective_of_pair(problem, split, care)
                 if objective < to_beat and self._keeps_limits(problem, split):
                     best[problem.number] = Solution(split, objective)
                     to_beat = objective
 
     def _splits_on_pairs(
-        self, problem: Problem, care: np.ndarray, pairs: PairRefitter
+        self, problem: Problem, care: CareSet, price: float, to_beat: float
     ) -> Iterator[PairSplit]:
         """The node's own regions with other branches, and the pair that fits its care set best."""
-        n_branches = len(problem.below)
-        if len(care) == 0:
+        assert self._pairs is not None
+        if len(care.rows) == 0:
+            return
+        region_price = price * self._options.penalty
+        # Two regions, and two branches, cost so much at least; a split on a pair may lose as much
+        # as is left.
+        parts = 2.0 + float(np.sort(problem.below)[:2].sum())
+        slack = to_beat - (problem.first + care.least) - region_price * parts
+        if slack <= 0.0:
             return
         present = self._tree.nodes[problem.number].split
         if isinstance(present, PairSplit):
-            own = pairs.assigned(present.cuts, care, n_branches)
+            own = assigned(care, present.cuts, region_price)
             if own is not None:
                 yield own
-        if problem.n_rows >= self._loss.min_rows_of_pairs or not pairs.must_hold_up:
-            fitted = pairs.best(care, n_branches)
+        if problem.n_rows >= self._loss.min_rows_of_pairs or not self._pairs.must_hold_up:
+            fitted = self._pairs.best(care, price, region_price, slack)
             if fitted is not None:
                 yield fitted
 
-    def _objective_of_pair(
-        self, problem: Problem, split: PairSplit, care: np.ndarray, losses: np.ndarray
-    ) -> float:
-        n_branches = len(problem.below)
-        n_threads = threads_for(len(care), self._rows.n_threads)
-        branches = self._rows.cuts_of(split).branches(care, n_threads)
-        of_branches = [0.0] + [
-            float(losses[branches == branch, branch - 1].sum()) for branch in range(1, n_branches)
-        ]
+    def _objective_of_pair(self, problem: Problem, split: PairSplit, care: CareSet) -> float:
+        cuts, n_branches = split.cuts, len(problem.below)
+        losses = care.region_losses(cuts)
+        of_branches = np.zeros(n_branches)
+        branch_of_region = np.append(cuts.branch_of_piece, cuts.missing_branch)
+        np.add.at(of_branches, branch_of_region, losses[np.arange(len(losses)), branch_of_region])
         counts = self._rows.branch_counts(problem.number, split, n_branches)
-        return problem.objective(extra_parts(split, self._rows.bins), of_branches, counts)
-
-
-def _ascending(care: np.ndarray, losses: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Order a care set by the rows' numbers."""
-    order = np.argsort(care, kind="stable")
-    return care[order], losses[order]
+        return problem.objective(extra_parts(split, self._rows.bins), of_branches.tolist(), counts)

@@ -8,11 +8,13 @@ import numpy as np
 
 from shapetree.data._binning import BinnedTable, part_bins
 from shapetree.data._table import Table
+from shapetree.grow._candidates import SearchOptions
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, TreeNode, shape_of
+from shapetree.grow._pairs import PairFrame
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
-from shapetree.refine._pairs import MakeSearches
+from shapetree.refine._pairs import PairRefitter
 from shapetree.refine._rows import RefinedRows
 from shapetree.refine._splits import split_of, without_gaps
 from shapetree.refine._tao import Refiner
@@ -21,12 +23,15 @@ from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._shape import ShapeFunction
 
+# How pairs are searched.
+PairTools = tuple[PairFrame, SearchOptions]
+
 
 def refine(
     root: GrowingNode,
     rows: LocalRows,
     options: RefineOptions,
-    make_searches: MakeSearches | None,
+    pairs: PairTools | None,
     report: Callable[[int, float], None],
 ) -> tuple[TreeNode, list[float]]:
     """Refine a grown tree by tree alternating optimisation.
@@ -38,8 +43,8 @@ def refine(
     rows : LocalRows
         Rows of these nodes, which move as the splits change.
     options : RefineOptions
-    make_searches : function or None
-        Makes the searches of single features and of pairs for some goal; None for no pairs.
+    pairs : tuple of PairFrame and SearchOptions, or None
+        How pairs are searched; None for no pairs.
     report : function
         Told each sweep's number, and the objective after it.
 
@@ -60,14 +65,14 @@ def refine(
             nodes[node.number].children = [
                 child.number for child in node.children if isinstance(child, GrowingNode)
             ]
-    return _refine(nodes, rows, options, make_searches, report, is_sent=True)
+    return _refine(nodes, rows, options, pairs, report, is_sent=True)
 
 
 def refine_tree_arrays(
     tree: TreeArrays,
     rows: LocalRows,
     options: RefineOptions,
-    make_searches: MakeSearches | None,
+    pairs: PairTools | None,
     report: Callable[[int, float], None],
 ) -> tuple[TreeNode, list[float]]:
     """Refine a finished tree for rows that are all at its root, see `refine`.
@@ -82,14 +87,14 @@ def refine_tree_arrays(
         )
         for node, shape in enumerate(shapes)
     ]
-    return _refine(nodes, rows, options, make_searches, report, is_sent=False)
+    return _refine(nodes, rows, options, pairs, report, is_sent=False)
 
 
 def _refine(
     nodes: list[WorkingNode],
     rows: LocalRows,
     options: RefineOptions,
-    make_searches: MakeSearches | None,
+    pairs: PairTools | None,
     report: Callable[[int, float], None],
     is_sent: bool,
 ) -> tuple[TreeNode, list[float]]:
@@ -97,7 +102,8 @@ def _refine(
     max_branches = max(2, *(len(node.children) for node in nodes))
     refined = RefinedRows(rows, loss.rows, len(nodes), max_branches)
     tree = WorkingTree(nodes, refined, is_sent)
-    history = Refiner(tree, refined, loss, options, make_searches, report).refine()
+    refitter = None if pairs is None else PairRefitter(*pairs, max_branches)
+    history = Refiner(tree, refined, loss, options, refitter, report).refine()
     return tree.finished(), history
 
 

@@ -148,20 +148,18 @@ class WorkingTree:
 
     def _tidy(self, changed: list[int]) -> None:
         """Remove what no row reaches, or what has one way only, at and below some nodes."""
-        sizes = self.rows.sizes()
+        sizes, nodes = self.rows.sizes(), self.nodes
         for start in changed:
             for number in reversed(self.below(start)):
-                children = self.nodes[number].children
-                of_branches = [sizes[child] for child in children]
-                if sizes[number] > 0 and 0 in of_branches:
-                    self._drop_empty_branches(number, of_branches)
+                children = nodes[number].children
+                if children and sizes[number] > 0:
+                    of_branches = [sizes[child] for child in children]
+                    if 0 in of_branches:
+                        self._drop_empty_branches(number, of_branches)
         self._number()
-        self.changed_leaves += [
-            number
-            for start in changed
-            for number in self.below(start)
-            if self.nodes[number].split is None
-        ]
+        for start in changed:
+            below = [start] if nodes[start].split is None else self.below(start)
+            self.changed_leaves += [number for number in below if nodes[number].split is None]
 
     def _drop_empty_branches(self, number: int, sizes: list[int]) -> None:
         node = self.nodes[number]
@@ -176,13 +174,15 @@ class WorkingTree:
 
     def _unsettle(self, changed: list[int]) -> None:
         """Note that the splits of some nodes have changed, for all nodes above and below."""
-        nodes = self.nodes
+        nodes, is_open = self.nodes, set(changed)
+        for level in self.levels:
+            is_open.update([number for number in level if nodes[number].parent in is_open])
         for number in changed:
-            for below in self.below(number):
-                nodes[below].settled_at = None
             while number >= 0:
-                nodes[number].settled_at = None
+                is_open.add(number)
                 number = nodes[number].parent
+        for number in is_open:
+            nodes[number].settled_at = None
 
     def settle_shapes(self) -> bool:
         """Send bins without rows where the shape functions of the finished tree will send them.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -179,7 +180,7 @@ class TreeArrays:
         features = int(self.feature[node]), int(self.second_feature[node])
         return [feature for feature in features if feature >= 0]
 
-    @property
+    @cached_property
     def used_features(self) -> list[int]:
         """Features that the tree reads, ascending."""
         used = np.union1d(self.feature, self.second_feature)

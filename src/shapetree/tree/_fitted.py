@@ -6,7 +6,7 @@ file) reads this object and knows nothing of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -69,7 +69,7 @@ class FittedTree:
         return [feature.name for feature in self.features]
 
     @property
-    def sketches(self) -> tuple[NodeSketch, ...] | None:
+    def sketches(self) -> Sequence[NodeSketch] | None:
         """How the training rows are spread over the nodes; None if there are several targets."""
         return self.tree.sketches
 
@@ -100,7 +100,7 @@ class FittedTree:
         check_consistent_length(X, targets)
         return targets
 
-    def sketch_rows(self, X: Any, y: Any) -> tuple[NodeSketch, ...] | None:
+    def sketch_rows(self, X: Any, y: Any) -> Sequence[NodeSketch] | None:
         """How further rows are spread over the nodes; None if they have several targets."""
         table = self.read_table(X, "this tree", self.tree.used_features)
         targets = self.read_targets(X, y)
@@ -115,7 +115,7 @@ def sketch_nodes(
     n_classes: list[int] | None,
     target_edges: np.ndarray | None,
     n_threads: int,
-) -> tuple[NodeSketch, ...] | None:
+) -> Sequence[NodeSketch] | None:
     """How rows are spread over the nodes of a tree; None if they have several targets."""
     if targets.shape[1] > 1:
         return None

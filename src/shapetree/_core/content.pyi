@@ -1,0 +1,7 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+from shapetree._core.columns import Columns
+
+def hash_contents(bins: Columns, rows: NDArray[Any]) -> NDArray[Any]: ...

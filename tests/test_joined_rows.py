@@ -10,7 +10,7 @@ from joined_rows import JoinedRefinedRows, JoinedRows
 from numpy.testing import assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._fitting import _limits, _read_rows, _refine_options, _search_arguments
+from shapetree._fitting import _limits, _read_rows, _refine_options, _search_options
 from shapetree.data._binning import bin_table
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import Grower, finish
@@ -43,7 +43,8 @@ class Fit:
 
     def _grown(self, rows):
         parameters, binned, goal = self.parameters, self.binned, self.goal
-        search = CandidateSearch(binned, **_search_arguments(binned, goal, parameters))
+        options = _search_options(binned.n_rows, goal, parameters)
+        search = CandidateSearch(binned.features, goal, options)
         limits = _limits(binned.n_rows, goal, parameters)
         with Progress(0, rows.n_rows, parameters.max_depth) as progress:
             return Grower(

@@ -558,3 +558,24 @@ def test_cells_that_do_not_fit_are_refused(part, place, value, message):
     cells[part][place] = value
     with pytest.raises(ValueError, match=message):
         search.search(None, tuple(cells), 0, 2, **arguments)
+
+
+@pytest.mark.parametrize("n_bins", [7, 1000, 5000])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_rows_in_any_number_of_bins_give_the_cells_of_their_histogram(n_bins, weighted):
+    rng = np.random.default_rng(n_bins)
+    codes = [rng.integers(0, n_bins + 1, 300).astype(np.uint16)]
+    labels = (codes[0] % 5 > 2).astype(np.int32)[:, None]
+    weights = rng.integers(1, 4, 300).astype(float) if weighted else None
+    targets = Targets(labels, None, weights, 2)
+    rows = np.sort(rng.choice(300, 90, replace=False)).astype(np.int32)
+    dense, sparse = (
+        run_search(
+            Criterion("gini", [2]), targets, codes, [n_bins], [False], rows=rows, sparse=sparse,
+            max_branches=3, penalties=FREE | {"segment_penalty": 1.0},
+        )
+        for sparse in (False, True)
+    )  # fmt: skip
+    assert dense.n_branches[0] >= 2
+    assert_array_equal(sparse.branch_of_bin, dense.branch_of_bin)
+    assert sparse.penalised_gains[0] == dense.penalised_gains[0]

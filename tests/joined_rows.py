@@ -12,7 +12,7 @@ from shapetree.data._binning import BinnedTable
 from shapetree.data._targets import medians_of
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows
-from shapetree.grow._rows import Histograms
+from shapetree.grow._rows import Histograms, Sample
 from shapetree.refine._loss import powers_above
 from shapetree.refine._rows import LossCells, RefinedRows
 
@@ -117,6 +117,74 @@ class JoinedRows:
     def split(self, nodes, first_child, splits):
         for holder in self.holders:
             holder.split(nodes, first_child, splits)
+
+    @property
+    def coarse(self):
+        return self.holders[0].coarse
+
+    def at(self, node):
+        return JoinedRowsOfNode([holder.at(node) for holder in self.holders])
+
+
+class JoinedRowsOfNode:
+    """The rows of one node, or of a care set, that several holders have between them."""
+
+    def __init__(self, each):
+        self._each = each
+
+    @property
+    def n_rows(self):
+        return sum(part.n_rows for part in self._each)
+
+    def totals(self):
+        return sum(part.totals() for part in self._each)
+
+    def histogram(self):
+        return sum(part.histogram() for part in self._each)
+
+    def grids(self, pairs, group_of_bin, n_groups, max_rows=None):
+        assert max_rows is None or self.n_rows <= max_rows
+        return sum(part.grids(pairs, group_of_bin, n_groups) for part in self._each)
+
+    def branch_counts(self, split):
+        return sum(part.branch_counts(split) for part in self._each)
+
+    def sample(self, features, max_rows, binned=None):
+        """All rows: the tables of these tests are smaller than any sample."""
+        assert self.n_rows <= max_rows
+        each = [part.sample(features, max_rows, binned) for part in self._each if part.n_rows]
+        n_rows = sum(len(part.rows) for part in each)
+
+        def joined(name, n_columns):
+            arrays = [[getattr(part, name).array(i) for part in each] for i in range(n_columns)]
+            return Columns([np.concatenate(parts) for parts in arrays], n_rows)
+
+        return Sample(
+            features,
+            joined("columns", len(features)),
+            joined("bins", len(binned or ())),
+            joined_targets([part.targets for part in each]),
+            np.concatenate([part.weights for part in each]),
+            None if binned is None else np.concatenate([part.content for part in each]),
+            1.0,
+        )
+
+
+def joined_targets(parts):
+    """Targets of all parts, read off their sums row by row."""
+    first = parts[0]
+    channels = [
+        part.totals(np.array([row], dtype=np.int32)) for part in parts for row in range(part.n_rows)
+    ]
+    channels = np.array(channels)
+    has_weights = first.n_channels > first.n_stats
+    if first.n_stats == first.n_outputs + 1 and not np.array_equal(
+        (channels[:, : first.n_stats] != 0).sum(axis=1), np.full(len(channels), first.n_outputs)
+    ):
+        raise AssertionError("values are joined by another way")
+    labels = np.stack([np.flatnonzero(row[: first.n_stats]) for row in channels]).astype(np.int32)
+    weights = channels[np.arange(len(labels)), labels[:, 0]] if has_weights else None
+    return Targets(labels, None, weights, first.n_stats)
 
 
 def joined_cells(parts, n_nodes, n_features):

@@ -553,7 +553,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
-        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows:
+        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows,
+        or on 20,000 of them:
         every pair is weighed by what the cells of a rough grid tell beyond noise, and half of them,
         30 at most, get an oblique inner tree on a finer grid. Of more than 20,000 pairs (200
         features) only the 20,000 are screened that the paper's filter puts first, judged by at most
@@ -637,7 +638,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
     max_bins : int or None, default=255
         Most bins of an ordered feature, at most 65535. Features with fewer distinct values keep
-        them all; up to 255 bins take one byte for each value. None is exact: every midpoint between
+        them all; up to 255 bins take one byte for each value. Beyond 200,000 rows, quantiles are
+        those of a sample. None is exact: every midpoint between
         distinct values may be a threshold, as in CART.
     categorical_features : "from_dtype", None or array-like, default="from_dtype"
         Which features are categorical: those with category, string or boolean columns, none, or
@@ -645,7 +647,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     class_weight : dict, list of dicts, "balanced" or None, default=None
         Weights of the classes, which multiply those of the rows.
     n_threads : int or None, default=None
-        Number of threads; None for all cores. The tree is the same for any number.
+        Number of threads; None for all cores. The tree is the same for any number. A forked process
+        uses one.
     random_state : int, RandomState instance or None, default=None
         Seeds the random orders and starts of `assignment="coordinate_descent"` and `"random"`.
         Nothing else is random.
@@ -677,8 +680,11 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     -----
     Missing values are a bin of their own, which each node sends where that is best, or to its
     largest branch if training saw none there; so are categories that training has not seen.
-    Infinite numbers are ordinary extreme values. Weights count as evidence: a row of weight 2 is a
-    row given twice.
+    Infinite numbers are ordinary extreme values.
+
+    Weights count as evidence. Where all are whole numbers, a row of weight 2 is a row given twice.
+    Others are shares: they are scaled to add up to the effective number of rows, (Σw)² / Σw², so
+    that equal weights of any size give the tree that no weights give.
 
     References
     ----------
@@ -837,7 +843,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
-        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows:
+        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows,
+        or on 20,000 of them:
         every pair is weighed by what the cells of a rough grid tell beyond noise, and half of them,
         30 at most, get an oblique inner tree on a finer grid. Of more than 20,000 pairs (200
         features) only the 20,000 are screened that the paper's filter puts first, judged by at most
@@ -920,13 +927,15 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
     max_bins : int or None, default=255
         Most bins of an ordered feature, at most 65535. Features with fewer distinct values keep
-        them all; up to 255 bins take one byte for each value. None is exact: every midpoint between
+        them all; up to 255 bins take one byte for each value. Beyond 200,000 rows, quantiles are
+        those of a sample. None is exact: every midpoint between
         distinct values may be a threshold, as in CART.
     categorical_features : "from_dtype", None or array-like, default="from_dtype"
         Which features are categorical: those with category, string or boolean columns, none, or
         those listed by name, by index or by a boolean mask.
     n_threads : int or None, default=None
-        Number of threads; None for all cores. The tree is the same for any number.
+        Number of threads; None for all cores. The tree is the same for any number. A forked process
+        uses one.
     random_state : int, RandomState instance or None, default=None
         Seeds the random orders and starts of `assignment="coordinate_descent"` and `"random"`.
         Nothing else is random.
@@ -955,8 +964,11 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     -----
     Missing values are a bin of their own, which each node sends where that is best, or to its
     largest branch if training saw none there; so are categories that training has not seen.
-    Infinite numbers are ordinary extreme values. Weights count as evidence: a row of weight 2 is a
-    row given twice.
+    Infinite numbers are ordinary extreme values.
+
+    Weights count as evidence. Where all are whole numbers, a row of weight 2 is a row given twice.
+    Others are shares: they are scaled to add up to the effective number of rows, (Σw)² / Σw², so
+    that equal weights of any size give the tree that no weights give.
 
     References
     ----------

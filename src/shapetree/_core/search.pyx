@@ -630,6 +630,17 @@ ctypedef struct NodeCells:
     int n_channels
 
 
+cdef inline NodeCells cells_at(
+    const double* sums, const int32_t* bin_of_cell, int n_cells, int n_channels
+) noexcept nogil:
+    cdef NodeCells cells
+    cells.sums = sums
+    cells.bin_of_cell = bin_of_cell
+    cells.n_cells = n_cells
+    cells.n_channels = n_channels
+    return cells
+
+
 cdef int copy_cells(
     const CriterionInfo* c, const NodeCells* given, double* stats, int32_t* n_rows,
     int32_t* bin_of_cell,
@@ -711,8 +722,9 @@ cdef class NodeSearch:
             Py_ssize_t task, node, n_nodes = max_branches.shape[0], n_features = last - first
             int f
             Arenas arenas
-            Options options
-            NodeCells given
+            const double* at
+            const int32_t* its_bins
+            int n_given
             const double[:, ::1] sums
             const int64_t[:, ::1] cell_start
             const int32_t[:, ::1] n_cells
@@ -755,27 +767,20 @@ cdef class NodeSearch:
                        self.offsets[f + 1] - self.offsets[f])
                 if allowed is not None and not allowed[node, f]:
                     continue
-                options = self.options
-                options.max_branches = max_branches[node]
-                options.segment_penalty = segment_penalty[node]
-                options.category_penalty = category_penalty[node]
-                options.branch_penalty = branch_penalty[node]
-                # Each feature has a seed of its own, whichever thread takes it.
-                options.seed = (seed[node] + 1) * <uint64_t> 0x9E3779B97F4A7C15 + (
-                    <uint64_t> (f + 1))
-                given.n_channels = n_channels
                 if histograms is not None:
-                    given.sums = &histograms[node, self.offsets[f] - base, 0]
-                    given.bin_of_cell = NULL
-                    given.n_cells = <int> (self.offsets[f + 1] - self.offsets[f])
+                    at = &histograms[node, self.offsets[f] - base, 0]
+                    its_bins = NULL
+                    n_given = <int> (self.offsets[f + 1] - self.offsets[f])
                 else:
-                    given.n_cells = n_cells[node, f - first]
-                    if given.n_cells == 0:
+                    n_given = n_cells[node, f - first]
+                    if n_given == 0:
                         continue
-                    given.sums = &sums[cell_start[node, f - first], 0]
-                    given.bin_of_cell = &bin_of_cell[cell_start[node, f - first]]
+                    at = &sums[cell_start[node, f - first], 0]
+                    its_bins = &bin_of_cell[cell_start[node, f - first]]
                 self.search_feature(
-                    f, &given, &options, &arenas.of_thread[threadid()], &gains[node, f],
+                    f, cells_at(at, its_bins, n_given, n_channels), max_branches[node],
+                    segment_penalty[node], category_penalty[node], branch_penalty[node],
+                    seed[node], &arenas.of_thread[threadid()], &gains[node, f],
                     &penalised_gains[node, f], &n_branches[node, f],
                     &branch_of_bin[node, self.offsets[f]])
         arenas.finish()
@@ -822,10 +827,12 @@ cdef class NodeSearch:
         return 0
 
     cdef void search_feature(
-        self, int f, const NodeCells* given, const Options* options, Arena* arena, double* gain,
+        self, int f, NodeCells given, int max_branches, double segment_penalty,
+        double category_penalty, double branch_penalty, uint64_t seed, Arena* arena, double* gain,
         double* penalised_gain, int32_t* n_branches, uint8_t* branch_of_bin,
     ) noexcept nogil:
         cdef:
+            Options options = self.options
             Mark mark = arena_mark(arena)
             const CriterionInfo* c = &self.criterion.info
             int n_bins = <int> (self.offsets[f + 1] - self.offsets[f])
@@ -840,7 +847,13 @@ cdef class NodeSearch:
             int n_cells, i
         if arena.failed or must_stop(arena, room):
             return
-        n_cells = copy_cells(c, given, stats, n_rows, bin_of_cell)
+        options.max_branches = max_branches
+        options.segment_penalty = segment_penalty
+        options.category_penalty = category_penalty
+        options.branch_penalty = branch_penalty
+        # Each feature has a seed of its own, whichever thread takes it.
+        options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
+        n_cells = copy_cells(c, &given, stats, n_rows, bin_of_cell)
         cells.has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins - 1
         cells.n_cells = n_cells - cells.has_missing
         cells.categorical = self.categorical[f]
@@ -849,7 +862,7 @@ cdef class NodeSearch:
             arena_release(arena, mark)
             return
         best.branch = branch
-        whole = search_cells(c, cells, n_rows, options, arena, &best)
+        whole = search_cells(c, cells, n_rows, &options, arena, &best)
         if best.n_branches >= 2:
             gain[0] = whole - best.loss
             penalised_gain[0] = whole - best.objective

@@ -1,6 +1,15 @@
 """Settings that all tests share."""
 
+import pytest
 from hypothesis import settings
+
+from shapetree import _threads
 
 settings.register_profile("shapetree", deadline=None, max_examples=60)
 settings.load_profile("shapetree")
+
+
+@pytest.fixture
+def threads_at_once(monkeypatch):
+    """Let loops use as many threads as they may, however little there is to do."""
+    monkeypatch.setattr(_threads, "VISITS_PER_THREAD", 1)

@@ -19,13 +19,19 @@ LAYERS = {
     "_core": None,
     "_threads": None,
     "_files": None,
-    "data": ["_missing", "_names", "_table", "_labels", "_binning", "_targets"],
+    "data": [
+        *("_missing", "_names", "_table", "_labels", "_sampling", "_binning", "_sums"),
+        *("_targets",),
+    ],
     "tree": [
         *("_shape", "_sketch", "_arrays", "_predictor", "_sketcher", "_fitted", "_view"),
         *("_words",),
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
-    "grow": None,
+    "grow": [
+        *("_splits", "_rows", "_local", "_candidates", "_pairs", "_progress", "_nodes"),
+        *("_histograms", "_grower"),
+    ],
     "refine": None,
     "explain": ["_conditions", "_outcomes", "_flips", "_rows", "_rules", "_tables"],
     "plot": None,

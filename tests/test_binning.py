@@ -6,12 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
-from shapetree.grow._local_histograms import LocalHistograms
 
 from shapetree import ShapeTreeClassifier, export_python
 from shapetree._core.binning import Lookups, bin_columns, find_bins, group_values, sort_values
 from shapetree._core.columns import Columns
-from shapetree._core.histogram import Targets
+from shapetree._core.histogram import Targets, build_cells
 from shapetree.data import _binning
 from shapetree.data._binning import FeatureBins, bin_table, halfway
 from shapetree.data._sampling import sampled
@@ -39,12 +38,14 @@ def bin_column(column, max_bins=None, weights=None, categories=None):
 
 
 def bins_of_rows(binned):
-    """Read the bins back through the histograms of single rows."""
+    """Read the bins back through the cells of single rows."""
     n = binned.n_rows
     targets = Targets(np.zeros((n, 1), dtype=np.int32), None, None, 1)
-    source = LocalHistograms(binned, targets, n_threads=1)
-    rows = np.arange(n, dtype=np.int32)
-    return np.array([np.flatnonzero(source.build(rows[i : i + 1])[:, 0])[0] for i in range(n)])
+    rows, places = np.arange(n, dtype=np.int32), np.arange(n)
+    *_, bins, _ = build_cells(
+        binned.columns, targets, rows, places, places + 1, binned.offsets, 0, 1, 1
+    )
+    return bins
 
 
 def bin_values(values, upper, dtype, n_rows=None):

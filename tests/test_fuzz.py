@@ -32,7 +32,6 @@ from shapetree._core.histogram import Targets, build_cells, build_histograms, su
 from shapetree._core.inner_tree import cut_into_pieces
 from shapetree._core.oblique import PairFitter
 from shapetree._core.pair_cuts import PairCuts
-from shapetree._core.partition import branches_by_bin, partition_rows
 from shapetree._core.polish import cheapest_path, polish_branches
 from shapetree._core.predictor import TreeLayout, find_leaves
 from shapetree._core.reduced import (
@@ -417,7 +416,6 @@ def test_columns(data):
     if made is not None:
         rows = np.arange(3, dtype=np.int32)
         for feature in range(-1, 7):
-            survives(branches_by_bin, made, feature, np.zeros(1, dtype=np.uint8), rows, 1)
             cuts = survives(PairCuts, made, feature, 0, [0.0], [], *one_cut(), 1)
             if cuts is not None:
                 survives(cuts.branches, rows, 1)
@@ -437,44 +435,6 @@ def test_targets(data, sample):
     if targets is not None and targets.n_stats < 1000:
         rows = data.draw(spoilt_arrays(np.arange(len(sample.piece), dtype=np.int32)))
         survives(targets.totals, rows)
-
-
-@fuzz
-@given(st.data(), st.integers(0, 2**32 - 1))
-def test_branches_by_bin(data, seed):
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(0, 4, 9).astype(data.draw(st.sampled_from(["u1", "u2", "u4"])))
-    arguments = nearly(
-        data.draw,
-        bins=Columns([codes], 9),
-        feature=0,
-        branch_of_bin=np.array([0, 1, 2, 0], dtype=np.uint8),
-        rows=rng.integers(0, 9, rng.integers(12)).astype(np.int32),
-        n_threads=2,
-    )
-    found = survives(branches_by_bin, **arguments)
-    if found is not None and len(found):
-        assert found.max() <= np.max(arguments["branch_of_bin"])
-
-
-@fuzz
-@given(st.data(), st.integers(0, 2**32 - 1))
-def test_partition(data, seed):
-    rng = np.random.default_rng(seed)
-    rows = np.arange(rng.integers(12), dtype=np.int32)
-    arguments = nearly(
-        data.draw,
-        branch_of_row=rng.integers(0, 3, len(rows)).astype(np.uint8),
-        rows=rows,
-        scratch=rows.copy(),
-        n_branches=3,
-        n_threads=2,
-    )
-    before = np.array(arguments["rows"])
-    counts = survives(partition_rows, **arguments)
-    if counts is not None:
-        assert counts.sum() == len(before)
-        np.testing.assert_array_equal(np.sort(arguments["rows"]), np.sort(before))
 
 
 @fuzz

@@ -502,6 +502,7 @@ def test_only_nodes_with_enough_rows_are_split():
 @pytest.mark.parametrize(
     "params", [{"n_rows": 20_000}, {"n_rows": 200, "pairs": "auto", "pair_penalty": 0.0}]
 )
+@pytest.mark.usefixtures("threads_at_once")
 def test_the_tree_is_the_same_for_any_number_of_threads(criterion, params):
     fitted = []
     for n_threads in (1, 2, 5):

@@ -243,16 +243,23 @@ class CandidateSearch:
             **arguments,
         )  # fmt: skip
 
-    def best(self, found: FeatureShapes, node: NodeStatistics) -> Candidate | None:
-        """One node's candidate with the greatest gain after all penalties but the split's.
+    def best(
+        self, found: FeatureShapes, nodes: list[NodeStatistics]
+    ) -> list[Candidate | None]:
+        """Each node's candidate with the greatest gain after all penalties but the split's.
 
-        None if no candidate gains anything.
+        None where no candidate gains anything.
         """
         gains = found.penalised_gains
-        feature = int(np.argmax(gains >= gains.max() - TIE * node.weight))
-        if not gains[feature] >= TIE * node.weight:
-            return None
-        return found.candidate(feature, self.offsets)
+        ties = TIE * np.array([node.weight for node in nodes])
+        features = (gains >= (gains.max(axis=1) - ties)[:, None]).argmax(axis=1)
+        is_gain = gains[np.arange(len(nodes)), features] >= ties
+        return [
+            found.of(node).candidate(feature, self.offsets) if gains_something else None
+            for node, (feature, gains_something) in enumerate(
+                zip(features.tolist(), is_gain.tolist(), strict=True)
+            )
+        ]
 
     def rivals(
         self, best: Candidate, found: FeatureShapes, n_candidates: int, least_share: float

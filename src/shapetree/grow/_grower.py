@@ -108,6 +108,10 @@ class Grower:
             self._grow_best_first(root)
         else:
             self._grow_by_levels(root)
+        # What leads up from children makes circles, and these would outlive the fit.
+        for node in root.breadth_first():
+            assert isinstance(node, GrowingNode)
+            node.parent = node.histogram = None
         return root
 
     def _grow_by_levels(self, root: GrowingNode) -> None:
@@ -169,8 +173,9 @@ class Grower:
             ))  # fmt: skip
             wanted = [NodeToSearch(node.statistics, max_branches, node.number + 1) for node in some]
             self._search.search(wanted, histograms, part)
-        for i, node in enumerate(nodes):
-            node.candidate = self._best_candidate(node, found.of(i), max_branches)
+        singles = self._search.best(found, [node.statistics for node in nodes])
+        for i, (node, single) in enumerate(zip(nodes, singles, strict=True)):
+            node.candidate = self._best_candidate(node, single, found.of(i), max_branches)
             if node.candidate is None:
                 node.histogram = None
                 self._progress.leaf(node.statistics.n_rows, node.depth)
@@ -183,12 +188,11 @@ class Grower:
         return False
 
     def _best_candidate(
-        self, node: GrowingNode, found: FeatureShapes, max_branches: int
+        self, node: GrowingNode, single: Candidate | None, found: FeatureShapes, max_branches: int
     ) -> Candidate | PairCandidate | None:
-        """The best of all features and pairs, if it earns the split."""
+        """The best of all features, which is `single`, and of pairs, if it earns the split."""
         statistics = node.statistics
         least = self._search.least_gain(statistics)
-        single = self._search.best(found, statistics)
         best: Candidate | PairCandidate | None = single
         if self._pair_search is not None:
             pair = self._pair_search.best(
@@ -227,8 +231,8 @@ class Grower:
             found = FeatureShapes.empty(len(some), self._search.offsets)
             wanted = [NodeToSearch(child.statistics, max_branches, child.number) for child in some]
             self._search.search(wanted, histograms, found)
-            for i, child in enumerate(some):
-                best = self._search.best(found.of(i), child.statistics)
+            singles = self._search.best(found, [child.statistics for child in some])
+            for child, best in zip(some, singles, strict=True):
                 gain_below = 0.0 if best is None else best.penalised_gain
                 gain += max(gain_below - self._search.least_gain(child.statistics), 0.0)
         return gain
@@ -312,7 +316,6 @@ def finish(root: GrowingNode, bins: tuple[FeatureBins, ...]) -> None:
     """Give every node its shape function in the features' own values."""
     for node in root.breadth_first():
         assert isinstance(node, GrowingNode)
-        node.histogram = node.parent = None
         if node.split is not None:
             weights = [child.statistics.weight for child in node.children]
-            node.shape = node.split.shape(bins, int(np.argmax(weights)))
+            node.shape = node.split.shape(bins, weights.index(max(weights)))

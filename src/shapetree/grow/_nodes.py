@@ -39,7 +39,7 @@ class TreeNode:
         """The node and all below it, level by level."""
         nodes = [self]
         for node in nodes:
-            nodes.extend(node.children)
+            nodes += node.children
         return nodes
 
 
@@ -97,8 +97,9 @@ class Numbering:
         """Number a tree's nodes."""
         nodes, parent, depth = root.breadth_first(), [-1], [0]
         for number, node in enumerate(nodes):
-            parent.extend([number] * len(node.children))
-            depth.extend([depth[number] + 1] * len(node.children))
+            if node.children:
+                parent += [number] * len(node.children)
+                depth += [depth[number] + 1] * len(node.children)
         n_branches = np.array([len(node.children) for node in nodes], dtype=np.int32)
         first_child = (1 + np.cumsum(n_branches) - n_branches).astype(np.int32)
         return cls(nodes, np.array(parent), np.array(depth), first_child, n_branches)

@@ -61,7 +61,7 @@ class RoutedRows:
         table: NDArray[Any],
         anchors: NDArray[Any],
         n_threads: int,
-    ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
     def loss_cells(
         self,
         first: int,
@@ -74,5 +74,6 @@ class RoutedRows:
         first_feature: int,
         last_feature: int,
         n_threads: int,
+        wanted: NDArray[Any] | None = None,
     ) -> None: ...
     def care_sets(self) -> list[tuple[NDArray[Any], NDArray[Any]]]: ...

@@ -239,7 +239,7 @@ class RefinedRows:
 
     def branch_losses(
         self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Find out what each branch would cost the rows of one level's nodes.
 
         Parameters
@@ -258,6 +258,8 @@ class RefinedRows:
             adds to that.
         n_care : int array of shape (n_level,)
             Rows for which branches differ.
+        least : array of shape (n_level,)
+            What the rows would add to branch 0 if each took the branch where it loses least.
         """
         n_threads = self._threads_for(nodes, self.max_branches)
         return self._routed.branch_losses(_numbers(nodes), self._losses, table, anchors, n_threads)
@@ -268,7 +270,7 @@ class RefinedRows:
         Parameters
         ----------
         n_care : int array
-            Rows of each node that care.
+            Rows of each node that care; 0 for nodes whose losses are not wanted.
 
         Yields
         ------
@@ -279,17 +281,17 @@ class RefinedRows:
         room = np.minimum(n_care[:, None], self._n_all_bins)
         bytes_of_cell = 8 * self.max_branches - 4
         if int(room.sum()) * bytes_of_cell <= MAX_CELL_BYTES:
-            yield 0, self._sum_cells(0, room, int(n_care.sum()))
+            yield 0, self._sum_cells(0, room, n_care)
             return
         until = room.sum(axis=1).cumsum() * bytes_of_cell
         first, n_level = 0, len(n_care)
         while first < n_level:
             before = int(until[first - 1]) if first else 0
             last = max(int(np.searchsorted(until, before + MAX_CELL_BYTES, "right")), first + 1)
-            yield first, self._sum_cells(first, room[first:last], int(n_care[first:last].sum()))
+            yield first, self._sum_cells(first, room[first:last], n_care[first:last])
             first = last
 
-    def _sum_cells(self, first: int, room: np.ndarray, n_care: int) -> LossCells:
+    def _sum_cells(self, first: int, room: np.ndarray, n_care: np.ndarray) -> LossCells:
         """Cells of some nodes, from number `first` on, which have so much room."""
         starts = room.cumsum().reshape(room.shape)
         n_cells = int(starts[-1, -1])
@@ -301,11 +303,12 @@ class RefinedRows:
             np.empty((n_cells, self.max_branches - 1)),
         )
         last, n_features = first + len(room), room.shape[1]
-        n_threads = threads_for(n_care * n_features, self.n_threads)
-        for low, high in feature_chunks(n_features, n_care):
+        n_rows, wanted = int(n_care.sum()), (n_care > 0).view(np.uint8)
+        n_threads = threads_for(n_rows * n_features, self.n_threads)
+        for low, high in feature_chunks(n_features, n_rows):
             self._routed.loss_cells(
                 first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
-                cells.losses, low, high, n_threads,
+                cells.losses, low, high, n_threads, wanted,
             )  # fmt: skip
         return cells
 

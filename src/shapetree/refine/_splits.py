@@ -59,13 +59,12 @@ def keeping(split: Split, kept: list[int], largest: int) -> Split:
     return PairSplit(join_regions(with_branches(split.cuts, number.astype(np.int32), len(kept))))
 
 
-def without_gaps(split: Split, largest: int) -> Split:
-    """Send bins for which growth saw no row to the largest branch."""
+def without_gaps(split: Split, largest: int, bins: Bins) -> Split:
+    """Send bins for which growth saw no row where the finished shape function will send them."""
     if isinstance(split, PairSplit):
         return PairSplit(split.cuts.with_largest_branch(largest))
-    branches = split.branch_of_bin.copy()
-    branches[branches == NO_BRANCH_MARK] = largest
-    return BinSplit(split.feature, split.n_branches, branches)
+    held = (split.branch_of_bin != NO_BRANCH_MARK).astype(np.int64)
+    return settled(split, held, largest, bins)
 
 
 def settled(split: Split, n_rows: np.ndarray, largest: int, bins: Bins) -> Split:

@@ -240,7 +240,13 @@ cdef void add_losses(
         int o
         double first, second
         double* cell
-    if marks != NULL:
+    if marks != NULL and n_others == 2:
+        for i in range(n):
+            code = bins[rows[i]]
+            marks[code >> 6] |= <uint64_t> 1 << (code & 63)
+            sums[2 * code] += values[2 * i]
+            sums[2 * code + 1] += values[2 * i + 1]
+    elif marks != NULL:
         for i in range(n):
             code = bins[rows[i]]
             marks[code >> 6] |= <uint64_t> 1 << (code & 63)
@@ -272,6 +278,12 @@ cdef void add_losses(
 cdef inline void move_cell(double* cell, double* target, int n_others) noexcept nogil:
     """Copy the sums of a bin, and leave zeros."""
     cdef int o
+    if n_others == 2:
+        target[0] = cell[0]
+        target[1] = cell[1]
+        cell[0] = 0.0
+        cell[1] = 0.0
+        return
     for o in range(n_others):
         target[o] = cell[o]
         cell[o] = 0.0

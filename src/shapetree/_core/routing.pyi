@@ -6,6 +6,10 @@ from shapetree._core.columns import Columns
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.rows import NodeRows
 
+def losses_of_classes(
+    counts: NDArray[Any], starts: NDArray[Any], score_share: float, anchor: float
+) -> NDArray[Any]: ...
+
 class LeafLosses:
     n_rows: int
     n_outputs: int
@@ -62,6 +66,9 @@ class RoutedRows:
         anchors: NDArray[Any],
         n_threads: int,
     ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+    def room_for_cells(
+        self, first: int, offsets: NDArray[Any], wanted: NDArray[Any], max_cells: int
+    ) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
     def loss_cells(
         self,
         first: int,

@@ -12,6 +12,7 @@ cimport cython
 import numpy as np
 
 from cython.parallel cimport prange, threadid
+from libc.float cimport DBL_MIN
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
@@ -40,6 +41,48 @@ ctypedef struct RowTargets:
     const double* anchors
     int n_outputs
     bint absolute
+
+
+def losses_of_classes(
+    const double[:, ::1] counts not None,       # IN: (n_leaves, n_columns) weight of each class
+    const int64_t[::1] starts not None,         # IN: (n_outputs + 1,) first class of each output
+    double score_share,                         # IN: what being unsure counts beside being wrong
+    double anchor,                              # IN: see the head of this module
+):
+    """What a row of each class loses in each leaf, if this predicts its commonest class.
+
+    A wrong class loses 1, and any row the given share of half the Gini score: (1 - p)^2 of its own
+    class, and p^2 of the others. Returns an array (n_leaves, n_columns).
+    """
+    cdef:
+        Py_ssize_t leaf, c, first, last, o, commonest
+        double total, squares, share
+        double[:, ::1] table
+    if starts.shape[0] < 2 or starts[0] != 0 or starts[starts.shape[0] - 1] != counts.shape[1]:
+        raise ValueError("starts must tell where the classes of each output are")
+    for o in range(starts.shape[0] - 1):
+        if starts[o + 1] <= starts[o]:
+            raise ValueError("starts must tell where the classes of each output are")
+    result = np.empty_like(counts)
+    table = result
+    for leaf in range(counts.shape[0]):
+        for o in range(starts.shape[0] - 1):
+            first, last, commonest = starts[o], starts[o + 1], starts[o]
+            total, squares = 0.0, 0.0
+            for c in range(first, last):
+                total += counts[leaf, c]
+            total = max(total, DBL_MIN)
+            for c in range(first, last):
+                share = counts[leaf, c] / total
+                table[leaf, c] = share
+                squares += share * share
+                if share > table[leaf, commonest]:
+                    commonest = c
+            for c in range(first, last):
+                share = (c != commonest) + score_share * (
+                    (1.0 - 2.0 * table[leaf, c] + squares) / 2.0)
+                table[leaf, c] = (share + anchor) - anchor
+    return result
 
 
 @cython.final
@@ -1002,6 +1045,43 @@ cdef class RoutedRows:
             out += cares
         block.n_care = out - block.first
         sums[1 + self.max_branches] += least
+
+    def room_for_cells(
+        self,
+        int first,                                 # IN: first node of the level to sum
+        const int64_t[::1] offsets not None,       # IN: (n_features + 1,) where their bins start
+        const uint8_t[::1] wanted not None,        # IN: (n_level,) which nodes to sum
+        int64_t max_cells,                         # IN: most cells, unless one node has more
+    ):
+        """Where `loss_cells` may put the cells of as many nodes as fit memory.
+
+        Returns the first node that has to wait, and `starts`, `n_cells`, `bin_of_cell` and `losses`
+        of the nodes before.
+        """
+        cdef:
+            Py_ssize_t node, f, n_level = self.first_block.shape[0] - 1
+            Py_ssize_t n_features = self.bins.n_columns, last = first
+            int64_t total = 0, room, n_rows
+            int64_t[:, ::1] starts
+        if not 0 <= first <= n_level or wanted.shape[0] != n_level:
+            raise ValueError("every node of the level is wanted or not")
+        if offsets.shape[0] != n_features + 1:
+            raise ValueError("every feature needs its bins")
+        given = np.empty((n_level - first, n_features), dtype=np.int64)
+        starts = given
+        for node in range(first, n_level):
+            n_rows = self.n_care(node) if wanted[node] else 0
+            room = total
+            for f in range(n_features):
+                starts[node - first, f] = room
+                room += max(0, min(n_rows, offsets[f + 1] - offsets[f]))
+            if node > first and room > max_cells:
+                break
+            total = room
+            last = node + 1
+        return (
+            last, given[:last - first], np.empty((last - first, n_features), dtype=np.int32),
+            np.empty(total, dtype=np.int32), np.empty((total, self.max_branches - 1)))
 
     def loss_cells(
         self,

@@ -243,9 +243,7 @@ class CandidateSearch:
             **arguments,
         )  # fmt: skip
 
-    def best(
-        self, found: FeatureShapes, nodes: list[NodeStatistics]
-    ) -> list[Candidate | None]:
+    def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
         """Each node's candidate with the greatest gain after all penalties but the split's.
 
         None where no candidate gains anything.

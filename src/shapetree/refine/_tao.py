@@ -253,7 +253,7 @@ class Refiner:
             return found
         n_branches = np.array([len(problem.below) for problem in problems], dtype=np.int32)
         all_bounds = np.array(bounds)
-        for first, cells in rows.loss_cells(np.array(n_care)):
+        for first, cells in rows.loss_cells(n_care):
             here = slice(first, first + len(cells.starts))
             costs = cheapest_shapes(
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,

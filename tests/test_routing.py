@@ -436,7 +436,7 @@ def check_some_cells(forest, routed, n_cells, wanted):
     max_cells = int(forest.rng.integers(0, 60))
     while first < len(wanted):
         last, *arrays = routed.room_for_cells(first, offsets, wanted, max_cells)
-        starts, found, bins, losses = arrays
+        starts, found, bins, _ = arrays
         assert first < last <= len(wanted)
         assert last == first + 1 or len(bins) <= max_cells
         assert len(starts) == len(found) == last - first
@@ -481,9 +481,7 @@ def test_sums_depend_neither_on_the_order_of_rows_nor_on_threads(seed, kind, is_
     results = []
     for n_threads, order in [(1, None), (3, forest.rng.permutation(n_rows).astype(np.int32))]:
         routed, _ = forest.routed(order, n_threads=n_threads)
-        sums, n_care, least = routed.branch_losses(
-            nodes, given.losses, given.table, anchors, n_threads
-        )
+        sums, n_care, _ = routed.branch_losses(nodes, given.losses, given.table, anchors, n_threads)
         totals = routed.leaf_totals(leaves, given.losses, given.table, of_leaves, n_threads)
         weighed = routed.leaf_sums(leaves, given.losses, n_threads)
         check_cells(forest, routed, n_care)
@@ -499,7 +497,7 @@ def test_branches_that_lead_to_equal_leaves_leave_rows_unmoved(seed):
     table = np.tile([0.1, 0.7, 1.3], (forest.n_nodes, 1))
     routed, _ = forest.routed()
     nodes = forest.nodes_at(0)
-    sums, n_care, least = routed.branch_losses(nodes, losses, table, np.full(len(nodes), ANCHOR), 1)
+    sums, n_care, _ = routed.branch_losses(nodes, losses, table, np.full(len(nodes), ANCHOR), 1)
     assert not n_care.any()
     assert_array_equal(sums[:, 0], sums[:, 1])
     assert_array_equal(sums[:, 2:], 0.0)
@@ -512,7 +510,7 @@ def test_losses_are_those_of_the_table():
     routed.send(numbers(0), 1)
     losses = LeafLosses([[1], [0], [1]], None, [1.0, 2.0, 3.0], 3)
     table = np.array([[0, 0, 0], [1, 2, 8], [4, 1, 8.0]])
-    sums, n_care, least = routed.branch_losses(numbers(0), losses, table, np.array([64.0]), 1)
+    sums, n_care, _ = routed.branch_losses(numbers(0), losses, table, np.array([64.0]), 1)
     # Rows lose 2, 2 and 6 in branch 0; the second one takes branch 1, and loses 8.
     assert_array_equal(sums, [[16, 10, 2]])
     assert_array_equal(n_care, [3])

@@ -425,7 +425,7 @@ cdef class RoutedRows:
         self.n_nodes = n_nodes
         self.max_branches = max_branches
         self.n_rows = bins.n_rows
-        if n_places and np.max(rows.order) >= self.n_rows:
+        if rows.n_rows > self.n_rows:
             raise ValueError("there are fewer rows of bins than of nodes")
         self.rows = rows
         rows.make_room(n_nodes)

@@ -163,19 +163,14 @@ class Grower:
             return
         keep = any(node.depth + 1 < self._limits.max_depth for node in nodes)
         found = FeatureShapes.empty(len(nodes), self._search.offsets)
-        first = 0
         for some, histograms in self._histograms.parts(nodes, keep):
             first = nodes.index(some[0])
-            part = FeatureShapes(*(
-                array[first : first + len(some)]
-                for array in (found.gains, found.penalised_gains, found.n_branches,
-                              found.branch_of_bin)
-            ))  # fmt: skip
+            part = found.part(first, first + len(some))
             wanted = [NodeToSearch(node.statistics, max_branches, node.number + 1) for node in some]
             self._search.search(wanted, histograms, part)
         singles = self._search.best(found, [node.statistics for node in nodes])
         for i, (node, single) in enumerate(zip(nodes, singles, strict=True)):
-            node.candidate = self._best_candidate(node, single, found.of(i), max_branches)
+            node.candidate = self._best_candidate(node, single, found, i, max_branches)
             if node.candidate is None:
                 node.histogram = None
                 self._progress.leaf(node.statistics.n_rows, node.depth)
@@ -188,9 +183,17 @@ class Grower:
         return False
 
     def _best_candidate(
-        self, node: GrowingNode, single: Candidate | None, found: FeatureShapes, max_branches: int
+        self,
+        node: GrowingNode,
+        single: Candidate | None,
+        found: FeatureShapes,
+        number: int,
+        max_branches: int,
     ) -> Candidate | PairCandidate | None:
-        """The best of all features, which is `single`, and of pairs, if it earns the split."""
+        """The best of a node's features, which is `single`, and of pairs, if it earns the split.
+
+        What was found for all features is what `found` has for some number.
+        """
         statistics = node.statistics
         least = self._search.least_gain(statistics)
         best: Candidate | PairCandidate | None = single
@@ -208,16 +211,21 @@ class Grower:
         if best is None or best.penalised_gain < least or best.gain < self._least_decrease:
             return None
         if best is single:
-            return self._best_ahead(single, node, found, max_branches)
+            return self._best_ahead(single, node, found, number, max_branches)
         return best
 
     def _best_ahead(
-        self, best: Candidate, node: GrowingNode, found: FeatureShapes, max_branches: int
+        self,
+        best: Candidate,
+        node: GrowingNode,
+        found: FeatureShapes,
+        number: int,
+        max_branches: int,
     ) -> Candidate:
         """The candidate that is best if what comes after it counts, too."""
         if self._limits.lookahead == 1 or node.depth + 1 >= self._limits.max_depth:
             return best
-        rivals = self._search.rivals(best, found, self._limits.lookahead, LEAST_SHARE)
+        rivals = self._search.rivals(best, found, number, self._limits.lookahead, LEAST_SHARE)
         if len(rivals) == 1:
             return best
         return max(rivals, key=lambda rival: self._gain_ahead(rival, node, max_branches))

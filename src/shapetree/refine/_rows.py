@@ -282,13 +282,15 @@ class RefinedRows:
         n_features, first = len(self.bins), 0
         while first < len(n_care):
             last, *arrays = self._routed.room_for_cells(first, self._offsets, wanted, max_cells)
+            cells = LossCells(*arrays)
             n_rows = sum(n_care[first:last])
             n_threads = threads_for(n_rows * n_features, self.n_threads)
             for low, high in feature_chunks(n_features, n_rows):
                 self._routed.loss_cells(
-                    first, last, self._offsets, *arrays, low, high, n_threads, wanted[first:last]
-                )
-            yield first, LossCells(*arrays)
+                    first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
+                    cells.losses, low, high, n_threads, wanted[first:last],
+                )  # fmt: skip
+            yield first, cells
             first = last
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:

@@ -550,8 +550,9 @@ def settle_empty_bins(
         const double[::1] lows, highs
     if n_bins < 0 or n_rows.shape[0] != n_bins + 1 or not 0 <= largest_branch < NO_BRANCH:
         raise ValueError("each bin needs a branch and a number of rows")
-    result = np.array(branch_of_bin)
+    result = np.empty(n_bins + 1, dtype=np.uint8)
     branch = result
+    memcpy(&branch[0], &branch_of_bin[0], n_bins + 1)
     if n_rows[n_bins] == 0:
         branch[n_bins] = largest_branch
     if low is None:

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.reduced import count_extra_parts, settle_empty_bins
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import CATEGORY_SHARE
-from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
+from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.tree._shape import PairShape, ShapeFunction, join_regions, with_branches
 
 Bins = tuple[FeatureBins, ...]
@@ -113,15 +112,6 @@ def finished_shape(
 def _of_rows(pair: PairShape, n_rows: np.ndarray, largest: int) -> PairShape:
     saw_missing = bool(n_rows[-1] > 0)
     return replace(pair, saw_missing=saw_missing).with_largest_branch(largest)
-
-
-def regions_of(shape: PairShape, columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """Region of each row under a pair's shape function; after the last, for missing values."""
-    n_regions = len(shape.branch_of_piece)
-    numbered = replace(
-        shape, branch_of_piece=np.arange(n_regions, dtype=np.int32), missing_branch=n_regions
-    )
-    return cuts_of(numbered, columns).branches(rows, 1)
 
 
 def split_of(shape: ShapeFunction | PairShape, bins: Bins) -> Split:

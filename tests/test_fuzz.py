@@ -886,6 +886,7 @@ def test_routed_rows(data, seed):
         first_feature=0,
         last_feature=2,
         n_threads=n_threads,
+        wanted=np.ones(n_level, dtype=np.uint8),
     )
     survives(routed.loss_cells, **cells)
     assert len(routed.care_sets()) == n_level

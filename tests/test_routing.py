@@ -1,5 +1,6 @@
 """Routing equals walks row by row, and what a branch costs is the loss of the leaf below it."""
 
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
 from shapetree._core.pair_cuts import PairCuts
-from shapetree._core.routing import LeafLosses, RoutedRows
+from shapetree._core.routing import LeafLosses, RoutedRows, losses_of_classes
 from shapetree._core.rows import NodeRows
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -393,10 +394,12 @@ def test_branches_cost_the_loss_of_the_leaf_below(
     routed, _ = forest.routed()
     nodes = forest.nodes_at(depth)
     anchors = np.full(len(nodes), ANCHOR)
-    sums, n_care = routed.branch_losses(nodes, given.losses, given.table, anchors, 1)
+    sums, n_care, least = routed.branch_losses(nodes, given.losses, given.table, anchors, 1)
     expected, cares = expected_losses(forest, given, nodes)
     # A weighted loss may be rounded twice.
     assert_allclose(sums, expected, atol=1e-6)
+    at_best = [sum(min(0.0, *lost) for lost in care.values()) for care in cares]
+    assert_allclose(least, at_best, atol=1e-6)
     for (rows, losses), n, care in zip(routed.care_sets(), n_care, cares, strict=True):
         assert len(rows) == n
         found = dict(zip(rows.tolist(), losses, strict=True))
@@ -423,6 +426,23 @@ def check_cells(forest, routed, n_care):
             cells = slice(starts[node, feature], starts[node, feature] + n_cells[node, feature])
             assert_array_equal(bins[cells], expected)
             assert_array_equal(losses[cells], sums)
+    check_some_cells(forest, routed, n_cells, forest.rng.random(len(n_care)) < 0.5)
+
+
+def check_some_cells(forest, routed, n_cells, wanted):
+    """Nodes that are not wanted have no cells and need no room, however many are summed at once."""
+    offsets, first = np.cumsum([0, *forest.n_bins]), 0
+    wanted = wanted.view(np.uint8)
+    max_cells = int(forest.rng.integers(0, 60))
+    while first < len(wanted):
+        last, *arrays = routed.room_for_cells(first, offsets, wanted, max_cells)
+        starts, found, bins, _ = arrays
+        assert first < last <= len(wanted)
+        assert last == first + 1 or len(bins) <= max_cells
+        assert len(starts) == len(found) == last - first
+        routed.loss_cells(first, last, offsets, *arrays, 0, 3, 1, wanted[first:last])
+        assert_array_equal(found, n_cells[first:last] * wanted[first:last, None])
+        first = last
 
 
 @pytest.mark.parametrize("n_bins", [3, 60, 700, 70_000])
@@ -437,7 +457,7 @@ def test_cells_are_found_among_few_and_many_bins(n_bins, n_rows):
     labels = rng.integers(0, 3, (n_rows, 1))
     losses = LeafLosses(labels, None, None, 3)
     table = np.array([[0, 0, 0], [0, 1, 0.5], [1, 0, 0.5]])
-    _, n_care = routed.branch_losses(numbers(0), losses, table, np.array([2.0**20]), 1)
+    _, n_care, _ = routed.branch_losses(numbers(0), losses, table, np.array([2.0**20]), 1)
     care = labels[:, 0] < 2
     assert n_care == care.sum()
     n_cells = np.zeros((1, 1), dtype=np.int32)
@@ -461,7 +481,7 @@ def test_sums_depend_neither_on_the_order_of_rows_nor_on_threads(seed, kind, is_
     results = []
     for n_threads, order in [(1, None), (3, forest.rng.permutation(n_rows).astype(np.int32))]:
         routed, _ = forest.routed(order, n_threads=n_threads)
-        sums, n_care = routed.branch_losses(nodes, given.losses, given.table, anchors, n_threads)
+        sums, n_care, _ = routed.branch_losses(nodes, given.losses, given.table, anchors, n_threads)
         totals = routed.leaf_totals(leaves, given.losses, given.table, of_leaves, n_threads)
         weighed = routed.leaf_sums(leaves, given.losses, n_threads)
         check_cells(forest, routed, n_care)
@@ -477,7 +497,7 @@ def test_branches_that_lead_to_equal_leaves_leave_rows_unmoved(seed):
     table = np.tile([0.1, 0.7, 1.3], (forest.n_nodes, 1))
     routed, _ = forest.routed()
     nodes = forest.nodes_at(0)
-    sums, n_care = routed.branch_losses(nodes, losses, table, np.full(len(nodes), ANCHOR), 1)
+    sums, n_care, _ = routed.branch_losses(nodes, losses, table, np.full(len(nodes), ANCHOR), 1)
     assert not n_care.any()
     assert_array_equal(sums[:, 0], sums[:, 1])
     assert_array_equal(sums[:, 2:], 0.0)
@@ -490,7 +510,7 @@ def test_losses_are_those_of_the_table():
     routed.send(numbers(0), 1)
     losses = LeafLosses([[1], [0], [1]], None, [1.0, 2.0, 3.0], 3)
     table = np.array([[0, 0, 0], [1, 2, 8], [4, 1, 8.0]])
-    sums, n_care = routed.branch_losses(numbers(0), losses, table, np.array([64.0]), 1)
+    sums, n_care, _ = routed.branch_losses(numbers(0), losses, table, np.array([64.0]), 1)
     # Rows lose 2, 2 and 6 in branch 0; the second one takes branch 1, and loses 8.
     assert_array_equal(sums, [[16, 10, 2]])
     assert_array_equal(n_care, [3])
@@ -499,6 +519,30 @@ def test_losses_are_those_of_the_table():
     # Once rows are sent again, these are forgotten.
     routed.send(numbers(0), 1)
     assert routed.care_sets() == []
+
+
+@given(SEEDS, st.integers(1, 3), st.integers(1, 12))
+def test_classes_lose_what_a_leaf_is_unsure_of(seed, n_outputs, max_classes):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, max_classes + 1, n_outputs)
+    starts = np.cumsum([0, *sizes])
+    counts = rng.integers(0, 9, (5, starts[-1])) * rng.choice([1.0, 0.0], (5, 1), p=[0.8, 0.2])
+    found = losses_of_classes(counts, starts, 0.5, 2.0**20)
+    for start, stop in itertools.pairwise(starts):
+        for leaf in range(5):
+            total = counts[leaf, start:stop].sum()
+            shares = counts[leaf, start:stop] / total if total else np.zeros(stop - start)
+            for label in range(stop - start):
+                is_wrong = label != shares.argmax()
+                own = np.arange(stop - start) == label
+                score = ((own - shares) ** 2).sum() / 2
+                assert_allclose(found[leaf, start + label], is_wrong + 0.5 * score, atol=1e-9)
+
+
+@pytest.mark.parametrize("starts", [[0], [0, 2], [1, 3], [0, 0, 3], [0, 4, 3], [0, 9]])
+def test_outputs_whose_classes_are_elsewhere_are_refused(starts):
+    with pytest.raises(ValueError, match="classes of each output"):
+        losses_of_classes(np.ones((2, 3)), np.array(starts), 0.5, 1.0)
 
 
 # What does not fit
@@ -663,6 +707,7 @@ def test_levels_that_do_not_fit_are_refused(change, message):
         ({"last_feature": 2}, "does not hold bins"),
         ({"offsets": np.array([0, 1, 2])}, "more bins"),
         ({"offsets": np.array([0, 2])}, "out of range"),
+        ({"wanted": np.ones(2, dtype=np.uint8)}, "wanted or not"),
     ],
 )
 def test_cells_that_do_not_fit_are_refused(change, message):
@@ -685,6 +730,30 @@ def test_cells_that_do_not_fit_are_refused(change, message):
     routed.loss_cells(**good)
     with pytest.raises(ValueError, match=message):
         routed.loss_cells(**good | change)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"first": 2}, "wanted or not"),
+        ({"first": -1}, "wanted or not"),
+        ({"wanted": np.ones(2, dtype=np.uint8)}, "wanted or not"),
+        ({"offsets": np.array([0, 2])}, "needs its bins"),
+    ],
+)
+def test_room_for_cells_of_nothing_is_refused(change, message):
+    routed = plain()
+    losses = LeafLosses([[0], [1], [0]], None, None, 2)
+    routed.branch_losses(numbers(0), losses, np.zeros((5, 2)), np.array([64.0]), 1)
+    good = {
+        "first": 0,
+        "offsets": np.array([0, 2, 4]),
+        "wanted": np.ones(1, dtype=np.uint8),
+        "max_cells": 9,
+    }
+    routed.room_for_cells(**good)
+    with pytest.raises(ValueError, match=message):
+        routed.room_for_cells(**good | change)
 
 
 def test_other_arguments_that_do_not_fit_are_refused():

@@ -1,5 +1,6 @@
 """Shape functions of pairs are numbered and laid out as TreeArrays keeps them."""
 
+import itertools
 from dataclasses import fields
 
 import numpy as np
@@ -9,9 +10,52 @@ from hypothesis import strategies as st
 from naive import starts_of, trees
 from numpy.testing import assert_array_equal
 
+from shapetree._core.pieces import pieces_of_bins
+from shapetree._core.search import NO_BRANCH_MARK
+from shapetree.data._binning import FeatureBins, halfway
 from shapetree.grow._nodes import shape_of
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes, number_cuts
+
+# Pieces of bins
+
+
+def naive_pieces(branches, bins):
+    """Thresholds between bins with rows that go elsewhere, and the branches around them."""
+    held = [b for b in range(bins.n_bins) if branches[b] != NO_BRANCH_MARK]
+    upper, branch = [], [branches[held[0]]]
+    for left, right in itertools.pairwise(held):
+        if branches[left] != branches[right]:
+            upper.append(float(halfway(bins.high[left], bins.low[right])))
+            branch.append(branches[right])
+    return [*upper, np.inf], branch
+
+
+@given(
+    st.lists(st.floats(allow_nan=False), min_size=2, max_size=24, unique=True),
+    st.data(),
+)
+def test_pieces_end_halfway_between_bins_that_go_elsewhere(values, data):
+    values = np.sort(np.array(values))
+    values = values[: len(values) // 2 * 2]
+    bins = FeatureBins(len(values) // 2, values[::2].copy(), values[1::2].copy())
+    marks = st.sampled_from([0, 1, 2, NO_BRANCH_MARK])
+    branches = data.draw(st.lists(marks, min_size=bins.n_bins + 1, max_size=bins.n_bins + 1))
+    branches[data.draw(st.integers(0, bins.n_bins - 1))] = 1
+    found = pieces_of_bins(np.array(branches, dtype=np.uint8), bins.low, bins.high)
+    for one, other in zip(found, naive_pieces(branches, bins), strict=True):
+        assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("branches", "n_bins", "message"),
+    [([], 0, "bounds"), ([0, 0], 2, "bounds"), ([255, 0], 1, "some bin"), ([0], 0, "some bin")],
+)
+def test_bins_that_are_no_pieces_are_refused(branches, n_bins, message):
+    bounds = np.arange(float(n_bins))
+    with pytest.raises(ValueError, match=message):
+        pieces_of_bins(np.array(branches, dtype=np.uint8), bounds, bounds)
+
 
 # Numbers of cuts
 

@@ -1,7 +1,7 @@
 """TreeArrays holds a tree or refuses: native code follows its indices."""
 
 import pickle
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -379,3 +379,18 @@ def test_bounds_of_pieces_ascend_to_infinity(tree_fields, upper):
 def test_huge_numbers_of_branches_are_refused_before_they_take_memory(tree_fields):
     with pytest.raises(ValueError, match=f"not a valid tree: .*{BRANCHES}"):
         TreeArrays(**tree_fields | {"feature": [0] * 6, "n_branches": [2**31 - 1] * 6})
+
+
+@given(trees())
+def test_other_weights_and_values_leave_the_rest_as_it_is(tree):
+    weights, value = tree.weighted_n_node_samples / 3, tree.value + 1
+    changed = tree.with_nodes(weights=weights, value=value)
+    expected = replace(tree, weighted_n_node_samples=weights, value=value)
+    for field in fields(TreeArrays):
+        if field.name != "sketches":
+            assert_array_equal(getattr(changed, field.name), getattr(expected, field.name))
+    assert not changed.value.flags.writeable
+    assert changed.sketches is tree.sketches
+    for wrong in ({"weights": weights[1:]}, {"value": value[:, 0]}, {"sketches": []}):
+        with pytest.raises(ValueError, match="one entry for each node"):
+            tree.with_nodes(**wrong)

@@ -302,7 +302,7 @@ def _finish(
     )
     weights = tree.weighted_n_node_samples / rows.weight_scale
     return FittedTree(
-        tree=replace(tree, weighted_n_node_samples=weights, sketches=sketches),
+        tree=tree.with_nodes(weights=weights, sketches=sketches),
         features=rows.table.features,
         has_names=rows.table.has_names,
         classes=rows.classes,

@@ -63,4 +63,5 @@ def sum_nodes(
     order: NDArray[Any],
     starts: NDArray[Any],
     stops: NDArray[Any],
+    n_threads: int = 1,
 ) -> NDArray[Any]: ...

@@ -20,6 +20,9 @@ from shapetree._core.sorting cimport sort_items
 cdef extern from "vector.h":
     int lowest_bit(uint64_t bits) noexcept nogil
 
+cdef enum:
+    MAX_PARTS = 256       # of a node's rows, for as many threads
+
 ctypedef fused bin_t:
     uint8_t
     uint16_t
@@ -299,11 +302,11 @@ cdef class PlacedTargets:
         return targets_from(self.node, start)
 
 
-cdef void gather_places(
+cdef bint gather_places(
     Targets targets, const int32_t[::1] order, Py_ssize_t start, Py_ssize_t stop,
-    NodeTargets* placed,
+    Py_ssize_t n_rows, NodeTargets* placed,
 ) noexcept nogil:
-    """Copy the targets of the rows at some places there."""
+    """Copy the targets of the rows at some places there; whether all these rows exist."""
     cdef:
         Py_ssize_t i
         int o, n_outputs = placed.n_outputs
@@ -311,6 +314,8 @@ cdef void gather_places(
         double* values = <double*> placed.values
         double* weights = <double*> placed.weights
     for i in range(start, stop):
+        if not 0 <= order[i] < n_rows:
+            return False
         for o in range(n_outputs):
             if labels != NULL:
                 labels[i * n_outputs + o] = targets.labels[order[i], o]
@@ -318,20 +323,21 @@ cdef void gather_places(
                 values[i * n_outputs + o] = targets.values[order[i], o]
         if weights != NULL:
             weights[i] = targets.weights[order[i]]
+    return True
 
 
 cdef PlacedTargets place_targets(
     Targets targets, const int32_t[::1] order, const int64_t[::1] starts, const int64_t[::1] stops,
-    int n_threads,
+    Py_ssize_t n_rows, int n_threads,
 ):
-    """Bring the targets of some nodes' rows in the order of the rows."""
+    """Bring the targets of some nodes' rows, which must be below `n_rows`, in their order."""
     cdef:
         PlacedTargets placed = PlacedTargets()
         int32_t[:, ::1] labels
         double[:, ::1] values
         double[::1] weights
         Py_ssize_t node, n
-        int part, n_outputs = targets.n_outputs
+        int part, n_outputs = targets.n_outputs, n_strange = 0
     placed.node.n_outputs = n_outputs
     placed.node.n_stats = targets.n_stats
     placed.node.n_channels = targets.n_channels
@@ -350,36 +356,39 @@ cdef PlacedTargets place_targets(
     for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
         for node in range(starts.shape[0]):
             n = stops[node] - starts[node]
-            gather_places(targets, order, starts[node] + n * part // n_threads,
-                          starts[node] + n * (part + 1) // n_threads, &placed.node)
+            n_strange += not gather_places(
+                targets, order, starts[node] + n * part // n_threads,
+                starts[node] + n * (part + 1) // n_threads, n_rows, &placed.node)
+    if n_strange:
+        raise IndexError(f"rows must lie between 0 and {n_rows - 1}")
     return placed
 
 
 cdef int check_places(
-    Columns bins, Targets targets, const int32_t[::1] order, const int64_t[::1] starts,
-    const int64_t[::1] stops, bint in_order,
+    const int32_t[::1] order, const int64_t[::1] starts, const int64_t[::1] stops
 ) except -1:
-    """Refuse nodes whose rows, bins or targets do not exist."""
+    """Refuse nodes whose places do not exist."""
     cdef Py_ssize_t node, n = order.shape[0]
     if starts.shape[0] != stops.shape[0]:
         raise ValueError("every node needs a start and a stop")
     for node in range(starts.shape[0]):
         if not 0 <= starts[node] <= stops[node] <= n:
             raise ValueError("a node's rows must lie in the order")
-    check_rows(order, bins.n_rows if in_order else min(bins.n_rows, targets.n_rows))
-    if in_order and targets.n_rows < n:
-        raise ValueError("targets must be as many as places in the order")
     return 0
 
 
 cdef PlacedTargets targets_at(
-    Targets targets, const int32_t[::1] order, const int64_t[::1] starts, const int64_t[::1] stops,
-    bint in_order, int n_threads,
+    Columns bins, Targets targets, const int32_t[::1] order, const int64_t[::1] starts,
+    const int64_t[::1] stops, bint in_order, int n_threads,
 ):
-    """Targets in the order of the rows, if they do not stand there already."""
+    """Targets in the order of the rows, which must exist, if they do not stand there already."""
     cdef PlacedTargets placed
     if not in_order:
-        return place_targets(targets, order, starts, stops, n_threads)
+        return place_targets(
+            targets, order, starts, stops, min(bins.n_rows, targets.n_rows), n_threads)
+    check_rows(order, bins.n_rows)
+    if targets.n_rows < order.shape[0]:
+        raise ValueError("targets must be as many as places in the order")
     placed = PlacedTargets()
     placed._labels = targets
     placed.node = targets.as_they_are()
@@ -409,7 +418,7 @@ def build_histograms(
         PlacedTargets placed
         double* cells
     bins.check_bins(offsets, first, last)
-    check_places(bins, targets, order, starts, stops, in_order)
+    check_places(order, starts, stops)
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
     if histograms.shape[0] != n_nodes or (
@@ -418,7 +427,7 @@ def build_histograms(
         raise ValueError("the histograms' shape does not fit the nodes, bins and targets")
     if first == last or n_nodes == 0 or histograms.shape[1] == 0:
         return
-    placed = targets_at(targets, order, starts, stops, in_order, n_threads)
+    placed = targets_at(bins, targets, order, starts, stops, in_order, n_threads)
     with nogil:
         for task in prange(n_nodes * n_features, num_threads=n_threads, schedule="dynamic"):
             node = task // n_features
@@ -470,7 +479,7 @@ def build_cells(
         int32_t[::1] bin_of_cell
         double[:, ::1] sums
     bins.check_bins(offsets, first, last)
-    check_places(bins, targets, order, starts, stops, False)
+    check_places(order, starts, stops)
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
     start_of_cells = np.zeros((n_nodes, n_features), dtype=np.int64)
@@ -486,7 +495,7 @@ def build_cells(
     if total > 0:
         bin_of_cell = bins_of_cells
         sums = sums_of_cells
-        placed = place_targets(targets, order, starts, stops, n_threads)
+        placed = targets_at(bins, targets, order, starts, stops, False, n_threads)
         arenas = Arenas(n_threads)
         with nogil:
             for task in prange(n_nodes * n_features, num_threads=n_threads, schedule="dynamic"):
@@ -582,33 +591,43 @@ def sum_nodes(
     const int32_t[::1] order not None,        # IN: rows, every node's together
     const int64_t[::1] starts not None,       # IN: (n_nodes,) where each node's rows start in it
     const int64_t[::1] stops not None,        # IN: and end
+    int n_threads=1,
 ):
     """Sums of the channels over the rows of some nodes, (n_nodes, n_channels)."""
     cdef:
-        Py_ssize_t node, n_nodes = starts.shape[0]
-        PlacedTargets placed
-        double[:, ::1] sums
-    if stops.shape[0] != n_nodes:
-        raise ValueError("every node needs a start and a stop")
-    for node in range(n_nodes):
-        if not 0 <= starts[node] <= stops[node] <= order.shape[0]:
-            raise ValueError("a node's rows must lie in the order")
-    check_rows(order, targets.n_rows)
-    result = np.zeros((n_nodes, targets.n_channels))
-    if n_nodes:
+        Py_ssize_t task, node, part, n, n_nodes = starts.shape[0], n_channels = targets.n_channels
+        int n_strange = 0, n_parts = min(max(1, n_threads), MAX_PARTS)
+        NodeTargets given = targets.as_they_are()
+        double[:, :, ::1] sums
+    check_places(order, starts, stops)
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
+    # Each part has a line of the cache for itself.
+    room = (n_channels + 7) // 8 * 8
+    result = np.zeros((n_nodes, n_parts, room))
+    if n_nodes and n_channels:
         sums = result
-        placed = place_targets(targets, order, starts, stops, 1)
-        with nogil:
-            for node in range(n_nodes):
-                add_all(placed, starts[node], stops[node] - starts[node], &sums[node, 0])
-    return result
+        for task in prange(n_nodes * n_parts, nogil=True, num_threads=n_threads,
+                           schedule="static", chunksize=1):
+            node = task // n_parts
+            part = task % n_parts
+            n = stops[node] - starts[node]
+            n_strange += not add_all(
+                &given, targets.n_rows, order, starts[node] + n * part // n_parts,
+                starts[node] + n * (part + 1) // n_parts, &sums[node, part, 0])
+    if n_strange:
+        raise IndexError(f"rows must lie between 0 and {targets.n_rows - 1}")
+    return result.sum(axis=1)[:, :n_channels] if n_parts > 1 else result[:, 0, :n_channels]
 
 
-cdef void add_all(
-    PlacedTargets placed, Py_ssize_t start, Py_ssize_t n, double* cell
+cdef bint add_all(
+    const NodeTargets* targets, Py_ssize_t n_rows, const int32_t[::1] order, Py_ssize_t start,
+    Py_ssize_t stop, double* cell,
 ) noexcept nogil:
-    cdef:
-        Py_ssize_t i
-        NodeTargets targets = placed.at(start)
-    for i in range(n):
-        add_row(&targets, i, cell)
+    """Add the rows at some places; whether all of them exist."""
+    cdef Py_ssize_t i
+    for i in range(start, stop):
+        if not 0 <= order[i] < n_rows:
+            return False
+        add_row(targets, order[i], cell)
+    return True

@@ -209,30 +209,60 @@ cdef inline int favourite_of(
     return favourite
 
 
+cdef double sum_of_least(
+    const double* losses, int n_cells, const Problem* problem
+) noexcept nogil:
+    """What all cells lose in their favourite branches."""
+    cdef:
+        Py_ssize_t i
+        int b, k = problem.n_branches, n_others = problem.n_others
+        double low, total = 0.0
+    if k == 3 and n_others == 2:
+        for i in range(n_cells):
+            low = losses[2 * i] if losses[2 * i] < losses[2 * i + 1] else losses[2 * i + 1]
+            total += low if low < 0.0 else 0.0
+        return total
+    for i in range(n_cells):
+        low = 0.0
+        for b in range(k - 1):
+            low = losses[i * n_others + b] if losses[i * n_others + b] < low else low
+        total += low
+    return total
+
+
 cdef double least_cost(
     const double* losses, int n_known, int n_cells, bint categorical, const Problem* problem
 ) noexcept nogil:
-    """A bound that no shape function costs less than.
+    """A bound that no shape function costs less than, or so much of it as is above the problem's.
 
     Cells lose no less than in their favourite branches. On an ordered feature, two cells with
     different favourites either have a switch between them, or one of them is not in its favourite.
     What that costs adds up over pairs of cells that do not overlap; one switch is free.
     """
     cdef:
-        int i, favourite, waiting_for = -1, k = problem.n_branches
-        bint is_pair
-        double least, regret, waiting = 0.0, total = 0.0, penalty = problem.segment_penalty
-        double price = -penalty
-    for i in range(n_cells):
-        favourite = favourite_of(
-            losses + <Py_ssize_t> i * problem.n_others, k, &least, &regret)
-        total += least
-        if i < n_known:
-            is_pair = waiting_for >= 0 and favourite != waiting_for
-            price += min(penalty, regret, waiting) if is_pair else 0.0
-            waiting = regret if waiting_for < 0 or regret > waiting else waiting
-            waiting_for = -1 if is_pair else favourite
-    if categorical or not price > 0.0:
+        Py_ssize_t i
+        int favourite, waiting_for = -1, k = problem.n_branches
+        double least, regret, waiting = 0.0, penalty = problem.segment_penalty
+        double price = -penalty, total = sum_of_least(losses, n_cells, problem)
+        # What rounding may be in the way of.
+        double enough = problem.bound - total + 2 * ROUNDING * (
+            fabs(total) + fabs(problem.bound) + penalty)
+    if categorical or not total < problem.bound:
+        return total
+    for i in range(n_known):
+        favourite = favourite_of(losses + i * problem.n_others, k, &least, &regret)
+        if waiting_for < 0:
+            waiting = regret
+            waiting_for = favourite
+        elif favourite == waiting_for:
+            waiting = regret if regret > waiting else waiting
+        else:
+            waiting = regret if regret < waiting else waiting
+            price += penalty if penalty < waiting else waiting
+            if price > enough:
+                break
+            waiting_for = -1
+    if not price > 0.0:
         return total
     return total + price - ROUNDING * (fabs(total) + price + penalty)
 
@@ -520,8 +550,9 @@ def settle_empty_bins(
         const double[::1] lows, highs
     if n_bins < 0 or n_rows.shape[0] != n_bins + 1 or not 0 <= largest_branch < NO_BRANCH:
         raise ValueError("each bin needs a branch and a number of rows")
-    result = np.array(branch_of_bin)
+    result = np.empty(n_bins + 1, dtype=np.uint8)
     branch = result
+    memcpy(&branch[0], &branch_of_bin[0], n_bins + 1)
     if n_rows[n_bins] == 0:
         branch[n_bins] = largest_branch
     if low is None:

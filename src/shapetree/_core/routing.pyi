@@ -6,6 +6,10 @@ from shapetree._core.columns import Columns
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.rows import NodeRows
 
+def losses_of_classes(
+    counts: NDArray[Any], starts: NDArray[Any], score_share: float, anchor: float
+) -> NDArray[Any]: ...
+
 class LeafLosses:
     n_rows: int
     n_outputs: int
@@ -61,7 +65,10 @@ class RoutedRows:
         table: NDArray[Any],
         anchors: NDArray[Any],
         n_threads: int,
-    ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+    def room_for_cells(
+        self, first: int, offsets: NDArray[Any], wanted: NDArray[Any], max_cells: int
+    ) -> tuple[int, NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
     def loss_cells(
         self,
         first: int,
@@ -74,5 +81,6 @@ class RoutedRows:
         first_feature: int,
         last_feature: int,
         n_threads: int,
+        wanted: NDArray[Any] | None = None,
     ) -> None: ...
     def care_sets(self) -> list[tuple[NDArray[Any], NDArray[Any]]]: ...

@@ -12,6 +12,7 @@ cimport cython
 import numpy as np
 
 from cython.parallel cimport prange, threadid
+from libc.float cimport DBL_MIN
 from libc.math cimport fabs
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
@@ -40,6 +41,48 @@ ctypedef struct RowTargets:
     const double* anchors
     int n_outputs
     bint absolute
+
+
+def losses_of_classes(
+    const double[:, ::1] counts not None,       # IN: (n_leaves, n_columns) weight of each class
+    const int64_t[::1] starts not None,         # IN: (n_outputs + 1,) first class of each output
+    double score_share,                         # IN: what being unsure counts beside being wrong
+    double anchor,                              # IN: see the head of this module
+):
+    """What a row of each class loses in each leaf, if this predicts its commonest class.
+
+    A wrong class loses 1, and any row the given share of half the Gini score: (1 - p)^2 of its own
+    class, and p^2 of the others. Returns an array (n_leaves, n_columns).
+    """
+    cdef:
+        Py_ssize_t leaf, c, first, last, o, commonest
+        double total, squares, share
+        double[:, ::1] table
+    if starts.shape[0] < 2 or starts[0] != 0 or starts[starts.shape[0] - 1] != counts.shape[1]:
+        raise ValueError("starts must tell where the classes of each output are")
+    for o in range(starts.shape[0] - 1):
+        if starts[o + 1] <= starts[o]:
+            raise ValueError("starts must tell where the classes of each output are")
+    result = np.empty_like(counts)
+    table = result
+    for leaf in range(counts.shape[0]):
+        for o in range(starts.shape[0] - 1):
+            first, last, commonest = starts[o], starts[o + 1], starts[o]
+            total, squares = 0.0, 0.0
+            for c in range(first, last):
+                total += counts[leaf, c]
+            total = max(total, DBL_MIN)
+            for c in range(first, last):
+                share = counts[leaf, c] / total
+                table[leaf, c] = share
+                squares += share * share
+                if share > table[leaf, commonest]:
+                    commonest = c
+            for c in range(first, last):
+                share = (c != commonest) + score_share * (
+                    (1.0 - 2.0 * table[leaf, c] + squares) / 2.0)
+                table[leaf, c] = (share + anchor) - anchor
+    return result
 
 
 @cython.final
@@ -229,15 +272,30 @@ cdef int n_regions(const Cuts* cuts) noexcept nogil:
 
 cdef void add_losses(
     const bin_t* bins, const int32_t* rows, const double* values, Py_ssize_t n, int n_others,
-    double* sums, uint8_t* is_held,
+    double* sums, uint8_t* is_held, uint64_t* marks,
 ) noexcept nogil:
-    """Add rows to the sums of their bins, and note that these hold rows."""
+    """Add rows to the sums of their bins, and mark these.
+
+    Each bin is marked by itself or, if there are marks, in words of 64 bins.
+    """
     cdef:
         Py_ssize_t i, code
         int o
         double first, second
         double* cell
-    if n_others == 1:
+    if marks != NULL and n_others == 2:
+        for i in range(n):
+            code = bins[rows[i]]
+            marks[code >> 6] |= <uint64_t> 1 << (code & 63)
+            sums[2 * code] += values[2 * i]
+            sums[2 * code + 1] += values[2 * i + 1]
+    elif marks != NULL:
+        for i in range(n):
+            code = bins[rows[i]]
+            marks[code >> 6] |= <uint64_t> 1 << (code & 63)
+            for o in range(n_others):
+                sums[code * n_others + o] += values[i * n_others + o]
+    elif n_others == 1:
         for i in range(n):
             code = bins[rows[i]]
             is_held[code] = 1
@@ -260,13 +318,18 @@ cdef void add_losses(
                 sums[code * n_others + o] += values[i * n_others + o]
 
 
-cdef void mark_bins(
-    const bin_t* bins, const int32_t* rows, Py_ssize_t n, uint64_t* marks
-) noexcept nogil:
-    """Mark bins that hold rows, in words of 64 bins."""
-    cdef Py_ssize_t i
-    for i in range(n):
-        marks[bins[rows[i]] >> 6] |= <uint64_t> 1 << (bins[rows[i]] & 63)
+cdef inline void move_cell(double* cell, double* target, int n_others) noexcept nogil:
+    """Copy the sums of a bin, and leave zeros."""
+    cdef int o
+    if n_others == 2:
+        target[0] = cell[0]
+        target[1] = cell[1]
+        cell[0] = 0.0
+        cell[1] = 0.0
+        return
+    for o in range(n_others):
+        target[o] = cell[o]
+        cell[o] = 0.0
 
 
 cdef inline int lowest_bit(uint64_t bits) noexcept nogil:
@@ -362,7 +425,7 @@ cdef class RoutedRows:
         self.n_nodes = n_nodes
         self.max_branches = max_branches
         self.n_rows = bins.n_rows
-        if n_places and np.max(rows.order) >= self.n_rows:
+        if rows.n_rows > self.n_rows:
             raise ValueError("there are fewer rows of bins than of nodes")
         self.rows = rows
         rows.make_room(n_nodes)
@@ -821,11 +884,14 @@ cdef class RoutedRows:
             adds to that.
         n_care : int64 array (n_level,)
             Rows for which branches differ.
+        least : array (n_level,)
+            What the rows would add to branch 0 if each took the branch where it loses least.
         """
         cdef:
             Py_ssize_t i, block, n_level = nodes.shape[0]
             int width = 1 + self.max_branches, c, n_failed = 0
             double[:, ::1] block_sums, sums
+            double[::1] least
             int64_t[::1] n_care
         self.check_nodes(nodes, n_threads)
         self.check_table(losses, table, n_level, anchors)
@@ -836,9 +902,10 @@ cdef class RoutedRows:
             if i > 0 and self.rows._start[nodes[i]] < self.rows._stop[nodes[i - 1]]:
                 raise ValueError("nodes of a level stand in the order of their rows")
         self.make_blocks(nodes)
-        of_blocks = np.zeros((self.n_blocks, width))
+        of_blocks = np.zeros((self.n_blocks, width + 1))
         found, cares = np.zeros((n_level, width)), np.zeros(n_level, dtype=np.int64)
-        block_sums, sums, n_care = of_blocks, found, cares
+        at_best = np.zeros(n_level)
+        block_sums, sums, n_care, least = of_blocks, found, cares, at_best
         for block in prange(self.n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
             n_failed += self.compare_block(
                 &self.blocks[block], nodes[self.blocks[block].number], &losses.targets,
@@ -850,12 +917,13 @@ cdef class RoutedRows:
         for block in range(self.n_blocks):
             i = self.blocks[block].number
             n_care[i] += self.blocks[block].n_care
+            least[i] += block_sums[block, width]
             for c in range(width):
                 sums[i, c] += block_sums[block, c]
         for i in range(n_level):
             for c in range(2, 1 + self.steps[nodes[i]].n_branches):
                 sums[i, c] -= sums[i, 1]
-        return found, cares
+        return found, cares, at_best
 
     cdef int forget_losses(self) except -1:
         self.n_blocks = 0
@@ -937,7 +1005,7 @@ cdef class RoutedRows:
             int b, k = step.n_branches, n_others = self.max_branches - 1, child, leaf_of_branch
             const int32_t* rows = self.order + first
             double* others
-            double of_branch, total
+            double of_branch, total, best, least = 0.0
             bint cares
         for b in range(k):
             child = step.child[b]
@@ -964,15 +1032,56 @@ cdef class RoutedRows:
         for i in range(n):
             others = &self.care_loss[out, 0]
             cares = False
+            best = 0.0
             for b in range(1, k):
                 of_branch = lost[b * CHUNK + i] - lost[i]
                 others[b - 1] = of_branch
                 cares |= of_branch != 0.0
+                best = of_branch if of_branch < best else best
+            least += best
             for b in range(k - 1, n_others):
                 others[b] = 0.0
             self.care_row[out] = rows[i]
             out += cares
         block.n_care = out - block.first
+        sums[1 + self.max_branches] += least
+
+    def room_for_cells(
+        self,
+        int first,                                 # IN: first node of the level to sum
+        const int64_t[::1] offsets not None,       # IN: (n_features + 1,) where their bins start
+        const uint8_t[::1] wanted not None,        # IN: (n_level,) which nodes to sum
+        int64_t max_cells,                         # IN: most cells, unless one node has more
+    ):
+        """Where `loss_cells` may put the cells of as many nodes as fit memory.
+
+        Returns the first node that has to wait, and `starts`, `n_cells`, `bin_of_cell` and `losses`
+        of the nodes before.
+        """
+        cdef:
+            Py_ssize_t node, f, n_level = self.first_block.shape[0] - 1
+            Py_ssize_t n_features = self.bins.n_columns, last = first
+            int64_t total = 0, room, n_rows
+            int64_t[:, ::1] starts
+        if not 0 <= first <= n_level or wanted.shape[0] != n_level:
+            raise ValueError("every node of the level is wanted or not")
+        if offsets.shape[0] != n_features + 1:
+            raise ValueError("every feature needs its bins")
+        given = np.empty((n_level - first, n_features), dtype=np.int64)
+        starts = given
+        for node in range(first, n_level):
+            n_rows = self.n_care(node) if wanted[node] else 0
+            room = total
+            for f in range(n_features):
+                starts[node - first, f] = room
+                room += max(0, min(n_rows, offsets[f + 1] - offsets[f]))
+            if node > first and room > max_cells:
+                break
+            total = room
+            last = node + 1
+        return (
+            last, given[:last - first], np.empty((last - first, n_features), dtype=np.int32),
+            np.empty(total, dtype=np.int32), np.empty((total, self.max_branches - 1)))
 
     def loss_cells(
         self,
@@ -984,12 +1093,13 @@ cdef class RoutedRows:
         double[:, ::1] losses not None,            # OUT: (n_cells, max_branches - 1)
         int first_feature, int last_feature,       # IN: which features to fill
         int n_threads,
+        const uint8_t[::1] wanted=None,            # IN: (last - first,) which nodes to sum; all
     ):
         """Sum up by bin what rows of the level's nodes lose in branch 1, 2, .. beyond branch 0.
 
         Bins with rows that care are the *cells* of a node and feature. They stand from
         starts[node, feature] on, in the order of bins; there must be room for one for each such
-        row, or for all bins.
+        row, or for all bins. Nodes that are not wanted have none.
         """
         cdef:
             Py_ssize_t task, n_features = last_feature - first_feature, node, room, most_bins = 0
@@ -1002,7 +1112,12 @@ cdef class RoutedRows:
                 starts.shape[0] != last - first or starts.shape[1] != self.bins.n_columns
                 or n_cells.shape[0] != last - first or n_cells.shape[1] != self.bins.n_columns):
             raise ValueError("the cells' arrays do not fit the nodes and features")
+        if wanted is not None and wanted.shape[0] != last - first:
+            raise ValueError("every node is wanted or not")
         for node in range(last - first):
+            if wanted is not None and not wanted[node]:
+                n_cells[node, first_feature:last_feature] = 0
+                continue
             for feature in range(first_feature, last_feature):
                 room = min(self.n_care(first + node), offsets[feature + 1] - offsets[feature])
                 if not 0 <= starts[node, feature] <= bin_of_cell.shape[0] - room:
@@ -1019,6 +1134,8 @@ cdef class RoutedRows:
             # Feature by feature, so that its column stays in the cache from node to node.
             node = task % (last - first)
             feature = <int> (first_feature + task // (last - first))
+            if wanted is not None and not wanted[node]:
+                continue
             n_cells[node, feature] = self.fill_cells(
                 first + node, feature, offsets[feature + 1] - offsets[feature], scratch,
                 threadid(), &bin_of_cell[0] + starts[node, feature],
@@ -1047,30 +1164,27 @@ cdef class RoutedRows:
             bint is_sparse = 2 * self.n_care(number) < n_bins
             int n_cells = 0, n_others = self.max_branches - 1
             uint64_t bits
+        if not is_sparse:
+            marks = NULL
         for i in range(self.first_block[number], self.first_block[number + 1]):
             rows = &self.care_row[self.blocks[i].first]
             values = &self.care_loss[self.blocks[i].first, 0]
             n = self.blocks[i].n_care
             if column.kind == UINT8:
-                add_losses(<const uint8_t*> column.data, rows, values, n, n_others, sums, is_held)
-                if is_sparse:
-                    mark_bins(<const uint8_t*> column.data, rows, n, marks)
+                add_losses(<const uint8_t*> column.data, rows, values, n, n_others, sums, is_held,
+                           marks)
             elif column.kind == UINT16:
-                add_losses(<const uint16_t*> column.data, rows, values, n, n_others, sums, is_held)
-                if is_sparse:
-                    mark_bins(<const uint16_t*> column.data, rows, n, marks)
+                add_losses(<const uint16_t*> column.data, rows, values, n, n_others, sums, is_held,
+                           marks)
             else:
-                add_losses(<const uint32_t*> column.data, rows, values, n, n_others, sums, is_held)
-                if is_sparse:
-                    mark_bins(<const uint32_t*> column.data, rows, n, marks)
+                add_losses(<const uint32_t*> column.data, rows, values, n, n_others, sums, is_held,
+                           marks)
         if not is_sparse:
             for i in range(n_bins):
                 if is_held[i]:
                     bin_of_cell[n_cells] = i
-                    memcpy(losses + n_cells * n_others, sums + i * n_others,
-                           n_others * sizeof(double))
+                    move_cell(sums + i * n_others, losses + n_cells * n_others, n_others)
                     n_cells += 1
-            memset(sums, 0, n_bins * n_others * sizeof(double))
             memset(is_held, 0, n_bins)
             return n_cells
         for word in range((n_bins + 63) // 64):
@@ -1080,9 +1194,7 @@ cdef class RoutedRows:
                 i = 64 * word + lowest_bit(bits)
                 bits &= bits - 1
                 bin_of_cell[n_cells] = i
-                memcpy(losses + n_cells * n_others, sums + i * n_others, n_others * sizeof(double))
-                memset(sums + i * n_others, 0, n_others * sizeof(double))
-                is_held[i] = 0
+                move_cell(sums + i * n_others, losses + n_cells * n_others, n_others)
                 n_cells += 1
         return n_cells
 

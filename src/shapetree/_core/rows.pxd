@@ -4,15 +4,18 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
 cdef class NodeRows:
+    # These are read-only for others: native code relies on what they hold.
     cdef readonly object order      # row numbers, every node's together
     cdef readonly object start      # where each node's rows start in it
     cdef readonly object stop       # and where they end
+    cdef readonly Py_ssize_t n_rows  # that a table must have: one more than the last row
     cdef int32_t[::1] _order
     cdef int64_t[::1] _start
     cdef int64_t[::1] _stop
     cdef int32_t[::1] _scratch
     cdef uint8_t[::1] _branch       # of the row at each place, while rows are sent
 
+    cdef int set_ranges(self, start, stop) except -1
     cdef int make_room(self, Py_ssize_t n_nodes) except -1
     cdef int check_nodes(self, const int32_t[::1] nodes) except -1
     cdef int share_out(

@@ -4,6 +4,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.pair_cuts import PairCuts
 
 class NodeRows:
+    n_rows: int
     order: np.ndarray
     start: np.ndarray
     stop: np.ndarray
@@ -29,4 +30,5 @@ def spreads_of(
     centres: np.ndarray,
     absolute: bool,
     unit: float,
+    n_threads: int = 1,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]: ...

@@ -20,6 +20,7 @@ from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
 
 cdef enum:
     BLOCK = 8192          # rows that one thread sends at a time
+    MAX_PARTS = 256       # of a node's rows, for as many threads
 
 ctypedef struct Sender:
     # How one node sends its rows.
@@ -69,6 +70,8 @@ cdef class NodeRows:
 
     Attributes
     ----------
+    n_rows : int
+        Rows that a table must have to hold all of them.
     order : int32 array
     start, stop : int64 arrays
         Ranges of the nodes in it; they have room for nodes that do not exist yet.
@@ -79,20 +82,26 @@ cdef class NodeRows:
             rows = np.arange(n_rows, dtype=np.int32)
         elif len(rows) and (np.min(rows) < 0 or np.max(rows) >= n_rows):
             raise IndexError(f"rows must lie between 0 and {n_rows - 1}")
-        self._order = self.order = np.array(rows, dtype=np.int32)
-        self._scratch = np.empty_like(self.order)
-        self._branch = np.empty(len(self.order), dtype=np.uint8)
-        self._start = self.start = np.zeros(64, dtype=np.int64)
-        self._stop = self.stop = np.zeros(64, dtype=np.int64)
-        self._stop[0] = len(self.order)
+        order = np.array(rows, dtype=np.int32)
+        self.n_rows = 1 + int(order.max()) if len(order) else 0
+        self._order, self.order = order, for_reading(order)
+        self._scratch = np.empty_like(order)
+        self._branch = np.empty(len(order), dtype=np.uint8)
+        self.set_ranges(np.zeros(64, dtype=np.int64), np.zeros(64, dtype=np.int64))
+        self._stop[0] = len(order)
+
+    cdef int set_ranges(self, start, stop) except -1:
+        self._start, self.start = start, for_reading(start)
+        self._stop, self.stop = stop, for_reading(stop)
+        return 0
 
     cdef int make_room(self, Py_ssize_t n_nodes) except -1:
         """Let nodes up to `n_nodes` have ranges."""
         cdef Py_ssize_t room = self._start.shape[0]
         if n_nodes > room:
             more = np.zeros(max(n_nodes, 2 * room) - room, dtype=np.int64)
-            self._start = self.start = np.concatenate([self.start, more])
-            self._stop = self.stop = np.concatenate([self.stop, more])
+            self.set_ranges(
+                np.concatenate([self.start, more]), np.concatenate([self.stop, more]))
         return 0
 
     cdef int check_nodes(self, const int32_t[::1] nodes) except -1:
@@ -124,7 +133,6 @@ cdef class NodeRows:
         """
         cdef:
             Py_ssize_t i, n_nodes = nodes.shape[0], n_blocks = 0, block, first, n, most = 1
-            Py_ssize_t n_rows = self._order.shape[0]
             int64_t at
             int node
             Sender* senders
@@ -137,7 +145,7 @@ cdef class NodeRows:
                 == len(branch_of_bin) == len(cuts)) or n_threads < 1:
             raise ValueError("every node needs a split, and n_threads must be at least 1")
         self.check_nodes(nodes)
-        if bins.n_rows < (np.max(self.order) + 1 if n_rows else 0):
+        if bins.n_rows < self.n_rows:
             raise ValueError("there are fewer rows of bins than of nodes")
         for i in range(n_nodes):
             if not 1 <= n_branches[i] <= 254 or first_child[i] <= 0:
@@ -222,6 +230,13 @@ cdef class NodeRows:
         return 0
 
 
+cdef object for_reading(array):
+    """A view of an array that cannot be written to."""
+    view = array[:]
+    view.flags.writeable = False
+    return view
+
+
 cdef object fill_sender(
     Sender* sender, Columns bins, int feature, const uint8_t[::1] branch_of_bin
 ):
@@ -253,6 +268,7 @@ def spreads_of(
     const double[:, ::1] centres not None,          # IN: (n_nodes, n_outputs) standardised
     bint absolute,                                  # IN: whether differences are not squared
     double unit,                                    # IN: grid that what is summed is rounded to
+    int n_threads=1,
 ):
     """How far the values of nodes' rows lie from the nodes' centres.
 
@@ -260,39 +276,56 @@ def spreads_of(
     absolute or squared differences, (n_nodes,), which are exact.
     """
     cdef:
-        Py_ssize_t i, at, row, n_nodes = nodes.shape[0]
-        int o, n_outputs = y.shape[1]
-        double difference, loss
-        double[:, ::1] least
-        double[:, ::1] greatest
-        double[::1] total
+        Py_ssize_t i, task, part, n_nodes = nodes.shape[0]
+        Py_ssize_t n_parts = min(max(1, n_threads), MAX_PARTS)
+        int n_outputs = y.shape[1]
+        double[:, :, ::1] least
+        double[:, :, ::1] greatest
+        double[:, ::1] total
     rows.check_nodes(nodes)
-    n_rows = np.max(rows.order) + 1 if len(rows.order) else 0
-    if y.shape[0] < n_rows or standardised.shape[0] != y.shape[0] or (
+    if y.shape[0] < rows.n_rows or standardised.shape[0] != y.shape[0] or (
             standardised.shape[1] != n_outputs) or (
             weights is not None and weights.shape[0] != y.shape[0]):
         raise ValueError("every row needs a value and a weight")
     if centres.shape[0] != n_nodes or centres.shape[1] != n_outputs or not unit > 0.0:
         raise ValueError("every node needs a centre, and the unit must be positive")
-    found = np.full((2, n_nodes, n_outputs), np.inf)
-    found[1] = -np.inf
-    sums = np.zeros(n_nodes)
-    if n_nodes == 0 or n_outputs == 0:
-        return found[0], found[1], sums
-    least, greatest, total = found[0], found[1], sums
-    with nogil:
-        for i in range(n_nodes):
-            for at in range(rows._start[nodes[i]], rows._stop[nodes[i]]):
-                row = rows._order[at]
-                loss = 0.0
-                for o in range(n_outputs):
-                    least[i, o] = min(least[i, o], y[row, o])
-                    greatest[i, o] = max(greatest[i, o], y[row, o])
-                    difference = standardised[row, o] - centres[i, o]
-                    loss += fabs(difference) if absolute else difference * difference
-                # Rounded before it is multiplied, so that a weight of n is n rows.
-                loss = rint(loss / unit)
-                if weights is not None:
-                    loss = rint(loss * weights[row])
-                total[i] += loss * unit
-    return found[0], found[1], sums
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
+    lowest = np.full((n_parts, n_nodes, n_outputs), np.inf)
+    highest = np.full((n_parts, n_nodes, n_outputs), -np.inf)
+    sums = np.zeros((n_parts, n_nodes))
+    if n_nodes and n_outputs:
+        least, greatest, total = lowest, highest, sums
+        for task in prange(n_nodes * n_parts, nogil=True, num_threads=n_threads,
+                           schedule="static", chunksize=1):
+            i = task // n_parts
+            part = task % n_parts
+            add_spreads(
+                rows, nodes[i], part, n_parts, y, standardised, weights, &centres[i, 0],
+                absolute, unit, &least[part, i, 0], &greatest[part, i, 0], &total[part, i])
+    return lowest.min(axis=0), highest.max(axis=0), sums.sum(axis=0)
+
+
+cdef void add_spreads(
+    NodeRows rows, int node, Py_ssize_t part, Py_ssize_t n_parts, const double[:, ::1] y,
+    const double[:, ::1] standardised, const double[::1] weights, const double* centre,
+    bint absolute, double unit, double* least, double* greatest, double* total,
+) noexcept nogil:
+    """Spread of one part of a node's rows."""
+    cdef:
+        Py_ssize_t start = rows._start[node], n = rows._stop[node] - rows._start[node], at, row
+        int o
+        double difference, loss
+    for at in range(start + n * part // n_parts, start + n * (part + 1) // n_parts):
+        row = rows._order[at]
+        loss = 0.0
+        for o in range(y.shape[1]):
+            least[o] = min(least[o], y[row, o])
+            greatest[o] = max(greatest[o], y[row, o])
+            difference = standardised[row, o] - centre[o]
+            loss += fabs(difference) if absolute else difference * difference
+        # Rounded before it is multiplied, so that a weight of n is n rows.
+        loss = rint(loss / unit)
+        if weights is not None:
+            loss = rint(loss * weights[row])
+        total[0] += loss * unit

@@ -156,13 +156,24 @@ class FeatureShapes:
             self.branch_of_bin[node],
         )
 
-    def candidate(self, feature: int, offsets: np.ndarray) -> Candidate:
-        """One node's candidate on some feature."""
-        branch_of_bin = self.branch_of_bin[offsets[feature] : offsets[feature + 1]].copy()
+    def part(self, first: int, last: int) -> FeatureShapes:
+        """Those of the nodes first..last-1."""
+        return FeatureShapes(
+            self.gains[first:last],
+            self.penalised_gains[first:last],
+            self.n_branches[first:last],
+            self.branch_of_bin[first:last],
+        )
+
+    def candidate(self, feature: int, offsets: np.ndarray, node: int) -> Candidate:
+        """The candidate of one of several nodes on some feature."""
+        bins = slice(offsets[feature], offsets[feature + 1])
         return Candidate(
-            BinSplit(feature, int(self.n_branches[feature]), branch_of_bin),
-            float(self.gains[feature]),
-            float(self.penalised_gains[feature]),
+            BinSplit(
+                feature, self.n_branches.item(node, feature), self.branch_of_bin[node, bins].copy()
+            ),
+            self.gains.item(node, feature),
+            self.penalised_gains.item(node, feature),
         )
 
 
@@ -243,19 +254,26 @@ class CandidateSearch:
             **arguments,
         )  # fmt: skip
 
-    def best(self, found: FeatureShapes, node: NodeStatistics) -> Candidate | None:
-        """One node's candidate with the greatest gain after all penalties but the split's.
+    def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
+        """Each node's candidate with the greatest gain after all penalties but the split's.
 
-        None if no candidate gains anything.
+        None where no candidate gains anything.
         """
-        gains = found.penalised_gains
-        feature = int(np.argmax(gains >= gains.max() - TIE * node.weight))
-        if not gains[feature] >= TIE * node.weight:
-            return None
-        return found.candidate(feature, self.offsets)
+        gains, number = found.penalised_gains, np.arange(len(nodes))
+        ties = TIE * np.array([node.weight for node in nodes])
+        features = (gains >= (gains.max(axis=1) - ties)[:, None]).argmax(axis=1)
+        best: list[Candidate | None] = [None] * len(nodes)
+        for node in (gains[number, features] >= ties).nonzero()[0].tolist():
+            best[node] = found.candidate(int(features[node]), self.offsets, node)
+        return best
 
     def rivals(
-        self, best: Candidate, found: FeatureShapes, n_candidates: int, least_share: float
+        self,
+        best: Candidate,
+        found: FeatureShapes,
+        node: int,
+        n_candidates: int,
+        least_share: float,
     ) -> list[Candidate]:
         """The best candidate of a node, and those of other features that come close.
 
@@ -263,17 +281,18 @@ class CandidateSearch:
         ----------
         best : Candidate
         found : FeatureShapes
-            Of the node.
+        node : int
+            Which of its nodes that is.
         n_candidates : int
             Most candidates, the best included.
         least_share : float
             Share of the best one's gain after penalties that the others have at least.
         """
-        gains = found.penalised_gains.copy()
+        gains = found.penalised_gains[node].copy()
         gains[best.split.feature] = -np.inf
         others = np.argsort(-gains, kind="stable")[: n_candidates - 1]
         return [best] + [
-            found.candidate(int(feature), self.offsets)
+            found.candidate(int(feature), self.offsets, node)
             for feature in others
             if gains[feature] >= least_share * best.penalised_gain
         ]

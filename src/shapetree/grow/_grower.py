@@ -108,6 +108,10 @@ class Grower:
             self._grow_best_first(root)
         else:
             self._grow_by_levels(root)
+        # What leads up from children makes circles, and these would outlive the fit.
+        for node in root.breadth_first():
+            assert isinstance(node, GrowingNode)
+            node.parent = node.histogram = None
         return root
 
     def _grow_by_levels(self, root: GrowingNode) -> None:
@@ -159,18 +163,14 @@ class Grower:
             return
         keep = any(node.depth + 1 < self._limits.max_depth for node in nodes)
         found = FeatureShapes.empty(len(nodes), self._search.offsets)
-        first = 0
         for some, histograms in self._histograms.parts(nodes, keep):
             first = nodes.index(some[0])
-            part = FeatureShapes(*(
-                array[first : first + len(some)]
-                for array in (found.gains, found.penalised_gains, found.n_branches,
-                              found.branch_of_bin)
-            ))  # fmt: skip
+            part = found.part(first, first + len(some))
             wanted = [NodeToSearch(node.statistics, max_branches, node.number + 1) for node in some]
             self._search.search(wanted, histograms, part)
-        for i, node in enumerate(nodes):
-            node.candidate = self._best_candidate(node, found.of(i), max_branches)
+        singles = self._search.best(found, [node.statistics for node in nodes])
+        for i, (node, single) in enumerate(zip(nodes, singles, strict=True)):
+            node.candidate = self._best_candidate(node, single, found, i, max_branches)
             if node.candidate is None:
                 node.histogram = None
                 self._progress.leaf(node.statistics.n_rows, node.depth)
@@ -183,12 +183,19 @@ class Grower:
         return False
 
     def _best_candidate(
-        self, node: GrowingNode, found: FeatureShapes, max_branches: int
+        self,
+        node: GrowingNode,
+        single: Candidate | None,
+        found: FeatureShapes,
+        number: int,
+        max_branches: int,
     ) -> Candidate | PairCandidate | None:
-        """The best of all features and pairs, if it earns the split."""
+        """The best of a node's features, which is `single`, and of pairs, if it earns the split.
+
+        What was found for all features is what `found` has for some number.
+        """
         statistics = node.statistics
         least = self._search.least_gain(statistics)
-        single = self._search.best(found, statistics)
         best: Candidate | PairCandidate | None = single
         if self._pair_search is not None:
             pair = self._pair_search.best(
@@ -204,16 +211,21 @@ class Grower:
         if best is None or best.penalised_gain < least or best.gain < self._least_decrease:
             return None
         if best is single:
-            return self._best_ahead(single, node, found, max_branches)
+            return self._best_ahead(single, node, found, number, max_branches)
         return best
 
     def _best_ahead(
-        self, best: Candidate, node: GrowingNode, found: FeatureShapes, max_branches: int
+        self,
+        best: Candidate,
+        node: GrowingNode,
+        found: FeatureShapes,
+        number: int,
+        max_branches: int,
     ) -> Candidate:
         """The candidate that is best if what comes after it counts, too."""
         if self._limits.lookahead == 1 or node.depth + 1 >= self._limits.max_depth:
             return best
-        rivals = self._search.rivals(best, found, self._limits.lookahead, LEAST_SHARE)
+        rivals = self._search.rivals(best, found, number, self._limits.lookahead, LEAST_SHARE)
         if len(rivals) == 1:
             return best
         return max(rivals, key=lambda rival: self._gain_ahead(rival, node, max_branches))
@@ -227,8 +239,8 @@ class Grower:
             found = FeatureShapes.empty(len(some), self._search.offsets)
             wanted = [NodeToSearch(child.statistics, max_branches, child.number) for child in some]
             self._search.search(wanted, histograms, found)
-            for i, child in enumerate(some):
-                best = self._search.best(found.of(i), child.statistics)
+            singles = self._search.best(found, [child.statistics for child in some])
+            for child, best in zip(some, singles, strict=True):
                 gain_below = 0.0 if best is None else best.penalised_gain
                 gain += max(gain_below - self._search.least_gain(child.statistics), 0.0)
         return gain
@@ -312,7 +324,6 @@ def finish(root: GrowingNode, bins: tuple[FeatureBins, ...]) -> None:
     """Give every node its shape function in the features' own values."""
     for node in root.breadth_first():
         assert isinstance(node, GrowingNode)
-        node.histogram = node.parent = None
         if node.split is not None:
             weights = [child.statistics.weight for child in node.children]
-            node.shape = node.split.shape(bins, int(np.argmax(weights)))
+            node.shape = node.split.shape(bins, weights.index(max(weights)))

@@ -97,7 +97,7 @@ class LevelHistograms:
             if parent is None or parent.histogram is None:
                 continue
             sizes = [child.statistics.n_rows for child in parent.below]
-            if node is not parent.below[int(np.argmax(sizes))]:
+            if node is not parent.below[sizes.index(max(sizes))]:
                 continue
             unwanted = sum(
                 size

@@ -101,13 +101,21 @@ class LocalRows:
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._places.start[nodes], self._places.stop[nodes]
 
+    def _threads_of(self, nodes: np.ndarray) -> int:
+        """Threads worth starting for a visit of every row of some nodes."""
+        if self._n_threads == 1:
+            return 1
+        starts, stops = self._ranges(nodes)
+        return threads_for(int((stops - starts).sum()), self._n_threads)
+
     def rows_of(self, node: int) -> np.ndarray:
         """Numbers of a node's rows."""
         return self._places.order[self._places.start[node] : self._places.stop[node]]
 
     def totals(self, nodes: np.ndarray) -> np.ndarray:
         """Sums of the channels over the rows of each node, (n_nodes, n_channels)."""
-        return sum_nodes(self._goal.targets, self._places.order, *self._ranges(nodes))
+        places = self._places.order, *self._ranges(nodes)
+        return sum_nodes(self._goal.targets, *places, self._threads_of(nodes))
 
     def spreads(
         self, nodes: np.ndarray, centres: np.ndarray
@@ -117,7 +125,7 @@ class LocalRows:
         assert isinstance(goal, RegressionGoal)
         return spreads_of(
             self._places, nodes, goal.y, goal.standardised, goal.weights, centres,
-            goal.is_absolute, goal.spread_unit,
+            goal.is_absolute, goal.spread_unit, self._threads_of(nodes),
         )  # fmt: skip
 
     def medians(self, nodes: np.ndarray) -> np.ndarray:

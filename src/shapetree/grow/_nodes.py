@@ -39,7 +39,7 @@ class TreeNode:
         """The node and all below it, level by level."""
         nodes = [self]
         for node in nodes:
-            nodes.extend(node.children)
+            nodes += node.children
         return nodes
 
 
@@ -74,63 +74,6 @@ class GrowingNode(TreeNode):
         return cast("list[GrowingNode]", self.children)
 
 
-@dataclass(frozen=True)
-class Numbering:
-    """The nodes of a tree at one moment, numbered breadth first.
-
-    Attributes
-    ----------
-    nodes : list of TreeNode
-    parent, depth : int arrays of shape (n_nodes,)
-    first_child, n_branches : int32 arrays of shape (n_nodes,)
-        A leaf's first child has no meaning.
-    """
-
-    nodes: list[TreeNode]
-    parent: np.ndarray
-    depth: np.ndarray
-    first_child: np.ndarray
-    n_branches: np.ndarray
-
-    @classmethod
-    def of(cls, root: TreeNode) -> Numbering:
-        """Number a tree's nodes."""
-        nodes, parent, depth = root.breadth_first(), [-1], [0]
-        for number, node in enumerate(nodes):
-            parent.extend([number] * len(node.children))
-            depth.extend([depth[number] + 1] * len(node.children))
-        n_branches = np.array([len(node.children) for node in nodes], dtype=np.int32)
-        first_child = (1 + np.cumsum(n_branches) - n_branches).astype(np.int32)
-        return cls(nodes, np.array(parent), np.array(depth), first_child, n_branches)
-
-    def above(self, depth: int) -> np.ndarray:
-        """The node at some depth above each node, or itself; -1 where there is none."""
-        above = [-1] * len(self.nodes)
-        for number, (parent, own) in enumerate(zip(self.parent, self.depth, strict=True)):
-            if own >= depth:
-                above[number] = number if own == depth else above[parent]
-        return np.array(above, dtype=np.int32)
-
-    def summed(self, of_nodes: np.ndarray) -> np.ndarray:
-        """Sums over each node and all below it."""
-        sums = of_nodes.copy()
-        for depth in range(int(self.depth.max()), 0, -1):
-            here = np.flatnonzero(self.depth == depth)
-            np.add.at(sums, self.parent[here], sums[here])
-        return sums
-
-
-def rows_by_node(at: np.ndarray, n_nodes: int) -> dict[int, np.ndarray]:
-    """Rows at each node that has any, ascending, given the node (or -1) that each row is at."""
-    order = np.argsort(at.astype(np.int16 if n_nodes < 2**15 else np.int32), kind="stable")
-    order = order.astype(np.int32)
-    counts = np.bincount(at + 1, minlength=n_nodes + 1)
-    stops = np.cumsum(counts)
-    return {
-        node: order[stops[node] : stops[node + 1]] for node in np.flatnonzero(counts[1:]).tolist()
-    }
-
-
 def nodes_of(tree: TreeArrays) -> list[TreeNode]:
     """Nodes of a tree, in its order; the first is the root."""
     nodes = [
@@ -160,14 +103,17 @@ def tree_of(root: TreeNode, impurity_scale: float = 1.0) -> TreeArrays:
     impurity_scale : float
         Factor that brings the nodes' impurity to the units of y.
     """
-    numbering = Numbering.of(root)
-    nodes, is_leaf = numbering.nodes, numbering.n_branches == 0
+    nodes, parent, depth, first_child = root.breadth_first(), [-1], [0], []
+    for number, node in enumerate(nodes):
+        first_child.append(len(parent) if node.children else -1)
+        parent += [number] * len(node.children)
+        depth += [depth[number] + 1] * len(node.children)
     sketches = [node.sketch for node in nodes if node.sketch is not None]
     return TreeArrays(
-        parent=numbering.parent,
-        depth=numbering.depth,
-        first_child=np.where(is_leaf, -1, numbering.first_child),
-        n_branches=numbering.n_branches,
+        parent=np.array(parent),
+        depth=np.array(depth),
+        first_child=np.array(first_child),
+        n_branches=np.array([len(node.children) for node in nodes]),
         **flatten_shapes([node.shape for node in nodes]),
         n_node_samples=np.array([node.statistics.n_rows for node in nodes]),
         weighted_n_node_samples=np.array([node.statistics.weight for node in nodes]),

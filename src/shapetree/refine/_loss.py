@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from shapetree._core.routing import LeafLosses
+from shapetree._core.routing import LeafLosses, losses_of_classes
 from shapetree.data._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
 from shapetree.refine._rows import RefinedRows
 
@@ -64,8 +64,8 @@ class ClassLoss(TreeLoss):
     price_is_fixed = True
 
     def __init__(self, goal: ClassGoal) -> None:
-        self._starts = goal.starts.tolist()
-        self.rows = LeafLosses(goal.labels, None, goal.weights, self._starts[-1])
+        self._starts = goal.starts.astype(np.int64)
+        self.rows = LeafLosses(goal.labels, None, goal.weights, int(self._starts[-1]))
         most = goal.total_weight * len(self._starts) * (1 + SCORE_SHARE)
         self._anchor = powers_above(np.array([most]))
 
@@ -75,14 +75,7 @@ class ClassLoss(TreeLoss):
     def fit_leaves(self, rows: RefinedRows, leaves: list[int]) -> np.ndarray:
         """Loss of a row of each class in each leaf."""
         counts = rows.leaf_sums(leaves)
-        table = np.empty_like(counts)
-        for start, stop in zip(self._starts, self._starts[1:], strict=False):
-            count = counts[:, start:stop]
-            share = count / np.maximum(count.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-            score = (1 - 2 * share + (share**2).sum(axis=1, keepdims=True)) / 2
-            is_wrong = np.arange(stop - start) != share.argmax(axis=1)[:, None]
-            table[:, start:stop] = is_wrong + SCORE_SHARE * score
-        return (table + self._anchor) - self._anchor
+        return losses_of_classes(counts, self._starts, SCORE_SHARE, float(self._anchor[0]))
 
     def anchors(self, rows: RefinedRows, nodes: list[int]) -> np.ndarray:
         """One for all nodes: how much a row can lose is known."""

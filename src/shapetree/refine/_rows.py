@@ -152,7 +152,6 @@ class RefinedRows:
         self._goal = rows.goal
         self._losses = losses
         self._offsets = binned.offsets
-        self._n_all_bins = self.n_bins + 1
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
 
@@ -239,7 +238,7 @@ class RefinedRows:
 
     def branch_losses(
         self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Find out what each branch would cost the rows of one level's nodes.
 
         Parameters
@@ -258,17 +257,19 @@ class RefinedRows:
             adds to that.
         n_care : int array of shape (n_level,)
             Rows for which branches differ.
+        least : array of shape (n_level,)
+            What the rows would add to branch 0 if each took the branch where it loses least.
         """
         n_threads = self._threads_for(nodes, self.max_branches)
         return self._routed.branch_losses(_numbers(nodes), self._losses, table, anchors, n_threads)
 
-    def loss_cells(self, n_care: np.ndarray) -> Iterator[tuple[int, LossCells]]:
+    def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, as many at a time as memory allows.
 
         Parameters
         ----------
-        n_care : int array
-            Rows of each node that care.
+        n_care : list of int
+            Rows of each node that care; 0 for nodes whose losses are not wanted.
 
         Yields
         ------
@@ -276,38 +277,21 @@ class RefinedRows:
             Number of the first node in the level.
         cells : LossCells
         """
-        room = np.minimum(n_care[:, None], self._n_all_bins)
-        bytes_of_cell = 8 * self.max_branches - 4
-        if int(room.sum()) * bytes_of_cell <= MAX_CELL_BYTES:
-            yield 0, self._sum_cells(0, room, int(n_care.sum()))
-            return
-        until = room.sum(axis=1).cumsum() * bytes_of_cell
-        first, n_level = 0, len(n_care)
-        while first < n_level:
-            before = int(until[first - 1]) if first else 0
-            last = max(int(np.searchsorted(until, before + MAX_CELL_BYTES, "right")), first + 1)
-            yield first, self._sum_cells(first, room[first:last], int(n_care[first:last].sum()))
+        wanted = np.array([n > 0 for n in n_care]).view(np.uint8)
+        max_cells = MAX_CELL_BYTES // (8 * self.max_branches - 4)
+        n_features, first = len(self.bins), 0
+        while first < len(n_care):
+            last, *arrays = self._routed.room_for_cells(first, self._offsets, wanted, max_cells)
+            cells = LossCells(*arrays)
+            n_rows = sum(n_care[first:last])
+            n_threads = threads_for(n_rows * n_features, self.n_threads)
+            for low, high in feature_chunks(n_features, n_rows):
+                self._routed.loss_cells(
+                    first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
+                    cells.losses, low, high, n_threads, wanted[first:last],
+                )  # fmt: skip
+            yield first, cells
             first = last
-
-    def _sum_cells(self, first: int, room: np.ndarray, n_care: int) -> LossCells:
-        """Cells of some nodes, from number `first` on, which have so much room."""
-        starts = room.cumsum().reshape(room.shape)
-        n_cells = int(starts[-1, -1])
-        starts -= room
-        cells = LossCells(
-            starts,
-            np.empty(room.shape, dtype=np.int32),
-            np.empty(n_cells, dtype=np.int32),
-            np.empty((n_cells, self.max_branches - 1)),
-        )
-        last, n_features = first + len(room), room.shape[1]
-        n_threads = threads_for(n_care * n_features, self.n_threads)
-        for low, high in feature_chunks(n_features, n_care):
-            self._routed.loss_cells(
-                first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
-                cells.losses, low, high, n_threads,
-            )  # fmt: skip
-        return cells
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
         """Rows of each node of the level that care; the nodes have so many branches."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from shapetree.tree._arrays import TreeArrays
@@ -42,4 +40,4 @@ def shrink(tree: TreeArrays, shrinkage: float) -> TreeArrays:
     for node, parent in enumerate(tree.parent[1:].tolist(), start=1):
         left_over = share[parent] - share[node]
         from_above[node] = from_above[parent] + left_over * tree.value[parent]
-    return replace(tree, value=from_above + share[:, None, None] * tree.value)
+    return tree.with_nodes(value=from_above + share[:, None, None] * tree.value)

@@ -6,12 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.reduced import count_extra_parts, settle_empty_bins
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import CATEGORY_SHARE
-from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
+from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.tree._shape import PairShape, ShapeFunction, join_regions, with_branches
 
 Bins = tuple[FeatureBins, ...]
@@ -59,13 +58,12 @@ def keeping(split: Split, kept: list[int], largest: int) -> Split:
     return PairSplit(join_regions(with_branches(split.cuts, number.astype(np.int32), len(kept))))
 
 
-def without_gaps(split: Split, largest: int) -> Split:
-    """Send bins for which growth saw no row to the largest branch."""
+def without_gaps(split: Split, largest: int, bins: Bins) -> Split:
+    """Send bins for which growth saw no row where the finished shape function will send them."""
     if isinstance(split, PairSplit):
         return PairSplit(split.cuts.with_largest_branch(largest))
-    branches = split.branch_of_bin.copy()
-    branches[branches == NO_BRANCH_MARK] = largest
-    return BinSplit(split.feature, split.n_branches, branches)
+    held = (split.branch_of_bin != NO_BRANCH_MARK).astype(np.int64)
+    return settled(split, held, largest, bins)
 
 
 def settled(split: Split, n_rows: np.ndarray, largest: int, bins: Bins) -> Split:
@@ -114,15 +112,6 @@ def finished_shape(
 def _of_rows(pair: PairShape, n_rows: np.ndarray, largest: int) -> PairShape:
     saw_missing = bool(n_rows[-1] > 0)
     return replace(pair, saw_missing=saw_missing).with_largest_branch(largest)
-
-
-def regions_of(shape: PairShape, columns: Columns, rows: np.ndarray) -> np.ndarray:
-    """Region of each row under a pair's shape function; after the last, for missing values."""
-    n_regions = len(shape.branch_of_piece)
-    numbered = replace(
-        shape, branch_of_piece=np.arange(n_regions, dtype=np.int32), missing_branch=n_regions
-    )
-    return cuts_of(numbered, columns).branches(rows, 1)
 
 
 def split_of(shape: ShapeFunction | PairShape, bins: Bins) -> Split:

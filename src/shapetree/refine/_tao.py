@@ -43,6 +43,8 @@ class Problem:
         Of the node.
     n_rows, n_care : int
         The node's rows, and those of them for which branches differ.
+    least : float
+        What the rows would lose beyond branch 0 if each took the branch where it loses least.
     below : list of float
         Complexity of what each branch leads to.
     present : float
@@ -64,6 +66,7 @@ class Problem:
     number: int
     n_rows: int
     n_care: int
+    least: float
     below: list[float]
     present: float
     alone: list[float]
@@ -72,6 +75,11 @@ class Problem:
     tolerance: float
     to_beat: float
     fixed: float
+
+    @property
+    def bound(self) -> float:
+        """What a new split must cost less than, beyond branch 0 and what no split can change."""
+        return self.to_beat - self.fixed
 
     def objective(self, n_extra: float, losses: list[float], counts: list[int]) -> float:
         """Objective with another split; branches that no row takes are as good as gone.
@@ -135,7 +143,6 @@ class Refiner:
 
     def refine(self) -> list[float]:
         """Sweep until nothing changes; returns the objective before the first and after each."""
-        self._tree.settle_shapes()
         history = [self._objective()]
         self._report(0, history[0])
         for sweep in range(1, self._options.max_sweeps + 1):
@@ -208,16 +215,17 @@ class Refiner:
         """Find out what each branch would cost the rows of some nodes of one level."""
         tree, unit = self._tree, price * self._options.penalty
         anchors = self._loss.anchors(self._rows, nodes)
-        sums, n_care = self._rows.branch_losses(nodes, self._table.lines, anchors)
+        sums, n_care, least = self._rows.branch_losses(nodes, self._table.lines, anchors)
         sizes = self._rows.sizes()
         problems = []
-        for number, of_node, n_caring in zip(nodes, sums.tolist(), n_care.tolist(), strict=True):
+        for number, of_node, n_caring, at_best in zip(
+            nodes, sums.tolist(), n_care.tolist(), least.tolist(), strict=True
+        ):
             below = [tree.n_parts[child] for child in tree.nodes[number].children]
             present, first, *added = of_node
-            alone = [
-                first + more + unit * parts
-                for more, parts in zip([0.0, *added], below, strict=False)
-            ]
+            alone = [first + unit * below[0]]
+            for more, parts in zip(added, below[1:], strict=False):
+                alone.append(first + more + unit * parts)
             present += unit * tree.n_parts[number]
             n_rows = sizes[number]
             tolerance = TOLERANCE * n_rows * price + ROUNDING * max(alone)
@@ -226,36 +234,35 @@ class Refiner:
             fixed = first + unit * (len(below) - 1 + sum(below))
             problems.append(
                 Problem(
-                    number,
-                    n_rows,
-                    n_caring,
-                    below,
-                    present,
-                    alone,
-                    first,
-                    unit,
-                    tolerance,
-                    to_beat,
-                    fixed,
+                    number, n_rows, n_caring, at_best, below, present, alone, first, unit,
+                    tolerance, to_beat, fixed,
                 )
-            )
+            )  # fmt: skip
         return problems
 
     def _best_of_one_feature(self, problems: list[Problem]) -> dict[int, Solution]:
         """The best split of each node on a single feature, where there is one to beat the rest."""
-        rows, found = self._rows, {}
+        rows, found = self._rows, dict[int, Solution]()
+        bounds = [problem.bound for problem in problems]
+        # No split is better than every row in its best branch: some nodes need not be looked at.
+        n_care = [
+            problem.n_care if problem.least < bound else 0
+            for problem, bound in zip(problems, bounds, strict=True)
+        ]
+        if not any(n_care):
+            return found
         n_branches = np.array([len(problem.below) for problem in problems], dtype=np.int32)
-        bounds = np.array([problem.to_beat - problem.fixed for problem in problems])
-        n_care = np.array([problem.n_care for problem in problems])
+        all_bounds = np.array(bounds)
         for first, cells in rows.loss_cells(n_care):
             here = slice(first, first + len(cells.starts))
             costs = cheapest_shapes(
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
-                rows.is_categorical, n_branches[here], bounds[here],
+                rows.is_categorical, n_branches[here], all_bounds[here],
                 **self._limits(problems[0].unit), only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
-            for node, problem in enumerate(problems[here]):
+            for node in (costs.min(axis=1) < all_bounds[here]).nonzero()[0].tolist():
+                problem = problems[first + node]
                 solution = self._solve(problem, cells, node, costs[node], bounds[first + node])
                 if solution is not None:
                     found[problem.number] = solution

@@ -61,7 +61,7 @@ def refine(
         if node.split is not None:
             weights = [child.statistics.weight for child in node.children]
             largest = weights.index(max(weights))
-            nodes[node.number].split = without_gaps(node.split, largest)
+            nodes[node.number].split = without_gaps(node.split, largest, rows.binned.features)
             nodes[node.number].children = [
                 child.number for child in node.children if isinstance(child, GrowingNode)
             ]
@@ -102,6 +102,9 @@ def _refine(
     max_branches = max(2, *(len(node.children) for node in nodes))
     refined = RefinedRows(rows, loss.rows, len(nodes), max_branches)
     tree = WorkingTree(nodes, refined, is_sent)
+    if not is_sent or pairs is not None:
+        # Splits on single features that have just grown know their own bins without rows.
+        tree.settle_shapes()
     refitter = None if pairs is None else PairRefitter(*pairs, max_branches)
     history = Refiner(tree, refined, loss, options, refitter, report).refine()
     return tree.finished(), history

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -78,6 +77,7 @@ class WorkingTree:
             if node.split is not None:
                 node.extra_parts = extra_parts(node.split, rows.bins)
                 rows.set_split(number, node.split, node.children)
+        self._known_pieces: list[tuple[int, np.ndarray, int]] | None = None
         self._number()
         if not is_sent:
             rows.send([0])
@@ -86,30 +86,36 @@ class WorkingTree:
 
     def _number(self) -> None:
         """Note which nodes there are, and the complexity below each."""
-        nodes = self.nodes
-        self.levels = [[0]]
-        while level := [child for node in self.levels[-1] for child in nodes[node].children]:
+        nodes, level = self.nodes, [0]
+        self.levels, self.leaves, self._splits = [], list[int](), list[int]()
+        while level:
             self.levels.append(level)
-        self.leaves = [
-            number for level in self.levels for number in level if nodes[number].split is None
-        ]
+            below: list[int] = []
+            for number in level:
+                node = nodes[number]
+                if node.split is None:
+                    self.leaves.append(number)
+                else:
+                    self._splits.append(number)
+                    below += node.children
+            level = below
         self._count_parts()
 
     def _count_parts(self) -> None:
         nodes, n_parts = self.nodes, [0.0] * len(self.nodes)
-        for level in reversed(self.levels):
-            for number in level:
-                node = nodes[number]
-                if node.split is not None:
-                    own = node.extra_parts + len(node.children) - 1
-                    n_parts[number] = own + sum([n_parts[child] for child in node.children])
+        for number in reversed(self._splits):
+            node = nodes[number]
+            own = node.extra_parts + len(node.children) - 1
+            for child in node.children:
+                own += n_parts[child]
+            n_parts[number] = own
         self.n_parts = n_parts
 
     def below(self, start: int) -> list[int]:
         """A node and all below it, level by level."""
         found = [start]
         for number in found:
-            found.extend(self.nodes[number].children)
+            found += self.nodes[number].children
         return found
 
     def change(self, splits: dict[int, Split | int]) -> None:
@@ -148,6 +154,7 @@ class WorkingTree:
 
     def _tidy(self, changed: list[int]) -> None:
         """Remove what no row reaches, or what has one way only, at and below some nodes."""
+        self._known_pieces = None
         sizes, nodes = self.rows.sizes(), self.nodes
         for start in changed:
             for number in reversed(self.below(start)):
@@ -174,15 +181,14 @@ class WorkingTree:
 
     def _unsettle(self, changed: list[int]) -> None:
         """Note that the splits of some nodes have changed, for all nodes above and below."""
-        nodes, is_open = self.nodes, set(changed)
-        for level in self.levels:
-            is_open.update([number for number in level if nodes[number].parent in is_open])
-        for number in changed:
-            while number >= 0:
-                is_open.add(number)
-                number = nodes[number].parent
-        for number in is_open:
-            nodes[number].settled_at = None
+        nodes = self.nodes
+        for start in changed:
+            for number in self.below(start):
+                nodes[number].settled_at = None
+            above = nodes[start].parent
+            while above >= 0:
+                nodes[above].settled_at = None
+                above = nodes[above].parent
 
     def settle_shapes(self) -> bool:
         """Send bins without rows where the shape functions of the finished tree will send them.
@@ -203,22 +209,17 @@ class WorkingTree:
             self._count_parts()
         return bool(changed)
 
-    def _pieces(self) -> Iterable[tuple[int, np.ndarray, int]]:
+    def _pieces(self) -> list[tuple[int, np.ndarray, int]]:
         """Every split node, its rows by piece, and its largest branch."""
-        numbers = [
-            number
-            for level in self.levels
-            for number in level
-            if self.nodes[number].split is not None
-        ]
-        if not numbers:
-            return []
-        weights = self.rows.weights(list(range(len(self.nodes))))
-        largest = []
-        for number in numbers:
-            of_branches = [weights[child] for child in self.nodes[number].children]
-            largest.append(of_branches.index(max(of_branches)))
-        return zip(numbers, self.rows.piece_counts(numbers), largest, strict=True)
+        if self._known_pieces is None:
+            weights = self.rows.weights(list(range(len(self.nodes))))
+            largest = []
+            for number in self._splits:
+                of_branches = [weights[child] for child in self.nodes[number].children]
+                largest.append(of_branches.index(max(of_branches)))
+            counts = self.rows.piece_counts(self._splits) if self._splits else []
+            self._known_pieces = list(zip(self._splits, counts, largest, strict=True))
+        return self._known_pieces
 
     def keeps_limits(self, start: int, split: Split, options: RefineOptions) -> bool:
         """Whether nodes and segments from a node on would have the rows they must, split so."""

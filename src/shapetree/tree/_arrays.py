@@ -114,11 +114,37 @@ class TreeArrays:
     sketches: Sequence[NodeSketch] | None = None
 
     def __post_init__(self) -> None:
-        for name, dtype in _DTYPES.items():
-            array: np.ndarray = np.array(getattr(self, name), dtype=dtype, order="C")
-            array.flags.writeable = False
-            object.__setattr__(self, name, array)
+        for name in _DTYPES:
+            self._set(name, getattr(self, name))
         self._check()
+
+    def _set(self, name: str, given: np.ndarray) -> None:
+        array: np.ndarray = np.array(given, dtype=_DTYPES[name], order="C")
+        array.flags.writeable = False
+        object.__setattr__(self, name, array)
+
+    def with_nodes(
+        self,
+        weights: np.ndarray | None = None,
+        value: np.ndarray | None = None,
+        sketches: Sequence[NodeSketch] | None = None,
+    ) -> TreeArrays:
+        """The same tree with other weights, values or sketches of its nodes, None to keep them.
+
+        Where rows go is not touched, so that nothing else has to be checked again.
+        """
+        tree = object.__new__(TreeArrays)
+        tree.__dict__.update(self.__dict__)
+        if weights is not None:
+            _require(np.shape(weights) == (self.node_count,), _ONE_FOR_EACH)
+            tree._set("weighted_n_node_samples", weights)
+        if value is not None:
+            _require(np.ndim(value) == 3 and len(value) == self.node_count, _ONE_FOR_EACH)
+            tree._set("value", value)
+        if sketches is not None:
+            _require(len(sketches) == self.node_count, _ONE_FOR_EACH)
+            object.__setattr__(tree, "sketches", sketches)
+        return tree
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TreeArrays, tuple(getattr(self, field.name) for field in fields(self))
@@ -202,8 +228,7 @@ class TreeArrays:
             if name != "value":
                 _require(getattr(self, name).ndim == 1, f"{name} has one dimension")
             if not name.startswith(("piece_", "cut_", "position")):
-                rule = "arrays of nodes have one entry for each node"
-                _require(len(getattr(self, name)) == n, rule)
+                _require(len(getattr(self, name)) == n, _ONE_FOR_EACH)
         _require(n > 0, "there is at least one node")
         _require(self.value.ndim == 3, "values have shape (node_count, n_outputs, n_values)")
         self._check_nodes(~self.is_leaf)
@@ -271,6 +296,8 @@ class TreeArrays:
 
     def _check_cuts(self) -> None:
         is_pair = self.second_feature >= 0
+        if not is_pair.any() and self._has_no_cuts():
+            return
         _require(
             bool(np.all(self.second_feature[is_pair] > self.feature[is_pair]))
             and not np.any(is_pair & self.is_leaf),
@@ -309,6 +336,16 @@ class TreeArrays:
             "positions start where those before end, and only pairs have them",
         )
 
+    def _has_no_cuts(self) -> bool:
+        """Whether all that belongs to pairs is empty, as where no node splits on one."""
+        return (
+            not any(len(getattr(self, name)) for name in (*_CUT_ARRAYS, "position"))
+            and len(self.cut_start) == self.node_count + 1
+            and len(self.position_start) == 2 * self.node_count + 1
+            and not self.cut_start.any()
+            and not self.position_start.any()
+        )
+
     def _check_targets_of_cuts(self, n_cuts: np.ndarray) -> None:
         """Every cut but a pair's first, and every region, is reached from exactly one cut."""
         cuts = np.repeat(n_cuts, n_cuts)
@@ -328,6 +365,7 @@ class TreeArrays:
         _require(len(np.unique(slots)) == len(slots), rule)
 
 
+_ONE_FOR_EACH = "arrays of nodes have one entry for each node"
 _CUT_ARRAYS = [name for name in _DTYPES if name.startswith("cut_") and name != "cut_start"]
 
 

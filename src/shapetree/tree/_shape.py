@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import TypeVar
 
 import numpy as np
 
+from shapetree._core.pieces import pieces_of_bins
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import FeatureBins
 
@@ -60,20 +62,14 @@ def shape_from_bins(
     largest_branch : int
         Where values go of which training saw none.
     """
-    branch = branch_of_bin[:-1].astype(np.int32)
     saw_missing = bool(branch_of_bin[-1] != NO_BRANCH_MARK)
     missing_branch = int(branch_of_bin[-1]) if saw_missing else largest_branch
     upper = None
-    if bins.is_categorical:
+    if bins.low is None or bins.high is None:
+        branch = branch_of_bin[:-1].astype(np.int32)
         branch[branch == NO_BRANCH_MARK] = largest_branch
     else:
-        # A piece ends where the next bin with rows goes elsewhere, halfway between the two.
-        held = (branch != NO_BRANCH_MARK).nonzero()[0]
-        branch = branch[held]
-        last = (branch[1:] != branch[:-1]).nonzero()[0]
-        thresholds = bins.threshold_between(held[last], held[last + 1])
-        upper = np.concatenate([thresholds, [np.inf]])
-        branch = np.concatenate([branch[last], branch[-1:]])
+        upper, branch = pieces_of_bins(branch_of_bin, bins.low, bins.high)
     return ShapeFunction(feature, n_branches, upper, branch, missing_branch, saw_missing)
 
 
@@ -210,14 +206,36 @@ def join_regions(shape: PairShape) -> PairShape:
 
 def flatten_shapes(shapes: list[ShapeFunction | PairShape | None]) -> dict[str, np.ndarray]:
     """Lay out the nodes' shape functions, None for leaves, as `TreeArrays` keeps them."""
-    pairs = [shape if isinstance(shape, PairShape) else None for shape in shapes]
-    pieces = [shape.branch_of_piece if shape else _NOTHING for shape in shapes]
+    pieces = [_NOTHING if shape is None else shape.branch_of_piece for shape in shapes]
+    n_pieces = [len(branches) for branches in pieces]
     uppers = [
         shape.upper
         if isinstance(shape, ShapeFunction) and shape.upper is not None
-        else np.full(len(branches), np.nan)
-        for shape, branches in zip(shapes, pieces, strict=True)
+        else np.full(n, np.nan)
+        for shape, n in zip(shapes, n_pieces, strict=True)
+        if shape is not None
     ]
+    return {
+        "feature": np.array([_first_feature(shape) for shape in shapes]),
+        "missing_branch": np.array([shape.missing_branch if shape else -1 for shape in shapes]),
+        "saw_missing": np.array([shape is not None and shape.saw_missing for shape in shapes]),
+        "piece_start": _starts(n_pieces),
+        "piece_upper": np.concatenate([_NOTHING, *uppers]),
+        "piece_branch": np.concatenate(pieces),
+        **_flatten_pairs([shape if isinstance(shape, PairShape) else None for shape in shapes]),
+    }
+
+
+def _flatten_pairs(pairs: list[PairShape | None]) -> dict[str, np.ndarray]:
+    """What only pairs have; None for nodes that split on one feature, or not at all."""
+    names = "cut_a", "cut_b", "cut_threshold", "cut_low", "cut_high"
+    if not any(pairs):
+        return {
+            "second_feature": np.full(len(pairs), -1),
+            "cut_start": np.zeros(len(pairs) + 1),
+            "position_start": np.zeros(2 * len(pairs) + 1),
+            **dict.fromkeys((*names, "position"), _NOTHING),
+        }
     positions = [
         place for pair in pairs for place in (pair.positions if pair else (_NOTHING, _NOTHING))
     ]
@@ -226,20 +244,10 @@ def flatten_shapes(shapes: list[ShapeFunction | PairShape | None]) -> dict[str, 
         return np.concatenate([getattr(pair, name) if pair else _NOTHING for pair in pairs])
 
     return {
-        "feature": np.array([_first_feature(shape) for shape in shapes]),
         "second_feature": np.array([pair.second if pair else -1 for pair in pairs]),
-        "missing_branch": np.array([shape.missing_branch if shape else -1 for shape in shapes]),
-        "saw_missing": np.array([shape is not None and shape.saw_missing for shape in shapes]),
-        "piece_start": _starts(pieces),
-        "piece_upper": np.concatenate(uppers),
-        "piece_branch": np.concatenate(pieces),
-        "cut_start": _starts([pair.cut_a if pair else _NOTHING for pair in pairs]),
-        "cut_a": of_cuts("cut_a"),
-        "cut_b": of_cuts("cut_b"),
-        "cut_threshold": of_cuts("cut_threshold"),
-        "cut_low": of_cuts("cut_low"),
-        "cut_high": of_cuts("cut_high"),
-        "position_start": _starts(positions),
+        "cut_start": _starts([len(pair.cut_a) if pair else 0 for pair in pairs]),
+        **{name: of_cuts(name) for name in names},
+        "position_start": _starts([len(place) for place in positions]),
         "position": np.concatenate(positions),
     }
 
@@ -253,6 +261,6 @@ def _first_feature(shape: ShapeFunction | PairShape | None) -> int:
     return shape.first if isinstance(shape, PairShape) else shape.feature
 
 
-def _starts(parts: list[np.ndarray]) -> np.ndarray:
-    """Where each part starts when they stand one after another, and the end."""
-    return np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+def _starts(sizes: list[int]) -> np.ndarray:
+    """Where each of some parts starts when they stand one after another, and the end."""
+    return np.array([0, *accumulate(sizes)])

@@ -1,0 +1,60 @@
+"""Pieces: the branches of a feature's bins in its own values."""
+
+import numpy as np
+
+from libc.float cimport DBL_MAX
+from libc.stdint cimport int32_t, uint8_t
+
+cdef enum:
+    NO_BRANCH = 255
+
+
+cdef inline double halfway(double low, double high) noexcept nogil:
+    # As in `shapetree.data._binning.halfway`.
+    cdef double middle
+    low, high = max(low, -DBL_MAX), min(high, DBL_MAX)
+    middle = 0.5 * low + 0.5 * high
+    return middle if low <= middle < high else low
+
+
+def pieces_of_bins(
+    const uint8_t[::1] branch_of_bin not None,     # IN: (n_bins + 1,) NO_BRANCH without rows
+    const double[::1] low not None,                # IN: (n_bins,) least value of each bin
+    const double[::1] high not None,               # IN: (n_bins,) and greatest
+):
+    """Join the bins of an ordered feature to pieces of its axis.
+
+    A piece ends where the next bin with rows goes elsewhere, halfway between the two. The last bin
+    is that of missing values, which are no piece.
+
+    Returns
+    -------
+    upper : float64 array (n_pieces,)
+        Greatest value of each piece; the last one is infinite.
+    branch : int32 array (n_pieces,)
+    """
+    cdef:
+        Py_ssize_t i, below = -1, n_bins = branch_of_bin.shape[0] - 1, n = 0, piece = 0
+        double[::1] upper
+        int32_t[::1] branch
+    if n_bins < 0 or low.shape[0] != n_bins or high.shape[0] != n_bins:
+        raise ValueError("each bin needs its bounds")
+    for i in range(n_bins):
+        if branch_of_bin[i] != NO_BRANCH:
+            n += below < 0 or branch_of_bin[below] != branch_of_bin[i]
+            below = i
+    if below < 0:
+        raise ValueError("some bin must have a branch")
+    uppers, branches = np.empty(n), np.empty(n, dtype=np.int32)
+    upper, branch = uppers, branches
+    below = -1
+    for i in range(n_bins):
+        if branch_of_bin[i] == NO_BRANCH:
+            continue
+        if below >= 0 and branch_of_bin[below] != branch_of_bin[i]:
+            upper[piece] = halfway(high[below], low[i])
+            piece += 1
+        branch[piece] = branch_of_bin[i]
+        below = i
+    upper[piece] = np.inf
+    return uppers, branches

@@ -291,7 +291,7 @@ class CandidateSearch:
         feature, gain = candidate.split.feature, 0.0
         bins = slice(self.offsets[feature], self.offsets[feature + 1])
         codes = sample.bins.array(0)
-        for fitted, new in sample.halves():
+        for fitted, new in sample.halves:
             found = FeatureShapes.empty(1, self.offsets)
             self.search([node], self._histogram(sample, feature, fitted), found)
             if found.n_branches[0, feature] >= 2:

@@ -467,7 +467,7 @@ class PairSearch:
             positions[start : start + len(places)] = places
         options = self._search_options(node, max_branches, node_number)
         gain = 0.0
-        for fitted, new in sample.halves():
+        for fitted, new in sample.halves:
             if len(fitted) == 0 or len(new) == 0:
                 continue
             fits = self._fits(sample, fitted, pair, candidate.start, positions, options)

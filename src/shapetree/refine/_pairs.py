@@ -57,9 +57,8 @@ class PairRefitter:
         divisor = (care.n_branches - 1) * price
         rows = care.as_classes(divisor, exact_unit(care.regret / divisor))
         (node,) = self._goal.statistics(rows.totals()[None])
-        # Gini is at most twice the weight in the wrong branch. With two branches that is the slack;
-        # with more, a row may lose less than its weight.
-        most = (2.0 if care.n_branches == 2 else 4.0) * slack / price
+        # Gini is at most twice the weight in wrong branches.
+        most = 2.0 * most_in_wrong_branches(care, slack) / divisor
         found = self._search.best(
             node,
             rows,
@@ -69,6 +68,30 @@ class PairRefitter:
             to_beat=max(node.impurity * node.weight - most - self._search.pair_penalty(node), 0.0),
         )
         return None if found is None else assigned(care, found.shape, region_price)
+
+
+def most_in_wrong_branches(care: CareSet, slack: float) -> float:
+    """Regret of all rows that a split can send to wrong branches, if they lose no more than this.
+
+    What a row loses there is what it loses in its second best branch at least; its regret is what
+    it loses in all branches.
+    """
+    if care.n_branches == 2:
+        return slack
+    by_branch = np.insert(care.losses[:, : care.n_branches - 1], 0, 0.0, axis=1)
+    by_branch.partition(1, axis=1)
+    least = by_branch[:, 0]
+    loss = by_branch[:, 1] - least
+    regret = by_branch.sum(axis=1) - care.n_branches * least
+    # Those first that cost least for their regret; of the last one, a part.
+    order = np.argsort(loss / np.maximum(regret, 1e-300))
+    spent, bought = np.cumsum(loss[order]), np.cumsum(regret[order])
+    n_whole = int(np.searchsorted(spent, slack, side="right"))
+    if n_whole == len(order):
+        return float(bought[-1])
+    before = (spent[n_whole - 1], bought[n_whole - 1]) if n_whole else (0.0, 0.0)
+    last = order[n_whole]
+    return float(before[1] + (slack - before[0]) * regret[last] / loss[last])
 
 
 def assigned(care: CareSet, shape: PairShape, region_price: float) -> PairSplit | None:

@@ -24,7 +24,7 @@ from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
 from shapetree._core.columns import Columns
 from shapetree.data._table import encode_table, open_table
 from shapetree.grow import _grower, _pairs
-from shapetree.grow._node_rows import Sample
+from shapetree.grow._rows import Sample
 
 BOTH = pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]

@@ -46,10 +46,11 @@ MIN_FINALISTS_PER_FIT = 2
 MAX_FINALISTS_PER_FIT = 10
 # Pairs whose grids are looked at more closely, for each that is fitted.
 CLOSE_LOOKS_PER_FIT = 2
-# A pair that gains less than this share of what it must gain on its grid is not fitted, and one
-# that tells less than this share of it on a rough grid gets no inner tree.
-HOPEFUL_SHARE = 0.8
+# Shares of what a pair must gain, and of what the best of all does: one that tells less on its
+# rough grid gets no inner tree, one that gains less on its grid is not fitted.
 TELLING_SHARE = 0.4
+TELLING_SHARE_OF_BEST = 0.55
+HOPEFUL_SHARE = 0.8
 # Values beyond it count as so large, so that sums of them stay finite.
 LARGE = 1e150
 # Memory that the cells of grids may take at a time.
@@ -273,12 +274,15 @@ class PairSearch:
         groups = self._screen.groups(histogram, n_threads)
         finalists, information = self._weigh(pairs, node, rows, histogram, groups, n_threads)
         needed = to_beat + self.pair_penalty(node)
-        if len(pairs) > options.n_fitted and self.must_hold_up:
-            telling = information > TELLING_SHARE * needed
+        is_choosy = len(pairs) > options.n_fitted and self.must_hold_up
+        if is_choosy:
+            least = max(TELLING_SHARE * needed, TELLING_SHARE_OF_BEST * information.max(initial=0.0))
+            telling = information > least
             finalists, information = finalists[telling], information[telling]
         gains, starts = self._grow(finalists, information, rows, groups, search_options, n_threads)
-        if len(pairs) > options.n_fitted and self.must_hold_up:
-            hopeful = gains > HOPEFUL_SHARE * needed
+        if is_choosy:
+            least = HOPEFUL_SHARE * max(needed, gains.max(initial=0.0))
+            hopeful = gains > least
             finalists, gains, starts = finalists[hopeful], gains[hopeful], starts[hopeful]
         if len(finalists) == 0:
             return None
@@ -290,6 +294,8 @@ class PairSearch:
         gains = np.where(is_better, closer, gains)
         starts = np.where(is_better, other_starts, starts)
         chosen = _greatest(gains, options.n_fitted)
+        if is_choosy:
+            chosen = chosen[gains[chosen] >= HOPEFUL_SHARE * gains.max()]
         return self._fit(finalists[chosen], starts[chosen], node, rows, groups, search_options)
 
     def _chunk(self, n_groups: int) -> int:

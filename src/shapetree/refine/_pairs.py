@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,27 @@ from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._splits import PairSplit
 from shapetree.refine._rows import CareSet
 from shapetree.tree._shape import PairShape, number_cuts
+
+
+# A node is not searched again if its care set differs by less than this share of its regret from
+# the one that was searched last; how much it differs is seen from so many bins.
+LEAST_CHANGE = 0.05
+MAX_BINS_SEEN = 1024
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is remembered of a care set that was searched: its slack, and part of its histogram."""
+
+    slack: float
+    sums: np.ndarray
+
+    def is_like(self, other: _Seen) -> bool:
+        """Whether a search would hardly find anything else than it did for another care set."""
+        most = LEAST_CHANGE * min(self.sums.sum(), other.sums.sum())
+        return self.slack <= (1.0 + LEAST_CHANGE) * other.slack and bool(
+            np.abs(self.sums - other.sums).sum() <= most
+        )
 
 
 class PairRefitter:
@@ -32,6 +53,7 @@ class PairRefitter:
 
     def __init__(self, frame: PairFrame, options: SearchOptions, max_branches: int) -> None:
         self._goal = branch_goal(max_branches)
+        self._seen: dict[int, _Seen] = {}
         self._search = PairSearch(frame, self._goal, options)
 
     @property
@@ -40,12 +62,14 @@ class PairRefitter:
         return self._search.must_hold_up
 
     def best(
-        self, care: CareSet, price: float, region_price: float, slack: float
+        self, number: int, care: CareSet, price: float, region_price: float, slack: float
     ) -> PairSplit | None:
-        """The best split on a pair for a node's care set.
+        """The best split on a pair for a node's care set; None if it has hardly changed.
 
         Parameters
         ----------
+        number : int
+            Of the node.
         care : CareSet
         price : float
             Loss that a penalty of 1 is worth.
@@ -56,13 +80,18 @@ class PairRefitter:
         """
         divisor = (care.n_branches - 1) * price
         rows = care.as_classes(divisor, exact_unit(care.regret / divisor))
+        histogram = rows.histogram()
+        before, now = self._seen.get(number), _Seen(slack, histogram[:MAX_BINS_SEEN].copy())
+        if before is not None and now.is_like(before):
+            return None
+        self._seen[number] = now
         (node,) = self._goal.statistics(rows.totals()[None])
         # Gini is at most twice the weight in wrong branches.
         most = 2.0 * most_in_wrong_branches(care, slack) / divisor
         found = self._search.best(
             node,
             rows,
-            None,
+            histogram,
             care.n_branches,
             node_number=0,
             to_beat=max(node.impurity * node.weight - most - self._search.pair_penalty(node), 0.0),

@@ -124,8 +124,10 @@ def sum_grids(
         raise ValueError("the cells' shape does not fit the pairs, groups and targets")
     if n_threads < 1 or n > targets.n_rows:
         raise ValueError("there must be one thread at least, and no row twice")
-    cells[:] = 0.0
-    if n == 0 or n_pairs == 0:
+    if n_pairs == 0:
+        return
+    memset(&cells[0, 0, 0], 0, <size_t> n_pairs * cells.shape[1] * cells.shape[2] * sizeof(double))
+    if n == 0:
         return
     slot = np.full(bins.n_columns, -1, dtype=np.int32)
     used = np.empty(min(bins.n_columns, 2 * n_pairs), dtype=np.int32)

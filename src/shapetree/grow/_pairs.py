@@ -229,6 +229,11 @@ class PairSearch:
         )  # fmt: skip
         self._limits = limits
 
+    @property
+    def goal(self) -> Goal:
+        """What shape functions are to learn."""
+        return self._goal
+
     def _fitter(self, scale: float) -> PairFitter:
         """Fits samples each of whose rows stands for `scale` rows of the node."""
         limits = dict(self._limits)

@@ -17,7 +17,7 @@ from shapetree.tree._shape import PairShape, number_cuts
 
 # A node is not searched again if its care set differs by less than this share of its regret from
 # the one that was searched last; how much it differs is seen from so many bins.
-LEAST_CHANGE = 0.05
+LEAST_CHANGE = 0.1
 MAX_BINS_SEEN = 1024
 
 
@@ -30,6 +30,8 @@ class _Seen:
 
     def is_like(self, other: _Seen) -> bool:
         """Whether a search would hardly find anything else than it did for another care set."""
+        if self.sums.shape != other.sums.shape:
+            return False
         most = LEAST_CHANGE * min(self.sums.sum(), other.sums.sum())
         return self.slack <= (1.0 + LEAST_CHANGE) * other.slack and bool(
             np.abs(self.sums - other.sums).sum() <= most
@@ -47,19 +49,25 @@ class PairRefitter:
     ----------
     frame : PairFrame
     options : SearchOptions
-    max_branches : int
-        Most branches of a node.
     """
 
-    def __init__(self, frame: PairFrame, options: SearchOptions, max_branches: int) -> None:
-        self._goal = branch_goal(max_branches)
+    def __init__(self, frame: PairFrame, options: SearchOptions) -> None:
+        self._frame = frame
+        self._options = options
+        self._searches: dict[int, PairSearch] = {}
         self._seen: dict[int, _Seen] = {}
-        self._search = PairSearch(frame, self._goal, options)
 
     @property
     def must_hold_up(self) -> bool:
         """Whether pairs are to be distrusted in small nodes."""
-        return self._search.must_hold_up
+        return self._options.penalties.pair is None
+
+    def _search(self, n_branches: int) -> PairSearch:
+        """Searches for pairs of nodes with so many branches."""
+        if n_branches not in self._searches:
+            goal = branch_goal(n_branches)
+            self._searches[n_branches] = PairSearch(self._frame, goal, self._options)
+        return self._searches[n_branches]
 
     def best(
         self, number: int, care: CareSet, price: float, region_price: float, slack: float
@@ -85,16 +93,17 @@ class PairRefitter:
         if before is not None and now.is_like(before):
             return None
         self._seen[number] = now
-        (node,) = self._goal.statistics(rows.totals()[None])
+        search = self._search(care.n_branches)
+        (node,) = search.goal.statistics(rows.totals()[None])
         # Gini is at most twice the weight in wrong branches.
         most = 2.0 * most_in_wrong_branches(care, slack) / divisor
-        found = self._search.best(
+        found = search.best(
             node,
             rows,
             histogram,
             care.n_branches,
             node_number=0,
-            to_beat=max(node.impurity * node.weight - most - self._search.pair_penalty(node), 0.0),
+            to_beat=max(node.impurity * node.weight - most - search.pair_penalty(node), 0.0),
         )
         return None if found is None else assigned(care, found.shape, region_price)
 
@@ -132,10 +141,10 @@ def assigned(care: CareSet, shape: PairShape, region_price: float) -> PairSplit 
     return None if pruned is None else PairSplit(pruned)
 
 
-def branch_goal(max_branches: int) -> ClassGoal:
+def branch_goal(n_branches: int) -> ClassGoal:
     """What a search for pairs learns where branches stand for classes; it has no rows itself."""
     nothing = np.zeros((0, 1), dtype=np.int32)
-    return ClassGoal(nothing, [max_branches], np.zeros(0), "gini", max_branches)
+    return ClassGoal(nothing, [n_branches], np.zeros(0), "gini", n_branches)
 
 
 def _prune_cuts(

@@ -102,7 +102,7 @@ def _refine(
     max_branches = max(2, *(len(node.children) for node in nodes))
     refined = RefinedRows(rows, loss.rows, len(nodes), max_branches)
     tree = WorkingTree(nodes, refined, is_sent)
-    refitter = None if pairs is None else PairRefitter(*pairs, max_branches)
+    refitter = None if pairs is None else PairRefitter(*pairs)
     history = Refiner(tree, refined, loss, options, refitter, report).refine()
     return tree.finished(), history
 

@@ -16,6 +16,7 @@ from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._binning import FeatureBins
+from shapetree.data._names import feature_finder
 from shapetree.data._table import MAX_ROWS, FeatureInfo
 from shapetree.data._targets import Goal, NodeStatistics
 from shapetree.grow._candidates import (
@@ -229,11 +230,6 @@ class PairSearch:
         )  # fmt: skip
         self._limits = limits
 
-    @property
-    def goal(self) -> Goal:
-        """What shape functions are to learn."""
-        return self._goal
-
     def _fitter(self, scale: float) -> PairFitter:
         """Fits samples each of whose rows stands for `scale` rows of the node."""
         limits = dict(self._limits)
@@ -281,7 +277,9 @@ class PairSearch:
         needed = to_beat + self.pair_penalty(node)
         is_choosy = len(pairs) > options.n_fitted and self.must_hold_up
         if is_choosy:
-            least = max(TELLING_SHARE * needed, TELLING_SHARE_OF_BEST * information.max(initial=0.0))
+            least = max(
+                TELLING_SHARE * needed, TELLING_SHARE_OF_BEST * information.max(initial=0.0)
+            )
             telling = information > least
             finalists, information = finalists[telling], information[telling]
         gains, starts = self._grow(finalists, information, rows, groups, search_options, n_threads)
@@ -639,31 +637,20 @@ def pair_options(
 def _pairs_in_groups(groups: Any, names: list[str]) -> np.ndarray:
     """Pairs of features that share a group, each given by name or by index."""
     pairs: set[tuple[int, ...]] = set()
+    find = feature_finder(names, "pairs")
     for group in groups:
         if isinstance(group, str | Integral) or len(group) < 2:
             raise ValueError(
                 f"pairs must hold pairs or groups of features that may interact, two features or "
                 f"more in each, got {group!r}"
             )
-        numbers = [_feature_number(feature, names) for feature in group]
+        numbers = [find(feature) for feature in group]
         if len(set(numbers)) < len(numbers):
             raise ValueError(f"pairs holds a group that repeats a feature: {group!r}")
         pairs.update(combinations(sorted(numbers), 2))
     if not pairs:
         raise ValueError("pairs is an empty list; give pairs of features, or 0 for none")
     return np.array(sorted(pairs), dtype=np.int32)
-
-
-def _feature_number(feature: Any, names: list[str]) -> int:
-    if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"pairs names {feature!r}, which is not a column of X")
-        return names.index(feature)
-    if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
-        raise TypeError(f"pairs must name features by str or int, got {feature!r}")
-    if not 0 <= feature < len(names):
-        raise ValueError(f"pairs holds feature {feature}, but X has {len(names)} columns")
-    return int(feature)
 
 
 def _greatest(gains: np.ndarray, n: int) -> np.ndarray:

@@ -14,7 +14,6 @@ from shapetree.grow._splits import PairSplit
 from shapetree.refine._rows import CareSet
 from shapetree.tree._shape import PairShape, number_cuts
 
-
 # A node is not searched again if its care set differs by less than this share of its regret from
 # the one that was searched last; how much it differs is seen from so many bins.
 LEAST_CHANGE = 0.1
@@ -54,7 +53,7 @@ class PairRefitter:
     def __init__(self, frame: PairFrame, options: SearchOptions) -> None:
         self._frame = frame
         self._options = options
-        self._searches: dict[int, PairSearch] = {}
+        self._searches: dict[int, tuple[ClassGoal, PairSearch]] = {}
         self._seen: dict[int, _Seen] = {}
 
     @property
@@ -62,11 +61,11 @@ class PairRefitter:
         """Whether pairs are to be distrusted in small nodes."""
         return self._options.penalties.pair is None
 
-    def _search(self, n_branches: int) -> PairSearch:
-        """Searches for pairs of nodes with so many branches."""
+    def _search(self, n_branches: int) -> tuple[ClassGoal, PairSearch]:
+        """What searches for pairs of nodes with so many branches, and its goal."""
         if n_branches not in self._searches:
             goal = branch_goal(n_branches)
-            self._searches[n_branches] = PairSearch(self._frame, goal, self._options)
+            self._searches[n_branches] = goal, PairSearch(self._frame, goal, self._options)
         return self._searches[n_branches]
 
     def best(
@@ -93,8 +92,8 @@ class PairRefitter:
         if before is not None and now.is_like(before):
             return None
         self._seen[number] = now
-        search = self._search(care.n_branches)
-        (node,) = search.goal.statistics(rows.totals()[None])
+        goal, search = self._search(care.n_branches)
+        (node,) = goal.statistics(rows.totals()[None])
         # Gini is at most twice the weight in wrong branches.
         most = 2.0 * most_in_wrong_branches(care, slack) / divisor
         found = search.best(

@@ -17,7 +17,6 @@ from shapetree._core.arena cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches,
     take_doubles, take_ints,
 )
-from shapetree._core.assignment cimport AUTO, KMEANS, has_exact_assignment
 from shapetree._core.criterion cimport (
     Criterion, CriterionInfo, dot, impurity, n_values, rows_of, value_of, weight_of,
 )
@@ -384,9 +383,6 @@ cdef class GridScreen:
         options.region_penalty = region_penalty
         options.branch_penalty = branch_penalty
         options.seed = seed
-        if options.assignment == AUTO and not has_exact_assignment(&self.criterion.info):
-            # Good enough to tell which pairs are worth a fit.
-            options.assignment = KMEANS
         found = np.empty(n_pairs), np.empty(n_pairs, dtype=START)
         gains, starts = found
         arenas = Arenas(n_threads)

@@ -461,15 +461,15 @@ def test_rows_with_the_same_content_are_on_one_side():
     content = rng.integers(0, 500, 900).astype(np.uint64)
     weights = rng.uniform(0.5, 2.0, 900)
     weights[content == 7] = 1000.0
-    halves = sample_with(weights, content).halves
-    for (one, other), (other_again, one_again) in (halves[:2], halves[2:]):
+    halvings = list(sample_with(weights, content).halvings(2))
+    for (one, other), (other_again, one_again) in halvings:
         assert_array_equal(one, one_again)
         assert_array_equal(other, other_again)
         assert set(one) | set(other) == set(range(900))
         assert set(content[one]) & set(content[other]) == {7}
         assert abs(len(set(content[one])) - len(set(content[other]))) <= 1
     # Two ways to halve have half of the rows in common.
-    assert abs(len(np.intersect1d(halves[0][0], halves[2][0])) - 225) < 60
+    assert abs(len(np.intersect1d(halvings[0][0][0], halvings[1][0][0])) - 225) < 60
 
 
 @given(st.integers(1, 60), seeds)
@@ -478,10 +478,10 @@ def test_halves_do_not_depend_on_order_or_repeats(n_rows, seed):
     content = rng.integers(0, 2**63, n_rows).astype(np.uint64)
     times = rng.integers(1, 4, n_rows)
     repeated = rng.permutation(np.repeat(np.arange(n_rows), times))
-    one = sample_with(times.astype(float), content).halves
-    other = sample_with(np.ones(len(repeated)), content[repeated]).halves
-    for sides, others in zip(one, other, strict=True):
-        for side, same in zip(sides, others, strict=True):
+    one = sample_with(times.astype(float), content).halvings(2)
+    other = sample_with(np.ones(len(repeated)), content[repeated]).halvings(2)
+    for halving, again in zip(one, other, strict=True):
+        for side, same in zip(halving[0], again[0], strict=True):
             assert set(content[side]) == set(content[repeated][same])
 
 

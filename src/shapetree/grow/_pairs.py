@@ -26,7 +26,7 @@ from shapetree.grow._candidates import (
     SearchOptions,
     gain_of,
 )
-from shapetree.grow._rows import Histograms, RowsOfNode, Sample
+from shapetree.grow._rows import Halving, Histograms, RowsOfNode, Sample
 from shapetree.grow._splits import PairSplit, cuts_of
 from shapetree.tree._shape import PairShape, number_cuts
 
@@ -453,6 +453,7 @@ class PairSearch:
         self,
         candidate: PairCandidate,
         sample: Sample,
+        halving: Halving,
         node: NodeStatistics,
         max_branches: int,
         node_number: int,
@@ -463,7 +464,8 @@ class PairSearch:
         ----------
         candidate : PairCandidate
         sample : Sample
-            The values of the pair's features, and contents.
+            The values of the pair's features.
+        halving : Halving
         node : NodeStatistics
         max_branches : int
         node_number : int
@@ -476,7 +478,7 @@ class PairSearch:
             positions[start : start + len(places)] = places
         options = self._search_options(node, max_branches, node_number)
         gain = 0.0
-        for fitted, new in sample.halves:
+        for fitted, new in halving:
             if len(fitted) == 0 or len(new) == 0:
                 continue
             fits = self._fits(sample, fitted, pair, candidate.start, positions, options)

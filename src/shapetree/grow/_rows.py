@@ -6,8 +6,8 @@ node's rows, or a bounded sample of them, so that the answers of several holders
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -20,10 +20,10 @@ from shapetree.grow._splits import Split
 # Rows that hold the same values are kept on one side when a node's rows are halved, unless they
 # weigh more than this share of the node: few values could not be halved otherwise.
 HEAVY_SHARE = 1 / 32
-# Ways in which rows are halved: what is found on new rows depends less on chance.
-N_HALVINGS = 2
 # Cells of a node and feature where bins are too many for a histogram, see `build_cells`.
 Cells = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+# Rows of either half to fit on and of the other to see what that is worth.
+Halving = tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,8 @@ class Sample:
         """Numbers of all rows."""
         return np.arange(self.columns.n_rows, dtype=np.int32)
 
-    @cached_property
-    def halves(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows to fit on and new rows, of several ways to halve all rows, either half first.
+    def halvings(self, n_ways: int) -> Iterator[Halving]:
+        """Ways to halve the rows, independent of each other.
 
         Neither the order of the rows nor how often one is repeated changes them.
         """
@@ -87,8 +86,8 @@ class Sample:
         distinct, number = np.unique(self.content, return_inverse=True)
         weight = np.bincount(number, self.weights, minlength=len(distinct))
         is_heavy = (weight > HEAVY_SHARE * weight.sum())[number]
-        found, keys = [], distinct.view(np.int64)
-        for _ in range(N_HALVINGS):
+        keys = distinct.view(np.int64)
+        for _ in range(n_ways):
             # Every other one by the hashes of contents, then by the hashes of these.
             keys = row_hashes(keys).view(np.int64)
             side = np.empty(len(distinct), dtype=np.int32)
@@ -97,8 +96,7 @@ class Sample:
                 np.flatnonzero(is_heavy | (side[number] == half)).astype(np.int32)
                 for half in (0, 1)
             )
-            found += [(one, other), (other, one)]
-        return found
+            yield (one, other), (other, one)
 
 
 class RowsOfNode(Protocol):

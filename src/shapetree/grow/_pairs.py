@@ -69,16 +69,22 @@ class PairList:
     """
 
     def __init__(self, n_features: int, listed: np.ndarray | None = None) -> None:
-        self._listed = listed
+        self._listed: np.ndarray | None = None
         # Of all pairs, those with the first feature f start at `starts[f]`.
         n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
         self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
+        if listed is not None:
+            self._listed = listed
+        elif len(self) <= MAX_SCREENED:
+            self._listed = self.take(np.arange(len(self)))
 
     def __len__(self) -> int:
         return int(self._starts[-1]) if self._listed is None else len(self._listed)
 
     def part(self, first: int, last: int) -> np.ndarray:
         """The pairs first..last-1."""
+        if self._listed is not None:
+            return self._listed[first:last]
         return self.take(np.arange(first, min(last, len(self))))
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
@@ -229,6 +235,7 @@ class PairSearch:
             frame.sines, **limits,
         )  # fmt: skip
         self._limits = limits
+        self._fitter_of_all_rows = self._fitter(1.0)
 
     def _fitter(self, scale: float) -> PairFitter:
         """Fits samples each of whose rows stands for `scale` rows of the node."""
@@ -294,8 +301,7 @@ class PairSearch:
         finalists, gains, starts = finalists[chosen], gains[chosen], starts[chosen]
         closer, other_starts = self._grow(finalists, None, rows, groups, search_options, n_threads)
         is_better = closer > gains + 1e-10 * node.weight
-        gains = np.where(is_better, closer, gains)
-        starts = np.where(is_better, other_starts, starts)
+        gains[is_better], starts[is_better] = closer[is_better], other_starts[is_better]
         chosen = _greatest(gains, options.n_fitted)
         if is_choosy:
             chosen = chosen[gains[chosen] >= HOPEFUL_SHARE * gains.max()]
@@ -430,7 +436,9 @@ class PairSearch:
         """Fit pairs of a sample's columns on some of its rows."""
         places = [self._positions_of(feature, positions) for feature in sample.features]
         penalties = ("region_penalty", "branch_penalty")
-        return self._fitter(sample.scale).fit(
+        is_whole = sample.scale == 1.0
+        fitter = self._fitter_of_all_rows if is_whole else self._fitter(sample.scale)
+        return fitter.fit(
             sample.columns,
             self._frame.scales[list(sample.features)],
             np.cumsum([0, *map(len, places)]),

@@ -16,7 +16,7 @@ from shapetree.tree._shape import PairShape, number_cuts
 
 # A node is not searched again if its care set differs by less than this share of its regret from
 # the one that was searched last; how much it differs is seen from so many bins.
-LEAST_CHANGE = 0.1
+LEAST_CHANGE = 0.25
 MAX_BINS_SEEN = 1024
 
 

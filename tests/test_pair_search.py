@@ -14,10 +14,10 @@ from naive_pairs import (
     rough_groups_of,
 )
 from numpy.testing import assert_allclose, assert_array_equal
-from shapetree.grow._local_histograms import LocalHistograms
 
 from shapetree._core.columns import Columns
 from shapetree._core.grid import sum_grids
+from shapetree._core.histogram import build_histograms
 from shapetree._core.screen import ALL_GROUPS, GridScreen
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
@@ -46,7 +46,12 @@ class Node:
         self.rows = np.arange(len(codes[0]), dtype=np.int32)
         table = BinnedTable(tuple(map(FeatureBins, n_bins)), self.columns)
         self.offsets = table.offsets
-        self.histogram = LocalHistograms(table, sample.targets, n_threads=1).build(self.rows)
+        ends = np.array([0]), np.array([len(self.rows)])
+        sums = np.empty((1, self.offsets[-1], sample.targets.n_channels))
+        build_histograms(
+            self.columns, sample.targets, self.rows, *ends, self.offsets, sums, 0, len(codes), 1
+        )
+        self.histogram = sums[0]
         angles = spread_angles(n_orientations)
         values = np.concatenate([np.append(np.arange(b, dtype=float), 0.0) for b in n_bins])
         self.screen = GridScreen(

@@ -38,6 +38,8 @@ ctypedef struct Grid:
     double region_penalty
     Arena* arena
 
+cdef int check_pairs(const int32_t[:, ::1] pairs, int n_features) except -1
+
 cdef void fill_planes(Grid* grid) noexcept nogil
 
 ctypedef struct Start:

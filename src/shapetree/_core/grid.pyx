@@ -88,6 +88,17 @@ cdef void look_up_groups(
             group[k] = group_of_bin[code_at(column, rows[k])]
 
 
+cdef int check_pairs(const int32_t[:, ::1] pairs, int n_features) except -1:
+    """Refuse pairs of features that do not exist."""
+    cdef Py_ssize_t p
+    if pairs.shape[1] != 2:
+        raise ValueError("pairs must name two features each")
+    for p in range(pairs.shape[0]):
+        if not (0 <= pairs[p, 0] < n_features and 0 <= pairs[p, 1] < n_features):
+            raise ValueError("pairs must name two features each")
+    return 0
+
+
 def sum_grids(
     Columns bins not None,                        # IN: columns of bins
     Targets targets not None,                     # IN
@@ -106,26 +117,28 @@ def sum_grids(
     """
     cdef:
         int p, f, n_pairs = pairs.shape[0], n_used = 0
-        Py_ssize_t n = rows.shape[0], start, size = min(n, ROWS_PER_BLOCK)
+        Py_ssize_t b, n = rows.shape[0], start, size = min(n, ROWS_PER_BLOCK)
+        uint8_t largest = 0
         NodeTargets node
         int32_t[::1] slot
         int32_t[::1] used
         uint8_t[:, ::1] codes
     bins.check_bins(offsets, 0, bins.n_columns)
     check_rows(rows, bins.n_rows if in_order else min(bins.n_rows, targets.n_rows))
-    if pairs.shape[1] != 2 or n_pairs and (
-            np.min(pairs) < 0 or np.max(pairs) >= bins.n_columns):
-        raise ValueError("pairs must name two features each")
-    if group_of_bin.shape[0] != offsets[bins.n_columns] or not 1 <= n_groups <= 256 or (
-            np.max(group_of_bin, initial=0) >= n_groups):
+    check_pairs(pairs, bins.n_columns)
+    for b in range(group_of_bin.shape[0]):
+        largest = max(largest, group_of_bin[b])
+    if group_of_bin.shape[0] != offsets[bins.n_columns] or not largest < n_groups <= 256:
         raise ValueError("there must be a group below n_groups for each bin")
     if cells.shape[0] != n_pairs or cells.shape[1] != n_groups * n_groups or (
             cells.shape[2] != targets.n_channels):
         raise ValueError("the cells' shape does not fit the pairs, groups and targets")
     if n_threads < 1 or n > targets.n_rows:
         raise ValueError("there must be one thread at least, and no row twice")
-    cells[:] = 0.0
-    if n == 0 or n_pairs == 0:
+    if n_pairs == 0:
+        return
+    memset(&cells[0, 0, 0], 0, <size_t> n_pairs * cells.shape[1] * cells.shape[2] * sizeof(double))
+    if n == 0:
         return
     slot = np.full(bins.n_columns, -1, dtype=np.int32)
     used = np.empty(min(bins.n_columns, 2 * n_pairs), dtype=np.int32)

@@ -23,7 +23,7 @@ from shapetree._core.columns cimport (
     FLOAT32, FLOAT64, INT32, Column, Columns, projection, side_at,
 )
 from shapetree._core.criterion cimport Criterion, CriterionInfo, impurity, weight_of
-from shapetree._core.grid cimport Start
+from shapetree._core.grid cimport Start, check_pairs
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
 from shapetree._core.inner_tree cimport Bins, Cut, Scan, best_cut, prepare_scan
 from shapetree._core.pair_tree cimport (
@@ -502,20 +502,20 @@ cdef class PairFitter:
         for f in range(columns.n_columns):
             if columns.column[f].kind not in (INT32, FLOAT32, FLOAT64):
                 raise ValueError(f"column {f} holds neither numbers nor categories")
-        if pairs.shape[1] != 2 or starts.shape[0] != n_pairs:
+        if starts.shape[0] != n_pairs:
             raise ValueError("there must be one start for each pair")
-        if n_pairs and (np.min(pairs) < 0 or np.max(pairs) >= columns.n_columns):
-            raise ValueError("pairs must name columns")
+        check_pairs(pairs, columns.n_columns)
         for p in range(n_pairs):
             if starts[p].orientation >= self.slopes.shape[0]:
                 raise ValueError("a start's orientation does not exist")
         if scales.shape[0] != columns.n_columns:
             raise ValueError("there must be a scale for each column")
-        starts_of_features = np.asarray(offsets)
         if offsets.shape[0] != columns.n_columns + 1 or offsets[0] < 0 or (
-                np.any(starts_of_features[1:] < starts_of_features[:offsets.shape[0] - 1])) or (
-                positions.shape[0] < offsets[offsets.shape[0] - 1]):
+                positions.shape[0] < offsets[columns.n_columns]):
             raise ValueError("positions must have room for every column's categories")
+        for f in range(columns.n_columns):
+            if offsets[f + 1] < offsets[f]:
+                raise ValueError("positions must have room for every column's categories")
         check_rows(rows, min(columns.n_rows, targets.n_rows))
         if not 1 <= n <= targets.n_rows or n_threads < 1 or not 2 <= max_branches <= 254 or (
                 not 0.0 < scale < INFINITY):

@@ -17,12 +17,12 @@ from shapetree._core.arena cimport (
     Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches,
     take_doubles, take_ints,
 )
-from shapetree._core.assignment cimport AUTO, KMEANS, has_exact_assignment
 from shapetree._core.criterion cimport (
     Criterion, CriterionInfo, dot, impurity, n_values, rows_of, value_of, weight_of,
 )
 from shapetree._core.grid cimport (
-    N_BUCKETS, N_GROUPS, STRIDE, Grid, Start, fill_planes, grow_from_all_crossings, grow_on_grid,
+    N_BUCKETS, N_GROUPS, STRIDE, Grid, Start, check_pairs, fill_planes, grow_from_all_crossings,
+    grow_on_grid,
 )
 from shapetree._core.pair_tree cimport (
     FIRST_AXIS, SECOND_AXIS, PairShape, PairTree, take_tree,
@@ -335,6 +335,21 @@ cdef class GridScreen:
             raise ValueError("there must be at least one thread")
         return 0
 
+    cdef int check_groups(
+        self, const int32_t[::1] n_groups, const double[:, ::1] centres
+    ) except -1:
+        cdef int f, g
+        if n_groups.shape[0] != self.n_features or centres.shape[0] != self.n_features or (
+                centres.shape[1] != N_GROUPS):
+            raise ValueError("there must be groups of each feature")
+        for f in range(self.n_features):
+            if not 0 <= n_groups[f] <= N_GROUPS:
+                raise ValueError("there must be groups of each feature")
+            for g in range(N_GROUPS):
+                if not -INFINITY < centres[f, g] < INFINITY:
+                    raise ValueError("the groups' centres must be finite")
+        return 0
+
     def screen(
         self,
         const int32_t[:, ::1] pairs not None,       # IN: (n_pairs, 2)
@@ -366,27 +381,17 @@ cdef class GridScreen:
             Start[::1] starts
             Arenas arenas
         self.check_cells(cells, n_threads)
-        if pairs.shape[1] != 2 or n_pairs and (
-                np.min(pairs) < 0 or np.max(pairs) >= self.n_features):
-            raise ValueError("pairs must name two features each")
+        check_pairs(pairs, self.n_features)
         if cells.shape[0] != n_pairs or cells.shape[1] != STRIDE * STRIDE or (
                 information is not None and information.shape[0] != n_pairs):
             raise ValueError("there must be cells and information of each pair")
-        if n_groups.shape[0] != self.n_features or centres.shape[0] != self.n_features or (
-                centres.shape[1] != N_GROUPS or self.n_features and (
-                    np.min(n_groups) < 0 or np.max(n_groups) > N_GROUPS)):
-            raise ValueError("there must be groups of each feature")
-        if not np.isfinite(centres).all():
-            raise ValueError("the groups' centres must be finite")
+        self.check_groups(n_groups, centres)
         if not 2 <= max_branches <= 254:
             raise ValueError("max_branches must be between 2 and 254")
         options.max_branches = max_branches
         options.region_penalty = region_penalty
         options.branch_penalty = branch_penalty
         options.seed = seed
-        if options.assignment == AUTO and not has_exact_assignment(&self.criterion.info):
-            # Good enough to tell which pairs are worth a fit.
-            options.assignment = KMEANS
         found = np.empty(n_pairs), np.empty(n_pairs, dtype=START)
         gains, starts = found
         arenas = Arenas(n_threads)

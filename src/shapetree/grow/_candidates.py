@@ -12,7 +12,7 @@ from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._targets import Goal, NodeStatistics
-from shapetree.grow._rows import Histograms, Sample
+from shapetree.grow._rows import Halving, Histograms, Sample
 from shapetree.grow._splits import BinSplit
 
 # The bins of every feature.
@@ -297,7 +297,9 @@ class CandidateSearch:
             if gains[feature] >= least_share * best.penalised_gain
         ]
 
-    def gain_on_new_rows(self, candidate: Candidate, sample: Sample, node: NodeToSearch) -> float:
+    def gain_on_new_rows(
+        self, candidate: Candidate, sample: Sample, halving: Halving, node: NodeToSearch
+    ) -> float:
         """What a candidate's feature gains on either half of a sample when fitted on the other.
 
         Parameters
@@ -305,12 +307,13 @@ class CandidateSearch:
         candidate : Candidate
         sample : Sample
             Its bins are those of the candidate's feature.
+        halving : Halving
         node : NodeToSearch
         """
         feature, gain = candidate.split.feature, 0.0
         bins = slice(self.offsets[feature], self.offsets[feature + 1])
         codes = sample.bins.array(0)
-        for fitted, new in sample.halves():
+        for fitted, new in halving:
             found = FeatureShapes.empty(1, self.offsets)
             self.search([node], self._histogram(sample, feature, fitted), found)
             if found.n_branches[0, feature] >= 2:

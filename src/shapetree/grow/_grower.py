@@ -20,6 +20,10 @@ from shapetree.grow._rows import Rows
 # weight at most; in larger ones, what it gains by chance does not count beside its penalties.
 PAIR_LEAD = 1.1
 MAX_WEIGHT_TO_HOLD_UP = 5_000
+# Rows are halved in so many ways to see that, so that less depends on chance, unless the first
+# already shows so clear a lead.
+N_HALVINGS = 2
+CLEAR_LEAD = 1.5
 # Features whose gain is below this share of the best one's are not worth a look ahead.
 LEAST_SHARE = 0.7
 # Mean impurity below which rounding is all that is left.
@@ -264,13 +268,27 @@ class Grower:
             or n_rows > SAMPLE_ROWS
         ):
             return True
+        return self._holds_up(pair, single, node, max_branches)
+
+    def _holds_up(
+        self, pair: PairCandidate, single: Candidate, node: GrowingNode, max_branches: int
+    ) -> bool:
+        """Whether a pair gains more than the best single feature on new rows, too."""
+        assert self._pair_search is not None
+        statistics, number = node.statistics, node.number + 1
         features = pair.shape.first, pair.shape.second
-        sample = self._rows.at(node.number).sample(features, n_rows, (single.split.feature,))
-        wanted = NodeToSearch(node.statistics, max_branches, node.number + 1)
-        gain = self._pair_search.gain_on_new_rows(
-            pair, sample, node.statistics, max_branches, node.number + 1
-        )
-        return gain > PAIR_LEAD * self._search.gain_on_new_rows(single, sample, wanted)
+        rows = self._rows.at(node.number)
+        sample = rows.sample(features, statistics.n_rows, (single.split.feature,))
+        wanted = NodeToSearch(statistics, max_branches, number)
+        of_pair = of_single = 0.0
+        for halving in sample.halvings(N_HALVINGS):
+            of_pair += self._pair_search.gain_on_new_rows(
+                pair, sample, halving, statistics, max_branches, number
+            )
+            of_single += self._search.gain_on_new_rows(single, sample, halving, wanted)
+            if of_pair > CLEAR_LEAD * of_single:
+                return True
+        return of_pair > PAIR_LEAD * of_single
 
     def _leaves_room(self, pair: PairCandidate, node: GrowingNode) -> bool:
         """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""

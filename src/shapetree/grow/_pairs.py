@@ -16,6 +16,7 @@ from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._binning import FeatureBins
+from shapetree.data._names import feature_finder
 from shapetree.data._table import MAX_ROWS, FeatureInfo
 from shapetree.data._targets import Goal, NodeStatistics
 from shapetree.grow._candidates import (
@@ -25,7 +26,7 @@ from shapetree.grow._candidates import (
     SearchOptions,
     gain_of,
 )
-from shapetree.grow._rows import Histograms, RowsOfNode, Sample
+from shapetree.grow._rows import Halving, Histograms, RowsOfNode, Sample
 from shapetree.grow._splits import PairSplit, cuts_of
 from shapetree.tree._shape import PairShape, number_cuts
 
@@ -46,10 +47,11 @@ MIN_FINALISTS_PER_FIT = 2
 MAX_FINALISTS_PER_FIT = 10
 # Pairs whose grids are looked at more closely, for each that is fitted.
 CLOSE_LOOKS_PER_FIT = 2
-# A pair that gains less than this share of what it must gain on its grid is not fitted, and one
-# that tells less than this share of it on a rough grid gets no inner tree.
-HOPEFUL_SHARE = 0.8
+# Shares of what a pair must gain, and of what the best of all does: one that tells less on its
+# rough grid gets no inner tree, one that gains less on its grid is not fitted.
 TELLING_SHARE = 0.4
+TELLING_SHARE_OF_BEST = 0.55
+HOPEFUL_SHARE = 0.8
 # Values beyond it count as so large, so that sums of them stay finite.
 LARGE = 1e150
 # Memory that the cells of grids may take at a time.
@@ -67,16 +69,22 @@ class PairList:
     """
 
     def __init__(self, n_features: int, listed: np.ndarray | None = None) -> None:
-        self._listed = listed
+        self._listed: np.ndarray | None = None
         # Of all pairs, those with the first feature f start at `starts[f]`.
         n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
         self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
+        if listed is not None:
+            self._listed = listed
+        elif len(self) <= MAX_SCREENED:
+            self._listed = self.take(np.arange(len(self)))
 
     def __len__(self) -> int:
         return int(self._starts[-1]) if self._listed is None else len(self._listed)
 
     def part(self, first: int, last: int) -> np.ndarray:
         """The pairs first..last-1."""
+        if self._listed is not None:
+            return self._listed[first:last]
         return self.take(np.arange(first, min(last, len(self))))
 
     def take(self, numbers: np.ndarray) -> np.ndarray:
@@ -227,6 +235,7 @@ class PairSearch:
             frame.sines, **limits,
         )  # fmt: skip
         self._limits = limits
+        self._fitter_of_all_rows = self._fitter(1.0)
 
     def _fitter(self, scale: float) -> PairFitter:
         """Fits samples each of whose rows stands for `scale` rows of the node."""
@@ -273,12 +282,17 @@ class PairSearch:
         groups = self._screen.groups(histogram, n_threads)
         finalists, information = self._weigh(pairs, node, rows, histogram, groups, n_threads)
         needed = to_beat + self.pair_penalty(node)
-        if len(pairs) > options.n_fitted and self.must_hold_up:
-            telling = information > TELLING_SHARE * needed
+        is_choosy = len(pairs) > options.n_fitted and self.must_hold_up
+        if is_choosy:
+            least = max(
+                TELLING_SHARE * needed, TELLING_SHARE_OF_BEST * information.max(initial=0.0)
+            )
+            telling = information > least
             finalists, information = finalists[telling], information[telling]
         gains, starts = self._grow(finalists, information, rows, groups, search_options, n_threads)
-        if len(pairs) > options.n_fitted and self.must_hold_up:
-            hopeful = gains > HOPEFUL_SHARE * needed
+        if is_choosy:
+            least = HOPEFUL_SHARE * max(needed, gains.max(initial=0.0))
+            hopeful = gains > least
             finalists, gains, starts = finalists[hopeful], gains[hopeful], starts[hopeful]
         if len(finalists) == 0:
             return None
@@ -287,9 +301,10 @@ class PairSearch:
         finalists, gains, starts = finalists[chosen], gains[chosen], starts[chosen]
         closer, other_starts = self._grow(finalists, None, rows, groups, search_options, n_threads)
         is_better = closer > gains + 1e-10 * node.weight
-        gains = np.where(is_better, closer, gains)
-        starts = np.where(is_better, other_starts, starts)
+        gains[is_better], starts[is_better] = closer[is_better], other_starts[is_better]
         chosen = _greatest(gains, options.n_fitted)
+        if is_choosy:
+            chosen = chosen[gains[chosen] >= HOPEFUL_SHARE * gains.max()]
         return self._fit(finalists[chosen], starts[chosen], node, rows, groups, search_options)
 
     def _chunk(self, n_groups: int) -> int:
@@ -421,7 +436,9 @@ class PairSearch:
         """Fit pairs of a sample's columns on some of its rows."""
         places = [self._positions_of(feature, positions) for feature in sample.features]
         penalties = ("region_penalty", "branch_penalty")
-        return self._fitter(sample.scale).fit(
+        is_whole = sample.scale == 1.0
+        fitter = self._fitter_of_all_rows if is_whole else self._fitter(sample.scale)
+        return fitter.fit(
             sample.columns,
             self._frame.scales[list(sample.features)],
             np.cumsum([0, *map(len, places)]),
@@ -444,6 +461,7 @@ class PairSearch:
         self,
         candidate: PairCandidate,
         sample: Sample,
+        halving: Halving,
         node: NodeStatistics,
         max_branches: int,
         node_number: int,
@@ -454,7 +472,8 @@ class PairSearch:
         ----------
         candidate : PairCandidate
         sample : Sample
-            The values of the pair's features, and contents.
+            The values of the pair's features.
+        halving : Halving
         node : NodeStatistics
         max_branches : int
         node_number : int
@@ -467,7 +486,7 @@ class PairSearch:
             positions[start : start + len(places)] = places
         options = self._search_options(node, max_branches, node_number)
         gain = 0.0
-        for fitted, new in sample.halves():
+        for fitted, new in halving:
             if len(fitted) == 0 or len(new) == 0:
                 continue
             fits = self._fits(sample, fitted, pair, candidate.start, positions, options)
@@ -628,31 +647,20 @@ def pair_options(
 def _pairs_in_groups(groups: Any, names: list[str]) -> np.ndarray:
     """Pairs of features that share a group, each given by name or by index."""
     pairs: set[tuple[int, ...]] = set()
+    find = feature_finder(names, "pairs")
     for group in groups:
         if isinstance(group, str | Integral) or len(group) < 2:
             raise ValueError(
                 f"pairs must hold pairs or groups of features that may interact, two features or "
                 f"more in each, got {group!r}"
             )
-        numbers = [_feature_number(feature, names) for feature in group]
+        numbers = [find(feature) for feature in group]
         if len(set(numbers)) < len(numbers):
             raise ValueError(f"pairs holds a group that repeats a feature: {group!r}")
         pairs.update(combinations(sorted(numbers), 2))
     if not pairs:
         raise ValueError("pairs is an empty list; give pairs of features, or 0 for none")
     return np.array(sorted(pairs), dtype=np.int32)
-
-
-def _feature_number(feature: Any, names: list[str]) -> int:
-    if isinstance(feature, str):
-        if feature not in names:
-            raise ValueError(f"pairs names {feature!r}, which is not a column of X")
-        return names.index(feature)
-    if isinstance(feature, bool) or not isinstance(feature, int | np.integer):
-        raise TypeError(f"pairs must name features by str or int, got {feature!r}")
-    if not 0 <= feature < len(names):
-        raise ValueError(f"pairs holds feature {feature}, but X has {len(names)} columns")
-    return int(feature)
 
 
 def _greatest(gains: np.ndarray, n: int) -> np.ndarray:

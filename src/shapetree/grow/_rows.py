@@ -6,6 +6,7 @@ node's rows, or a bounded sample of them, so that the answers of several holders
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +14,7 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets
+from shapetree._core.sampling import row_hashes
 from shapetree.grow._splits import Split
 
 # Rows that hold the same values are kept on one side when a node's rows are halved, unless they
@@ -20,6 +22,8 @@ from shapetree.grow._splits import Split
 HEAVY_SHARE = 1 / 32
 # Cells of a node and feature where bins are too many for a histogram, see `build_cells`.
 Cells = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+# Rows of either half to fit on and of the other to see what that is worth.
+Halving = tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -73,8 +77,8 @@ class Sample:
         """Numbers of all rows."""
         return np.arange(self.columns.n_rows, dtype=np.int32)
 
-    def halves(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """Rows of either half and of the other, then the other way round.
+    def halvings(self, n_ways: int) -> Iterator[Halving]:
+        """Ways to halve the rows, independent of each other.
 
         Neither the order of the rows nor how often one is repeated changes them.
         """
@@ -82,10 +86,17 @@ class Sample:
         distinct, number = np.unique(self.content, return_inverse=True)
         weight = np.bincount(number, self.weights, minlength=len(distinct))
         is_heavy = (weight > HEAVY_SHARE * weight.sum())[number]
-        one, other = (
-            np.flatnonzero(is_heavy | (number % 2 == side)).astype(np.int32) for side in (0, 1)
-        )
-        return [(one, other), (other, one)]
+        keys = distinct.view(np.int64)
+        for _ in range(n_ways):
+            # Every other one by the hashes of contents, then by the hashes of these.
+            keys = row_hashes(keys).view(np.int64)
+            side = np.empty(len(distinct), dtype=np.int32)
+            side[np.argsort(keys)] = np.arange(len(distinct)) % 2
+            one, other = (
+                np.flatnonzero(is_heavy | (side[number] == half)).astype(np.int32)
+                for half in (0, 1)
+            )
+            yield (one, other), (other, one)
 
 
 class RowsOfNode(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,28 @@ from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._splits import PairSplit
 from shapetree.refine._rows import CareSet
 from shapetree.tree._shape import PairShape, number_cuts
+
+# A node is not searched again if its care set differs by less than this share of its regret from
+# the one that was searched last; how much it differs is seen from so many bins.
+LEAST_CHANGE = 0.25
+MAX_BINS_SEEN = 1024
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What is remembered of a care set that was searched: its slack, and part of its histogram."""
+
+    slack: float
+    sums: np.ndarray
+
+    def is_like(self, other: _Seen) -> bool:
+        """Whether a search would hardly find anything else than it did for another care set."""
+        if self.sums.shape != other.sums.shape:
+            return False
+        most = LEAST_CHANGE * min(self.sums.sum(), other.sums.sum())
+        return self.slack <= (1.0 + LEAST_CHANGE) * other.slack and bool(
+            np.abs(self.sums - other.sums).sum() <= most
+        )
 
 
 class PairRefitter:
@@ -26,26 +48,35 @@ class PairRefitter:
     ----------
     frame : PairFrame
     options : SearchOptions
-    max_branches : int
-        Most branches of a node.
     """
 
-    def __init__(self, frame: PairFrame, options: SearchOptions, max_branches: int) -> None:
-        self._goal = branch_goal(max_branches)
-        self._search = PairSearch(frame, self._goal, options)
+    def __init__(self, frame: PairFrame, options: SearchOptions) -> None:
+        self._frame = frame
+        self._options = options
+        self._searches: dict[int, tuple[ClassGoal, PairSearch]] = {}
+        self._seen: dict[int, _Seen] = {}
 
     @property
     def must_hold_up(self) -> bool:
         """Whether pairs are to be distrusted in small nodes."""
-        return self._search.must_hold_up
+        return self._options.penalties.pair is None
+
+    def _search(self, n_branches: int) -> tuple[ClassGoal, PairSearch]:
+        """What searches for pairs of nodes with so many branches, and its goal."""
+        if n_branches not in self._searches:
+            goal = branch_goal(n_branches)
+            self._searches[n_branches] = goal, PairSearch(self._frame, goal, self._options)
+        return self._searches[n_branches]
 
     def best(
-        self, care: CareSet, price: float, region_price: float, slack: float
+        self, number: int, care: CareSet, price: float, region_price: float, slack: float
     ) -> PairSplit | None:
-        """The best split on a pair for a node's care set.
+        """The best split on a pair for a node's care set; None if it has hardly changed.
 
         Parameters
         ----------
+        number : int
+            Of the node.
         care : CareSet
         price : float
             Loss that a penalty of 1 is worth.
@@ -56,19 +87,48 @@ class PairRefitter:
         """
         divisor = (care.n_branches - 1) * price
         rows = care.as_classes(divisor, exact_unit(care.regret / divisor))
-        (node,) = self._goal.statistics(rows.totals()[None])
-        # Gini is at most twice the weight in the wrong branch. With two branches that is the slack;
-        # with more, a row may lose less than its weight.
-        most = (2.0 if care.n_branches == 2 else 4.0) * slack / price
-        found = self._search.best(
+        histogram = rows.histogram()
+        before, now = self._seen.get(number), _Seen(slack, histogram[:MAX_BINS_SEEN].copy())
+        if before is not None and now.is_like(before):
+            return None
+        self._seen[number] = now
+        goal, search = self._search(care.n_branches)
+        (node,) = goal.statistics(rows.totals()[None])
+        # Gini is at most twice the weight in wrong branches.
+        most = 2.0 * most_in_wrong_branches(care, slack) / divisor
+        found = search.best(
             node,
             rows,
-            None,
+            histogram,
             care.n_branches,
             node_number=0,
-            to_beat=max(node.impurity * node.weight - most - self._search.pair_penalty(node), 0.0),
+            to_beat=max(node.impurity * node.weight - most - search.pair_penalty(node), 0.0),
         )
         return None if found is None else assigned(care, found.shape, region_price)
+
+
+def most_in_wrong_branches(care: CareSet, slack: float) -> float:
+    """Regret of all rows that a split can send to wrong branches, if they lose no more than this.
+
+    What a row loses there is what it loses in its second best branch at least; its regret is what
+    it loses in all branches.
+    """
+    if care.n_branches == 2:
+        return slack
+    by_branch = np.insert(care.losses[:, : care.n_branches - 1], 0, 0.0, axis=1)
+    by_branch.partition(1, axis=1)
+    least = by_branch[:, 0]
+    loss = by_branch[:, 1] - least
+    regret = by_branch.sum(axis=1) - care.n_branches * least
+    # Those first that cost least for their regret; of the last one, a part.
+    order = np.argsort(loss / np.maximum(regret, 1e-300))
+    spent, bought = np.cumsum(loss[order]), np.cumsum(regret[order])
+    n_whole = int(np.searchsorted(spent, slack, side="right"))
+    if n_whole == len(order):
+        return float(bought[-1])
+    before = (spent[n_whole - 1], bought[n_whole - 1]) if n_whole else (0.0, 0.0)
+    last = order[n_whole]
+    return float(before[1] + (slack - before[0]) * regret[last] / loss[last])
 
 
 def assigned(care: CareSet, shape: PairShape, region_price: float) -> PairSplit | None:
@@ -80,10 +140,10 @@ def assigned(care: CareSet, shape: PairShape, region_price: float) -> PairSplit 
     return None if pruned is None else PairSplit(pruned)
 
 
-def branch_goal(max_branches: int) -> ClassGoal:
+def branch_goal(n_branches: int) -> ClassGoal:
     """What a search for pairs learns where branches stand for classes; it has no rows itself."""
     nothing = np.zeros((0, 1), dtype=np.int32)
-    return ClassGoal(nothing, [max_branches], np.zeros(0), "gini", max_branches)
+    return ClassGoal(nothing, [n_branches], np.zeros(0), "gini", n_branches)
 
 
 def _prune_cuts(

@@ -105,8 +105,7 @@ class CareSet:
         by_branch = np.insert(self.losses[:, : self.n_branches - 1], 0, 0.0, axis=1)
         labels = by_branch.argmin(axis=1).astype(np.int32)[:, None]
         weights = on_grid(self._regrets / divisor, unit)
-        n_classes = self.losses.shape[1] + 1
-        targets = Targets(labels, None, weights, n_classes)
+        targets = Targets(labels, None, weights, self.n_branches)
         return self.holder.some(self.rows, targets, weights, in_order=True)
 
     def region_losses(self, shape: PairShape) -> np.ndarray:

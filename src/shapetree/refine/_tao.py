@@ -340,7 +340,7 @@ class Refiner:
             if own is not None:
                 yield own
         if problem.n_rows >= self._loss.min_rows_of_pairs or not self._pairs.must_hold_up:
-            fitted = self._pairs.best(care, price, region_price, slack)
+            fitted = self._pairs.best(problem.number, care, price, region_price, slack)
             if fitted is not None:
                 yield fitted
 

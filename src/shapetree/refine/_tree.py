@@ -105,7 +105,7 @@ def _refine(
     if not is_sent or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.
         tree.settle_shapes()
-    refitter = None if pairs is None else PairRefitter(*pairs, max_branches)
+    refitter = None if pairs is None else PairRefitter(*pairs)
     history = Refiner(tree, refined, loss, options, refitter, report).refine()
     return tree.finished(), history
 

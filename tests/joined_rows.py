@@ -14,7 +14,7 @@ from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows
 from shapetree.grow._rows import Histograms, Sample
 from shapetree.refine._loss import powers_above
-from shapetree.refine._rows import LossCells, RefinedRows
+from shapetree.refine._rows import LocalRefinedRows, LossCells, refined_rows
 
 
 def part_of_goal(goal, rows):
@@ -163,28 +163,11 @@ class JoinedRowsOfNode:
             features,
             joined("columns", len(features)),
             joined("bins", len(binned or ())),
-            joined_targets([part.targets for part in each]),
+            Targets.joined([part.targets for part in each]),
             np.concatenate([part.weights for part in each]),
             None if binned is None else np.concatenate([part.content for part in each]),
             1.0,
         )
-
-
-def joined_targets(parts):
-    """Targets of all parts, read off their sums row by row."""
-    first = parts[0]
-    channels = [
-        part.totals(np.array([row], dtype=np.int32)) for part in parts for row in range(part.n_rows)
-    ]
-    channels = np.array(channels)
-    has_weights = first.n_channels > first.n_stats
-    if first.n_stats == first.n_outputs + 1 and not np.array_equal(
-        (channels[:, : first.n_stats] != 0).sum(axis=1), np.full(len(channels), first.n_outputs)
-    ):
-        raise AssertionError("values are joined by another way")
-    labels = np.stack([np.flatnonzero(row[: first.n_stats]) for row in channels]).astype(np.int32)
-    weights = channels[np.arange(len(labels)), labels[:, 0]] if has_weights else None
-    return Targets(labels, None, weights, first.n_stats)
 
 
 def joined_cells(parts, n_nodes, n_features):
@@ -229,7 +212,7 @@ class JoinedRefinedRows:
         self.rows, self.n_nodes, self.max_branches = rows, n_nodes, max_branches
         self.n_threads = rows.n_threads
         self._each = [
-            RefinedRows(holder, losses_of_part(rows.goal, holder.goal), n_nodes, max_branches)
+            LocalRefinedRows(holder, losses_of_part(rows.goal, holder.goal), n_nodes, max_branches)
             for holder in rows.holders
         ]
         self.bins, self.n_bins = rows.binned.features, rows.binned.n_bins
@@ -286,8 +269,9 @@ class JoinedRefinedRows:
         return self._sum("leaf_totals", nodes, table, anchors)
 
     def branch_losses(self, nodes, table, anchors):
-        sums, self._n_care = zip(*self._ask("branch_losses", nodes, table, anchors), strict=True)
-        return sum(sums), sum(self._n_care)
+        each = self._ask("branch_losses", nodes, table, anchors)
+        sums, self._n_care, least = zip(*each, strict=True)
+        return sum(sums), sum(self._n_care), sum(least)
 
     def loss_cells(self, n_care):
         """The cells of all nodes at once."""
@@ -295,10 +279,46 @@ class JoinedRefinedRows:
         cells = [
             [
                 (each.starts[i : i + 1], each.n_cells[i : i + 1], each.bins, each.losses)
-                for _, each in part.loss_cells(n_care)
+                for _, each in part.loss_cells(np.where(n_care, n, 0).tolist())
                 for i in range(len(each.starts))
             ]
-            for part, n_care in zip(self._each, self._n_care, strict=True)
+            for part, n in zip(self._each, self._n_care, strict=True)
         ]
         for node in range(len(n_care)):
             yield node, LossCells(*joined_cells([part[node] for part in cells], 1, n_features))
+
+    def care_sets(self, n_branches):
+        each = self._ask("care_sets", n_branches)
+        return [JoinedCareSet(list(parts)) for parts in zip(*each, strict=True)]
+
+
+refined_rows.register(JoinedRows, JoinedRefinedRows)
+
+
+class JoinedCareSet:
+    """Rows of several holders for which branches differ; see `CareSet`."""
+
+    def __init__(self, each):
+        self._each = each
+        self.n_branches = each[0].n_branches
+
+    @property
+    def n_rows(self):
+        return sum(part.n_rows for part in self._each)
+
+    @property
+    def least(self):
+        return sum(part.least for part in self._each)
+
+    @property
+    def regret(self):
+        return sum(part.regret for part in self._each)
+
+    def losses_by_ratio(self):
+        return sum(part.losses_by_ratio() for part in self._each)
+
+    def as_classes(self, divisor, unit):
+        return JoinedRowsOfNode([part.as_classes(divisor, unit) for part in self._each])
+
+    def region_losses(self, shape):
+        return sum(part.region_losses(shape) for part in self._each)

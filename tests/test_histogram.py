@@ -359,6 +359,7 @@ def test_chunks_cover_every_feature_once(n_features, n_rows):
         (None, None, None, 2, "either labels or values"),
         ([[0]], [[0.0]], None, 2, "either labels or values"),
         ([0, 1], None, None, 2, "n_rows, n_outputs"),
+        ([[]], None, None, 2, "n_rows, n_outputs"),
         ([[2]], None, None, 2, "indices of statistics"),
         ([[-1]], None, None, 2, "indices of statistics"),
         (None, [[1.0]], None, 3, "one statistic more"),

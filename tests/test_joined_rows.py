@@ -6,18 +6,25 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joined_rows import JoinedRefinedRows, JoinedRows
+from joined_rows import JoinedRows
 from numpy.testing import assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._fitting import _limits, _read_rows, _refine_options, _search_options
+from shapetree._fitting import (
+    _limits,
+    _pair_tools,
+    _read_pairs,
+    _read_rows,
+    _refine_options,
+    _search_options,
+)
 from shapetree.data._binning import bin_table
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import Grower, finish
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import tree_of
+from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
-from shapetree.refine import _tree as refine_tree
 from shapetree.refine import refine
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -47,10 +54,15 @@ class Fit:
         search = CandidateSearch(binned.features, goal, options)
         limits = _limits(binned.n_rows, goal, parameters)
         with Progress(0, rows.n_rows, parameters.max_depth) as progress:
+            tools = self._tools(rows)
+            pairs = None if tools is None else PairSearch(tools[0], goal, tools[1])
             return Grower(
-                rows, binned.features, goal, search, None, parameters.max_bins is None, limits,
+                rows, binned.features, goal, search, pairs, parameters.max_bins is None, limits,
                 progress,
             ).grow()  # fmt: skip
+
+    def _tools(self, rows):
+        return _pair_tools(rows, self.parameters, _read_pairs(self.table, self.parameters))
 
     def grow(self, rows):
         """The tree as it has grown."""
@@ -61,10 +73,7 @@ class Fit:
     def refine(self, rows):
         """The tree grown and refined, and how its objective fell."""
         options = _refine_options(self.binned.n_rows, self.goal, self.parameters)
-        with pytest.MonkeyPatch.context() as patch:
-            if isinstance(rows, JoinedRows):
-                patch.setattr(refine_tree, "RefinedRows", JoinedRefinedRows)
-            root, history = refine(self._grown(rows), rows, options, None, lambda *_: None)
+        root, history = refine(self._grown(rows), rows, options, self._tools(rows), lambda *_: None)
         return tree_of(root, self.goal.impurity_scale), history
 
 
@@ -125,6 +134,9 @@ CASES = {
     "means": (ShapeTreeRegressor, {}),
     "few leaves of means": (ShapeTreeRegressor, {"max_leaf_nodes": 9}),
     "medians": (ShapeTreeRegressor, {"criterion": "absolute_error"}),
+    "pairs": (ShapeTreeClassifier, {"pairs": "auto", "pair_penalty": 0.0, "max_depth": 3}),
+    "pairs that hold up": (ShapeTreeClassifier, {"pairs": "auto", "max_depth": 3}),
+    "pairs for means": (ShapeTreeRegressor, {"pairs": "auto", "pair_penalty": 0.0, "max_depth": 2}),
 }
 
 

@@ -18,7 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_pairs import all_cuts, leaf_of_row, orientations
 from numpy.testing import assert_allclose, assert_array_equal
-from shapetree.grow._node_rows import Sample
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text

@@ -154,6 +154,11 @@ def test_rows_that_do_not_exist_are_refused(rows):
         NodeRows(5, ints(*rows))
 
 
+def test_rows_that_are_not_whole_numbers_are_refused():
+    with pytest.raises(TypeError, match="rows must be whole numbers"):
+        NodeRows(5, np.array([0.0, np.nan]))
+
+
 def valid_split():
     """Arguments that split the root of five rows, and a node of it."""
     codes = [np.array([0, 1, 2, 1, 0], dtype=np.uint8), np.zeros(5)]
@@ -182,7 +187,12 @@ def other_cuts(n_rows):
         ("nodes", ints(1), ValueError, "every node needs a split"),
         ("nodes", ints(1, -1), IndexError, "there is no node -1"),
         ("nodes", ints(1, 64), IndexError, "there is no node 64"),
+        ("nodes", ints(1, 1), ValueError, "node 1 is to be split twice"),
+        ("nodes", ints(1, 0), ValueError, "must not share rows"),
         ("first_child", ints(4), ValueError, "every node needs a split"),
+        ("first_child", ints(4, 5), ValueError, "node 5 cannot become a child"),
+        ("first_child", ints(4, 1), ValueError, "node 1 cannot become a child"),
+        ("first_child", ints(2, 4), ValueError, "node 2 cannot become a child"),
         ("first_child", ints(4, 0), ValueError, "which are not the root"),
         ("first_child", ints(4, -3), ValueError, "which are not the root"),
         ("n_branches", ints(2, 0), ValueError, "1 to 254 children"),

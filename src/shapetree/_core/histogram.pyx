@@ -54,7 +54,7 @@ cdef class Targets:
         given = np.ascontiguousarray(
             labels if self.has_labels else values, dtype=np.int32 if self.has_labels else np.float64
         )
-        if given.ndim != 2:
+        if given.ndim != 2 or given.shape[1] == 0:
             raise ValueError("targets must be (n_rows, n_outputs)")
         self.n_rows, self.n_outputs = given.shape
         self.n_stats = n_stats
@@ -130,6 +130,29 @@ cdef class Targets:
             if self.has_weights:
                 node.weights = &self.weights[0]
         return node
+
+    @staticmethod
+    def joined(parts):
+        """The targets of several sets of rows, one after another."""
+        cdef Targets part, first = parts[0], taken
+        labels, values, weights = [], [], []
+        for part in parts:
+            if (part.n_stats, part.has_labels, part.has_weights, part.n_outputs) != (
+                    first.n_stats, first.has_labels, first.has_weights, first.n_outputs):
+                raise ValueError("targets differ in kind")
+            if part.n_rows:
+                (labels if part.has_labels else values).append(
+                    np.asarray(part.labels if part.has_labels else part.values))
+                if part.has_weights:
+                    weights.append(np.asarray(part.weights))
+        if not (labels or values):
+            return first
+        taken = Targets(
+            np.concatenate(labels) if labels else None,
+            np.concatenate(values) if values else None, None, first.n_stats)
+        if first.has_weights:
+            taken.set_weights(np.concatenate(weights))
+        return taken
 
     def take(self, const int32_t[::1] rows not None):
         """The targets of some rows."""

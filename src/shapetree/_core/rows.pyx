@@ -80,6 +80,8 @@ cdef class NodeRows:
     def __init__(self, Py_ssize_t n_rows, rows=None):
         if rows is None:
             rows = np.arange(n_rows, dtype=np.int32)
+        elif np.asarray(rows).dtype.kind not in "iu":
+            raise TypeError("rows must be whole numbers")
         elif len(rows) and (np.min(rows) < 0 or np.max(rows) >= n_rows):
             raise IndexError(f"rows must lie between 0 and {n_rows - 1}")
         order = np.array(rows, dtype=np.int32)
@@ -152,6 +154,7 @@ cdef class NodeRows:
                 raise ValueError("a node has 1 to 254 children, which are not the root")
             most = max(most, n_branches[i])
             self.make_room(<Py_ssize_t> first_child[i] + n_branches[i])
+        check_apart(self, nodes, first_child, n_branches)
         total_rows = np.zeros((n_nodes, most), dtype=np.int64)
         if n_nodes == 0:
             return total_rows
@@ -235,6 +238,36 @@ cdef object for_reading(array):
     view = array[:]
     view.flags.writeable = False
     return view
+
+
+cdef int check_apart(
+    NodeRows rows, const int32_t[::1] nodes, const int32_t[::1] first_child,
+    const int32_t[::1] n_branches,
+) except -1:
+    """Refuse nodes that share rows, and children that are another node to split or its child.
+
+    There must be room for the children.
+    """
+    cdef:
+        Py_ssize_t i
+        int32_t child
+        uint8_t[::1] is_taken = np.zeros(rows._start.shape[0], dtype=np.uint8)
+    for i in range(nodes.shape[0]):
+        if is_taken[nodes[i]]:
+            raise ValueError(f"node {nodes[i]} is to be split twice")
+        is_taken[nodes[i]] = True
+    for i in range(nodes.shape[0]):
+        for child in range(first_child[i], first_child[i] + n_branches[i]):
+            if is_taken[child]:
+                raise ValueError(f"node {child} cannot become a child")
+            is_taken[child] = True
+    if nodes.shape[0] > 1:
+        start, stop = rows.start[np.asarray(nodes)], rows.stop[np.asarray(nodes)]
+        held = np.flatnonzero(start < stop)
+        held = held[np.argsort(start[held])]
+        if (stop[held][:len(held) - 1] > start[held][1:]).any():
+            raise ValueError("nodes to split must not share rows")
+    return 0
 
 
 cdef object fill_sender(

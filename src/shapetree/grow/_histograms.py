@@ -10,8 +10,8 @@ from shapetree.grow._nodes import GrowingNode
 from shapetree.grow._rows import Histograms, Rows
 
 # Memory that the histograms of one call may take, and those that wait for the next level.
-MAX_BYTES = 2**26
-MAX_WAITING_BYTES = 2**28
+MAX_BYTES = 2**24
+MAX_WAITING_BYTES = 2**25
 # Visits of a row by a feature that take as long as subtracting one sum.
 VISITS_PER_DIFFERENCE = 0.5
 # Bins for each row beyond which those without rows are left out.
@@ -62,10 +62,13 @@ class LevelHistograms:
         for first in range(0, len(nodes), size):
             some = nodes[first : first + size]
             histograms = self._of(some)
-            if keep and histograms.sums is not None:
+            if (keep or self._whole) and histograms.sums is not None:
                 for node, sums in zip(some, histograms.sums, strict=True):
                     node.histogram = sums
             yield some, histograms
+        for node in nodes:
+            if node.parent is not None:
+                node.parent.histogram = None
 
     def _are_small(self, nodes: list[GrowingNode]) -> bool:
         """Whether most bins of most nodes hold no row."""

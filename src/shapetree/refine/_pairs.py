@@ -11,7 +11,7 @@ from shapetree.data._targets import ClassGoal
 from shapetree.grow._candidates import SearchOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._splits import PairSplit
-from shapetree.refine._rows import CareSet
+from shapetree.refine._rows import RATIOS_PER_OCTAVE, CareSet
 from shapetree.tree._shape import PairShape, number_cuts
 
 # A node is not searched again if its care set differs by less than this share of its regret from
@@ -111,24 +111,19 @@ def most_in_wrong_branches(care: CareSet, slack: float) -> float:
     """Regret of all rows that a split can send to wrong branches, if they lose no more than this.
 
     What a row loses there is what it loses in its second best branch at least; its regret is what
-    it loses in all branches.
+    it loses in all branches. Those come first that cost least for their regret.
     """
     if care.n_branches == 2:
         return slack
-    by_branch = np.insert(care.losses[:, : care.n_branches - 1], 0, 0.0, axis=1)
-    by_branch.partition(1, axis=1)
-    least = by_branch[:, 0]
-    loss = by_branch[:, 1] - least
-    regret = by_branch.sum(axis=1) - care.n_branches * least
-    # Those first that cost least for their regret; of the last one, a part.
-    order = np.argsort(loss / np.maximum(regret, 1e-300))
-    spent, bought = np.cumsum(loss[order]), np.cumsum(regret[order])
-    n_whole = int(np.searchsorted(spent, slack, side="right"))
-    if n_whole == len(order):
-        return float(bought[-1])
-    before = (spent[n_whole - 1], bought[n_whole - 1]) if n_whole else (0.0, 0.0)
-    last = order[n_whole]
-    return float(before[1] + (slack - before[0]) * regret[last] / loss[last])
+    spent = bought = 0.0
+    groups = care.losses_by_ratio().tolist()
+    for number, (loss, regret) in reversed(list(enumerate(groups))):
+        if spent + loss > slack:
+            # Of the last group, a part, at the best ratio that it may have.
+            return bought + min(regret, (slack - spent) * 2.0 ** ((number + 1) / RATIOS_PER_OCTAVE))
+        spent += loss
+        bought += regret
+    return bought
 
 
 def assigned(care: CareSet, shape: PairShape, region_price: float) -> PairSplit | None:

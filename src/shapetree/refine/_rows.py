@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, singledispatch
+from typing import Protocol
 
 import numpy as np
 
@@ -15,15 +16,20 @@ from shapetree._core.histogram import Targets
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._threads import feature_chunks, threads_for
+from shapetree.data._binning import FeatureBins
 from shapetree.data._sums import on_grid
 from shapetree.data._targets import NodeStatistics, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows, LocalRowsOfNode
+from shapetree.grow._rows import Rows, RowsOfNode
 from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
 from shapetree.tree._shape import PairShape
 
+# Groups of rows by how many times their regret is what they lose in their second best branch.
+RATIOS_PER_OCTAVE = 4
+N_RATIOS = 128
 # Memory that a level's cells may take at a time.
-MAX_CELL_BYTES = 2**25
+MAX_CELL_BYTES = 2**24
 
 
 @dataclass(frozen=True)
@@ -52,9 +58,131 @@ class LossCells:
         return self.bins[cells], self.losses[cells]
 
 
+class RefinedRows(Protocol):
+    """Whoever holds the rows of a tree under refinement; every answer is a sum over nodes' rows.
+
+    Attributes
+    ----------
+    bins : tuple of FeatureBins
+    n_bins : int array of shape (n_features,)
+    is_categorical : uint8 array of shape (n_features,)
+    n_nodes, max_branches, n_threads : int
+    """
+
+    bins: tuple[FeatureBins, ...]
+    n_bins: np.ndarray
+    is_categorical: np.ndarray
+    n_nodes: int
+    max_branches: int
+    n_threads: int
+
+    def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
+        """Give a node another split, or make it a leaf; its rows stay where they are."""
+        ...
+
+    def send(self, nodes: list[int]) -> None:
+        """Send the rows of some nodes, none below another, to the leaves below."""
+        ...
+
+    def sizes(self) -> list[int]:
+        """Numbers of rows of all nodes."""
+        ...
+
+    def weights(self, nodes: list[int]) -> list[float]:
+        """Weights of nodes' rows."""
+        ...
+
+    def describe(self, nodes: list[int]) -> list[NodeStatistics]:
+        """Statistics of nodes."""
+        ...
+
+    def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
+        """Rows of split nodes in each bin, or in each region of a pair, missing values last."""
+        ...
+
+    def pieces_below(
+        self, node: int
+    ) -> tuple[np.ndarray, np.ndarray | None, dict[int, np.ndarray]]:
+        """Rows, weights and pieces of nodes if a node's rows were sent down now."""
+        ...
+
+    def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
+        """Rows of a node in each branch under another split."""
+        ...
+
+    def leaf_sums(self, nodes: list[int]) -> np.ndarray:
+        """What nodes' rows add up to: weight of each class, or of all rows and of y."""
+        ...
+
+    def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
+        """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
+        ...
+
+    def leaf_medians(self, nodes: list[int]) -> np.ndarray:
+        """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
+        ...
+
+    def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+        """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
+        ...
+
+    def branch_losses(
+        self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Find out what each branch would cost the rows of one level's nodes."""
+        ...
+
+    def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:
+        """Losses by bin and branch of the level's nodes, as many at a time as memory allows."""
+        ...
+
+    def care_sets(self, n_branches: list[int]) -> list[CareSet]:
+        """Rows of each node of the level that care; the nodes have so many branches."""
+        ...
+
+
+class CareSet(Protocol):
+    """Rows of a node for which branches differ."""
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+        ...
+
+    @property
+    def n_branches(self) -> int:
+        """Branches of the node."""
+        ...
+
+    @property
+    def least(self) -> float:
+        """What all of them lose in their best branches, beyond branch 0."""
+        ...
+
+    @property
+    def regret(self) -> float:
+        """What all of them would lose more than in their best branches, over all branches."""
+        ...
+
+    def losses_by_ratio(self) -> np.ndarray:
+        """What rows lose in their second best branch, and their regrets, both in sum.
+
+        They are grouped by the logarithm of the ratio of the two, (N_RATIOS, 2).
+        """
+        ...
+
+    def as_classes(self, divisor: float, unit: float) -> RowsOfNode:
+        """The rows as if their best branches were classes, and their regrets weights."""
+        ...
+
+    def region_losses(self, shape: PairShape) -> np.ndarray:
+        """What rows lose in each branch beyond branch 0, by region; missing values last."""
+        ...
+
+
 @dataclass(frozen=True)
-class CareSet:
-    """Rows of a node for which branches differ.
+class LocalCareSet:
+    """Rows in memory for which branches differ, as `CareSet` has it.
 
     Attributes
     ----------
@@ -71,6 +199,11 @@ class CareSet:
     rows: np.ndarray
     losses: np.ndarray
     n_branches: int
+
+    @property
+    def n_rows(self) -> int:
+        """How many there are."""
+        return len(self.rows)
 
     @cached_property
     def _least(self) -> np.ndarray:
@@ -91,6 +224,19 @@ class CareSet:
     def regret(self) -> float:
         """What all of them would lose more than in their best branches, over all branches."""
         return float(self._regrets.sum())
+
+    def losses_by_ratio(self) -> np.ndarray:
+        """What rows lose in their second best branch, and their regrets, both in sum."""
+        by_branch = np.insert(self.losses[:, : self.n_branches - 1], 0, 0.0, axis=1)
+        by_branch.partition(1, axis=1)
+        loss = by_branch[:, 1] - by_branch[:, 0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.log2(self._regrets / loss) * RATIOS_PER_OCTAVE
+        group = np.clip(np.nan_to_num(ratio, nan=N_RATIOS), 0, N_RATIOS - 1).astype(np.intp)
+        return np.stack(
+            [np.bincount(group, of_rows, minlength=N_RATIOS) for of_rows in (loss, self._regrets)],
+            axis=1,
+        )
 
     def as_classes(self, divisor: float, unit: float) -> LocalRowsOfNode:
         """The rows as if their best branches were classes, and their regrets weights.
@@ -124,8 +270,8 @@ class CareSet:
         return losses
 
 
-class RefinedRows:
-    """Rows in memory, of a tree under refinement.
+class LocalRefinedRows:
+    """Rows in memory, of a tree under refinement, as `RefinedRows` has it.
 
     Parameters
     ----------
@@ -295,7 +441,7 @@ class RefinedRows:
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
         """Rows of each node of the level that care; the nodes have so many branches."""
         return [
-            CareSet(self.rows, care, losses, n)
+            LocalCareSet(self.rows, care, losses, n)
             for (care, losses), n in zip(self._routed.care_sets(), n_branches, strict=True)
         ]
 
@@ -308,3 +454,23 @@ class RefinedRows:
 
 def _numbers(nodes: list[int]) -> np.ndarray:
     return np.array(nodes, dtype=np.int32)
+
+
+@singledispatch
+def refined_rows(rows: Rows, losses: LeafLosses, n_nodes: int, max_branches: int) -> RefinedRows:
+    """Let rows be asked by refinement; every kind of holder registers its own way.
+
+    Parameters
+    ----------
+    rows : Rows
+    losses : LeafLosses
+        What it costs to send a row to a leaf.
+    n_nodes, max_branches : int
+        Most nodes, and most branches of one, that the tree will have.
+    """
+    raise TypeError(f"{type(rows).__name__} cannot be refined on")
+
+
+@refined_rows.register
+def _(rows: LocalRows, losses: LeafLosses, n_nodes: int, max_branches: int) -> LocalRefinedRows:
+    return LocalRefinedRows(rows, losses, n_nodes, max_branches)

@@ -325,7 +325,7 @@ class Refiner:
     ) -> Iterator[PairSplit]:
         """The node's own regions with other branches, and the pair that fits its care set best."""
         assert self._pairs is not None
-        if len(care.rows) == 0:
+        if care.n_rows == 0:
             return
         region_price = price * self._options.penalty
         # Two regions, and two branches, cost so much at least; a split on a pair may lose as much

@@ -15,7 +15,7 @@ from shapetree.grow._pairs import PairFrame
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import PairRefitter
-from shapetree.refine._rows import RefinedRows
+from shapetree.refine._rows import refined_rows
 from shapetree.refine._splits import split_of, without_gaps
 from shapetree.refine._tao import Refiner
 from shapetree.refine._working import WorkingNode, WorkingTree
@@ -100,7 +100,7 @@ def _refine(
 ) -> tuple[TreeNode, list[float]]:
     loss = loss_of(rows.goal)
     max_branches = max(2, *(len(node.children) for node in nodes))
-    refined = RefinedRows(rows, loss.rows, len(nodes), max_branches)
+    refined = refined_rows(rows, loss.rows, len(nodes), max_branches)
     tree = WorkingTree(nodes, refined, is_sent)
     if not is_sent or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.

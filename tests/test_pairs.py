@@ -2,6 +2,8 @@
 
 import pickle
 import tracemalloc
+from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -26,6 +28,7 @@ from shapetree._core.histogram import Targets
 from shapetree.data._table import encode_table, open_table
 from shapetree.grow import _grower, _pairs
 from shapetree.grow._rows import Sample
+from shapetree.refine._pairs import most_in_wrong_branches
 
 BOTH = pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
@@ -483,6 +486,18 @@ def test_halves_do_not_depend_on_order_or_repeats(n_rows, seed):
     for halving, again in zip(one, other, strict=True):
         for side, same in zip(halving[0], again[0], strict=True):
             assert set(content[side]) == set(content[repeated][same])
+
+
+@given(st.integers(2, 4), st.integers(1, 5), st.floats(0.0, 4.0), seeds)
+def test_no_split_within_its_slack_sends_more_regret_to_wrong_branches(k, n_rows, slack, seed):
+    others = np.random.default_rng(seed).integers(-4, 5, (n_rows, k - 1)) / 4
+    most = most_in_wrong_branches(SimpleNamespace(losses=others, n_branches=k), slack)
+    losses = np.insert(others, 0, 0.0, axis=1)
+    losses -= losses.min(axis=1, keepdims=True)
+    for branches in product(range(k), repeat=n_rows):
+        lost = losses[np.arange(n_rows), branches]
+        if lost.sum() <= slack:
+            assert losses[lost > 0].sum() <= most + 1e-9
 
 
 def test_large_nodes_are_fitted_on_a_sample(monkeypatch):

@@ -116,7 +116,7 @@ def sum_grids(
     Grids of disjoint sets of rows add up, whoever sums.
     """
     cdef:
-        int p, f, n_pairs = pairs.shape[0], n_used = 0
+        int p, f, side, n_pairs = pairs.shape[0], n_used = 0
         Py_ssize_t b, n = rows.shape[0], start, size = min(n, ROWS_PER_BLOCK)
         uint8_t largest = 0
         NodeTargets node
@@ -143,7 +143,8 @@ def sum_grids(
     slot = np.full(bins.n_columns, -1, dtype=np.int32)
     used = np.empty(min(bins.n_columns, 2 * n_pairs), dtype=np.int32)
     for p in range(n_pairs):
-        for f in (pairs[p, 0], pairs[p, 1]):
+        for side in range(2):
+            f = pairs[p, side]
             if slot[f] < 0:
                 slot[f] = n_used
                 used[n_used] = f

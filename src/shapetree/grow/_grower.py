@@ -23,7 +23,7 @@ MAX_WEIGHT_TO_HOLD_UP = 5_000
 # Rows are halved in so many ways to see that, so that less depends on chance, unless the first
 # already shows so clear a lead.
 N_HALVINGS = 2
-CLEAR_LEAD = 1.5
+CLEAR_LEAD = 2.0
 # Features whose gain is below this share of the best one's are not worth a look ahead.
 LEAST_SHARE = 0.7
 # Mean impurity below which rounding is all that is left.

@@ -559,8 +559,11 @@ class _Leaders:
 
     def add(self, first: int, gains: np.ndarray) -> None:
         """Consider the gains of the numbers from `first` on, which come after all before."""
-        numbers = np.append(self.numbers, first + np.arange(len(gains)))
-        gains = np.append(self.gains, gains)
+        new = np.arange(len(gains))
+        if len(self.gains) == self._n_wanted > 0:
+            new = np.flatnonzero(gains > self.gains.min())
+        numbers = np.append(self.numbers, first + new)
+        gains = np.append(self.gains, gains[new])
         if len(gains) > self._n_wanted:
             kept = np.sort(_greatest(gains, self._n_wanted))
             numbers, gains = numbers[kept], gains[kept]

@@ -140,11 +140,14 @@ cdef class Targets:
             if (part.n_stats, part.has_labels, part.has_weights, part.n_outputs) != (
                     first.n_stats, first.has_labels, first.has_weights, first.n_outputs):
                 raise ValueError("targets differ in kind")
-            if part.n_rows:
-                (labels if part.has_labels else values).append(
-                    np.asarray(part.labels if part.has_labels else part.values))
-                if part.has_weights:
-                    weights.append(np.asarray(part.weights))
+            if part.n_rows == 0:
+                continue
+            if part.has_labels:
+                labels.append(np.asarray(part.labels))
+            else:
+                values.append(np.asarray(part.values))
+            if part.has_weights:
+                weights.append(np.asarray(part.weights))
         if not (labels or values):
             return first
         taken = Targets(

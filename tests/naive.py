@@ -8,8 +8,13 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
+from shapetree.data._binning import BinnedTable
+from shapetree.data._table import Table
+from shapetree.grow._grower import describe
+from shapetree.grow._local import LocalRows
 from shapetree.tree._arrays import TreeArrays
 
 CRITERIA = ("gini", "entropy", "squared_error", "absolute_error")
@@ -402,3 +407,13 @@ def path_of_row(tree, row):
             branch = branch_of_value(tree, node, value)
         path.append(int(tree.first_child[node] + branch))
     return path
+
+
+def describe_rows(goal, rows):
+    """What a node with these rows knows of them; the table has no features."""
+    n_rows = goal.targets.n_rows
+    table, binned = Table(n_rows, (), []), BinnedTable((), Columns([], n_rows))
+    held = LocalRows(table, binned, goal, 1, rows=rows)
+    root = np.zeros(1, dtype=np.int32)
+    (node,) = describe(goal, held, root, held.totals(root))
+    return node

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from naive import describe_rows
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree.data._sums import bound_of_sum, exact_mean, exact_unit, exact_weights, on_grid
@@ -178,6 +179,6 @@ def test_means_of_nodes_are_right_at_any_scale(seed, n, scale, weight):
     y = rng.normal(size=(n, 1)) * scale
     weights = exact_weights(rng.uniform(0.5, 2.0, n) * weight)[0]
     goal = MeanGoal(y, weights)
-    node = goal.describe(np.arange(n, dtype=np.int32))
+    node = describe_rows(goal, np.arange(n, dtype=np.int32))
     expected = np.average(y, axis=0, weights=weights)
     assert_allclose(node.value[0], expected, atol=1e-11 * np.abs(y).max())

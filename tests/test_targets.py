@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import entropy_mass, gini_mass, weighted_median
+from naive import describe_rows, entropy_mass, gini_mass, weighted_median
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree.data._targets import MAX_EXACT_LEVELS, MAX_LEVELS, ClassGoal, MeanGoal, MedianGoal
@@ -38,7 +38,7 @@ def test_class_node_predicts_shares_and_their_impurity(seed, n_outputs, weighted
     n_classes = rng.integers(1, 5, n_outputs).tolist()
     labels = np.stack([rng.integers(0, k, 20) for k in n_classes], axis=1).astype(np.int32)
     weights, rows = random_weights(rng, 20, weighted), random_rows(rng, 20)
-    node = class_goal(labels, n_classes, weights, criterion).describe(rows)
+    node = describe_rows(class_goal(labels, n_classes, weights, criterion), rows)
     w = ones_if_none(weights, 20)[rows]
     counts = [np.bincount(labels[rows, o], w, minlength=max(n_classes)) for o in range(n_outputs)]
     mass = gini_mass if criterion == "gini" else entropy_mass
@@ -50,7 +50,7 @@ def test_class_node_predicts_shares_and_their_impurity(seed, n_outputs, weighted
 
 def test_class_node_of_one_class_is_pure():
     goal = class_goal(np.ones((3, 1), dtype=np.int32), [2])
-    assert goal.describe(np.arange(3, dtype=np.int32)).impurity == 0.0
+    assert describe_rows(goal, np.arange(3, dtype=np.int32)).impurity == 0.0
 
 
 # Means
@@ -62,7 +62,7 @@ def test_mean_node_predicts_means_and_their_variance(seed, n_outputs, weighted):
     y = rng.normal(50, 3, (20, n_outputs))
     weights, rows = random_weights(rng, 20, weighted), random_rows(rng, 20)
     goal = MeanGoal(y, weights)
-    node = goal.describe(rows)
+    node = describe_rows(goal, rows)
     w = ones_if_none(weights, 20)[rows]
     mean = np.average(y[rows], axis=0, weights=w)
     variance = np.average((y[rows] - mean) ** 2, axis=0, weights=w).mean()
@@ -98,14 +98,14 @@ def test_statistics_of_means_lose_only_what_no_split_can_change(seed, n_outputs,
 def test_mean_node_is_exact_far_from_zero(offset):
     y = offset + np.arange(8.0)[:, None]
     goal = MeanGoal(y, None)
-    node = goal.describe(np.arange(8, dtype=np.int32))
+    node = describe_rows(goal, np.arange(8, dtype=np.int32))
     assert_allclose(node.value[0, 0] - offset, 3.5, rtol=1e-3)
     assert_allclose(node.impurity * goal.impurity_scale, np.var(np.arange(8)), rtol=1e-3)
 
 
 @pytest.mark.parametrize("goal", [MeanGoal, MedianGoal])
 def test_constant_targets_are_pure(goal):
-    node = goal(np.full((4, 1), 7.25), None).describe(np.arange(4, dtype=np.int32))
+    node = describe_rows(goal(np.full((4, 1), 7.25), None), np.arange(4, dtype=np.int32))
     assert node.impurity == 0.0
     assert node.value.item() == 7.25
 
@@ -119,7 +119,7 @@ def test_median_node_predicts_medians_and_their_mean_distance(seed, n_outputs, w
     y = rng.integers(-5, 6, (20, n_outputs)) / 2
     weights, rows = random_weights(rng, 20, weighted), random_rows(rng, 20)
     goal = MedianGoal(y, weights)
-    node = goal.describe(rows)
+    node = describe_rows(goal, rows)
     w = ones_if_none(weights, 20)[rows]
     for output, value in enumerate(node.value[:, 0]):
         order = np.argsort(y[rows, output], kind="stable")
@@ -138,7 +138,7 @@ def test_impurity_by_levels_is_exact_where_values_are_few(seed, weighted):
     weights, rows = random_weights(rng, 20, weighted), random_rows(rng, 20)
     goal = MedianGoal(y, weights)
     stats = goal.targets.totals(rows)[: goal.criterion.n_stats]
-    node = goal.describe(rows)
+    node = describe_rows(goal, rows)
     assert_allclose(goal.criterion.impurity(stats) / node.weight, node.impurity, atol=1e-9)
 
 
@@ -147,8 +147,8 @@ def test_weighted_median_is_that_of_repeated_rows(repeats):
     y = np.arange(len(repeats), dtype=float)[::-1, None] ** 1.5
     weighted = MedianGoal(y, np.array(repeats, dtype=float))
     repeated = MedianGoal(np.repeat(y, repeats, axis=0), None)
-    one = weighted.describe(np.arange(len(repeats), dtype=np.int32))
-    other = repeated.describe(np.arange(sum(repeats), dtype=np.int32))
+    one = describe_rows(weighted, np.arange(len(repeats), dtype=np.int32))
+    other = describe_rows(repeated, np.arange(sum(repeats), dtype=np.int32))
     assert_allclose(one.value, other.value)
     assert_allclose(one.impurity, other.impurity, atol=1e-9)
 
@@ -168,12 +168,12 @@ def test_many_values_share_levels_in_their_order(weighted):
 def test_the_median_itself_stays_exact_with_many_values():
     y = np.random.default_rng(1).normal(size=(3 * MAX_EXACT_LEVELS, 1))
     rows = np.arange(0, len(y), 2, dtype=np.int32)
-    assert MedianGoal(y, None).describe(rows).value.item() == np.median(y[rows])
+    assert describe_rows(MedianGoal(y, None), rows).value.item() == np.median(y[rows])
 
 
 @given(seeds)
 def test_penalties_of_regression_are_in_units_of_the_nodes_own_impurity(seed):
     y = np.random.default_rng(seed).normal(size=(9, 1))
     for goal in (MeanGoal(y, None), MedianGoal(y, None)):
-        node = goal.describe(np.arange(5, dtype=np.int32))
+        node = describe_rows(goal, np.arange(5, dtype=np.int32))
         assert goal.penalty_unit(node) == node.impurity

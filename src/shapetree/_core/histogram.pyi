@@ -26,16 +26,6 @@ class Targets:
     def joined(parts: list[Targets]) -> Targets: ...
     def totals(self, rows: NDArray[Any]) -> NDArray[Any]: ...
 
-def build_histogram(
-    bins: Columns,
-    targets: Targets,
-    rows: NDArray[Any],
-    offsets: NDArray[Any],
-    histogram: NDArray[Any],
-    first: int,
-    last: int,
-    n_threads: int,
-) -> None: ...
 def build_histograms(
     bins: Columns,
     targets: Targets,

@@ -280,42 +280,6 @@ cdef void add_column(
         add_rows(<const uint32_t*> column.data, rows, targets, n, cells)
 
 
-def build_histogram(
-    Columns bins not None,                    # IN: columns of bins
-    Targets targets not None,                 # IN
-    const int32_t[::1] rows not None,         # IN: the node's rows
-    const int64_t[::1] offsets not None,      # IN: (n_features + 1,) where features' bins start
-    double[:, ::1] histogram not None,        # OUT: (offsets[-1], n_channels)
-    int first, int last,             # IN: features first..last-1 are filled, the others left alone
-    int n_threads,
-):
-    """Fill the histograms of some features for the rows of one node.
-
-    A feature is summed by one thread in the order of the rows, so the sums do not depend on the
-    number of threads. Bins must be below their feature's number of bins.
-    """
-    cdef:
-        int f
-        Py_ssize_t n = rows.shape[0]
-        NodeTargets node
-    bins.check_bins(offsets, first, last)
-    check_rows(rows, min(bins.n_rows, targets.n_rows))
-    if n_threads < 1:
-        raise ValueError("n_threads must be at least 1")
-    if n > targets.n_rows or histogram.shape[0] != offsets[bins.n_columns] or (
-            histogram.shape[1] != targets.n_channels):
-        raise ValueError("the histogram's shape does not fit the bins and targets")
-    if first == last or n == 0:
-        histogram[offsets[first]:offsets[last]] = 0.0
-        return
-    with nogil:
-        node = targets.gather(&rows[0], n, n_threads)
-        for f in prange(first, last, num_threads=n_threads, schedule="dynamic"):
-            memset(&histogram[offsets[f], 0], 0,
-                   (offsets[f + 1] - offsets[f]) * targets.n_channels * sizeof(double))
-            add_column(&bins.column[f], &rows[0], &node, n, &histogram[offsets[f], 0])
-
-
 cdef class PlacedTargets:
     """Targets in the order of the rows that stand at nodes; owns what `node` points to."""
     cdef NodeTargets node

@@ -53,12 +53,6 @@ class FeatureBins:
         """Whether the bins are categories."""
         return self.low is None
 
-    def threshold_between(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
-        """Thresholds halfway between bins `left` and later bins `right`."""
-        assert self.low is not None
-        assert self.high is not None
-        return halfway(self.high[left], self.low[right])
-
     @property
     def thresholds(self) -> np.ndarray:
         """Thresholds between neighbouring bins of an ordered feature."""

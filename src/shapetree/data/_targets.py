@@ -93,11 +93,6 @@ class Goal(ABC):
         """Weight of all rows."""
         return float(self.targets.n_rows if self.weights is None else self.weights.sum())
 
-    @property
-    def counts_rows(self) -> bool:
-        """Whether statistics are numbers of rows, which no order of summing can change."""
-        return False
-
     def rows_behind(self, channels: np.ndarray) -> list[int]:
         """Numbers of rows that sums of channels, (n_nodes, n_channels), are made of."""
         if self.targets.n_channels > self.targets.n_stats:
@@ -110,15 +105,6 @@ class Goal(ABC):
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
 
-    def describe(self, rows: np.ndarray, channels: np.ndarray | None = None) -> NodeStatistics:
-        """Statistics of a node with these rows, from their sums of channels if these are known."""
-        if channels is None or not self.counts_rows:
-            channels = self.targets.totals(rows)
-        stats = channels[: self.targets.n_stats]
-        weight = self.criterion.weight(stats)
-        value, impurity = self._summarise(stats, weight, rows)
-        return NodeStatistics(len(rows), weight, max(impurity, 0.0), value)
-
     def penalty_unit(self, node: NodeStatistics) -> float:
         """Impurity mass that a penalty of 1 stands for in a node."""
         return 1.0
@@ -126,22 +112,6 @@ class Goal(ABC):
     def noise(self, node: NodeStatistics) -> float:
         """Impurity mass that a cut of a node takes away on average where nothing is to gain."""
         return node.impurity
-
-    def gain_of(self, rows: np.ndarray, branches: np.ndarray) -> float:
-        """Impurity mass that sending rows to branches takes away."""
-        n_stats = self.targets.n_stats
-        parts = [
-            self.targets.totals(rows[branches == branch])[:n_stats]
-            for branch in np.unique(branches)
-        ]
-        impurity = self.criterion.impurity
-        return float(impurity(np.sum(parts, axis=0)) - sum(impurity(part) for part in parts))
-
-    @abstractmethod
-    def _summarise(
-        self, stats: np.ndarray, weight: float, rows: np.ndarray
-    ) -> tuple[np.ndarray, float]:
-        """Value and mean impurity of a node."""
 
 
 class ClassGoal(Goal):
@@ -188,11 +158,6 @@ class ClassGoal(Goal):
         self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
         self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * self.total_weight)
 
-    @property
-    def counts_rows(self) -> bool:
-        """Whether statistics are numbers of rows, which no order of summing can change."""
-        return self.weights is None
-
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
         return channels[:, : self.starts[1]].sum(axis=1)
@@ -223,16 +188,6 @@ class ClassGoal(Goal):
         n_present = np.count_nonzero(node.value) / len(node.value)
         return 0.5 * float(np.log2(np.e)) * (n_present - 1)
 
-    def _summarise(
-        self, stats: np.ndarray, weight: float, rows: np.ndarray
-    ) -> tuple[np.ndarray, float]:
-        if self._value_shape[0] == 1:
-            return stats[None] / weight, self.criterion.impurity(stats) / weight
-        value = np.zeros(self._value_shape)
-        for output, (start, stop) in enumerate(zip(self.starts, self.starts[1:], strict=False)):
-            value[output, : stop - start] = stats[start:stop] / weight
-        return value, self.criterion.impurity(stats) / weight
-
 
 class RegressionGoal(Goal):
     """Learn numbers; y is centred, and scaled to about unit variance over all outputs.
@@ -258,7 +213,9 @@ class RegressionGoal(Goal):
         largest = _power_of_two(float(np.abs(y).max()))
         mean = exact_mean(y / largest, self.weights)
         variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()
-        self._scale = _power_of_two(float(np.sqrt(variance))) * largest
+        # Not below the least normal number, or dividing by it would overflow.
+        least = float(np.finfo(np.float64).tiny)
+        self._scale = max(_power_of_two(float(np.sqrt(variance))) * largest, least)
         self._centre = np.rint(mean * largest / self._scale)
         standardised = y / self._scale - self._centre
         self.unit = exact_unit(bound_of_sum(standardised, self.weights))
@@ -353,14 +310,6 @@ class MeanGoal(RegressionGoal):
             None, self.standardised, self.weights, self.criterion.n_stats, self.unit
         )
 
-    def _summarise(
-        self, stats: np.ndarray, weight: float, rows: np.ndarray
-    ) -> tuple[np.ndarray, float]:
-        mean = stats[1:] / weight
-        deviation = self.standardised[rows] - mean
-        variance = np.average(deviation**2, axis=0, weights=self._weights_of(rows)).mean()
-        return (self._scale * (self._centre + mean))[:, None], float(variance)
-
 
 class MedianGoal(RegressionGoal):
     """Learn numbers by absolute error: nodes predict medians."""
@@ -382,15 +331,6 @@ class MedianGoal(RegressionGoal):
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
         return channels[:, : self._n_levels].sum(axis=1)
-
-    def _summarise(
-        self, stats: np.ndarray, weight: float, rows: np.ndarray
-    ) -> tuple[np.ndarray, float]:
-        weights = self._weights_of(rows)
-        median = medians_of(self.y[rows], weights)
-        deviation = np.abs(self.y[rows] - median)
-        spread = np.average(deviation, axis=0, weights=weights).mean() / self._scale
-        return median[:, None], float(spread)
 
 
 def _power_of_two(number: float) -> float:

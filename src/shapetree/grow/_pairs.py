@@ -52,6 +52,7 @@ CLOSE_LOOKS_PER_FIT = 2
 TELLING_SHARE = 0.4
 TELLING_SHARE_OF_BEST = 0.55
 HOPEFUL_SHARE = 0.8
+HOPEFUL_SHARE_OF_BEST = 0.8
 # Values beyond it count as so large, so that sums of them stay finite.
 LARGE = 1e150
 # Memory that the cells of grids may take at a time.
@@ -291,7 +292,7 @@ class PairSearch:
             finalists, information = finalists[telling], information[telling]
         gains, starts = self._grow(finalists, information, rows, groups, search_options, n_threads)
         if is_choosy:
-            least = HOPEFUL_SHARE * max(needed, gains.max(initial=0.0))
+            least = max(HOPEFUL_SHARE * needed, HOPEFUL_SHARE_OF_BEST * gains.max(initial=0.0))
             hopeful = gains > least
             finalists, gains, starts = finalists[hopeful], gains[hopeful], starts[hopeful]
         if len(finalists) == 0:
@@ -304,7 +305,7 @@ class PairSearch:
         gains[is_better], starts[is_better] = closer[is_better], other_starts[is_better]
         chosen = _greatest(gains, options.n_fitted)
         if is_choosy:
-            chosen = chosen[gains[chosen] >= HOPEFUL_SHARE * gains.max()]
+            chosen = chosen[gains[chosen] >= HOPEFUL_SHARE_OF_BEST * gains.max()]
         return self._fit(finalists[chosen], starts[chosen], node, rows, groups, search_options)
 
     def _chunk(self, n_groups: int) -> int:

@@ -14,9 +14,7 @@ from shapetree.grow._splits import PairSplit
 from shapetree.refine._rows import RATIOS_PER_OCTAVE, CareSet
 from shapetree.tree._shape import PairShape, number_cuts
 
-# A node is not searched again if its care set differs by less than this share of its regret from
-# the one that was searched last; how much it differs is seen from so many bins.
-LEAST_CHANGE = 0.25
+# Bins by whose sums a care set is known again.
 MAX_BINS_SEEN = 1024
 
 
@@ -28,13 +26,8 @@ class _Seen:
     sums: np.ndarray
 
     def is_like(self, other: _Seen) -> bool:
-        """Whether a search would hardly find anything else than it did for another care set."""
-        if self.sums.shape != other.sums.shape:
-            return False
-        most = LEAST_CHANGE * min(self.sums.sum(), other.sums.sum())
-        return self.slack <= (1.0 + LEAST_CHANGE) * other.slack and bool(
-            np.abs(self.sums - other.sums).sum() <= most
-        )
+        """Whether a search would find nothing else than it did for another care set."""
+        return self.slack <= other.slack and np.array_equal(self.sums, other.sums)
 
 
 class PairRefitter:
@@ -71,7 +64,7 @@ class PairRefitter:
     def best(
         self, number: int, care: CareSet, price: float, region_price: float, slack: float
     ) -> PairSplit | None:
-        """The best split on a pair for a node's care set; None if it has hardly changed.
+        """The best split on a pair for a node's care set; None if that has been searched before.
 
         Parameters
         ----------

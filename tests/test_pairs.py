@@ -3,7 +3,6 @@
 import pickle
 import tracemalloc
 from itertools import product
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -29,6 +28,7 @@ from shapetree.data._table import encode_table, open_table
 from shapetree.grow import _grower, _pairs
 from shapetree.grow._rows import Sample
 from shapetree.refine._pairs import most_in_wrong_branches
+from shapetree.refine._rows import LocalCareSet
 
 BOTH = pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
@@ -491,7 +491,8 @@ def test_halves_do_not_depend_on_order_or_repeats(n_rows, seed):
 @given(st.integers(2, 4), st.integers(1, 5), st.floats(0.0, 4.0), seeds)
 def test_no_split_within_its_slack_sends_more_regret_to_wrong_branches(k, n_rows, slack, seed):
     others = np.random.default_rng(seed).integers(-4, 5, (n_rows, k - 1)) / 4
-    most = most_in_wrong_branches(SimpleNamespace(losses=others, n_branches=k), slack)
+    care = LocalCareSet(None, np.arange(n_rows, dtype=np.int32), others, k)
+    most = most_in_wrong_branches(care, slack)
     losses = np.insert(others, 0, 0.0, axis=1)
     losses -= losses.min(axis=1, keepdims=True)
     for branches in product(range(k), repeat=n_rows):

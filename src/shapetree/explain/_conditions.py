@@ -65,8 +65,7 @@ class Condition:
 
         Examples
         --------
-        >>> from shapetree.data._missing import is_missing
-        from shapetree.data._table import FeatureInfo
+        >>> from shapetree.data._table import FeatureInfo
         >>> Condition((FeatureInfo("age"),), low=17.5).holds({"age": 18})
         True
         """

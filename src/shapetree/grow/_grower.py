@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
@@ -127,14 +128,13 @@ class Grower:
     def _grow_best_first(self, root: GrowingNode) -> None:
         """Split the node with the greatest gain first, until there are leaves enough."""
         waiting: list[tuple[float, int, GrowingNode]] = []
+        arrivals = count()  # of equals, the first to come goes first
 
         def wait(nodes: list[GrowingNode]) -> None:
             for node in nodes:
                 if node.candidate is not None:
-                    heapq.heappush(waiting, (-node.candidate.gain, len(tie_breaks), node))
-                    tie_breaks.append(None)
+                    heapq.heappush(waiting, (-node.candidate.gain, next(arrivals), node))
 
-        tie_breaks: list[None] = []
         n_leaves, most = 1, self._limits.max_leaf_nodes
         if most > 1:
             self._find_candidates([root], self._limits.max_branches)

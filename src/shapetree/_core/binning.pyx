@@ -766,7 +766,7 @@ def bin_columns(
             point_at(&outs[f], bins[f], f, columns.n_rows, True)
             if outs[f].kind > UINT32:
                 raise TypeError("bins are unsigned")
-            if lookups.lookup[f].n_bins > (1 << (8 << outs[f].kind)) - 1 and (
+            if lookups.lookup[f].n_bins > (<int64_t> 1 << (8 << outs[f].kind)) - 1 and (
                     outs[f].kind != UINT32):
                 raise ValueError(
                     f"{lookups.lookup[f].n_bins} bins do not fit the dtype of bins")

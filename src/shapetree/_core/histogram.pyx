@@ -56,6 +56,8 @@ cdef class Targets:
         )
         if given.ndim != 2 or given.shape[1] == 0:
             raise ValueError("targets must be (n_rows, n_outputs)")
+        if not 0 <= n_stats < 2**30:
+            raise ValueError("n_stats out of range")
         self.n_rows, self.n_outputs = given.shape
         self.n_stats = n_stats
         self.n_channels = n_stats + self.has_weights

@@ -525,13 +525,15 @@ class PairSearch:
         """A fitted shape function of a pair, with the positions of `like` if that is given."""
         cuts, regions, cut_low, cut_high = number_cuts(fits.low[which, : fits.n_nodes[which]])
         first, second = map(int, pair)
+        # Of a sample's columns, `pair` has the numbers in the sample.
+        features = (first, second) if like is None else (like.first, like.second)
         return PairShape(
             first=first,
             second=second,
             n_branches=int(fits.n_branches[which]),
             cut_a=fits.a[which, cuts],
             cut_b=fits.b[which, cuts],
-            cut_threshold=fits.threshold[which, cuts],
+            cut_threshold=self._thresholds(features, fits, which, cuts),
             cut_low=cut_low,
             cut_high=cut_high,
             branch_of_piece=fits.branch[which, regions],
@@ -541,6 +543,17 @@ class PairSearch:
             missing_branch=int(fits.missing_branch[which]),
             saw_missing=bool(fits.missing_branch[which] >= 0),
         )
+
+    def _thresholds(
+        self, features: tuple[int, int], fits: PairFits, which: int, cuts: np.ndarray
+    ) -> np.ndarray:
+        """Thresholds of cuts; whole ones along an axis of whole numbers, which part the same."""
+        thresholds = fits.threshold[which, cuts]
+        other_weights = fits.b[which, cuts], fits.a[which, cuts]
+        for feature, other_weight in zip(features, other_weights, strict=True):
+            if self._frame.features[feature].is_whole:
+                thresholds = np.where(other_weight == 0, np.floor(thresholds), thresholds)
+        return thresholds
 
     def _positions_of(self, feature: int, positions: np.ndarray) -> np.ndarray:
         """Places of a categorical feature's categories in the node's order; else empty."""

@@ -42,7 +42,7 @@ def test_the_stronger_the_smaller(criterion):
         for strength in (0, 1, 5, 1e300)
     ]
     assert sizes == sorted(sizes, reverse=True)
-    assert sizes[0] > sizes[2] > sizes[-1] == 1
+    assert sizes[0] > sizes[-1] == 1
 
 
 @pytest.mark.parametrize("strength", [-0.1, np.inf, np.nan, "strong", None])

@@ -38,8 +38,6 @@ SAMPLE_ROWS = 20_000
 # paper's filter takes the most promising at each node, judged by so many of its rows.
 MAX_SCREENED = 20_000
 FILTER_ROWS = 5_000
-# Penalty for using a pair, in segments.
-SEGMENTS_PER_PAIR = 1.0
 # Growing an inner tree on a grid takes as long as so many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
 # Pairs that get an inner tree on their grid: half of them, but so many for each that is fitted.
@@ -512,7 +510,8 @@ class PairSearch:
         """What a pair must gain more than its regions cost."""
         if self._penalties.pair is not None:
             return self._penalties.pair * node.weight
-        return SEGMENTS_PER_PAIR * self._penalties.segment * self._goal.penalty_unit(node)
+        n_segments = self._penalties.segments_per_pair
+        return n_segments * self._penalties.segment * self._goal.penalty_unit(node)
 
     def _shape(
         self,

@@ -365,20 +365,20 @@ def _regions(tree: TreeArrays, node: int, features: list[FeatureInfo]) -> tuple[
     branches = tree.piece_branch[pieces].tolist()
     found: dict[int, Region] = {}
 
-    def walk(target: int, limits: dict[tuple[float, float], tuple[float, float]]) -> None:
+    pending: list[tuple[int, dict[tuple[float, float], tuple[float, float]]]] = [(0, {})]
+    while pending:
+        target, limits = pending.pop()
         if target < 0:
             bounds = [
                 _bound(tree, node, features, which, low, high)
                 for which, (low, high) in limits.items()
             ]
             found[-1 - target] = Region(branches[-1 - target], tuple(bounds))
-            return
+            continue
         which, threshold = weights[target], thresholds[target]
         low, high = limits.get(which, (-np.inf, np.inf))
-        walk(below[target], {**limits, which: (low, min(high, threshold))})
-        walk(above[target], {**limits, which: (max(low, threshold), high)})
-
-    walk(0, {})
+        pending.append((above[target], {**limits, which: (max(low, threshold), high)}))
+        pending.append((below[target], {**limits, which: (low, min(high, threshold))}))
     return tuple(found[piece] for piece in range(len(branches)))
 
 

@@ -22,7 +22,6 @@ from shapetree.data._targets import Goal, NodeStatistics
 from shapetree.grow._candidates import (
     CandidateSearch,
     FeatureShapes,
-    NodeToSearch,
     SearchOptions,
     gain_of,
 )
@@ -386,9 +385,9 @@ class PairSearch:
     ) -> FeatureShapes:
         """Each feature's own best shape function."""
         search = CandidateSearch(self._frame.features, self._goal, self._search_options_of_fit)
-        found = FeatureShapes.empty(1, self._frame.offsets)
-        wanted = [NodeToSearch(node, max_branches, node_number)]
-        search.search(wanted, Histograms(0, len(self._frame.features), histogram[None]), found)
+        found = FeatureShapes.empty(1, search.offsets)
+        histograms = Histograms(0, len(self._frame.features), histogram[None])
+        search.search([node], [node_number], max_branches, histograms, found)
         return found.of(0)
 
     def _fit(

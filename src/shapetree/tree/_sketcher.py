@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.sketch import count_cells, count_targets, lay_out_axes
 from shapetree._threads import threads_for
 from shapetree.data._missing import is_known
@@ -73,7 +72,7 @@ class _Sketcher:
         self._tree = tree
         self._leaves = leaves
         self._table = table
-        self._columns = Columns(table.columns, table.n_rows)
+        self._columns = table.values
         self._y = np.ascontiguousarray(y, dtype=np.float64 if n_classes is None else np.int32)
         self._n_classes = n_classes
         self._target_edges = target_edges

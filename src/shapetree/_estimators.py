@@ -6,6 +6,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import fields
+from functools import cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -163,6 +164,13 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # Reading a signature takes long, and scikit-learn does so for every fit.
+        names: list[str] = super()._get_param_names()
+        return names
 
     # --- fitting ---
 

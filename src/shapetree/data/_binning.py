@@ -118,7 +118,7 @@ def bin_table(
             ordered.append(j)
     if ordered:
         assert max_bins is not None
-        source = Columns(table.columns, table.n_rows)
+        source = table.values
         found, ends = _find_bins(source, ordered, weights, max_bins, n_threads)
         bins = _bin_numbers(source, ordered, found, ends, n_threads)
         for j, its_feature, its_bins in zip(ordered, found, bins, strict=True):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from shapetree.data._table import FeatureInfo
 from shapetree.explain._conditions import (
@@ -55,6 +54,10 @@ class Clause:
         if len(options) > 1:
             options = [f"({words})" if " and " in words else words for words in options]
         return " or ".join(options) or "never"
+
+
+# Clauses of a rule, by their one feature, or by their number if they are of a pair.
+Clauses: TypeAlias = dict[Any, Clause]
 
 
 def _option_words(option: tuple[Condition, ...], digits: int | None) -> str:
@@ -206,23 +209,23 @@ class Rules(Sequence[Rule]):
 
 def rules_of(view: TreeView, digits: int | None = None) -> Rules:
     """The rules of a tree; the digits are those of `Rules`."""
-    return Rules([_rule(view, leaf) for leaf in _leaves(view)], digits)
+    return Rules([_rule(view, leaf, clauses) for leaf, clauses in _leaves(view)], digits)
 
 
-def _leaves(view: TreeView) -> Iterator[NodeView]:
-    """Leaves from the first branch to the last."""
-    pending = [0]
+def _leaves(view: TreeView) -> Iterator[tuple[NodeView, tuple[Clause, ...]]]:
+    """Leaves from the first branch to the last, and what leads to each."""
+    pending: list[tuple[int, Clauses]] = [(0, {})]
     while pending:
-        node = view.nodes[pending.pop()]
+        number, clauses = pending.pop()
+        node = view.nodes[number]
         if node.is_leaf:
-            yield node
-        pending.extend(reversed(node.children))
+            yield node, tuple(clauses.values())
+        for branch, child in reversed([*enumerate(node.children)]):
+            pending.append((child, _merged(clauses, _clause(node, branch))))
 
 
-def _rule(view: TreeView, leaf: NodeView) -> Rule:
+def _rule(view: TreeView, leaf: NodeView, clauses: tuple[Clause, ...]) -> Rule:
     root = view.nodes[0]
-    path = view.path_to(leaf.number)
-    clauses = [_clause(node, node.children.index(child.number)) for node, child in pairwise(path)]
     confidence = lift = predicted = None
     if view.classes is not None and view.n_outputs == 1:
         best = int(leaf.value[0].argmax())
@@ -232,7 +235,7 @@ def _rule(view: TreeView, leaf: NodeView) -> Rule:
             lift = confidence / share if share > 0 else None
     return Rule(
         leaf=leaf.number,
-        clauses=_merged(clauses),
+        clauses=clauses,
         prediction=leaf.prediction,
         outcome=outcome_words(view, leaf),
         n_rows=leaf.n_rows,
@@ -271,13 +274,10 @@ def _unless_missing(node: NodeView) -> list[Condition]:
     return known
 
 
-def _merged(clauses: list[Clause]) -> tuple[Clause, ...]:
-    """One clause for each feature; those of pairs stay as they are."""
-    merged: dict[Any, Clause] = {}
-    for clause in clauses:
-        key = clause.features if len(clause.features) == 1 else len(merged)
-        merged[key] = _both(merged[key], clause) if key in merged else clause
-    return tuple(merged.values())
+def _merged(clauses: Clauses, more: Clause) -> Clauses:
+    """With one clause more: one for each feature; those of pairs stay as they are."""
+    key = more.features if len(more.features) == 1 else len(clauses)
+    return {**clauses, key: _both(clauses[key], more) if key in clauses else more}
 
 
 def _both(one: Clause, other: Clause) -> Clause:

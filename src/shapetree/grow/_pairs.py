@@ -22,7 +22,6 @@ from shapetree.data._targets import Goal, NodeStatistics
 from shapetree.grow._candidates import (
     CandidateSearch,
     FeatureShapes,
-    NodeToSearch,
     SearchOptions,
     gain_of,
 )
@@ -386,9 +385,9 @@ class PairSearch:
     ) -> FeatureShapes:
         """Each feature's own best shape function."""
         search = CandidateSearch(self._frame.features, self._goal, self._search_options_of_fit)
-        found = FeatureShapes.empty(1, self._frame.offsets)
-        wanted = [NodeToSearch(node, max_branches, node_number)]
-        search.search(wanted, Histograms(0, len(self._frame.features), histogram[None]), found)
+        found = FeatureShapes.empty(1, search.offsets)
+        histograms = Histograms(0, len(self._frame.features), histogram[None])
+        search.search([node], [node_number], max_branches, histograms, found)
         return found.of(0)
 
     def _fit(
@@ -621,7 +620,7 @@ def pair_options(
     if isinstance(pairs, bool | np.bool_):
         raise TypeError(f"pairs must be a number, 'auto', 'all' or a list, got {pairs!r}")
     if isinstance(pairs, str | Integral):
-        allowed = PairList(n_features)
+        allowed = PairList(0 if pairs == 0 else n_features)
     else:
         listed = _pairs_in_groups(pairs, [feature.name for feature in features])
         allowed = PairList(n_features, listed)
@@ -632,9 +631,7 @@ def pair_options(
         exact = True
     elif isinstance(pairs, Integral):
         n_fitted, n_screened = int(pairs), n_all
-        if n_fitted == 0:
-            allowed = PairList(0)
-        elif n_fitted > n_all:
+        if n_fitted > n_all:
             warnings.warn(
                 f"pairs={n_fitted} is more than the {n_all} pairs of {n_features} features; "
                 f"all of them are fitted",
@@ -648,12 +645,9 @@ def pair_options(
         n_fitted,
         n_screened,
         MAX_ROWS if screen == "delta" else FILTER_ROWS,
-        int(
-            np.clip(
-                n_screened // 2,
-                MIN_FINALISTS_PER_FIT * n_fitted,
-                MAX_FINALISTS_PER_FIT * n_fitted,
-            )
+        min(
+            max(n_screened // 2, MIN_FINALISTS_PER_FIT * n_fitted),
+            MAX_FINALISTS_PER_FIT * n_fitted,
         ),
         n_orientations,
         exact,

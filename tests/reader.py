@@ -109,13 +109,16 @@ class Reader:
         self._names = []
         held, at = self._read_all_of(text, at)
         while text.startswith(" or ", at):
-            missing = re.compile(r" or missing(?: or new)?(?=\)|$)").match(text, at)
-            if missing:
+            at += len(" or ")
+            if self._condition.match(text, at) or text[at] == "(":
+                more, at = self._read_all_of(text, at)
+            else:
                 # The name goes without saying where all is about one feature.
                 (name,) = set(self._names)
-                more, at = self._read_condition(f"{name} is{missing[0][3:]}", 0)[0], missing.end()
-            else:
-                more, at = self._read_all_of(text, at + len(" or "))
+                verb = "is " if text.startswith(("missing", "known"), at) else ""
+                lead = f"{name} {verb}"
+                more, end, _ = self._read_condition(lead + text[at:], 0)
+                at += end - len(lead)
             held = held | more
         return held, at
 

@@ -242,7 +242,7 @@ def test_numbers_name_the_mean_of_the_rows_where_it_is_not_what_is_predicted():
             predicted = model.predict(X[leaves == leaf])[0]
             assert said[0] == pytest.approx(predicted, rel=1e-3)
             assert said[-2] == pytest.approx(targets.mean(), rel=1e-3)
-            assert said[-1] == pytest.approx(targets.std(), rel=1e-3)
+            assert said[-1] == pytest.approx(targets.std(), rel=5e-3)
             assert ("rows:" in words) == (len(said) == 3)
 
 
@@ -270,7 +270,7 @@ def test_flips_read_back_flip_and_ask_for_hardly_more_than_is_needed(name):
         changed = X.iloc[[i]].assign(**{found[1]: [float(found[3])]})
         assert view.nodes[model.apply(changed)[0]].prediction != why.prediction
         asked, needed = float(found[3]) - why.flip.old, why.flip.new - why.flip.old
-        assert abs(asked) <= 1.06 * abs(needed) + 1e-300
+        assert abs(asked) <= 1.03 * abs(needed) + 1e-300
 
 
 def test_a_flip_beside_a_threshold_asks_for_a_small_change():

@@ -69,14 +69,13 @@ class PairList:
     """
 
     def __init__(self, n_features: int, listed: np.ndarray | None = None) -> None:
-        self._listed: np.ndarray | None = None
-        # Of all pairs, those with the first feature f start at `starts[f]`.
-        n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
-        self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
-        if listed is not None:
-            self._listed = listed
-        elif len(self) <= MAX_SCREENED:
-            self._listed = self.take(np.arange(len(self)))
+        self._listed = listed
+        if listed is None:
+            # Of all pairs, those with the first feature f start at `starts[f]`.
+            n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
+            self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
+            if len(self) <= MAX_SCREENED:
+                self._listed = self.take(np.arange(len(self)))
 
     def __len__(self) -> int:
         return int(self._starts[-1]) if self._listed is None else len(self._listed)

@@ -422,7 +422,7 @@ class LocalRefinedRows:
             Number of the first node in the level.
         cells : LossCells
         """
-        wanted = np.array([n > 0 for n in n_care]).view(np.uint8)
+        wanted = np.array(n_care, dtype=bool).view(np.uint8)
         max_cells = MAX_CELL_BYTES // (8 * self.max_branches - 4)
         n_features, first = len(self.bins), 0
         while first < len(n_care):

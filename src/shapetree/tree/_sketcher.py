@@ -104,8 +104,8 @@ class _Sketcher:
         has_codes = has_axis & is_coded[tree.feature]
         axes = self._axes(has_axis & ~has_codes, n_rows)
         n_cells = axes.n_cells()
+        edges, edge_start = axes.inner_edges(n_cells)
         n_cells[has_codes] = np.diff(tree.piece_start)[has_codes]
-        edges, edge_start = axes.inner_edges()
         cell_start = starts(np.where(has_axis, n_cells + 1, 0))
         counts, totals = count_cells(
             self._columns,

@@ -101,12 +101,12 @@ class LocalRows:
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._places.start[nodes], self._places.stop[nodes]
 
-    def _threads_of(self, nodes: np.ndarray) -> int:
-        """Threads worth starting for a visit of every row of some nodes."""
+    def _threads_of(self, nodes: np.ndarray, n_visits: int = 1) -> int:
+        """Threads worth starting for so many visits of every row of some nodes."""
         if self._n_threads == 1:
             return 1
         starts, stops = self._ranges(nodes)
-        return threads_for(int((stops - starts).sum()), self._n_threads)
+        return threads_for(n_visits * int((stops - starts).sum()), self._n_threads)
 
     def rows_of(self, node: int) -> np.ndarray:
         """Numbers of a node's rows."""
@@ -141,8 +141,7 @@ class LocalRows:
     def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1."""
         starts, stops = self._ranges(nodes)
-        n_rows = int((stops - starts).sum())
-        n_threads = threads_for(n_rows * (last - first), self._n_threads)
+        n_threads = self._threads_of(nodes, last - first)
         columns, targets, order = self._binned.columns, self._goal.targets, self._places.order
         if sparse:
             cells = build_cells(
@@ -158,7 +157,6 @@ class LocalRows:
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""
-        starts, stops = self._ranges(nodes)
         singles = [split if isinstance(split, BinSplit) else None for split in splits]
         self._places.split(
             self._binned.columns,
@@ -168,7 +166,7 @@ class LocalRows:
             np.array([single.feature if single else -1 for single in singles], dtype=np.int32),
             [single.branch_of_bin if single else None for single in singles],
             [None if isinstance(s, BinSplit) else cuts_of(s.cuts, self._values) for s in splits],
-            threads_for(VISITS_PER_MOVE * int((stops - starts).sum()), self._n_threads),
+            self._threads_of(nodes, VISITS_PER_MOVE),
         )
 
     def at(self, node: int) -> LocalRowsOfNode:

@@ -110,8 +110,8 @@ class _Sketcher:
         has_codes = has_axis & is_coded[tree.feature]
         axes = self._axes(has_axis & ~has_codes, n_rows)
         n_cells = axes.n_cells()
+        edges, edge_start = axes.inner_edges(n_cells)
         n_cells[has_codes] = np.diff(tree.piece_start)[has_codes]
-        edges, edge_start = axes.inner_edges()
         cell_start = starts(np.where(has_axis, n_cells + 1, 0))
         y, n_threads = self._y, threads_for(int(n_rows[has_axis].sum()), self._n_threads)
         if self._n_classes is None:

@@ -259,6 +259,22 @@ cdef void scale_axis(
             axis, near_least(values, n_values, 1), near_least(values, n_values, -1), thresholds, n)
 
 
+cdef Py_ssize_t choose_rows(
+    const int32_t[::1] leaves, const int32_t[::1] parent, const uint64_t[::1] limit,
+    Py_ssize_t first, Py_ssize_t last, int32_t* chosen
+) noexcept nogil:
+    """Choose those of some rows that are looked at for a node; returns how many there are."""
+    cdef:
+        Py_ssize_t row, n = 0
+        int up
+    for row in range(first, last):
+        up = parent[leaves[row]]
+        if up >= 0:
+            chosen[n] = <int32_t> row
+            n += hash_of(<uint64_t> row) <= limit[up]
+    return n
+
+
 def lay_out_axes(
     Columns columns not None,
     const int32_t[::1] leaves not None,
@@ -267,6 +283,7 @@ def lay_out_axes(
     const uint64_t[::1] limit not None,
     const int64_t[::1] threshold_start not None,
     const double[::1] thresholds not None,
+    int n_threads=1,
 ):
     """Part the axes of nodes into cells, by a sample of their rows.
 
@@ -284,6 +301,7 @@ def lay_out_axes(
     threshold_start : int64 array of shape (n_nodes + 1,)
     thresholds : float64 array
         Where a node's segments meet, ascending, from its start on.
+    n_threads : int
 
     Returns
     -------
@@ -296,7 +314,9 @@ def lay_out_axes(
     """
     cdef:
         Py_ssize_t n_rows = columns.n_rows, n_nodes = parent.shape[0], row, n_found, n_most = 0
-        Py_ssize_t at = 0, n_thresholds, node
+        Py_ssize_t at = 0, n_thresholds, node, part, i
+        int32_t[::1] chosen
+        int64_t[::1] first, last
         int up
         uint64_t its_hash
         double value
@@ -307,18 +327,29 @@ def lay_out_axes(
     check_starts(threshold_start, n_nodes, thresholds.shape[0])
     if limit.shape[0] != n_nodes:
         raise ValueError("arrays of nodes have one entry for each node")
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
     for up in feature:
         if up >= 0 and columns.column[up].kind != FLOAT32 and columns.column[up].kind != FLOAT64:
             raise ValueError(f"column {up} does not hold numbers")
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
     start = starts
+    # Every thread looks through a part of the rows for those that are looked at at all.
+    first = np.arange(n_threads, dtype=np.int64) * n_rows // n_threads
+    last = np.zeros(n_threads, dtype=np.int64)
+    chosen = np.empty(n_rows + 1, dtype=np.int32)
     with nogil:
-        for row in range(n_rows):
-            its_hash = hash_of(<uint64_t> row)
-            up = parent[leaves[row]]
-            while up >= 0 and its_hash <= limit[up]:
-                start[up + 1] += feature[up] >= 0
-                up = parent[up]
+        for part in prange(n_threads, num_threads=n_threads, schedule="static"):
+            last[part] = first[part] + choose_rows(
+                leaves, parent, limit, first[part],
+                n_rows if part == n_threads - 1 else first[part + 1], &chosen[first[part]])
+        for part in range(n_threads):
+            for i in range(first[part], last[part]):
+                its_hash = hash_of(<uint64_t> chosen[i])
+                up = parent[leaves[chosen[i]]]
+                while up >= 0 and its_hash <= limit[up]:
+                    start[up + 1] += feature[up] >= 0
+                    up = parent[up]
         for node in range(n_nodes):
             start[node + 1] += start[node]
             n_most = max(n_most, threshold_start[node + 1] - threshold_start[node])
@@ -333,16 +364,18 @@ def lay_out_axes(
     bound_start, bounds, places, cells = found_starts, all_bounds, all_places, all_cells
     scratch = np.empty(4 * n_most)
     with nogil:
-        for row in range(n_rows):
-            its_hash = hash_of(<uint64_t> row)
-            up = parent[leaves[row]]
-            while up >= 0 and its_hash <= limit[up]:
-                if feature[up] >= 0:
-                    value = number_at(&columns.column[feature[up]], row)
-                    if value == value:
-                        values[stop[up]] = value
-                        stop[up] += 1
-                up = parent[up]
+        for part in range(n_threads):
+            for i in range(first[part], last[part]):
+                row = chosen[i]
+                its_hash = hash_of(<uint64_t> row)
+                up = parent[leaves[row]]
+                while up >= 0 and its_hash <= limit[up]:
+                    if feature[up] >= 0:
+                        value = number_at(&columns.column[feature[up]], row)
+                        if value == value:
+                            values[stop[up]] = value
+                            stop[up] += 1
+                    up = parent[up]
         for node in range(n_nodes):
             if feature[node] >= 0:
                 axis.bounds = &bounds[at]

@@ -153,8 +153,9 @@ class ClassGoal(Goal):
     ) -> None:
         super().__init__(weights)
         if criterion == "auto":
-            few = _effective_classes(labels, weights) < FEW_CLASSES_PER_BRANCH * max_branches
-            criterion = "gini" if few else "entropy"
+            limit = FEW_CLASSES_PER_BRANCH * max_branches
+            are_few = max(n_classes) < limit or _effective_classes(labels, weights) < limit
+            criterion = "gini" if are_few else "entropy"
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
         self.criterion_name = criterion

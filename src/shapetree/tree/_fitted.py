@@ -42,6 +42,10 @@ class FittedTree:
         What is remembered of the training rows beside the tree.
     history : array or None
         Losses of the tree during its refinement, if it was refined.
+    strength : float
+        What penalties were multiplied by.
+    cv_results : dict or None
+        What was tried out to choose it, if it was chosen.
     """
 
     tree: TreeArrays
@@ -52,6 +56,8 @@ class FittedTree:
     shrinkage: float
     summary: DataSummary
     history: np.ndarray | None = None
+    strength: float = 1.0
+    cv_results: dict[str, Any] | None = None
 
     @property
     def n_outputs(self) -> int:

@@ -9,7 +9,6 @@
 import numpy as np
 
 from cython.parallel cimport prange, threadid
-from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
@@ -20,6 +19,11 @@ from shapetree._core.arena cimport (
     take_doubles, take_ints,
 )
 from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
+
+cdef extern from "parting.h":
+    double parting_of_bins(
+        const double* low, const double* high, Py_ssize_t below, Py_ssize_t above
+    ) noexcept nogil
 
 cdef enum:
     NO_BRANCH = 255
@@ -544,7 +548,7 @@ def settle_empty_bins(
 ):
     """Send bins without rows where the finished shape function will send their values.
 
-    A threshold lies halfway between bins with rows; a bin goes where its smallest value goes.
+    A threshold parts neighbouring bins with rows; a bin goes where its smallest value goes.
     Missing values go to the largest branch if no row lacks the feature. Categories without rows
     keep the branch that they have. If numbers of rows are not told, bins without a branch are those
     that hold none.
@@ -593,19 +597,13 @@ cdef void settle_between(
             for j in range(i):
                 branch[j] = branch[i]
         elif i > below + 1:
-            threshold = halfway(high[below], low[i])
+            threshold = parting_of_bins(&low[0], &high[0], below, i)
             for j in range(below + 1, i):
                 branch[j] = branch[below] if low[j] <= threshold else branch[i]
         below = i
     if below >= 0:
         for j in range(below + 1, n_bins):
             branch[j] = branch[below]
-
-
-cdef inline double halfway(double low, double high) noexcept nogil:
-    # As in `shapetree.data._binning.halfway`.
-    cdef double middle = 0.5 * max(low, -DBL_MAX) + 0.5 * min(high, DBL_MAX)
-    return middle if low <= middle < high else low
 
 
 # --- what a new shape function must beat ---------------------------------------------------------

@@ -79,13 +79,14 @@ cdef class NodeRows:
 
     def __init__(self, Py_ssize_t n_rows, rows=None):
         if rows is None:
-            rows = np.arange(n_rows, dtype=np.int32)
+            order, self.n_rows = np.arange(n_rows, dtype=np.int32), n_rows
         elif np.asarray(rows).dtype.kind not in "iu":
             raise TypeError("rows must be whole numbers")
         elif len(rows) and (np.min(rows) < 0 or np.max(rows) >= n_rows):
             raise IndexError(f"rows must lie between 0 and {n_rows - 1}")
-        order = np.array(rows, dtype=np.int32)
-        self.n_rows = 1 + int(order.max()) if len(order) else 0
+        else:
+            order = np.array(rows, dtype=np.int32)
+            self.n_rows = 1 + int(order.max()) if len(order) else 0
         self._order, self.order = order, for_reading(order)
         self._scratch = np.empty_like(order)
         self._branch = np.empty(len(order), dtype=np.uint8)

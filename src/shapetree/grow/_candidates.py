@@ -51,14 +51,17 @@ class Penalties:
     branch : float
         For every branch beyond two, in mean impurity of the node's rows.
     pair : float or None
-        For being a pair, in mean impurity of the node's rows; None for a segment's price, and for
-        having to hold up on new rows, too.
+        For being a pair, in mean impurity of the node's rows; None for the price of segments, and
+        for having to hold up on new rows, too.
+    segments_per_pair : float
+        How many segments that are.
     """
 
     segment: float
     split: float
     branch: float
     pair: float | None = None
+    segments_per_pair: float = 1.0
 
 
 @dataclass(frozen=True)

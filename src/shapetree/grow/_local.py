@@ -11,9 +11,9 @@ from shapetree._core.content import hash_contents
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._core.sampling import row_hashes
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import BinnedTable
+from shapetree.data._sampling import first_by_hash
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
 from shapetree.grow._rows import Histograms, Sample
@@ -291,20 +291,19 @@ class LocalRowsOfNode:
 
     def branch_counts(self, split: Split) -> np.ndarray:
         """Rows in each branch of a split."""
-        n_threads = threads_for(self.n_rows, self.n_threads)
         if isinstance(split, PairSplit):
+            n_threads = threads_for(VISITS_PER_MOVE * self.n_rows, self.n_threads)
             branches = cuts_of(split.cuts, self.values).branches(self.rows, n_threads)
         else:
             codes = self.binned.columns.array(split.feature)[self.rows]
             branches = split.branch_of_bin[codes]
-        return np.bincount(branches, minlength=split.n_branches)
+        return np.array([np.count_nonzero(branches == b) for b in range(split.n_branches)])
 
     def _places(self, max_rows: int | None) -> np.ndarray | None:
         """Which of the rows a sample holds; None for all."""
         if max_rows is None or self.n_rows <= max_rows:
             return None
-        hashes = row_hashes(self.rows.astype(np.int64) + self.first_row)
-        return np.sort(np.argpartition(hashes, max_rows)[:max_rows]).astype(np.int32)
+        return first_by_hash(self.rows, max_rows, self.first_row)
 
     def _targets_at(self, places: np.ndarray) -> Targets:
         return self.targets.take(places if self.in_order else self.rows[places])

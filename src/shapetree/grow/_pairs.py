@@ -37,8 +37,6 @@ SAMPLE_ROWS = 20_000
 # paper's filter takes the most promising at each node, judged by so many of its rows.
 MAX_SCREENED = 20_000
 FILTER_ROWS = 5_000
-# Penalty for using a pair, in segments.
-SEGMENTS_PER_PAIR = 1.0
 # Growing an inner tree on a grid takes as long as so many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
 # Pairs that get an inner tree on their grid: half of them, but so many for each that is fitted.
@@ -512,7 +510,8 @@ class PairSearch:
         """What a pair must gain more than its regions cost."""
         if self._penalties.pair is not None:
             return self._penalties.pair * node.weight
-        return SEGMENTS_PER_PAIR * self._penalties.segment * self._goal.penalty_unit(node)
+        n_segments = self._penalties.segments_per_pair
+        return n_segments * self._penalties.segment * self._goal.penalty_unit(node)
 
     def _shape(
         self,
@@ -525,13 +524,15 @@ class PairSearch:
         """A fitted shape function of a pair, with the positions of `like` if that is given."""
         cuts, regions, cut_low, cut_high = number_cuts(fits.low[which, : fits.n_nodes[which]])
         first, second = map(int, pair)
+        # Of a sample's columns, `pair` has the numbers in the sample.
+        features = (first, second) if like is None else (like.first, like.second)
         return PairShape(
             first=first,
             second=second,
             n_branches=int(fits.n_branches[which]),
             cut_a=fits.a[which, cuts],
             cut_b=fits.b[which, cuts],
-            cut_threshold=fits.threshold[which, cuts],
+            cut_threshold=self._thresholds(features, fits, which, cuts),
             cut_low=cut_low,
             cut_high=cut_high,
             branch_of_piece=fits.branch[which, regions],
@@ -541,6 +542,17 @@ class PairSearch:
             missing_branch=int(fits.missing_branch[which]),
             saw_missing=bool(fits.missing_branch[which] >= 0),
         )
+
+    def _thresholds(
+        self, features: tuple[int, int], fits: PairFits, which: int, cuts: np.ndarray
+    ) -> np.ndarray:
+        """Thresholds of cuts; whole ones along an axis of whole numbers, which part the same."""
+        thresholds = fits.threshold[which, cuts]
+        other_weights = fits.b[which, cuts], fits.a[which, cuts]
+        for feature, other_weight in zip(features, other_weights, strict=True):
+            if self._frame.features[feature].is_whole:
+                thresholds = np.where(other_weight == 0, np.floor(thresholds), thresholds)
+        return thresholds
 
     def _positions_of(self, feature: int, positions: np.ndarray) -> np.ndarray:
         """Places of a categorical feature's categories in the node's order; else empty."""

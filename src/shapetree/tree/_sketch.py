@@ -374,9 +374,7 @@ def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummar
     scales = np.ones(len(table.features))
     ordered = [feature for feature in used if not table.features[feature].is_categorical]
     rows = sampled(0, table.n_rows, table.n_rows, SCALE_ROWS)
-    found = deviations(
-        table.values, np.array(ordered, dtype=np.int32), rows
-    )
+    found = deviations(table.values, np.array(ordered, dtype=np.int32), rows)
     # Nothing can be divided by zero or infinity.
     scales[ordered] = np.where((found > 0) & (found < np.inf), found, 1.0)
     return DataSummary(scales, None if y is None else _target_edges(y))

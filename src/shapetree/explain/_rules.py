@@ -52,9 +52,8 @@ class Clause:
                 for option, words in zip(self.options, options, strict=True)
             ]
         if len(options) > 1:
-            braced = [f"({words})" if " and " in words else words for words in options]
-            return "(" + " or ".join(braced) + ")"
-        return options[0] if options else "never"
+            options = [f"({words})" if " and " in words else words for words in options]
+        return " or ".join(options) or "never"
 
 
 # Clauses of a rule, by their one feature, or by their number if they are of a pair.
@@ -122,7 +121,11 @@ class Rule:
 
     def premise(self, digits: int | None = None) -> str:
         """What must hold, in words; numbers are exact unless digits are given."""
-        return " and ".join(clause.words(digits) for clause in self.clauses) or "always"
+        words = [clause.words(digits) for clause in self.clauses]
+        if len(words) > 1:
+            has_options = [len(clause.options) > 1 for clause in self.clauses]
+            words = [f"({w})" if many else w for w, many in zip(words, has_options, strict=True)]
+        return " and ".join(words) or "always"
 
     def __str__(self) -> str:
         return self.words()

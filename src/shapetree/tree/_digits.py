@@ -13,6 +13,8 @@ from functools import lru_cache
 
 # Significant digits that a rounded number has, unless fewer say it all.
 DIGITS = 4
+# A number of no more digits is written exactly.
+FEW_DIGITS = 6
 # Digits that say every number exactly.
 ALL_DIGITS = 17
 # Threshold by threshold, the same numbers are put into words again and again.
@@ -71,6 +73,30 @@ def at_least(number: float, digits: int) -> str:
     ('0.1501', '-1.23')
     """
     return _towards(number, digits, 1)
+
+
+def beyond(number: float, origin: float) -> list[str]:
+    """Ways to write a number that something must reach from its origin, the shortest first.
+
+    Each is the number itself or a little farther from the origin, never by more than a twentieth
+    of the way. If there is no origin (NaN), four digits are enough. The last way is exact.
+
+    Examples
+    --------
+    >>> beyond(-122.255, -122.25)
+    ['-122.255']
+    >>> beyond(2.4000000000000004, 1.4)[0], beyond(0.123456789, 0.1)[0]
+    ('2.41', '0.124')
+    """
+    written = exact(number)
+    if not math.isfinite(number) or n_digits(written) <= FEW_DIGITS:
+        return [written]
+    towards = at_least if number > origin else at_most
+    way = abs(number / 20 - origin / 20)
+    least = DIGITS if math.isnan(way) else 1
+    texts = [towards(number, digits) for digits in range(least, ALL_DIGITS)]
+    near = [text for text in texts if not abs(float(text) - number) > way]
+    return list(dict.fromkeys([*near, written]))
 
 
 def n_digits(text: str) -> int:

@@ -257,24 +257,26 @@ def share_words(view: TreeView, node: NodeView, output: int = 0) -> str:
 
 
 def number_words(node: NodeView) -> str:
-    """The numbers that a node predicts, and the spread of its rows.
+    """The numbers that a node predicts, and the spread of its rows."""
+    return "".join(number_and_spread(node))
+
+
+def number_and_spread(node: NodeView) -> tuple[str, str]:
+    """What a node predicts, and what to add on the spread of its rows.
 
     The rows' own mean stands beside the prediction where the two differ: for medians, weights of
     rows, shrinkage, and other rows than those of training.
     """
     if len(node.prediction) > 1 or node.deviation is None or node.mean is None:
-        return listing([rounded(number) for number in node.prediction])
+        return listing([rounded(number) for number in node.prediction]), ""
     (predicted,) = node.prediction
     if node.n_rows == 0:
-        return f"{rounded(predicted)} (no rows)"
-    if node.n_rows == 1:
-        said = rounded(predicted)
-        mean = rounded(node.mean)
-        return f"{said} (1 row)" if said == mean else f"{said} (1 row: {mean})"
+        return rounded(predicted), " (no rows)"
     said, spread = with_spread(predicted, node.deviation)
-    if spread is None:
-        return said
     mean, _ = with_spread(node.mean, node.deviation)
-    if mean == said or abs(predicted - node.mean) <= SAME_SHARE * node.deviation:
-        return f"{said} ± {spread}"
-    return f"{said} (rows: {mean} ± {spread})"
+    is_mean = said == mean or abs(predicted - node.mean) <= SAME_SHARE * node.deviation
+    if node.n_rows == 1:
+        return said, " (1 row)" if is_mean else f" (1 row: {mean})"
+    if spread is None:
+        return said, ""
+    return said, f" ± {spread}" if is_mean else f" (rows: {mean} ± {spread})"

@@ -25,7 +25,7 @@ def outlines(polygons: Sequence[Sequence[Point]]) -> list[list[Point]]:
     >>> left = [(0.0, 0.0), (0.5, 0.0), (0.5, 1.0), (0.0, 1.0)]
     >>> right = [(0.5, 0.0), (1.0, 0.0), (1.0, 1.0), (0.5, 1.0)]
     >>> outlines([left, right])
-    [[(0.0, 0.0), (1.0, 0.0), (1.0, 1.0), (0.0, 1.0)]]
+    [[(0.0, 1.0), (0.0, 0.0), (1.0, 0.0), (1.0, 1.0)]]
     """
     corners = _Corners()
     loops = [corners.numbers_of(polygon) for polygon in polygons]

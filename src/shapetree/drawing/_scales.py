@@ -10,7 +10,7 @@ import numpy as np
 
 from shapetree.drawing._ticks import (
     distinct,
-    end_label,
+    end_labels,
     round_numbers,
     round_powers,
     share_of,
@@ -22,9 +22,9 @@ SCALES = ("auto", "linear", "log", "quantile")
 # An axis is logarithmic by default where half of the rows lie in so little of a range that spans
 # at least such a ratio.
 CROWDED, LEAST_RATIO = 0.1, 20.0
-# A cell at either end is cut short if it holds at most such a share of the rows, and is longer than
+# Either end of an axis is cut short if it holds at most such a share of the rows, and is longer than
 # such a share of the rest. It is drawn this long then, behind a break of the axis.
-FEW_ROWS, LONG, CUT_LENGTH = 0.05, 1.0, 0.07
+FEW_ROWS, LONG, CUT_LENGTH = 0.03, 1.0, 0.07
 # Least width of a segment on an axis of quantiles, where it may have no rows.
 LEAST_SHARE = 0.01
 GREATEST = 1e300
@@ -47,8 +47,8 @@ class Scale:
         Bounds of the cells that rows are counted in.
     positions : array of shape (n_cells + 1,)
         Where these lie, from 0 to 1.
-    breaks : tuple of float
-        Where the axis is broken: what lies beyond, towards its end, is not true to scale.
+    broken_at : tuple of int
+        Edges where the axis is broken: what lies beyond, towards its end, is not true to scale.
     thresholds : list of float
         Where the segments of the shape function meet.
     ends : tuple of two floats
@@ -58,7 +58,7 @@ class Scale:
     kind: str
     edges: np.ndarray
     positions: np.ndarray
-    breaks: tuple[float, ...]
+    broken_at: tuple[int, ...]
     thresholds: list[float]
     ends: tuple[float, float]
 
@@ -82,7 +82,7 @@ class Scale:
     def end_labels(self) -> list[tuple[float, str]]:
         """Places and labels of the least and of the greatest number."""
         low, high = self.ends
-        labels = [(self.place(low), end_label(low, 1)), (self.place(high), end_label(high, -1))]
+        labels = list(zip(map(self.place, self.ends), end_labels(low, high), strict=True))
         return labels if low < high else labels[:1]
 
     def ticks(self, at_most: int) -> list[tuple[float, str]]:
@@ -95,12 +95,18 @@ class Scale:
         return [(self.place(m), label) for m, label in zip(marks, distinct(marks), strict=True)]
 
     @property
+    def breaks(self) -> list[float]:
+        """Places where the axis is broken."""
+        return [float(self.positions[edge]) for edge in self.broken_at]
+
+    @property
     def _unbroken(self) -> tuple[float, float]:
         """The part of the axis that is true to scale, without what no row reaches."""
-        first = 1 if self.breaks and self.breaks[0] < 0.5 else 0
-        last = -2 if self.breaks and self.breaks[-1] > 0.5 else -1
+        middle = len(self.edges) / 2
+        first = max((edge for edge in self.broken_at if edge < middle), default=0)
+        last = min((edge for edge in self.broken_at if edge > middle), default=-1)
         low, high = float(self.edges[first]), float(self.edges[last])
-        return max(low, min(self.ends)), min(high, max(self.ends))
+        return max(low, self.ends[0]), min(high, self.ends[1])
 
 
 def scale_of(node: NodeView, scale: str) -> Scale:
@@ -122,14 +128,21 @@ def scale_of(node: NodeView, scale: str) -> Scale:
 
 
 def _inner(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) -> tuple[int, int]:
-    """First and last edge of the part that cannot be cut short."""
+    """First and last edge of the part that cannot be cut short: most rows and all thresholds."""
+    ends = np.searchsorted(edges, [thresholds[0], thresholds[-1]]) if thresholds else (1, 0)
     few = FEW_ROWS * n_rows.sum()
-    last = len(edges) - 1
-    if last < 3:
-        return 0, last
-    is_first_free = n_rows[0] <= few and not (thresholds and thresholds[0] <= edges[0])
-    is_last_free = n_rows[-1] <= few and not (thresholds and thresholds[-1] >= edges[-1])
-    return int(is_first_free), last - int(is_last_free)
+    below = np.concatenate([[0], np.cumsum(n_rows)])
+    above = below[-1] - below
+    first = int(np.searchsorted(below, few, side="right")) - 1
+    last = len(edges) - int(np.searchsorted(above[::-1], few, side="right"))
+    # If there are such, some cells beyond the thresholds are drawn true to scale.
+    first = min(first, max(int(ends[0]) - 1, 0)) if thresholds else first
+    last = max(last, min(int(ends[1]) + 1, len(edges) - 1)) if thresholds else last
+    if first == 0 and ends[0] == 1 and below[1] <= few:
+        first = 1
+    if last == len(edges) - 1 and ends[1] == last - 1 and above[-2] <= few:
+        last -= 1
+    return (first, last) if first < last else (0, len(edges) - 1)
 
 
 def _is_positive(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) -> bool:
@@ -150,26 +163,24 @@ def _is_crowded(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) 
 
 def _true_to_scale(
     edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float], is_log: bool
-) -> tuple[np.ndarray, tuple[float, ...]]:
-    """Positions of edges, and where the axis is broken for the sake of a few rows far away."""
+) -> tuple[np.ndarray, tuple[int, ...]]:
+    """Positions of edges, and those where the axis is broken, as few rows lie far beyond."""
     first, last = _inner(edges, n_rows, thresholds)
     if is_log:
         heights = np.log(np.maximum(edges, np.finfo(float).tiny))
     else:
         heights = edges / 4  # so that no difference overflows
     lengths = np.diff(heights)
-    body = lengths[first:last].sum()
-    is_cut = [
-        bool(first == 1 and (lengths[0] > LONG * body or (is_log and edges[0] <= 0))),
-        bool(last == len(lengths) - 1 and lengths[-1] > LONG * body),
-    ]
-    for cell, cut in zip((0, -1), is_cut, strict=True):
-        if cut:
-            lengths[cell] = CUT_LENGTH * body
+    body, ends = lengths[first:last].sum(), (slice(0, first), slice(last, None))
+    breaks = []
+    for edge, end in zip((first, last), ends, strict=True):
+        has_no_logarithm = is_log and edge == first and edges[0] <= 0
+        if lengths[end].sum() > LONG * body or has_no_logarithm:
+            lengths[end] *= CUT_LENGTH * body / lengths[end].sum()
+            breaks.append(edge)
     positions = np.concatenate([[0.0], np.cumsum(lengths)])
     positions = positions / positions[-1] if positions[-1] > 0 else np.linspace(0, 1, len(edges))
     positions[-1] = 1.0
-    breaks = [float(positions[edge]) for edge, cut in zip((1, -2), is_cut, strict=True) if cut]
     return positions, tuple(breaks)
 
 
@@ -205,7 +216,7 @@ class TargetScale:
     @property
     def labels(self) -> tuple[str, str]:
         """What is written at either end."""
-        low, high = end_label(self.low, 1), end_label(self.high, -1)
+        low, high = end_labels(self.low, self.high)
         return ("≤ " * self.is_cut[0] + low, "≥ " * self.is_cut[1] + high)
 
     def share(self, target: float) -> float:

@@ -46,7 +46,7 @@ def round_powers(low: float, high: float, at_most: int) -> list[float]:
     Examples
     --------
     >>> round_powers(0.3, 25.0, 6), round_powers(1e-3, 2e5, 4)
-    ([0.5, 1.0, 2.0, 5.0, 10.0, 20.0], [0.001, 1.0, 1000.0])
+    ([0.5, 1.0, 2.0, 5.0, 10.0, 20.0], [0.01, 1.0, 100.0, 10000.0])
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
     choices = [(1, 2, 5), (1, 3)] if math.log10(high) - math.log10(low) < FEW_DECADES else []
@@ -102,22 +102,31 @@ def distinct(values: list[float], digits: int = 3) -> list[str]:
     return [exact(value) for value in values]
 
 
-def end_label(value: float, side: int) -> str:
-    """The least number of some rows, rounded up if `side` is 1, or the greatest, rounded down.
+def end_labels(low: float, high: float) -> tuple[str, str]:
+    """The least and the greatest of some numbers, rounded so that they stay between them.
 
     Examples
     --------
-    >>> end_label(0.4999, 1), end_label(15.0001, -1), end_label(-3.14159, 1), end_label(1e5, -1)
-    ('0.4999', '15', '-3.1415', '100000')
+    >>> end_labels(0.4999, 15.0001), end_labels(-3.14159, 123456.0), end_labels(1.00001, 1.00003)
+    (('0.4999', '15'), ('-3.1415', '123456'), ('1.00001', '1.00003'))
     """
+    for digits in range(END_DIGITS, 18):
+        first, last = _inside(low, digits, ROUND_CEILING), _inside(high, digits, ROUND_FLOOR)
+        if low <= first < last <= high:
+            return _end_label(first, digits), _end_label(last, digits)
+    return _end_label(low, 17), _end_label(high, 17)
+
+
+def _inside(value: float, digits: int, rounding: str) -> float:
+    if value.is_integer() and abs(value) < WHOLE:
+        return value
+    return float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(value))))
+
+
+def _end_label(value: float, digits: int) -> str:
     if abs(value) >= sys.float_info.max:  # as which infinite numbers count
         return "∞" if value > 0 else "-∞"
-    if value.is_integer() and abs(value) < WHOLE:
-        return str(int(value))
-    decimal = Decimal(value)
-    rounding = ROUND_CEILING if side > 0 else ROUND_FLOOR
-    inside = float(Context(prec=END_DIGITS, rounding=rounding).create_decimal(decimal))
-    return number(inside, END_DIGITS)
+    return number(value, max(digits, len(str(WHOLE))) if value.is_integer() else digits)
 
 
 def threshold_labels(thresholds: list[float]) -> list[str]:

@@ -291,7 +291,7 @@ class OrderedCard(StripCard):
         if len(lines) > self.style.list_lines:
             lines = lines[: self.style.list_lines]
             n_left = len(self.labels) - sum(map(len, lines)) + len(lines[-1])
-            lines[-1] = [(None, f"and {n_left} more thresholds; plot_node lists them")]
+            lines[-1] = [(None, f"and {n_left} more, which plot_node lists")]
         return lines
 
     def _cells(self, strip: Box) -> tuple[np.ndarray, list[np.ndarray]]:
@@ -343,7 +343,8 @@ class OrderedCard(StripCard):
             x = strip.x0 - self._strip_left + self.style.pad
             for branch, label in line:
                 if branch is None:
-                    canvas.text(x, top, label, size, room=self.width, colour=GREY)
+                    room = self.width - 2 * self.style.pad
+                    canvas.text(x, top, label, size, room=room, colour=GREY)
                     continue
                 middle = top + line_height(size) / 2
                 swatch = Box(x, middle - 2.5, x + SWATCH, middle + 2.5)

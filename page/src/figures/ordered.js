@@ -1,7 +1,6 @@
 /** The shape function of an ordered feature: bars of rows above a strip coloured by branch. */
 
 import { branchColour } from "../colours.js";
-import { partWords } from "../conditions.js";
 import { svg } from "../dom.js";
 import { isMissing } from "../predict.js";
 import { layOutThresholds, lineHeight, withoutCollisions } from "./labels.js";
@@ -61,7 +60,7 @@ export function orderedParts(model, node) {
     const end = node.density.thresholds[i]?.[2] ?? node.density.counts.length;
     while (cell < end) cells.push(cell++);
     const counts = addCounts(cells.map((at) => classCounts(model, node, at)));
-    const words = partWords(model, node, segment, true);
+    const { words } = segment;
     const mean = joinMeans(node, cells);
     const lines = partLines(model, node, words, segment.branch, counts, mean);
     return { branch: segment.branch, cells, counts, words, lines, mean };

@@ -76,7 +76,7 @@ function drawArea(model, node, loops, branch, place, size) {
   const child = model.nodes[node.children[branch]];
   const lines = [
     `branch ${branch + 1}: ${predictionWords(model, child)}`,
-    shortBranchWords(model, node, branch, (words) => words.length <= LONG_WORDS),
+    shortBranchWords(node, branch, (words) => words.length <= LONG_WORDS),
     countOf(child.rows, "row"),
   ];
   const focus =

@@ -6,7 +6,8 @@ import math
 import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
-from shapetree.tree._words import exact, readable, rounded
+from shapetree.tree._digits import exact, rounded
+from shapetree.tree._words import readable
 
 # Characters of a plain number that powers of ten may shorten.
 LONG_NUMBER = 7

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from shapetree._files import PathLike, write_file
 from shapetree.drawing._palette import branch_colour, class_colour
-from shapetree.export._text import condition, is_folded, require_options, summary
+from shapetree.export._text import is_folded, require_options, summary
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
+from shapetree.tree._words import branch_words
 
 # Control characters, which pictures cannot hold, as the signs for them.
 CONTROLS = {code: 0x2400 + code for code in range(32) if code != ord("\n")}
@@ -25,7 +26,7 @@ def export_dot(
     path: PathLike | None = None,
     *,
     max_depth: int | None = None,
-    digits: int = 6,
+    digits: int | None = None,
 ) -> str:
     r"""Write a fitted tree as a graph that Graphviz can draw.
 
@@ -41,8 +42,8 @@ def export_dot(
         File to write; an existing one is replaced. By default nothing is written.
     max_depth : int, optional
         Deepest level to show; the default shows all.
-    digits : int, default=6
-        Significant digits of numbers.
+    digits : int, optional
+        Significant digits of thresholds; exact by default, see `export_text`.
 
     Returns
     -------
@@ -62,8 +63,8 @@ def export_dot(
       node [shape=box, style=rounded, fontname="Helvetica"];
       edge [fontname="Helvetica", fontsize=11];
       0 [label="petal length (cm)\n150 rows"];
-      1 [label="setosa 100 %\n50 rows", color="#DDCC77", penwidth=2];
-      2 [label="versicolor 50 %\n100 rows", color="#AA4499", penwidth=2];
+      1 [label="setosa (100 %)\n50 rows", color="#DDCC77", penwidth=2];
+      2 [label="versicolor (50 %)\n100 rows", color="#AA4499", penwidth=2];
       0 -> 1 [label="≤ 2.45", color="#0072B2"];
       0 -> 2 [label="> 2.45", color="#E69F00"];
     }
@@ -78,10 +79,10 @@ def export_dot(
     return graph
 
 
-def _lines(view: TreeView, max_depth: int | None, digits: int) -> Iterator[str]:
+def _lines(view: TreeView, max_depth: int | None, digits: int | None) -> Iterator[str]:
     shown = [node for node in view.nodes if max_depth is None or node.depth <= max_depth]
     for node in shown:
-        label = "\n".join(summary(view, node, max_depth, digits))
+        label = "\n".join(summary(view, node, max_depth))
         more = " …" if is_folded(node, max_depth) else ""
         yield f"{node.number} [label={_quoted(label + more)}{_colour_of(view, node)}]"
     for node in shown:
@@ -89,9 +90,9 @@ def _lines(view: TreeView, max_depth: int | None, digits: int) -> Iterator[str]:
             yield from _edges(node, digits)
 
 
-def _edges(node: NodeView, digits: int) -> Iterator[str]:
+def _edges(node: NodeView, digits: int | None) -> Iterator[str]:
     for branch, child in enumerate(node.children):
-        label = _quoted(condition(node, branch, digits))
+        label = _quoted(branch_words(node, branch, digits))
         yield f'{node.number} -> {child} [label={label}, color="{branch_colour(branch)}"]'
 
 

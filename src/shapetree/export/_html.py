@@ -22,7 +22,8 @@ from shapetree.drawing._palette import NUMBERS, branch_colour, class_colour
 from shapetree.drawing._planes import Map, check_swap, map_of
 from shapetree.drawing._scales import check_scale, scale_of, target_scale
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
-from shapetree.export._shapes import Json, codes_of, shape_data
+from shapetree.export._page_words import outcome_data, shape_words
+from shapetree.export._shapes import Json, codes_of
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, PlaneAxis, TreeView, view_of
@@ -118,10 +119,8 @@ def page_data(view: TreeView, trained: TreeView, title: str, scale: str, swap: b
         "targets": None if view.target_edges is None else _targets(view.target_edges),
         "isTraining": view.is_training,
         "score": _finite(view.score()),
-        "nodes": [
-            _node(node, view, trained_node.deviation, scale, swap)
-            for node, trained_node in zip(view.nodes, trained.nodes, strict=True)
-        ],
+        "predictedWord": view.predicted_word,
+        "nodes": [_node(node, view, trained, scale, swap) for node in view.nodes],
     }
 
 
@@ -165,22 +164,16 @@ def _category_value(category: Level) -> str | bool | float | None:
     return category if isinstance(category, str | bool) else _finite(category)
 
 
-def _node(
-    node: NodeView, view: TreeView, trained_deviation: float | None, scale: str, swap: bool
-) -> Json:
+def _node(node: NodeView, view: TreeView, trained: TreeView, scale: str, swap: bool) -> Json:
     assert node.counts is not None
     shared = {
         "parent": node.parent,
         "rows": node.n_rows,
         "value": node.value[0].tolist(),
         "counts": node.counts.tolist(),
+        **outcome_data(view, node, trained),
     }
-    if view.classes is None:
-        shared |= {
-            "deviation": _finite(node.deviation),
-            "trainedDeviation": _finite(trained_deviation),
-        }
-    else:
+    if view.classes is not None:
         shared["predicted"] = int(node.value[0].argmax())
     if node.is_leaf:
         return shared
@@ -190,7 +183,7 @@ def _node(
         "children": list(node.children),
         "missingBranch": node.missing_branch,
         "sawMissing": node.saw_missing,
-        **shape_data(node),
+        **shape_words(node),
         **_drawing(node, view, scale, swap),
     }
 

@@ -15,7 +15,6 @@ from typing import overload
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.sketch import deviations
 from shapetree.data._sampling import sampled
 from shapetree.data._table import Table
@@ -35,6 +34,8 @@ MAX_DENSE = 4096
 # Significant digits of sums that are only drawn, and decimals of points in units of their range.
 SUM_DIGITS = 5
 DECIMALS = 4
+# Ends of axes that are not known before rows are counted.
+GREATEST = sys.float_info.max
 # A range that rounding could take numbers out of.
 HUGE = 1e300
 
@@ -253,35 +254,33 @@ class Axes:
     bounds : array of shape (n_bounds,)
     cells : int array of shape (n_bounds,)
         As in `Axis`, but with a 0 after the cells of each axis.
-    least, greatest : arrays of shape (n_nodes,)
-        Of the numbers of each node's rows; an infinite range where there are none.
+    threshold_start : int array of shape (n_nodes + 1,)
+    thresholds : array
+        Where a node's segments meet, from its start on.
     """
 
     start: np.ndarray
     bounds: np.ndarray
     cells: np.ndarray
-    least: np.ndarray
-    greatest: np.ndarray
+    threshold_start: np.ndarray
+    thresholds: np.ndarray
 
-    def of_node(self, node: int) -> Axis | None:
-        """A node's axis."""
+    def of_node(self, node: int, ends: tuple[float, float] | None) -> Axis | None:
+        """A node's axis, from its least to its greatest number if it has some."""
         start, stop = self.start[node : node + 2].tolist()
         if start == stop:
             return None
-        return Axis(self.bounds[start:stop], self.cells[start : stop - 1])
-
-    def ends_of(self, node: int) -> tuple[float, float] | None:
-        """The least and the greatest of a node's numbers; None if it has none."""
-        least, greatest = float(self.least[node]), float(self.greatest[node])
-        return (least, greatest) if least <= greatest else None
+        thresholds = self.thresholds[self.threshold_start[node] : self.threshold_start[node + 1]]
+        bounds = _closed(self.bounds[start:stop], thresholds, ends)
+        return Axis(bounds, self.cells[start : stop - 1])
 
     def n_cells(self) -> np.ndarray:
         """Number of each node's cells; 0 where its axis is not parted."""
-        return np.diff(np.concatenate([[0], np.cumsum(self.cells)])[self.start])
+        before = starts(self.cells)[self.start]
+        return before[1:] - before[:-1]
 
-    def inner_edges(self) -> tuple[np.ndarray, np.ndarray]:
+    def inner_edges(self, n_cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Edges between the cells of each axis, one after the other, and where each one's start."""
-        n_cells = self.n_cells()
         # An axis's last bound has no cell above it, so whose bound comes next is no matter.
         lows = cell_lows(
             self.bounds, np.append(self.bounds[1:], 0.0)[: len(self.bounds)], self.cells
@@ -303,12 +302,16 @@ class Densities:
     counts : int array of shape (n_cells, n_classes)
     totals : array of shape (n_cells,) or None
         Sums of the targets.
+    least, greatest : arrays of shape (n_nodes,)
+        Of the numbers of each node's rows; an infinite range where there are none.
     """
 
     axes: Axes
     cell_start: np.ndarray
     counts: np.ndarray
     totals: np.ndarray | None
+    least: np.ndarray
+    greatest: np.ndarray
 
     def of_node(self, node: int) -> Density | None:
         """Where a node's rows lie; None if it does not split on one feature."""
@@ -320,8 +323,9 @@ class Densities:
         if self.totals is not None:
             rounded = [in_digits(t, SUM_DIGITS) for t in self.totals[start:stop].tolist()]
             totals, missing_total = np.array(rounded[:-1]), rounded[-1]
-        axis = self.axes.of_node(node) or Axis(None, np.array([stop - start - 1]))
-        ends = self.axes.ends_of(node)
+        least, greatest = float(self.least[node]), float(self.greatest[node])
+        ends = (least, greatest) if least <= greatest else None
+        axis = self.axes.of_node(node, ends) or Axis(None, np.array([stop - start - 1]))
         return Density(axis, packed(counts), totals, missing, missing_total, ends)
 
 
@@ -370,14 +374,28 @@ class TreeSketches(Sequence[NodeSketch]):
         )
 
 
+def _closed(
+    bounds: np.ndarray, thresholds: np.ndarray, ends: tuple[float, float] | None
+) -> np.ndarray:
+    """Bounds that reach as far as the rows; a segment without rows gets some room, too."""
+    low, high = float(bounds[1]), float(bounds[-2])
+    least, greatest = ends or (low, high)
+    margin = (high / 2 - low / 2) / 8 or max(abs(low), 1.0) / 2
+    first = min(least, low if bounds[0] == -GREATEST else float(bounds[0]))
+    last = max(greatest, high if bounds[-1] == GREATEST else float(bounds[-1]))
+    if len(thresholds) and first == thresholds[0]:
+        first, _ = _stretched(first, last, margin)
+    if len(thresholds) and last == thresholds[-1]:
+        _, last = _stretched(first, last, margin)
+    return np.concatenate([[first], bounds[1:-1], [last]])
+
+
 def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummary:
     """Summarise training rows; `y` only if it holds one number a row."""
     scales = np.ones(len(table.features))
     ordered = [feature for feature in used if not table.features[feature].is_categorical]
     rows = sampled(0, table.n_rows, table.n_rows, SCALE_ROWS)
-    found = deviations(
-        Columns(table.columns, table.n_rows), np.array(ordered, dtype=np.int32), rows
-    )
+    found = deviations(table.values, np.array(ordered, dtype=np.int32), rows)
     # Nothing can be divided by zero or infinity.
     scales[ordered] = np.where((found > 0) & (found < np.inf), found, 1.0)
     return DataSummary(scales, None if y is None else _target_edges(y))
@@ -435,7 +453,9 @@ def cell_lows(low: np.ndarray, high: np.ndarray, cells: np.ndarray) -> np.ndarra
 
 def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where parts of these lengths start, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    found = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=found[1:])
+    return found
 
 
 def finite(values: np.ndarray) -> np.ndarray:

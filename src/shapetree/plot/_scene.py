@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from shapetree.plot._colours import Colour, Palette
 from shapetree.plot._text import clean
 from shapetree.tree._digits import percent
 from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._words import number_words, predicted_words
 
 
 @dataclass(frozen=True)
@@ -164,12 +164,7 @@ class Scene:
 
     def outcome(self, node: NodeView) -> str:
         """What the node predicts."""
-        if self.view.classes is not None:
-            return clean(node.prediction[0])
-        value = number(node.prediction[0], 4)
-        if node.deviation is None or not math.isfinite(node.deviation):
-            return value
-        return f"{value} ± {number(node.deviation, 2)}"
+        return number_words(node) if self.view.classes is None else clean(node.prediction[0])
 
     def support(self, node: NodeView) -> str:
         """How many rows that is about, and what share of them is of the predicted class."""
@@ -177,8 +172,10 @@ class Scene:
             return "no rows"
         if self.view.classes is None:
             return rows_of(node)
-        predicted = self.view.classes[0].index(node.prediction[0])
-        return f"{percent(float(self.shares(node)[predicted]))} of {node.n_rows:,}"
+        best = self.view.classes[0].index(node.prediction[0])
+        share = f"{percent(float(self.shares(node)[best]))} of {node.n_rows:,}"
+        predicted = predicted_words(self.view, node, best)
+        return share if predicted is None else f"{share}, {predicted}"
 
 
 def rows_of(node: NodeView) -> str:

@@ -65,8 +65,8 @@ def export_dot(
       0 [label="petal length (cm)\n150 rows"];
       1 [label="setosa (100 %)\n50 rows", color="#DDCC77", penwidth=2];
       2 [label="versicolor (50 %)\n100 rows", color="#AA4499", penwidth=2];
-      0 -> 1 [label="≤ 2.45", color="#0072B2"];
-      0 -> 2 [label="> 2.45", color="#E69F00"];
+      0 -> 1 [label="≤ 2.4", color="#0072B2"];
+      0 -> 2 [label="> 2.4", color="#E69F00"];
     }
     <BLANKLINE>
     """

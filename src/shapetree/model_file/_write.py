@@ -52,6 +52,8 @@ def write_model(model: Model, library_version: str) -> str:
         "target": _write_target(fitted),
         "nodes": [_write_node(fitted.tree, node) for node in range(fitted.tree.node_count)],
     }
+    if not isinstance(model.parameters["strength"], Real):
+        content["strength"] = _write_number(fitted.strength)
     if fitted.history is not None:
         content["history"] = _write_numbers(fitted.history)
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

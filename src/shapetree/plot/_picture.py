@@ -53,7 +53,7 @@ class Drawing:
 
 
 class Picture:
-    """A drawing of a tree or of a node.
+    """A drawing of a tree, of a node, or of a path of trees.
 
     In a notebook it shows itself; in a script, call `show` or `save`. Unless axes were given, its
     figure is none of pyplot's, so that there is nothing to close.
@@ -62,7 +62,7 @@ class Picture:
     ----------
     figure : matplotlib Figure
     ax : matplotlib Axes
-        In its data coordinates, y grows downwards.
+        In its data coordinates, y grows downwards where nodes are drawn.
     nodes : dict of int to (x0, y0, x1, y1)
         Box of every node that is drawn, in data coordinates.
     texts : list of matplotlib Text
@@ -116,8 +116,8 @@ class Picture:
 
     def __repr__(self) -> str:
         width, height = self.figure.get_size_inches()
-        words = "1 node" if len(self.nodes) == 1 else f"{len(self.nodes)} nodes"
-        return f"<Picture of {words}, {width:.1f} x {height:.1f} inch>"
+        words = {0: "", 1: " of 1 node"}.get(len(self.nodes), f" of {len(self.nodes)} nodes")
+        return f"<Picture{words}, {width:.1f} x {height:.1f} inch>"
 
     def _repr_html_(self) -> str | None:
         """The picture as SVG for notebooks; None if its figure is the user's to show."""

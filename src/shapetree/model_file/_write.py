@@ -18,6 +18,7 @@ from shapetree.model_file._model import (
     FORMAT,
     LABEL_TYPES,
     SPECIAL,
+    VERSION,
     WHOLE,
     Json,
     Model,
@@ -36,7 +37,7 @@ def write_model(model: Model, library_version: str) -> str:
     _check_numbers(fitted)
     content = {
         "format": FORMAT,
-        "version": _version(fitted.tree),
+        "version": VERSION,
         "library_version": library_version,
         "estimator": model.estimator,
         "parameters": {
@@ -64,12 +65,6 @@ def write_model(model: Model, library_version: str) -> str:
         )
     # A lone surrogate is no character of UTF-8, but JSON can name it.
     return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _version(tree: TreeArrays) -> int:
-    """The first version of the format that can hold a tree: packed counts came with the second."""
-    densities = [sketch.density for sketch in tree.sketches or ()]
-    return 2 if any(each and isinstance(each.kept, PackedCounts) for each in densities) else 1
 
 
 def _check_numbers(fitted: FittedTree) -> None:

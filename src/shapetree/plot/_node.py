@@ -17,7 +17,7 @@ from shapetree.plot._colours import DARK, FAINT, GREY, PALE, palette_for
 from shapetree.plot._layout import Box
 from shapetree.plot._leaves import draw_histogram, target_place
 from shapetree.plot._legend import Head
-from shapetree.plot._picture import Drawing, Picture
+from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
 from shapetree.plot._text import clean, width
@@ -109,7 +109,7 @@ def plot_node(
     head.draw(canvas, MARGIN, MARGIN)
     box = Box(MARGIN, MARGIN, MARGIN + LARGE.width, MARGIN + height).moved(0, head.height)
     draw(canvas, box)
-    return Picture(Drawing(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN), ax)
+    return Picture(CanvasDrawing(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN), ax)
 
 
 def _prepare(scene: Scene, node: NodeView) -> tuple[float, Draw]:

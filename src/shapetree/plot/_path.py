@@ -7,17 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shapetree.drawing._palette import BRANCHES
+from shapetree.drawing._palette import branch_colour
 from shapetree.plot._checks import check_title
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
-from shapetree.plot._picture import Picture, check_axes, import_matplotlib
+from shapetree.plot._picture import Drawing, Picture, check_axes, import_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 COLUMNS = ("strength", "score", "error", "n_leaves", "n_segments", "is_chosen")
 SIZES = {"leaves": "n_leaves", "segments": "n_segments"}
-LINE, CHOSEN = BRANCHES[0], BRANCHES[4]
+LINE, CHOSEN = branch_colour(0), branch_colour(4)
 
 
 def plot_path(
@@ -51,8 +53,6 @@ def plot_path(
     >>> picture = plot_path(ShapeTreeClassifier(strength=[0, 1, 100]).strength_path(X, y))
     >>> picture.ax.get_xlabel()
     'leaves'
-    >>> import matplotlib.pyplot as plt
-    >>> plt.close(picture.figure)
     """
     import_matplotlib()
     check_axes(ax)
@@ -62,16 +62,31 @@ def plot_path(
     missing = [name for name in COLUMNS if name not in path]
     if missing:
         raise ValueError(f"path must be what strength_path returns; it has no {missing[0]!r}")
-    is_own = ax is None
-    if is_own:
-        import matplotlib.pyplot as plt
+    return Picture(_PathDrawing(path, size, title), ax)
 
-        ax = plt.figure(figsize=(6.4, 4.2), layout="constrained").add_subplot()
-    columns = {name: np.asarray(path[name]) for name in COLUMNS}
-    texts = _draw(ax, columns, columns[SIZES[size]].astype(float), size)
-    if title is not None:
-        texts.append(ax.set_title(title, loc="left", color=DARK, fontsize=11))
-    return Picture(ax, {}, texts, is_own)
+
+class _PathDrawing(Drawing):
+    """A path of strengths."""
+
+    def __init__(self, path: Mapping[str, Any], unit: str, title: str | None) -> None:
+        self._columns = {name: np.asarray(path[name]) for name in COLUMNS}
+        self._unit = unit
+        self._title = title
+        self.nodes = {}
+
+    def make_axes(self, figure: Figure) -> Axes:
+        """Axes in a figure of a usual size."""
+        figure.set_size_inches(6.4, 4.2)
+        figure.set_layout_engine("constrained")
+        return figure.add_subplot()
+
+    def draw(self, ax: Axes) -> list[Text]:
+        """Draw points and labels."""
+        sizes = self._columns[SIZES[self._unit]].astype(float)
+        texts = _draw(ax, self._columns, sizes, self._unit)
+        if self._title is not None:
+            texts.append(ax.set_title(self._title, loc="left", color=DARK, fontsize=11))
+        return texts
 
 
 def _draw(ax: Axes, path: dict[str, np.ndarray], sizes: np.ndarray, unit: str) -> list[Any]:

@@ -26,7 +26,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from shapetree._files import PathLike, read_text, write_file
-from shapetree._fitting import Parameters, fit_tree, refine_fitted, simplify_fitted
+from shapetree._fitting import Parameters, fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree._threads import effective_threads
 from shapetree.data._table import Table
 from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_table
@@ -500,6 +500,39 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         estimator._fitted = model.fitted
         return estimator
 
+    # --- choosing a size ---
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def strength_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Fit trees along a path of strengths, to see how accurate and how large each is.
+
+        `shapetree.plot_path` draws it, for a person to pick a tree from.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`. This estimator is not changed. If its `strength` is a list, that is the
+            path; otherwise it goes from 0 to 10. `cv` is the number of folds, 5 by default.
+
+        Returns
+        -------
+        Bunch
+            Arrays, of which `pandas.DataFrame` makes a table: each `strength`; the `score` on rows
+            held out (accuracy, or the share of the error that the tree takes away) and its standard
+            `error`; `n_leaves` and `n_segments` of the tree of all rows, regions of pairs being
+            segments, too; and which strength a choice among them would take, `is_chosen`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = ShapeTreeClassifier(strength=[0, 1, 100]).strength_path(X, y)
+        >>> path.n_leaves
+        array([3, 3, 1])
+        """
+        return Bunch(**fit_path(X, y, sample_weight, self._parameters(), is_classifier(self)))
+
     # --- making the fitted tree smaller ---
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
@@ -587,9 +620,10 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
         "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows,
         and the criterion with it if that is "auto"; a list
-        is chosen from likewise. It stays at 1 (or what is nearest to it) unless another strength is
-        better on rows held out by more than 1.5 standard errors of the difference, and is the
-        greatest if no tree is better than a leaf. That takes 7 to 20 times as long as a fit.
+        is chosen from likewise. It stays at 1 (or what is nearest to it) unless a weaker one is
+        better on rows held out by more than 1.5 standard errors of the difference, or a stronger
+        one by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
+        long as a fit, and 20 times with few rows.
     cv : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
         number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
@@ -638,7 +672,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         which finds the best partition into so many intervals but takes longer.
     inner_max_leaf_nodes : int or None, default=None
         Most pieces, and so most segments of a shape function; None for no limit but the penalty
-        (and 32 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
+        (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
         with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
         Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions
@@ -901,9 +935,10 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
         them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
         "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows; a list
-        is chosen from likewise. It stays at 1 (or what is nearest to it) unless another strength is
-        better on rows held out by more than 1.5 standard errors of the difference, and is the
-        greatest if no tree is better than a leaf. That takes 7 to 20 times as long as a fit.
+        is chosen from likewise. It stays at 1 (or what is nearest to it) unless a weaker one is
+        better on rows held out by more than 1.5 standard errors of the difference, or a stronger
+        one by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
+        long as a fit, and 20 times with few rows.
     cv : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
         number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
@@ -953,7 +988,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         which finds the best partition into so many intervals but takes longer.
     inner_max_leaf_nodes : int or None, default=None
         Most pieces, and so most segments of a shape function; None for no limit but the penalty
-        (and 32 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
+        (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
         with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
         Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions

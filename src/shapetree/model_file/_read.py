@@ -7,6 +7,7 @@ version does not know are refused, too: they might change what a tree predicts.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -41,7 +42,7 @@ def read_model(text: str) -> Model:
     version = _read_version(root)
     root.has_only(
         *("format", "version", "library_version", "estimator", "parameters", "criterion"),
-        *("shrinkage", "has_names", "features", "target", "nodes", "history"),
+        *("strength", "shrinkage", "has_names", "features", "target", "nodes", "history"),
     )
     root.member("library_version").text()
     estimator = root.member("estimator").one_of(*CRITERIA)
@@ -57,12 +58,11 @@ def read_model(text: str) -> Model:
         None if classes is None else [len(labels) for labels in classes],
         None if target_edges is None else len(target_edges) - 1,
     )
-    history = root.optional("history")
+    history, strength = root.optional("history"), root.optional("strength")
+    parameters = {name: _read_parameter(part) for name, part in root.member("parameters").members()}
     return Model(
         estimator=estimator,
-        parameters={
-            name: _read_parameter(part) for name, part in root.member("parameters").members()
-        },
+        parameters=parameters,
         fitted=FittedTree(
             tree=read_tree(root.member("nodes"), frame),
             features=frame.features,
@@ -72,8 +72,16 @@ def read_model(text: str) -> Model:
             shrinkage=root.member("shrinkage").number(low=0, is_finite=False),
             summary=DataSummary(np.array([scale for _, scale in features]), target_edges),
             history=None if history is None else history.numbers(is_finite=False),
+            strength=_usual_strength(parameters) if strength is None else strength.number(low=0),
         ),
     )
+
+
+def _usual_strength(parameters: dict[str, Any]) -> float:
+    """The strength of a tree for which the data did not choose it."""
+    given = parameters.get("strength", 1.0)
+    is_number = isinstance(given, int | float) and 0 <= given <= sys.float_info.max
+    return float(given) if is_number else 1.0
 
 
 def _read_version(root: Part) -> int:

@@ -119,7 +119,7 @@ def test_fit_shows_columns_scores_and_the_tree(folder):
         r"shape tree +9\d\.\d %",
         r"CART +\d+\.\d %",
         r"commonest class +\d+\.\d % +50\.0 %",
-        r"fitted on the 320 training rows\nhour  \[320 rows\]\n├─ ",
+        r"training rows\nPredicts busy; accuracy 9\d\.\d % on 80 unseen rows\nhour  \[320 rows\]\n├─ ",
         r"Nothing was written",
     ):
         assert re.search(words, shown), words
@@ -155,6 +155,8 @@ def test_the_scores_are_those_of_the_written_model_on_rows_it_has_not_seen(tmp_p
         398 * json.loads(succeed("inspect", tmp_path / "model.json", "--json"))["training_score"]
     )
     assert report["scores"][0]["scores"]["accuracy"] == pytest.approx(n_right / 171)
+    held_out = json.loads((tmp_path / "model.json").read_text())["held_out"]
+    assert held_out == {"rows": 171, "scores": report["scores"][0]["scores"]}
 
 
 def view_rows(model):

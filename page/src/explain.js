@@ -9,7 +9,8 @@ import { listing, percent, rounded } from "./words.js";
 export function explainRow(model, row) {
   const path = pathOf(model, row);
   const conditions = merge(path.slice(0, -1).flatMap((node) => conditionsOf(node, row)));
-  const outcome = outcomeInWords(model, path.at(-1));
+  const words = outcomeInWords(model, path.at(-1));
+  const outcome = model.target === null ? words : `${model.target}: ${words}`;
   const reasons = conditions.map((condition) => wordsFor(model, condition, row));
   const sentence = reasons.length
     ? `Predicted ${outcome} because ${listing(reasons)}`

@@ -53,16 +53,12 @@ function showHeader() {
     leaves === 1 ? "1 leaf" : `${leaves.toLocaleString("en-US")} leaves`,
     `depth ${depth}`,
   ];
-  if (model.score !== null) facts.unshift(scoreWords());
-  byId("facts").replaceChildren(...facts.map((fact) => html("li", {}, fact)));
+  facts.unshift(...model.scores.map(capitalised));
+  if (model.target !== null) facts.unshift(`Predicts ${model.target}`);
+  byId("facts").replaceChildren(...facts.map((fact) => html("li", { dir: "auto" }, fact)));
 }
 
-function scoreWords() {
-  const rows = model.isTraining ? "in training" : "on the rows given";
-  return model.classes
-    ? `${(100 * model.score).toFixed(1)} % right ${rows}`
-    : `R² ${model.score.toFixed(3)} ${rows}`;
-}
+const capitalised = (words) => words[0].toUpperCase() + words.slice(1);
 
 function showLegend() {
   const bars = model.classes

@@ -41,6 +41,7 @@ from shapetree.refine import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, sketch_nodes
+from shapetree.tree._naming import Names, target_names
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._sketch import summarise
 
@@ -186,11 +187,12 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
+    names = Names(targets=target_names(y))
     pairs = _read_pairs(rows.table, parameters)
     shrinkage = _choose_shrinkage(rows, parameters, pairs)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
         outcome = _learn(rows, parameters, pairs, progress)
-    return _finish(outcome, rows, parameters, shrinkage)
+    return replace(_finish(outcome, rows, parameters, shrinkage), names=names)
 
 
 def refine_fitted(
@@ -218,7 +220,8 @@ def refine_fitted(
         )
     tree = tree_of(refined, goal.impurity_scale)
     outcome = _Outcome(tree, goal.criterion_name, np.array(history))
-    return replace(_finish(outcome, rows, parameters, fitted.shrinkage), has_names=fitted.has_names)
+    finished = _finish(outcome, rows, parameters, fitted.shrinkage)
+    return replace(finished, has_names=fitted.has_names, names=fitted.names)
 
 
 def simplify_fitted(fitted: FittedTree) -> FittedTree:

@@ -179,6 +179,32 @@ def encode_table(
     return Table(source.n_rows, tuple(features), columns, source.has_names)
 
 
+def new_categories(X: Any, table: Table) -> dict[int, dict[int, Any]]:
+    """Categories of a table to predict on that training has not seen, by feature and row.
+
+    Parameters
+    ----------
+    X : array-like or data frame
+        The table.
+    table : Table
+        What `encode_table` has made of it.
+    """
+    source, found = _open(X, min_rows=1), {}
+    for j, column in enumerate(table.columns):
+        if column is None or table.features[j].categories is None:
+            continue
+        unknown = np.flatnonzero(column == MISSING_CODE).tolist()
+        if unknown:
+            values = source.column(j)[unknown]
+            listed = values.to_list() if isinstance(values, nw.Series) else values.tolist()
+            found[j] = {
+                row: value
+                for row, value in zip(unknown, listed, strict=True)
+                if not is_missing(value)
+            }
+    return found
+
+
 def _encode_column(values: Values, feature: FeatureInfo) -> Array:
     if feature.categories is None:
         return _as_numbers(values, feature.name, "It was numeric in training.")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 from shapetree._files import PathLike, write_file
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.export._shapes import Json, codes_of, shape_data
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, Plane, PlaneAxis, TreeView, view_of
 
@@ -40,6 +41,10 @@ def export_html(
     y: Any = None,
     *,
     title: str | None = None,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> str:
     """Write a fitted tree as an interactive page.
 
@@ -58,6 +63,14 @@ def export_html(
         same.
     title : str, optional
         Title of the page.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -75,8 +88,8 @@ def export_html(
     >>> page[:15], "<title>Irises</title>" in page
     ('<!doctype html>', True)
     """
-    fitted = fitted_tree(estimator)
-    view = view_of(fitted, X, y)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_of(fitted, rows_for_tree(estimator, X), y)
     if view.n_outputs > 1:
         raise ValueError(
             f"a page shows one target, but this tree has {view.n_outputs}; use export_text or "
@@ -97,12 +110,15 @@ def page_data(view: TreeView, trained: TreeView, title: str) -> Json:
         "title": title,
         "classes": None if view.classes is None else [str(label) for label in view.classes[0]],
         "features": [
-            _feature(feature, float(scale))
-            for feature, scale in zip(view.features, view.scales, strict=True)
+            _feature(feature, float(scale), limits)
+            for feature, scale, limits in zip(
+                view.features, view.scales, view.ranges.tolist(), strict=True
+            )
         ],
         "targetEdges": _drawn(view.target_edges),
         "isTraining": view.is_training,
-        "score": _finite(view.score()),
+        "target": view.target_name,
+        "scores": view.scores_in_words(),
         "nodes": [
             _node(node, view, trained_node.deviation)
             for node, trained_node in zip(view.nodes, trained.nodes, strict=True)
@@ -113,9 +129,10 @@ def page_data(view: TreeView, trained: TreeView, title: str) -> Json:
 # --- from the view to JSON ---
 
 
-def _feature(feature: FeatureInfo, scale: float) -> Json:
+def _feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
     if feature.categories is None:
-        return {"name": feature.name, "whole": feature.is_whole, "scale": scale}
+        range_ = None if math.isnan(limits[0]) else [_finite(limit) for limit in limits]
+        return {"name": feature.name, "whole": feature.is_whole, "scale": scale, "range": range_}
     return {
         "name": feature.name,
         "categories": [str(category) for category in feature.categories],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shapetree.data._names import node_number
@@ -21,7 +22,7 @@ from shapetree.plot._legend import Head
 from shapetree.plot._picture import Picture, draw_picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import SMALL, Scene, most_branches
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView, TreeView
 
 MARGIN = 10.0
@@ -45,6 +46,10 @@ def plot_tree(
     class_colors: Any = None,
     cmap: Any = None,
     title: str | None = None,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> Picture:
     """Draw a fitted tree.
 
@@ -75,6 +80,14 @@ def plot_tree(
     cmap : str or matplotlib Colormap, optional
         Colours of classes, or shades of a numeric target.
     title : str, optional
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -94,8 +107,8 @@ def plot_tree(
     >>> import matplotlib.pyplot as plt
     >>> plt.close(picture.figure)
     """
-    fitted = fitted_tree(estimator)
-    view = view_to_draw(fitted, X, y, ax)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_to_draw(fitted, rows_for_tree(estimator, X), y, ax)
     root = node_number(node, len(view.nodes))
     check_depth(max_depth)
     check_direction(direction)
@@ -105,7 +118,7 @@ def plot_tree(
     palette = palette_for(
         view, branch_colors, class_colors, cmap, most_branches(view.nodes[i] for i in shown)
     )
-    scene = Scene(view, palette, SMALL, read_row(fitted, row, root))
+    scene = Scene(view, palette, SMALL, read_row(fitted, view, rows_for_tree(estimator, row), root))
     n_leaves = len(shown) - len(children)
     downwards = n_leaves <= MANY_LEAVES if direction is None else direction == "down"
     return _draw(scene, root, children, downwards, title, ax)

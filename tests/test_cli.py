@@ -119,7 +119,7 @@ def test_fit_shows_columns_scores_and_the_tree(folder):
         r"shape tree +9\d\.\d %",
         r"CART +\d+\.\d %",
         r"commonest class +\d+\.\d % +50\.0 %",
-        r"training rows\nPredicts busy; accuracy 9\d\.\d % on 80 unseen rows\nhour  \[320 rows\]\n├─ ",
+        r"training rows\nPredicts busy; accuracy 9\d\.\d % on 80 unseen rows\nhour  \[320 rows",
         r"Nothing was written",
     ):
         assert re.search(words, shown), words

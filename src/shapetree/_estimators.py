@@ -6,6 +6,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
+from functools import cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -63,6 +64,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "max_branches": [Interval(Integral, 2, 254, closed="both")],
+        "strength": [Interval(Real, 0, np.inf, closed="left")],
         "pairs": [
             Interval(Integral, 0, None, closed="left"),
             StrOptions({"auto", "all"}),
@@ -113,6 +115,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         max_depth: int | None,
         max_branches: int,
         criterion: str,
+        strength: float,
         pairs: Any,
         pair_screen: str,
         pair_penalty: float | str,
@@ -145,6 +148,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.max_depth = max_depth
         self.max_branches = max_branches
         self.criterion = criterion
+        self.strength = strength
         self.pairs = pairs
         self.pair_screen = pair_screen
         self.pair_penalty = pair_penalty
@@ -173,6 +177,13 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # Reading a signature takes long, and scikit-learn does so for every fit.
+        names: list[str] = super()._get_param_names()
+        return names
 
     # --- fitting ---
 
@@ -704,6 +715,10 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
         Impurity of a node. "auto" takes Gini where classes are few for the branches (a perplexity
         below twice `max_branches`) and entropy otherwise. "log_loss" is another name of "entropy".
+    strength : float, default=1.0
+        How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
+        splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
+        them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
@@ -761,7 +776,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         from. 0 gives the paper's unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
         What a split must earn, as a number of rows: the impurity that so many of the node's rows
-        hold on average. The knob for smaller trees. "auto" is 6, but 0 where shape functions are
+        hold on average. "auto" is 6, but 0 where shape functions are
         plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
     branch_penalty : float, default=0.0
         What every branch beyond two must earn, as mean impurity of the node.
@@ -867,6 +882,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         max_depth: int | None = 4,
         max_branches: int = 3,
         criterion: str = "auto",
+        strength: float = 1.0,
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
@@ -901,6 +917,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             max_depth=max_depth,
             max_branches=max_branches,
             criterion=criterion,
+            strength=strength,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,
@@ -994,6 +1011,10 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     criterion : {"squared_error", "absolute_error"}, default="squared_error"
         Impurity of a node. Absolute error is counted on the values of y where these are at most
         512, and on 64 quantile groups of them otherwise; leaves predict exact medians.
+    strength : float, default=1.0
+        How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
+        splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
+        them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
@@ -1052,7 +1073,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         0 gives the paper's unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
         What a split must earn, as a number of rows: the impurity that so many of the node's rows
-        hold on average. The knob for smaller trees. "auto" is 6, but 0 where shape functions are
+        hold on average. "auto" is 6, but 0 where shape functions are
         plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
     branch_penalty : float, default=0.0
         What every branch beyond two must earn, as mean impurity of the node.
@@ -1150,6 +1171,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         max_depth: int | None = 4,
         max_branches: int = 3,
         criterion: str = "squared_error",
+        strength: float = 1.0,
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
@@ -1183,6 +1205,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             max_depth=max_depth,
             max_branches=max_branches,
             criterion=criterion,
+            strength=strength,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,

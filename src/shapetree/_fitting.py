@@ -63,6 +63,7 @@ class Parameters:
     max_depth: int | None
     max_branches: int
     criterion: str
+    strength: float
     pairs: Any
     pair_screen: str
     pair_penalty: float | str
@@ -102,6 +103,11 @@ class Parameters:
     def is_cart(self) -> bool:
         """Whether splits are CART's own, thresholds to two branches."""
         return self.max_branches == 2 and self.inner_max_leaf_nodes == 2
+
+    def penalty(self, name: str, automatic: float) -> float:
+        """A penalty as the user gave it, or the automatic one at the strength in use."""
+        given = getattr(self, name)
+        return self.strength * automatic if given == "auto" else float(given)
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,6 +423,8 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
     pair = 0.0 if is_cart else None
     if parameters.pair_penalty != "auto":
         pair = float(parameters.pair_penalty)
+    # A pair costs as much as a segment; a segment's own price has its strength in it already.
+    is_given = parameters.segment_penalty != "auto"
     return SearchOptions(
         InnerTreeOptions(
             kind=parameters.inner_tree,
@@ -426,10 +434,11 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
             assignment=parameters.assignment,
         ),
         Penalties(
-            segment=_given(parameters.segment_penalty, goal.segment_penalty),
-            split=_given(parameters.split_penalty, 0.0 if is_cart else SPLIT_PENALTY),
+            segment=parameters.penalty("segment_penalty", goal.segment_penalty),
+            split=parameters.penalty("split_penalty", 0.0 if is_cart else SPLIT_PENALTY),
             branch=parameters.branch_penalty,
             pair=pair,
+            segments_per_pair=parameters.strength if is_given else 1.0,
         ),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
         min_weight_leaf=parameters.min_weight_fraction_leaf * goal.total_weight,
@@ -458,7 +467,7 @@ def _refine_options(n_rows: int, goal: Goal, parameters: Parameters) -> RefineOp
         max_segments = min(max_segments, 2**parameters.inner_max_depth)
     return RefineOptions(
         max_sweeps=parameters.refine_iter,
-        penalty=_given(parameters.refine_penalty, goal.refine_penalty),
+        penalty=parameters.penalty("refine_penalty", goal.refine_penalty),
         max_segments=max_segments,
         min_segment_rows=_as_rows(parameters.inner_min_samples_leaf, n_rows),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
@@ -470,11 +479,6 @@ def _refine_options(n_rows: int, goal: Goal, parameters: Parameters) -> RefineOp
 def _at_most(limit: int | None) -> int:
     """A limit as a number that native code can hold."""
     return min(limit or UNLIMITED, UNLIMITED)
-
-
-def _given(penalty: float | str, automatic: float) -> float:
-    """A penalty as a number."""
-    return automatic if penalty == "auto" else float(penalty)
 
 
 def _as_rows(limit: float, n_rows: int) -> int:

@@ -261,13 +261,23 @@ cdef int check_apart(
             if is_taken[child]:
                 raise ValueError(f"node {child} cannot become a child")
             is_taken[child] = True
-    if nodes.shape[0] > 1:
-        start, stop = rows.start[np.asarray(nodes)], rows.stop[np.asarray(nodes)]
-        held = np.flatnonzero(start < stop)
-        held = held[np.argsort(start[held])]
-        if (stop[held][:len(held) - 1] > start[held][1:]).any():
-            raise ValueError("nodes to split must not share rows")
+    if not are_in_order(rows, nodes) and not are_in_order(
+            rows, np.asarray(nodes)[np.argsort(rows.start[np.asarray(nodes)])]):
+        raise ValueError("nodes to split must not share rows")
     return 0
+
+
+cdef bint are_in_order(NodeRows rows, const int32_t[::1] nodes) noexcept:
+    """Whether the rows of each node stand behind those of the nodes before it."""
+    cdef:
+        Py_ssize_t i
+        int64_t stop = 0
+    for i in range(nodes.shape[0]):
+        if rows._start[nodes[i]] < rows._stop[nodes[i]]:
+            if rows._start[nodes[i]] < stop:
+                return False
+            stop = rows._stop[nodes[i]]
+    return True
 
 
 cdef object fill_sender(

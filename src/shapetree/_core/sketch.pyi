@@ -24,6 +24,7 @@ def count_cells(
     labels: NDArray[Any] | None,
     targets: NDArray[Any] | None,
     n_classes: int,
+    n_threads: int = 1,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def count_targets(
     leaves: NDArray[Any],

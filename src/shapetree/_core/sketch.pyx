@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cython.parallel cimport prange
 from libc.float cimport DBL_MAX
 from libc.math cimport NAN, fabs, nextafter, rint, sqrt
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
@@ -397,6 +398,7 @@ def count_cells(
     const int32_t[::1] labels,
     const double[::1] targets,
     Py_ssize_t n_classes,
+    int n_threads=1,
 ):
     """Count rows in the cells of every node that they pass.
 
@@ -420,9 +422,10 @@ def count_cells(
     labels : int32 array or None
         Classes of the rows; None if there are targets.
     targets : float64 array or None
-        Numbers of the rows.
+        Numbers of the rows; for several threads, on a grid on which their sums are exact.
     n_classes : int
         1 for targets.
+    n_threads : int
 
     Returns
     -------
@@ -442,20 +445,24 @@ def count_cells(
     check_starts(edge_start, n_nodes, edges.shape[0])
     check_starts(cell_start, n_nodes, cell_start[n_nodes] if cell_start.shape[0] > n_nodes else 0)
     check_cells(columns, feature, edge_start, cell_start)
-    if n_classes < 1:
-        raise ValueError("there is at least one class")
+    if n_classes < 1 or n_threads < 1:
+        raise ValueError("there is at least one class, and one thread")
     if has_labels and n_rows and not 0 <= np.min(labels) <= np.max(labels) < n_classes:
         raise ValueError("labels are classes")
     cdef:
-        Py_ssize_t n_cells = cell_start[n_nodes]
-        int32_t[:, ::1] counts = np.zeros((n_cells, n_classes), dtype=np.int32)
-        double[::1] totals = np.zeros(n_cells)
+        Py_ssize_t n_cells = cell_start[n_nodes], part, n_parts = n_threads
+        int32_t[:, :, ::1] counts
+        double[:, ::1] totals
         double[::1] uppers = np.empty(3 * edges.shape[0] + 4 * n_nodes)
         uint16_t[::1] before = np.zeros(LOOKUP_CELLS * n_nodes, dtype=np.uint16)
-        Passed* nodes = <Passed*> malloc((n_nodes + 1) * sizeof(Passed))
+        Passed* nodes
         Passed* its
-        Py_ssize_t row, cell
         int node
+    # Every thread counts for itself.
+    counted = np.zeros((n_parts, n_cells, n_classes), dtype=np.int32)
+    summed = np.zeros((n_parts, n_cells))
+    counts, totals = counted, summed
+    nodes = <Passed*> malloc((n_nodes + 1) * sizeof(Passed))
     if nodes == NULL:
         raise MemoryError("no memory to count rows")
     with nogil:
@@ -475,20 +482,37 @@ def count_cells(
             its.lookup.before = &before[node * LOOKUP_CELLS]
             lay_out_cells(
                 &its.lookup, &edges[0] + edge_start[node] if n_edges else NULL, <int> n_edges)
-        for row in range(n_rows):
-            node = leaves[row]
-            while node >= 0:
-                its = &nodes[node]
-                if its.kind != NOT_GIVEN:
-                    cell = its.first_cell + cell_of_row(its, row)
-                    if has_labels:
-                        counts[cell, labels[row]] += 1
-                    else:
-                        counts[cell, 0] += 1
-                        totals[cell] += targets[row]
-                node = its.parent
+        if n_cells > 0:
+            for part in prange(n_parts, num_threads=n_threads, schedule="static"):
+                count_part(
+                    nodes, leaves, labels, targets,
+                    n_rows * part // n_parts, n_rows * (part + 1) // n_parts, n_classes,
+                    &counts[part, 0, 0], &totals[part, 0])
     free(nodes)
-    return np.asarray(counts), np.asarray(totals)
+    return counted.sum(axis=0, dtype=np.int32), summed.sum(axis=0)
+
+
+cdef void count_part(
+    const Passed* nodes, const int32_t[::1] leaves, const int32_t[::1] labels,
+    const double[::1] targets, Py_ssize_t first, Py_ssize_t last, Py_ssize_t n_classes,
+    int32_t* counts, double* totals,
+) noexcept nogil:
+    """Count some rows in the cells of every node that they pass."""
+    cdef:
+        Py_ssize_t row, cell
+        int node
+        bint has_labels = labels is not None
+    for row in range(first, last):
+        node = leaves[row]
+        while node >= 0:
+            if nodes[node].kind != NOT_GIVEN:
+                cell = nodes[node].first_cell + cell_of_row(&nodes[node], row)
+                if has_labels:
+                    counts[cell * n_classes + labels[row]] += 1
+                else:
+                    counts[cell] += 1
+                    totals[cell] += targets[row]
+            node = nodes[node].parent
 
 
 def count_targets(

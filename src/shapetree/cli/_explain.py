@@ -71,9 +71,9 @@ def explain(
 ) -> None:
     """Say why rows are predicted what they are.
 
-    And which change of a value, or of two, would change that. Explains a row of a file, all its rows,
-    or a row that is typed in: what is not given then counts as missing. With a row of a file,
-    --set asks what if.
+    And which change of a value, or of two, would change that. Explains a row of a file, all its
+    rows, or a row that is typed in: what is not given then counts as missing. With a row of a
+    file, --set asks what if.
 
     For example:
       shapetree explain model.json new.csv --row 3
@@ -94,7 +94,7 @@ def explain(
             _note_what_is_not_given(fitted, changes, voice)
         table = typed_row(fitted, changes, table)
     assert table is not None
-    wish = {
+    wish: dict[str, Any] = {
         "fixed": names_in(fixed) or None,
         "only": names_in(only) or None,
         "direction": settings_in(direction, "--direction") or None,

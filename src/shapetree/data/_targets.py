@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -32,8 +32,7 @@ REFINE_PENALTY = 3.0
 MAX_PENALTY_SHARE = 0.02
 
 
-@dataclass(frozen=True)
-class NodeStatistics:
+class NodeStatistics(NamedTuple):
     """What a node knows of its rows.
 
     Attributes
@@ -93,13 +92,21 @@ class Goal(ABC):
         """Weight of all rows."""
         return float(self.targets.n_rows if self.weights is None else self.weights.sum())
 
-    def rows_behind(self, channels: np.ndarray) -> list[int]:
-        """Numbers of rows that sums of channels, (n_nodes, n_channels), are made of."""
-        if self.targets.n_channels > self.targets.n_stats:
-            counts = channels[:, -1]
-        else:
-            counts = self.weights_behind(channels)
-        return np.rint(counts).astype(np.int64).tolist()
+    def _describe(
+        self,
+        channels: np.ndarray,
+        weights: np.ndarray,
+        impurities: np.ndarray,
+        values: np.ndarray,
+    ) -> list[NodeStatistics]:
+        """Statistics of nodes whose rows' sums of channels are given."""
+        counts = weights if self.targets.n_channels == self.targets.n_stats else channels[:, -1]
+        return [
+            NodeStatistics(round(count), weight, impurity, value)
+            for count, weight, impurity, value in zip(
+                counts.tolist(), weights.tolist(), impurities.tolist(), values, strict=True
+            )
+        ]
 
     @abstractmethod
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
@@ -169,13 +176,8 @@ class ClassGoal(Goal):
         values = np.zeros((len(stats), *self._value_shape))
         for output, (start, stop) in enumerate(pairwise(self.starts.tolist())):
             values[:, output, : stop - start] = stats[:, start:stop] / weights[:, None]
-        impurities = [max(self.criterion.impurity(each), 0.0) for each in stats]
-        return [
-            NodeStatistics(n_rows, weight, impurity / weight, value)
-            for n_rows, weight, impurity, value in zip(
-                self.rows_behind(channels), weights.tolist(), impurities, values, strict=True
-            )
-        ]
+        masses = np.maximum(self.criterion.impurities(stats), 0.0)
+        return self._describe(channels, weights, masses / weights, values)
 
     def noise(self, node: NodeStatistics) -> float:
         """Impurity mass that a cut of a node takes away on average where nothing is to gain.
@@ -278,13 +280,7 @@ class RegressionGoal(Goal):
         impurities = np.where(
             (least == greatest).all(axis=1), 0.0, spreads / weights / values.shape[1]
         )
-        return [
-            NodeStatistics(n_rows, weight, impurity, value)
-            for n_rows, weight, impurity, value in zip(
-                self.rows_behind(channels), weights.tolist(), impurities.tolist(), values,
-                strict=True,
-            )
-        ]  # fmt: skip
+        return self._describe(channels, weights, impurities, values)
 
     def standardised_medians(self, rows: np.ndarray) -> np.ndarray:
         """Medians of some rows, centred and scaled."""

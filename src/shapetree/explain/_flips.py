@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 from shapetree.data._table import FeatureInfo
-from shapetree.explain._outcomes import outcome_words, python_values
+from shapetree.explain._outcomes import python_values
 from shapetree.explain._wishes import Wish
+from shapetree.tree._digits import ALL_DIGITS, at_least, at_most, exact, rounded
 from shapetree.tree._view import GREATEST, TreeView
-from shapetree.tree._words import ALL_DIGITS, at_least, at_most, exact, listing, rounded
+from shapetree.tree._words import listing, outcome_words
 
 # Finds the leaves of rows, given their columns.
 Route = Callable[[Sequence[np.ndarray | None]], np.ndarray]

@@ -19,10 +19,11 @@ from shapetree.explain._conditions import (
     segment_condition,
 )
 from shapetree.explain._flips import Flip, FlipFinder, Route
-from shapetree.explain._outcomes import outcome_words, python_values
+from shapetree.explain._outcomes import python_values
 from shapetree.explain._wishes import Wish
+from shapetree.tree._digits import ALL_DIGITS, exact, rounded
 from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import ALL_DIGITS, FEW_DIGITS, exact, listing, rounded
+from shapetree.tree._words import listing, outcome_words
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,10 @@ class Guide:
             yield beyond_words(name, value, low, high)
 
 
+# Digits that notes have at least, if a number has so many.
+SHORT_DIGITS = 6
+
+
 def beyond_words(name: str, value: float, low: float, high: float) -> str:
     """That a number is beyond a range, in as few digits as show it.
 
@@ -81,7 +86,7 @@ def beyond_words(name: str, value: float, low: float, high: float) -> str:
 'x = 1.00000012 is beyond 0 to 1.0000001, the range in training')
     """
     texts = [exact(number) for number in (value, low, high)]
-    for digits in range(FEW_DIGITS, ALL_DIGITS):
+    for digits in range(SHORT_DIGITS, ALL_DIGITS):
         short = [rounded(number, digits) for number in (value, low, high)]
         said, least, greatest = map(float, short)
         if said < least if value < low else said > greatest:
@@ -98,7 +103,7 @@ def _parts(node: NodeView) -> Iterator[tuple[Condition, ...]]:
     """Conditions of each segment or region of a node."""
     for segment in node.segments:
         yield (segment_condition(segment, node.features),)
-    for region in node.regions:
+    for region in node.joined_regions:
         yield region_conditions(region, node.features)
 
 
@@ -172,10 +177,7 @@ class Explanation:
             outcome = f"{view.target_name}: {outcome}"
         if not self.conditions:
             return f"Predicted {outcome} for every row"
-        reasons = [
-            condition.words_for([self.row[name] for name in condition.names])
-            for condition in self.conditions
-        ]
+        reasons = [condition.words() for condition in self.conditions]
         return f"Predicted {outcome} because {listing(reasons)}"
 
     def __repr__(self) -> str:

@@ -54,7 +54,7 @@ class LocalRows:
         first_row: int = 0,
     ) -> None:
         self._table = table
-        self._values = Columns(table.columns, table.n_rows)
+        self._values = table.values
         self._binned = binned
         self._coarse = binned if coarse is None else coarse
         self._first_row = first_row

@@ -22,7 +22,6 @@ from shapetree.data._targets import Goal, NodeStatistics
 from shapetree.grow._candidates import (
     CandidateSearch,
     FeatureShapes,
-    NodeToSearch,
     SearchOptions,
     gain_of,
 )
@@ -38,8 +37,6 @@ SAMPLE_ROWS = 20_000
 # paper's filter takes the most promising at each node, judged by so many of its rows.
 MAX_SCREENED = 20_000
 FILTER_ROWS = 5_000
-# Penalty for using a pair, in segments.
-SEGMENTS_PER_PAIR = 1.0
 # Growing an inner tree on a grid takes as long as so many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
 # Pairs that get an inner tree on their grid: half of them, but so many for each that is fitted.
@@ -388,9 +385,9 @@ class PairSearch:
     ) -> FeatureShapes:
         """Each feature's own best shape function."""
         search = CandidateSearch(self._frame.features, self._goal, self._search_options_of_fit)
-        found = FeatureShapes.empty(1, self._frame.offsets)
-        wanted = [NodeToSearch(node, max_branches, node_number)]
-        search.search(wanted, Histograms(0, len(self._frame.features), histogram[None]), found)
+        found = FeatureShapes.empty(1, search.offsets)
+        histograms = Histograms(0, len(self._frame.features), histogram[None])
+        search.search([node], [node_number], max_branches, histograms, found)
         return found.of(0)
 
     def _fit(
@@ -512,7 +509,8 @@ class PairSearch:
         """What a pair must gain more than its regions cost."""
         if self._penalties.pair is not None:
             return self._penalties.pair * node.weight
-        return SEGMENTS_PER_PAIR * self._penalties.segment * self._goal.penalty_unit(node)
+        n_segments = self._penalties.segments_per_pair
+        return n_segments * self._penalties.segment * self._goal.penalty_unit(node)
 
     def _shape(
         self,
@@ -525,13 +523,15 @@ class PairSearch:
         """A fitted shape function of a pair, with the positions of `like` if that is given."""
         cuts, regions, cut_low, cut_high = number_cuts(fits.low[which, : fits.n_nodes[which]])
         first, second = map(int, pair)
+        # Of a sample's columns, `pair` has the numbers in the sample.
+        features = (first, second) if like is None else (like.first, like.second)
         return PairShape(
             first=first,
             second=second,
             n_branches=int(fits.n_branches[which]),
             cut_a=fits.a[which, cuts],
             cut_b=fits.b[which, cuts],
-            cut_threshold=fits.threshold[which, cuts],
+            cut_threshold=self._thresholds(features, fits, which, cuts),
             cut_low=cut_low,
             cut_high=cut_high,
             branch_of_piece=fits.branch[which, regions],
@@ -541,6 +541,17 @@ class PairSearch:
             missing_branch=int(fits.missing_branch[which]),
             saw_missing=bool(fits.missing_branch[which] >= 0),
         )
+
+    def _thresholds(
+        self, features: tuple[int, int], fits: PairFits, which: int, cuts: np.ndarray
+    ) -> np.ndarray:
+        """Thresholds of cuts; whole ones along an axis of whole numbers, which part the same."""
+        thresholds = fits.threshold[which, cuts]
+        other_weights = fits.b[which, cuts], fits.a[which, cuts]
+        for feature, other_weight in zip(features, other_weights, strict=True):
+            if self._frame.features[feature].is_whole:
+                thresholds = np.where(other_weight == 0, np.floor(thresholds), thresholds)
+        return thresholds
 
     def _positions_of(self, feature: int, positions: np.ndarray) -> np.ndarray:
         """Places of a categorical feature's categories in the node's order; else empty."""
@@ -609,7 +620,7 @@ def pair_options(
     if isinstance(pairs, bool | np.bool_):
         raise TypeError(f"pairs must be a number, 'auto', 'all' or a list, got {pairs!r}")
     if isinstance(pairs, str | Integral):
-        allowed = PairList(n_features)
+        allowed = PairList(0 if pairs == 0 else n_features)
     else:
         listed = _pairs_in_groups(pairs, [feature.name for feature in features])
         allowed = PairList(n_features, listed)
@@ -620,9 +631,7 @@ def pair_options(
         exact = True
     elif isinstance(pairs, Integral):
         n_fitted, n_screened = int(pairs), n_all
-        if n_fitted == 0:
-            allowed = PairList(0)
-        elif n_fitted > n_all:
+        if n_fitted > n_all:
             warnings.warn(
                 f"pairs={n_fitted} is more than the {n_all} pairs of {n_features} features; "
                 f"all of them are fitted",
@@ -636,12 +645,9 @@ def pair_options(
         n_fitted,
         n_screened,
         MAX_ROWS if screen == "delta" else FILTER_ROWS,
-        int(
-            np.clip(
-                n_screened // 2,
-                MIN_FINALISTS_PER_FIT * n_fitted,
-                MAX_FINALISTS_PER_FIT * n_fitted,
-            )
+        min(
+            max(n_screened // 2, MIN_FINALISTS_PER_FIT * n_fitted),
+            MAX_FINALISTS_PER_FIT * n_fitted,
         ),
         n_orientations,
         exact,

@@ -26,28 +26,31 @@ class Progress:
         self._max_depth = max_depth
         self._n_leaves = 0
         self._deepest = 0
-        self._bar = tqdm(
-            total=n_rows * (1 if max_depth is None else max_depth),
-            desc=f"shapetree, {n_rows:,} rows",
-            bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}",
-            disable=not verbose,
-        )
+        self._bar: tqdm | None = None
+        if verbose:
+            self._bar = tqdm(
+                total=n_rows * (1 if max_depth is None else max_depth),
+                desc=f"shapetree, {n_rows:,} rows",
+                bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}",
+            )
 
     def split(self, n_rows: int, depth: int) -> None:
         """Note that a node at some depth was split."""
         self._deepest = max(self._deepest, depth + 1)
-        if self._max_depth is not None:
+        if self._bar is not None and self._max_depth is not None:
             self._bar.update(n_rows)
 
     def leaf(self, n_rows: int, depth: int) -> None:
         """Note that a node at some depth stays a leaf."""
+        if self._bar is None:
+            return
         self._n_leaves += 1
         self._bar.set_postfix_str(f"depth {self._deepest}, {self._n_leaves} leaves", refresh=False)
         self._bar.update(n_rows if self._max_depth is None else n_rows * (self._max_depth - depth))
 
     def sweep(self, number: int, objective: float) -> None:
         """Note the penalised loss after a sweep of refinement, or before the first."""
-        if not self._bar.disable:
+        if self._bar is not None:
             when = f"after sweep {number}" if number else "before refinement"
             self._bar.write(f"penalised loss {when}: {objective:,.1f}", file=sys.stderr)
 
@@ -60,4 +63,5 @@ class Progress:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.close()

@@ -152,7 +152,7 @@ def sketch_nodes(
         return None
     leaves = leaves_of(tree, table, n_threads)
     size = None if n_classes is None else n_classes[0]
-    return sketch_tree(tree, leaves, table, targets[:, 0], size, target_edges)
+    return sketch_tree(tree, leaves, table, targets[:, 0], size, target_edges, n_threads)
 
 
 @runtime_checkable

@@ -70,6 +70,8 @@ def shape_from_bins(
         branch[branch == NO_BRANCH_MARK] = largest_branch
     else:
         upper, branch = pieces_of_bins(branch_of_bin, bins.low, bins.high)
+        if bins.is_whole:
+            upper = np.floor(upper)  # parts whole numbers in the same way
     return ShapeFunction(feature, n_branches, upper, branch, missing_branch, saw_missing)
 
 

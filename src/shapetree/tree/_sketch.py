@@ -15,7 +15,6 @@ from typing import overload
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.sketch import deviations
 from shapetree.data._sampling import sampled
 from shapetree.data._table import Table
@@ -379,9 +378,7 @@ def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummar
     scales = np.ones(len(table.features))
     ordered = [feature for feature in used if not table.features[feature].is_categorical]
     rows = sampled(0, table.n_rows, table.n_rows, SCALE_ROWS)
-    found = deviations(
-        Columns(table.columns, table.n_rows), np.array(ordered, dtype=np.int32), rows
-    )
+    found = deviations(table.values, np.array(ordered, dtype=np.int32), rows)
     # Nothing can be divided by zero or infinity.
     scales[ordered] = np.where((found > 0) & (found < np.inf), found, 1.0)
     ranges = np.full((len(table.features), 2), np.nan)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.sketch import count_cells, count_targets, lay_out_axes
+from shapetree._threads import threads_for
 from shapetree.data._missing import is_known
 from shapetree.data._sampling import first_by_hash, hash_limits
+from shapetree.data._sums import bound_of_sum, exact_unit, on_grid
 from shapetree.data._table import Table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._sketch import (
@@ -33,6 +34,7 @@ def sketch_tree(
     y: np.ndarray,
     n_classes: int | None,
     target_edges: np.ndarray | None,
+    n_threads: int,
 ) -> TreeSketches:
     """Sketches of a tree's nodes.
 
@@ -49,8 +51,9 @@ def sketch_tree(
         None for regression.
     target_edges : array or None
         Bounds of the target's cells.
+    n_threads : int
     """
-    return _Sketcher(tree, leaves, table, y, n_classes, target_edges).sketches()
+    return _Sketcher(tree, leaves, table, y, n_classes, target_edges, n_threads).sketches()
 
 
 class _Sketcher:
@@ -64,14 +67,16 @@ class _Sketcher:
         y: np.ndarray,
         n_classes: int | None,
         target_edges: np.ndarray | None,
+        n_threads: int,
     ) -> None:
         self._tree = tree
         self._leaves = leaves
         self._table = table
-        self._columns = Columns(table.columns, table.n_rows)
+        self._columns = table.values
         self._y = np.ascontiguousarray(y, dtype=np.float64 if n_classes is None else np.int32)
         self._n_classes = n_classes
         self._target_edges = target_edges
+        self._n_threads = n_threads
 
     def sketches(self) -> TreeSketches:
         """Sketches of all nodes."""
@@ -108,6 +113,10 @@ class _Sketcher:
         n_cells[has_codes] = np.diff(tree.piece_start)[has_codes]
         edges, edge_start = axes.inner_edges()
         cell_start = starts(np.where(has_axis, n_cells + 1, 0))
+        y, n_threads = self._y, threads_for(int(n_rows[has_axis].sum()), self._n_threads)
+        if self._n_classes is None:
+            # On a grid sums are exact, in whatever order threads make them.
+            y = on_grid(y, exact_unit(bound_of_sum(y)))
         counts, totals = count_cells(
             self._columns,
             self._leaves,
@@ -116,9 +125,10 @@ class _Sketcher:
             edge_start,
             edges,
             cell_start,
-            None if self._n_classes is None else self._y,
-            self._y if self._n_classes is None else None,
+            None if self._n_classes is None else y,
+            y if self._n_classes is None else None,
             self._n_classes or 1,
+            n_threads,
         )
         return Densities(axes, cell_start, counts, totals if self._n_classes is None else None)
 

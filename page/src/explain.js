@@ -1,12 +1,20 @@
 /** Why a row is predicted what it is, and what would change that, in the library's own sentences. */
 
-import { changeInWords, findFlip } from "./flip.js";
+import { findFlip, flipInWords } from "./flip.js";
 import { pathOf } from "./predict.js";
 import { conditionsOf, merge, wordsFor } from "./reasons.js";
-import { listing, percent, rounded } from "./words.js";
+import { ALL_DIGITS, exact, listing, percent, rounded } from "./words.js";
 
-/** The sentence of a row, and that of its flip or null. */
-export function explainRow(model, row) {
+// Digits that notes have at least, if a number has so many.
+const SHORT_DIGITS = 6;
+
+/**
+ * The sentence of a row, that of its flip or null, and what is unlike training in it.
+ *
+ * `newValues` holds categories that training has not seen by feature; a flip leaves features alone
+ * that `mayChange` refuses.
+ */
+export function explainRow(model, row, { newValues = new Map(), mayChange } = {}) {
   const path = pathOf(model, row);
   const conditions = merge(path.slice(0, -1).flatMap((node) => conditionsOf(node, row)));
   const words = outcomeInWords(model, path.at(-1));
@@ -15,15 +23,47 @@ export function explainRow(model, row) {
   const sentence = reasons.length
     ? `Predicted ${outcome} because ${listing(reasons)}`
     : `Predicted ${outcome} for every row`;
-  return { sentence, flip: flipInWords(model, row) };
+  const notes = notesOf(model, row, conditions, newValues);
+  return { sentence, flip: flipSentence(model, row, mayChange), notes };
 }
 
-function flipInWords(model, row) {
-  const flip = findFlip(model, row);
+function flipSentence(model, row, mayChange) {
+  const flip = findFlip(model, row, mayChange);
   if (flip === null) return null;
-  const { name } = model.features[flip.feature];
-  const change = changeInWords(model, row, flip);
-  return `It would be ${outcomeInWords(model, flip.leaf)} if ${name} ${change}`;
+  const words = listing(flipInWords(model, row, flip));
+  return `It would be ${outcomeInWords(model, flip.leaf)} if ${words}`;
+}
+
+/** What is unlike training in the values that decide. */
+function notesOf(model, row, conditions, newValues) {
+  const features = [...new Set(conditions.flatMap((condition) => condition.features))];
+  return features.flatMap((feature) => {
+    const { name } = model.features[feature];
+    if (newValues.has(feature)) {
+      return [`${name} = ${newValues.get(feature)} was never seen in training`];
+    }
+    const beyond = beyondWords(model, feature, row[feature]);
+    return beyond === null ? [] : [`${name} = ${beyond}`];
+  });
+}
+
+/** That a number is beyond the range in training, in as few digits as show it; null if it is not. */
+export function beyondWords(model, feature, value) {
+  const { range } = model.features[feature];
+  if (!range || value === null) return null;
+  const low = range[0] ?? -Infinity;
+  const high = range[1] ?? Infinity;
+  if (low <= value && value <= high) return null;
+  let texts = [value, low, high].map(exact);
+  for (let digits = SHORT_DIGITS; digits < ALL_DIGITS; digits += 1) {
+    const short = [value, low, high].map((number) => rounded(number, digits));
+    const [said, least, greatest] = short.map(readNumber);
+    if (value < low ? said < least : said > greatest) {
+      texts = short;
+      break;
+    }
+  }
+  return `${texts[0]} is beyond ${texts[1]} to ${texts[2]}, the range in training`;
 }
 
 function outcomeInWords(model, leaf) {
@@ -31,4 +71,8 @@ function outcomeInWords(model, leaf) {
     return `${model.classes[leaf.predicted]} (${percent(Math.max(...leaf.value))})`;
   }
   return `${rounded(leaf.value[0])} ± ${rounded(leaf.trainedDeviation)}`;
+}
+
+function readNumber(text) {
+  return text.endsWith("inf") ? (text.startsWith("-") ? -Infinity : Infinity) : Number(text);
 }

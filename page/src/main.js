@@ -5,7 +5,7 @@ import { byId, html, nameText } from "./dom.js";
 import { explainRow } from "./explain.js";
 import { readModel } from "./model.js";
 import { hideNode, showNode } from "./nodepanel.js";
-import { leafOf, readRow } from "./predict.js";
+import { leafOf, newCategories, readRow } from "./predict.js";
 import { setUpPrint } from "./print.js";
 import { setUpSearch } from "./search.js";
 import { setUpTheme } from "./theme.js";
@@ -37,9 +37,10 @@ function predict(named) {
   };
 }
 
-/** The sentence for a row, and the one on what would change its prediction. */
+/** The sentence for a row, the one on what would change its prediction, and what is unlike training. */
 function explain(named) {
-  return explainRow(model, readRow(model, named));
+  const row = readRow(model, named);
+  return explainRow(model, row, { newValues: newCategories(model, named, row) });
 }
 
 function showHeader() {

@@ -27,6 +27,8 @@ Level: TypeAlias = str | bool | int | float
 Array: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = Array | nw.Series[Any]
 
+# Rows that Python has looked up before a data frame has begun to.
+FEW_ROWS = 64
 MAX_ROWS = np.iinfo(np.int32).max - 1  # rows are indexed with 32-bit integers
 
 
@@ -483,7 +485,9 @@ def _factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
     kind = _kind_of(values, name)
     if isinstance(values, nw.Series) and (values.dtype.is_float() or values.dtype.is_decimal()):
         values = _series_to_numpy(values)
-    if isinstance(values, nw.Series):
+    if isinstance(values, nw.Series) and len(values) <= FEW_ROWS:
+        codes, levels = _factorize_objects(values.to_list())
+    elif isinstance(values, nw.Series):
         codes, levels = _factorize_series(values)
     elif values.dtype.kind == "O" or kind is _Kind.TEXT:
         codes, levels = _factorize_objects(values.tolist())

@@ -455,7 +455,7 @@ class _Bounds:
     ----------
     fixed : array
         Thresholds of the feature itself, ascending.
-    others : tuple of int
+    others : int array
         For each oblique cut that has the feature, the other one.
     is_first : bool array
         Whether this feature is the first of the cut's.
@@ -466,7 +466,7 @@ class _Bounds:
     """
 
     fixed: np.ndarray
-    others: tuple[int, ...]
+    others: np.ndarray
     is_first: np.ndarray
     weights: np.ndarray
     limits: np.ndarray
@@ -498,7 +498,7 @@ def _bounds_on(view: TreeView, feature: int) -> _Bounds:
     cuts = list(oblique)
     return _Bounds(
         np.array(sorted(filter(math.isfinite, fixed))),
-        tuple(other for other, *_ in cuts),
+        np.array([other for other, *_ in cuts], dtype=np.intp),
         np.array([is_first for _, is_first, *_ in cuts], dtype=bool),
         np.array([[a, b] for *_, a, b, _ in cuts]).reshape(-1, 2).T,
         np.array([limit for *_, limit in cuts]),
@@ -507,11 +507,13 @@ def _bounds_on(view: TreeView, feature: int) -> _Bounds:
 
 def _cell_edges(bounds: Sequence[_Bounds], columns: Columns, n_rows: int) -> Iterator[np.ndarray]:
     """For some features, the greatest values of all but the last cell of each row, ascending."""
-    others = [_column(columns, other)[:, None] for its in bounds for other in its.others]
+    others = np.concatenate([its.others for its in bounds]) if bounds else np.empty(0, np.intp)
     crossings = np.empty((n_rows, 0))
-    if others:
+    if len(others):
+        distinct, place = np.unique(others, return_inverse=True)
+        values = [_column(columns, other).astype(np.float64) for other in distinct.tolist()]
         crossings = _crossings(
-            np.hstack([other.astype(np.float64) for other in others]),
+            np.stack(values, axis=1)[:, place],
             np.concatenate([its.is_first for its in bounds]),
             np.hstack([its.weights for its in bounds]),
             np.concatenate([its.limits for its in bounds]),

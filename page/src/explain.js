@@ -2,11 +2,8 @@
 
 import { findFlip, flipInWords } from "./flip.js";
 import { pathOf } from "./predict.js";
-import { conditionsOf, merge, wordsFor } from "./reasons.js";
-import { ALL_DIGITS, exact, listing, percent, rounded } from "./words.js";
-
-// Digits that notes have at least, if a number has so many.
-const SHORT_DIGITS = 6;
+import { conditionsOf, merge, wordsOf } from "./reasons.js";
+import { ALL_DIGITS, exact, FEW_DIGITS, listing, rounded } from "./words.js";
 
 /**
  * The sentence of a row, that of its flip or null, and what is unlike training in it.
@@ -17,9 +14,9 @@ const SHORT_DIGITS = 6;
 export function explainRow(model, row, { newValues = new Map(), mayChange } = {}) {
   const path = pathOf(model, row);
   const conditions = merge(path.slice(0, -1).flatMap((node) => conditionsOf(node, row)));
-  const words = outcomeInWords(model, path.at(-1));
+  const words = outcomeOf(path.at(-1));
   const outcome = model.target === null ? words : `${model.target}: ${words}`;
-  const reasons = conditions.map((condition) => wordsFor(model, condition, row));
+  const reasons = conditions.map((condition) => wordsOf(model, condition));
   const sentence = reasons.length
     ? `Predicted ${outcome} because ${listing(reasons)}`
     : `Predicted ${outcome} for every row`;
@@ -31,7 +28,7 @@ function flipSentence(model, row, mayChange) {
   const flip = findFlip(model, row, mayChange);
   if (flip === null) return null;
   const words = listing(flipInWords(model, row, flip));
-  return `It would be ${outcomeInWords(model, flip.leaf)} if ${words}`;
+  return `It would be ${outcomeOf(flip.leaf)} if ${words}`;
 }
 
 /** What is unlike training in the values that decide. */
@@ -55,7 +52,7 @@ export function beyondWords(model, feature, value) {
   const high = range[1] ?? Infinity;
   if (low <= value && value <= high) return null;
   let texts = [value, low, high].map(exact);
-  for (let digits = SHORT_DIGITS; digits < ALL_DIGITS; digits += 1) {
+  for (let digits = FEW_DIGITS; digits < ALL_DIGITS; digits += 1) {
     const short = [value, low, high].map((number) => rounded(number, digits));
     const [said, least, greatest] = short.map(readNumber);
     if (value < low ? said < least : said > greatest) {
@@ -66,12 +63,8 @@ export function beyondWords(model, feature, value) {
   return `${texts[0]} is beyond ${texts[1]} to ${texts[2]}, the range in training`;
 }
 
-function outcomeInWords(model, leaf) {
-  if (model.classes) {
-    return `${model.classes[leaf.predicted]} (${percent(Math.max(...leaf.value))})`;
-  }
-  return `${rounded(leaf.value[0])} ± ${rounded(leaf.trainedDeviation)}`;
-}
+/** What a leaf predicts, and how its training rows are spread. */
+const outcomeOf = (leaf) => leaf.trained ?? leaf.outcome;
 
 function readNumber(text) {
   return text.endsWith("inf") ? (text.startsWith("-") ? -Infinity : Infinity) : Number(text);

@@ -11,9 +11,9 @@ import { isCategorical } from "./model.js";
 import { leafOf, weigh } from "./predict.js";
 import {
   ALL_DIGITS,
-  atLeast,
-  atMost,
+  beyond,
   exact,
+  FEW_DIGITS,
   nextAbove,
   nextWhole,
   numberAt,
@@ -21,11 +21,6 @@ import {
   rounded,
 } from "./words.js";
 
-// Fewest digits of the value that words propose, and of the row's own.
-const SHOWN_DIGITS = 4;
-const OWN_DIGITS = 6;
-// How much farther than needed it may go for the sake of fewer digits, as a share of the change.
-const SLACK = 0.1;
 // Changes of two features that are tried.
 const MAX_TRIED = 20_000;
 
@@ -76,7 +71,7 @@ function findTwo(model, row, from, features, tries) {
 /** Whether a leaf predicts something else; a number must be beyond the spread of the old leaf. */
 function willDo(model, from, to) {
   if (model.classes) return from.predicted !== to.predicted;
-  return Math.abs(to.value[0] - from.value[0]) > (from.trainedDeviation ?? 0);
+  return Math.abs(to.value[0] - from.value[0]) > (from.deviation ?? 0);
 }
 
 /** What would have to change, for example "x rose from 1 to 2". */
@@ -99,7 +94,7 @@ function changeInWords(model, row, { feature, value }, shown) {
 
 /** The row's number, in as few digits as keep it on its side of the number shown. */
 function oldInWords(from, to, shown) {
-  for (let digits = OWN_DIGITS; digits < ALL_DIGITS; digits += 1) {
+  for (let digits = FEW_DIGITS; digits < ALL_DIGITS; digits += 1) {
     const text = rounded(from, digits);
     if (to > from ? Number(shown) > Number(text) : Number(shown) < Number(text)) return text;
   }
@@ -213,22 +208,14 @@ function nodesOf(model, feature) {
 
 // --- what to say of them ---
 
-/** A value a little farther than needed that takes fewer digits and leads to the same leaf. */
+/** A value, in as few digits as can be, that leads to the same leaf and goes hardly farther. */
 function shownValue(model, row, flip, place) {
   const { feature, value } = flip.changes[place];
   if (isCategorical(model.features[feature])) return exactly(model, feature, value);
-  const old = row[feature];
   const changed = changedRow(row, flip.changes);
-  for (let digits = SHOWN_DIGITS; digits < ALL_DIGITS; digits += 1) {
-    const text = (old !== null && value > old ? atLeast : atMost)(value, digits);
-    const isNear = old === null || Math.abs(Number(text) - value) <= SLACK * moved(old, value);
-    if (isNear && leafOf(model, changed.with(feature, Number(text))) === flip.leaf) return text;
-  }
-  return exact(value);
-}
-
-function moved(old, value) {
-  return Math.abs(value - Math.min(Math.max(old, -Number.MAX_VALUE), Number.MAX_VALUE));
+  const texts = beyond(value, row[feature] ?? NaN);
+  const isSame = (text) => leafOf(model, changed.with(feature, Number(text))) === flip.leaf;
+  return texts.slice(0, -1).find(isSame) ?? texts.at(-1);
 }
 
 function exactly(model, feature, value) {

@@ -18,7 +18,7 @@ from shapetree.export import (
     export_sql,
     export_text,
 )
-from shapetree.plot import plot_node, plot_tree
+from shapetree.plot import plot_node, plot_path, plot_tree
 
 __all__ = [
     "ShapeTreeClassifier",
@@ -33,6 +33,7 @@ __all__ = [
     "export_text",
     "from_json",
     "plot_node",
+    "plot_path",
     "plot_tree",
     "refine_tree",
 ]

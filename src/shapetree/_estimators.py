@@ -27,7 +27,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shapetree._files import PathLike, read_text, write_file
-from shapetree._fitting import Parameters, fit_tree, refine_fitted, simplify_fitted
+from shapetree._fitting import Parameters, fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree._threads import effective_threads
 from shapetree.data._labels import read_targets
 from shapetree.data._table import Table, new_categories, open_table
@@ -64,7 +64,12 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "max_branches": [Interval(Integral, 2, 254, closed="both")],
-        "strength": [Interval(Real, 0, np.inf, closed="left")],
+        "strength": [
+            Interval(Real, 0, np.inf, closed="left"),
+            StrOptions({"cv"}),
+            "array-like",
+        ],
+        "cv": [Interval(Integral, 2, None, closed="left"), None],
         "pairs": [
             Interval(Integral, 0, None, closed="left"),
             StrOptions({"auto", "all"}),
@@ -115,7 +120,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         max_depth: int | None,
         max_branches: int,
         criterion: str,
-        strength: float,
+        strength: Any,
+        cv: int | None,
         pairs: Any,
         pair_screen: str,
         pair_penalty: float | str,
@@ -149,6 +155,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.max_branches = max_branches
         self.criterion = criterion
         self.strength = strength
+        self.cv = cv
         self.pairs = pairs
         self.pair_screen = pair_screen
         self.pair_penalty = pair_penalty
@@ -232,6 +239,19 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     def criterion_(self) -> str:
         """The criterion in use."""
         return self.__fitted_tree__().criterion
+
+    @property
+    def strength_(self) -> float:
+        """The strength in use."""
+        return self.__fitted_tree__().strength
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """How strengths and criteria did on rows held out, if there was a choice."""
+        results = self.__fitted_tree__().cv_results
+        if results is None:
+            raise AttributeError("nothing was chosen by cross-validation, or it is not known how")
+        return results
 
     @property
     def shrinkage_(self) -> float:
@@ -634,6 +654,39 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         estimator._fitted = model.fitted
         return estimator
 
+    # --- choosing a size ---
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def strength_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Fit trees along a path of strengths, to see how accurate and how large each is.
+
+        `shapetree.plot_path` draws it, for a person to pick a tree from.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`. This estimator is not changed. If its `strength` is a list, that is the
+            path; otherwise it goes from 0 to 10. `cv` is the number of folds, 5 by default.
+
+        Returns
+        -------
+        Bunch
+            Arrays, of which `pandas.DataFrame` makes a table: each `strength`; the `score` on rows
+            held out (accuracy, or the share of the error that the tree takes away) and its standard
+            `error`; `n_leaves` and `n_segments` of the tree of all rows, regions of pairs being
+            segments, too; and which strength a choice among them would take, `is_chosen`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = ShapeTreeClassifier(strength=[0, 1, 100]).strength_path(X, y)
+        >>> path.n_leaves
+        array([3, 3, 1])
+        """
+        return Bunch(**fit_path(X, y, sample_weight, self._parameters(), is_classifier(self)))
+
     # --- making the fitted tree smaller ---
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
@@ -715,10 +768,21 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
         Impurity of a node. "auto" takes Gini where classes are few for the branches (a perplexity
         below twice `max_branches`) and entropy otherwise. "log_loss" is another name of "entropy".
-    strength : float, default=1.0
+    strength : float, "cv" or array-like, default=1.0
         How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
         splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
         them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
+        "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows,
+        and the criterion with it if that is "auto"; a list
+        is chosen from likewise. It stays at 1 (or what is nearest to it) unless a weaker one is
+        better on rows held out by more than 1.5 standard errors of the difference, or a stronger
+        one by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
+        long as a fit, and 20 times with few rows.
+    cv : int or None, default=None
+        Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
+        number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
+        3 of 4 up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal
+        rows are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
@@ -762,7 +826,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         which finds the best partition into so many intervals but takes longer.
     inner_max_leaf_nodes : int or None, default=None
         Most pieces, and so most segments of a shape function; None for no limit but the penalty
-        (and 32 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
+        (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
         with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
         Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions
@@ -836,6 +900,13 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     refinement_history_ : array of shape (n_sweeps + 1,)
         Penalised loss before refinement and after each sweep, if the tree was refined; it never
         rises.
+    strength_ : float
+        The strength in use.
+    cv_results_ : dict
+        What was tried to choose it, in the form of scikit-learn's `GridSearchCV`: scores on the
+        rows held out are accuracies, or the share of the error that the tree takes away. NaN where
+        a strength was not tested any further. Only if strength or shrinkage was chosen, and not
+        in model files.
     shrinkage_ : float
         The shrinkage in use.
     n_features_in_ : int
@@ -882,7 +953,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         max_depth: int | None = 4,
         max_branches: int = 3,
         criterion: str = "auto",
-        strength: float = 1.0,
+        strength: Any = 1.0,
+        cv: int | None = None,
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
@@ -918,6 +990,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             max_branches=max_branches,
             criterion=criterion,
             strength=strength,
+            cv=cv,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,
@@ -1011,10 +1084,20 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     criterion : {"squared_error", "absolute_error"}, default="squared_error"
         Impurity of a node. Absolute error is counted on the values of y where these are at most
         512, and on 64 quantile groups of them otherwise; leaves predict exact medians.
-    strength : float, default=1.0
+    strength : float, "cv" or array-like, default=1.0
         How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
         splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
         them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
+        "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows; a list
+        is chosen from likewise. It stays at 1 (or what is nearest to it) unless a weaker one is
+        better on rows held out by more than 1.5 standard errors of the difference, or a stronger
+        one by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
+        long as a fit, and 20 times with few rows.
+    cv : int or None, default=None
+        Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
+        number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
+        3 of 4 up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal
+        rows are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
@@ -1059,7 +1142,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         which finds the best partition into so many intervals but takes longer.
     inner_max_leaf_nodes : int or None, default=None
         Most pieces, and so most segments of a shape function; None for no limit but the penalty
-        (and 32 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
+        (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
         with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
         Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions
@@ -1126,6 +1209,13 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     refinement_history_ : array of shape (n_sweeps + 1,)
         Penalised loss before refinement and after each sweep, if the tree was refined; it never
         rises. The loss counts as n log(loss / loss of the root alone) for n rows.
+    strength_ : float
+        The strength in use.
+    cv_results_ : dict
+        What was tried to choose it, in the form of scikit-learn's `GridSearchCV`: scores on the
+        rows held out are accuracies, or the share of the error that the tree takes away. NaN where
+        a strength was not tested any further. Only if strength or shrinkage was chosen, and not
+        in model files.
     shrinkage_ : float
         The shrinkage in use.
     n_features_in_ : int
@@ -1171,7 +1261,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         max_depth: int | None = 4,
         max_branches: int = 3,
         criterion: str = "squared_error",
-        strength: float = 1.0,
+        strength: Any = 1.0,
+        cv: int | None = None,
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
@@ -1206,6 +1297,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             max_branches=max_branches,
             criterion=criterion,
             strength=strength,
+            cv=cv,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,

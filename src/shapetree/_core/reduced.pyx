@@ -383,10 +383,11 @@ def cheapest_shapes(
     for f in range(n_features):
         if not 0 <= n_bins[f] < 2**31 - 1:
             raise ValueError("n_bins out of range")
-    result = np.full((n_nodes, n_features), np.inf)
-    if result.size == 0 or bin_of_cell.shape[0] == 0:
-        return result
+    result = np.empty((n_nodes, n_features))
     costs = result
+    costs[:, :] = INFINITY
+    if n_nodes == 0 or n_features == 0 or bin_of_cell.shape[0] == 0:
+        return result
     n_threads = min(n_threads, n_nodes * n_features)
     arenas = Arenas(n_threads)
     problems = <Problem*> malloc(n_nodes * sizeof(Problem))

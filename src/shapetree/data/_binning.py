@@ -70,6 +70,11 @@ class BinnedTable:
         """Number of rows."""
         return self.columns.n_rows
 
+    def take(self, kept: np.ndarray) -> BinnedTable:
+        """Keep the rows that a boolean mask marks."""
+        columns = [self.columns.array(number)[kept] for number in range(len(self.features))]
+        return BinnedTable(self.features, Columns(columns, int(np.count_nonzero(kept))))
+
     @cached_property
     def n_bins(self) -> np.ndarray:
         """Bins of each feature, without the missing bin."""

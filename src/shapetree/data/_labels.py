@@ -49,7 +49,7 @@ def find_classes(y: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         check_classification_targets(y[:, 0] if y.shape[1] == 1 else y)
     encoded = [_distinct(column) for column in y.T]
     classes = tuple(distinct for distinct, _ in encoded)
-    return classes, np.column_stack([labels for _, labels in encoded])
+    return classes, np.stack([labels for _, labels in encoded], axis=1)
 
 
 def number_classes(y: np.ndarray, classes: Sequence[np.ndarray]) -> np.ndarray:

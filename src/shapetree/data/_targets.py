@@ -153,15 +153,18 @@ class ClassGoal(Goal):
     ) -> None:
         super().__init__(weights)
         if criterion == "auto":
-            few = _effective_classes(labels, weights) < FEW_CLASSES_PER_BRANCH * max_branches
-            criterion = "gini" if few else "entropy"
+            limit = FEW_CLASSES_PER_BRANCH * max_branches
+            are_few = max(n_classes) < limit or _effective_classes(labels, weights) < limit
+            criterion = "gini" if are_few else "entropy"
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
         self.criterion_name = criterion
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
         self._value_shape = len(n_classes), max(n_classes)
-        self.labels = labels + self.starts[:-1].astype(np.int32)
+        self.labels = labels
+        if len(n_classes) > 1:
+            self.labels = labels + self.starts[:-1].astype(np.int32)
         self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
         self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * self.total_weight)
 

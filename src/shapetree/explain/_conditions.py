@@ -139,7 +139,9 @@ def segment_condition(segment: Segment, features: tuple[FeatureInfo, ...]) -> Co
 
 
 def region_conditions(region: Region, features: tuple[FeatureInfo, ...]) -> tuple[Condition, ...]:
-    """The conditions of lying in a region."""
+    """The conditions of lying in a region; one without bounds has all points that are known."""
+    if not region.bounds:
+        return tuple(Condition((feature,), categories=feature.categories) for feature in features)
     return tuple(_bound_condition(bound, features) for bound in region.bounds)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from shapetree.data._table import FeatureInfo
 from shapetree.explain._outcomes import python_values
 from shapetree.explain._wishes import Wish
-from shapetree.tree._digits import ALL_DIGITS, at_least, at_most, exact, rounded
+from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, rounded
 from shapetree.tree._view import GREATEST, TreeView
 from shapetree.tree._words import listing, outcome_words
 
@@ -28,11 +28,6 @@ from shapetree.tree._words import listing, outcome_words
 Route = Callable[[Sequence[np.ndarray | None]], np.ndarray]
 Columns = Sequence[np.ndarray | None]
 
-# Fewest digits of the value that words propose, and of the row's own.
-SHOWN_DIGITS = 4
-OWN_DIGITS = 6
-# How much farther than needed it may go for the sake of fewer digits, as a share of the change.
-SLACK = 0.1
 # Changed rows to send through the tree at a time.
 MAX_SENT = 100_000
 # Changes of two features that are tried for a row.
@@ -72,7 +67,7 @@ class Change:
     def _old_words(self, old: float) -> str:
         """The row's number, in as few digits as keep it on its side of the number shown."""
         shown, rises = float(self.shown), self.new > old
-        texts = (rounded(old, digits) for digits in range(OWN_DIGITS, ALL_DIGITS))
+        texts = (rounded(old, digits) for digits in range(FEW_DIGITS, ALL_DIGITS))
         apart = (text for text in texts if (shown > float(text) if rises else shown < float(text)))
         return next(apart, exact(old))
 
@@ -345,36 +340,24 @@ class FlipFinder:
         route: Route,
         short: dict[int, list[str]],
     ) -> None:
-        """Put numbers that are a little farther, but have fewer digits, in place of new ones."""
-        open_ = [
-            i
-            for i, each in enumerate(picked)
-            if len(each.changes) > place and each.changes[place][0] in self._bounds
-        ]
-        moved = {
-            i: (
-                float(_column(columns, picked[i].changes[place][0])[rows[i]]),
-                *picked[i].changes[place],
-            )
-            for i in open_
-        }
-        for digits in range(SHOWN_DIGITS, ALL_DIGITS):
-            tried = {
-                i: _short(old, new, digits) for i, (old, _, new) in moved.items() if i in open_
-            }
-            near = [i for i in open_ if tried[i] is not None]
-            if near:
-                sent = [None if column is None else column[near] for column in base]
-                for k, i in enumerate(near):
-                    feature = moved[i][1]
-                    sent[feature] = _as_changed(sent[feature])
-                    _column(sent, feature)[k] = float(tried[i] or 0)
-                same = route(sent) == leaf[near]
-                for k in np.flatnonzero(same).tolist():
-                    short[near[k]][place] = tried[near[k]] or ""
-                    open_.remove(near[k])
-            if not open_:
-                return
+        """Put shorter numbers that lead to the same leaf, and go hardly farther, in place."""
+        ways: dict[int, list[str]] = {}
+        for i, each in enumerate(picked):
+            if len(each.changes) > place and each.changes[place][0] in self._bounds:
+                feature, value = each.changes[place]
+                ways[i] = beyond(value, float(_column(columns, feature)[rows[i]]))
+                short[i][place] = ways[i].pop()
+        while any(ways.values()):
+            tried = {i: texts.pop(0) for i, texts in ways.items() if texts}
+            some = list(tried)
+            sent = [None if column is None else column[some] for column in base]
+            for k, i in enumerate(some):
+                feature = picked[i].changes[place][0]
+                sent[feature] = _as_changed(sent[feature])
+                _column(sent, feature)[k] = float(tried[i])
+            for k in np.flatnonzero(route(sent) == leaf[some]).tolist():
+                short[some[k]][place] = tried[some[k]]
+                ways[some[k]] = []
 
     def _leads(self, base: Columns, i: int, found: _Found, texts: list[str], route: Route) -> bool:
         """Whether what is shown of several changes leads to their leaf."""
@@ -383,15 +366,6 @@ class FlipFinder:
             if feature in self._bounds:
                 _column(row, feature)[0] = float(text)
         return bool(route(row)[0] == found.leaf)
-
-
-def _short(old: float, new: float, digits: int) -> str | None:
-    """A number beyond the new one in so many digits; None if that goes too far beyond."""
-    text = (at_least if new > old else at_most)(new, digits)
-    if math.isnan(old):
-        return text
-    excess = abs(float(text) - new)
-    return text if excess <= SLACK * abs(new - max(min(old, GREATEST), -GREATEST)) else None
 
 
 def _smallest(size: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from shapetree.explain._conditions import (
 from shapetree.explain._flips import Flip, FlipFinder, Route
 from shapetree.explain._outcomes import python_values
 from shapetree.explain._wishes import Wish
-from shapetree.tree._digits import ALL_DIGITS, exact, rounded
+from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, exact, rounded
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import listing, outcome_words
 
@@ -72,10 +72,6 @@ class Guide:
             yield beyond_words(name, value, low, high)
 
 
-# Digits that notes have at least, if a number has so many.
-SHORT_DIGITS = 6
-
-
 def beyond_words(name: str, value: float, low: float, high: float) -> str:
     """That a number is beyond a range, in as few digits as show it.
 
@@ -86,7 +82,7 @@ def beyond_words(name: str, value: float, low: float, high: float) -> str:
 'x = 1.00000012 is beyond 0 to 1.0000001, the range in training')
     """
     texts = [exact(number) for number in (value, low, high)]
-    for digits in range(SHORT_DIGITS, ALL_DIGITS):
+    for digits in range(FEW_DIGITS, ALL_DIGITS):
         short = [rounded(number, digits) for number in (value, low, high)]
         said, least, greatest = map(float, short)
         if said < least if value < low else said > greatest:

@@ -44,17 +44,13 @@ class Clause:
     def words(self, digits: int | None = None) -> str:
         """The clause in words; numbers are exact unless digits are given."""
         options = [_option_words(option, digits) for option in self.options]
-        if len(self.features) == 1 and len(options) > 1:
-            # The name need not be said again.
-            name = f"{self.features[0].name} is "
-            options = [
-                words.removeprefix(name) if option[0].is_missing else words
-                for option, words in zip(self.options, options, strict=True)
-            ]
+        if len(self.features) == 1:
+            # The name need not be said again: "age ≤ 3 or in (5, 7] or missing".
+            name = f"{self.features[0].name} "
+            options[1:] = [words.removeprefix(name).removeprefix("is ") for words in options[1:]]
         if len(options) > 1:
-            braced = [f"({words})" if " and " in words else words for words in options]
-            return "(" + " or ".join(braced) + ")"
-        return options[0] if options else "never"
+            options = [f"({words})" if " and " in words else words for words in options]
+        return " or ".join(options) or "never"
 
 
 # Clauses of a rule, by their one feature, or by their number if they are of a pair.
@@ -122,7 +118,11 @@ class Rule:
 
     def premise(self, digits: int | None = None) -> str:
         """What must hold, in words; numbers are exact unless digits are given."""
-        return " and ".join(clause.words(digits) for clause in self.clauses) or "always"
+        words = [clause.words(digits) for clause in self.clauses]
+        if len(words) > 1:
+            has_options = [len(clause.options) > 1 for clause in self.clauses]
+            words = [f"({w})" if many else w for w, many in zip(words, has_options, strict=True)]
+        return " and ".join(words) or "always"
 
     def __str__(self) -> str:
         return self.words()

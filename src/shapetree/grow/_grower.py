@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, count
 
 import numpy as np
 
@@ -321,23 +321,21 @@ class Grower:
         """Send nodes' rows by candidates to children that are numbered from `first` on."""
         if not nodes:
             return []
-        sizes = np.array([candidate.n_branches for candidate in candidates])
-        stops = first + np.cumsum(sizes)
+        sizes = [candidate.n_branches for candidate in candidates]
+        *first_child, stop = accumulate(sizes, initial=first)
         self._rows.split(
             np.array([node.number for node in nodes], dtype=np.int32),
-            (stops - sizes).astype(np.int32),
+            np.array(first_child, dtype=np.int32),
             [candidate.split for candidate in candidates],
         )
-        numbers = np.arange(first, stops[-1], dtype=np.int32)
+        numbers = np.arange(first, stop, dtype=np.int32)
         statistics = describe(self._goal, self._rows, numbers, self._rows.totals(numbers))
         depths = [
-            node.depth + 1
-            for node, size in zip(nodes, sizes.tolist(), strict=True)
-            for _ in range(size)
+            node.depth + 1 for node, size in zip(nodes, sizes, strict=True) for _ in range(size)
         ]
         return [
             GrowingNode(about, number=number, depth=depth)
-            for about, number, depth in zip(statistics, numbers.tolist(), depths, strict=True)
+            for about, number, depth in zip(statistics, range(first, stop), depths, strict=True)
         ]
 
 

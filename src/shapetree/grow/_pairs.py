@@ -67,14 +67,13 @@ class PairList:
     """
 
     def __init__(self, n_features: int, listed: np.ndarray | None = None) -> None:
-        self._listed: np.ndarray | None = None
-        # Of all pairs, those with the first feature f start at `starts[f]`.
-        n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
-        self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
-        if listed is not None:
-            self._listed = listed
-        elif len(self) <= MAX_SCREENED:
-            self._listed = self.take(np.arange(len(self)))
+        self._listed = listed
+        if listed is None:
+            # Of all pairs, those with the first feature f start at `starts[f]`.
+            n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
+            self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
+            if len(self) <= MAX_SCREENED:
+                self._listed = self.take(np.arange(len(self)))
 
     def __len__(self) -> int:
         return int(self._starts[-1]) if self._listed is None else len(self._listed)
@@ -341,7 +340,7 @@ class PairSearch:
         n_threads: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Gains of the pairs on their grids, and how their inner trees start."""
-        found = [(np.empty(0), np.empty(0, dtype=START))]
+        found: list[tuple[np.ndarray, np.ndarray]] = []
         size = min(self._chunk(ALL_GROUPS), VISITS_PER_CALL // VISITS_PER_GRID)
         for first in range(0, len(pairs), size):
             some = slice(first, first + size)
@@ -353,7 +352,9 @@ class PairSearch:
                     n_threads=n_threads, **search_options,
                 )
             )  # fmt: skip
-        gains, starts = zip(*found, strict=True)
+        if len(found) == 1:
+            return found[0]
+        gains, starts = zip((np.empty(0), np.empty(0, dtype=START)), *found, strict=True)
         return np.concatenate(gains), np.concatenate(starts)
 
     def _promising(
@@ -405,12 +406,12 @@ class PairSearch:
         size = max(1, VISITS_PER_CALL // (n_looked_at * self._options.n_orientations))
         for first in range(0, len(pairs), size):
             some = slice(first, first + size)
-            features, places = np.unique(pairs[some], return_inverse=True)
-            sample = rows.sample(tuple(features.tolist()), self._options.sample_rows)
+            features = sorted(set(pairs[some].ravel().tolist()))
+            sample = rows.sample(tuple(features), self._options.sample_rows)
+            places = np.searchsorted(features, pairs[some])
             fits = self._fits(
-                sample, sample.rows, places.reshape(-1, 2), starts[some], groups.positions,
-                search_options,
-            )  # fmt: skip
+                sample, sample.rows, places, starts[some], groups.positions, search_options
+            )
             which = int(np.argmax(fits.penalised_gains))
             gain = sample.scale * fits.penalised_gains[which] - self.pair_penalty(node)
             if gain > (0.0 if best is None else best.penalised_gain):

@@ -7,6 +7,7 @@ version does not know are refused, too: they might change what a tree predicts.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -43,7 +44,7 @@ def read_model(text: str) -> Model:
     version = _read_version(root)
     root.has_only(
         *("format", "version", "library_version", "estimator", "parameters", "criterion"),
-        *("shrinkage", "has_names", "features", "target", "nodes", "history"),
+        *("strength", "shrinkage", "has_names", "features", "target", "nodes", "history"),
         *(("names", "held_out") if version > 2 else ()),
     )
     root.member("library_version").text()
@@ -60,12 +61,11 @@ def read_model(text: str) -> Model:
         None if classes is None else [len(labels) for labels in classes],
         None if target_edges is None else len(target_edges) - 1,
     )
-    history = root.optional("history")
+    history, strength = root.optional("history"), root.optional("strength")
+    parameters = {name: _read_parameter(part) for name, part in root.member("parameters").members()}
     return Model(
         estimator=estimator,
-        parameters={
-            name: _read_parameter(part) for name, part in root.member("parameters").members()
-        },
+        parameters=parameters,
         fitted=FittedTree(
             tree=read_tree(root.member("nodes"), frame),
             features=frame.features,
@@ -79,10 +79,18 @@ def read_model(text: str) -> Model:
                 np.array([limits for _, _, limits in features]),
             ),
             history=None if history is None else history.numbers(is_finite=False),
+            strength=_usual_strength(parameters) if strength is None else strength.number(low=0),
             names=_read_names(root.optional("names"), frame),
             held_out=_read_held_out(root.optional("held_out")),
         ),
     )
+
+
+def _usual_strength(parameters: dict[str, Any]) -> float:
+    """The strength of a tree for which the data did not choose it."""
+    given = parameters.get("strength", 1.0)
+    is_number = isinstance(given, int | float) and 0 <= given <= sys.float_info.max
+    return float(given) if is_number else 1.0
 
 
 def _read_version(root: Part) -> int:

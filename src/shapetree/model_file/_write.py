@@ -59,6 +59,8 @@ def write_model(model: Model, library_version: str) -> str:
         "target": _write_target(fitted),
         "nodes": [_write_node(fitted.tree, node) for node in range(fitted.tree.node_count)],
     }
+    if not isinstance(model.parameters["strength"], Real):
+        content["strength"] = _write_number(fitted.strength)
     if fitted.history is not None:
         content["history"] = _write_numbers(fitted.history)
     names = _write_names(fitted.names)
@@ -223,10 +225,11 @@ def _write_sketch(sketch: NodeSketch, is_leaf: bool) -> Json:
 
 def _write_density(density: Density) -> Json:
     content: Json = {"counts": _write_cells(density.kept)}
-    if density.axis.bounds is not None and density.axis.places is not None:
+    if density.axis.bounds is not None:
         content["bounds"] = _write_numbers(density.axis.bounds)
         content["cells"] = density.axis.cells.tolist()
-        content["places"] = _write_numbers(density.axis.places)
+    if density.ends is not None:
+        content["ends"] = _write_numbers(np.array(density.ends))
     if density.totals is not None:
         content["totals"] = _write_numbers(density.totals)
     if density.missing.any():

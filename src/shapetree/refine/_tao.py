@@ -27,7 +27,7 @@ from shapetree.grow._candidates import CATEGORY_SHARE
 from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
-from shapetree.refine._pairs import PairRefitter, assigned
+from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned
 from shapetree.refine._rows import CareSet, LossCells, RefinedRows
 from shapetree.refine._splits import extra_parts
 from shapetree.refine._working import WorkingTree
@@ -219,21 +219,24 @@ class Refiner:
         self, problems: list[ReducedProblem], best: dict[int, Solution], price: float
     ) -> None:
         """Put splits on pairs in the place of solutions that they are better than."""
-        care_sets = self._rows.care_sets([problem.n_branches for problem in problems])
+        rows = self._rows
+        care_sets = rows.care_sets([problem.n_branches for problem in problems])
         for problem, care in zip(problems, care_sets, strict=True):
             solution = best.get(problem.number)
             to_beat = problem.to_beat
             if solution is not None:
                 to_beat = solution.objective - problem.tolerance
-            for split in self._splits_on_pairs(problem, care, price, to_beat):
-                objective = self._objective_of_pair(problem, split, care)
-                if objective < to_beat and self._keeps_limits(problem, split):
-                    best[problem.number] = Solution(split, objective)
+            for pair in self._splits_on_pairs(problem, care, price, to_beat):
+                counts = rows.branch_counts(problem.number, pair.split, problem.n_branches)
+                n_extra = extra_parts(pair.split, rows.bins)
+                objective = problem.objective(n_extra, pair.losses, counts)
+                if objective < to_beat and self._keeps_limits(problem, pair.split):
+                    best[problem.number] = Solution(pair.split, objective)
                     to_beat = objective
 
     def _splits_on_pairs(
         self, problem: ReducedProblem, care: CareSet, price: float, to_beat: float
-    ) -> Iterator[PairSplit]:
+    ) -> Iterator[AssignedPair]:
         """The node's own regions with other branches, and the pair that fits its care set best."""
         assert self._pairs is not None
         if care.n_rows == 0:
@@ -241,7 +244,7 @@ class Refiner:
         region_price = price * self._options.penalty
         # Two regions, and two branches, cost so much at least; a split on a pair may lose as much
         # as is left.
-        parts = 2.0 + float(np.sort(problem.below)[:2].sum())
+        parts = 2.0 + sum(sorted(problem.below)[:2])
         slack = to_beat - (problem.first + care.least) - region_price * parts
         if slack <= 0.0:
             return
@@ -254,12 +257,3 @@ class Refiner:
             fitted = self._pairs.best(problem.number, care, price, region_price, slack)
             if fitted is not None:
                 yield fitted
-
-    def _objective_of_pair(self, problem: ReducedProblem, split: PairSplit, care: CareSet) -> float:
-        cuts, n_branches = split.cuts, problem.n_branches
-        losses = care.region_losses(cuts)
-        of_branches = np.zeros(n_branches)
-        branch_of_region = np.append(cuts.branch_of_piece, cuts.missing_branch)
-        np.add.at(of_branches, branch_of_region, losses[np.arange(len(losses)), branch_of_region])
-        counts = self._rows.branch_counts(problem.number, split, n_branches)
-        return problem.objective(extra_parts(split, self._rows.bins), of_branches.tolist(), counts)

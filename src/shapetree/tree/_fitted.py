@@ -46,6 +46,10 @@ class FittedTree:
         What is remembered of the training rows beside the tree.
     history : array or None
         Losses of the tree during its refinement, if it was refined.
+    strength : float
+        What penalties were multiplied by.
+    cv_results : dict or None
+        What was tried out to choose it, if it was chosen.
     names : Names
         What to call features, classes and targets where the tree is shown.
     held_out : HeldOut or None
@@ -60,6 +64,8 @@ class FittedTree:
     shrinkage: float
     summary: DataSummary
     history: np.ndarray | None = None
+    strength: float = 1.0
+    cv_results: dict[str, Any] | None = None
     names: Names = field(default_factory=Names)
     held_out: HeldOut | None = None
 

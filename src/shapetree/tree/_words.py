@@ -186,8 +186,8 @@ def branch_words(node: NodeView, branch: int, digits: int | None = None) -> str:
     if len(regions) > MAX_REGIONS:
         more = len(regions) - MAX_REGIONS
         parts.append(f"{more} more {'region' if more == 1 else 'regions'}")
-    if node.saw_missing and node.missing_branch == branch:
-        parts.append(_missing_words_of(node))
+    if node.missing_branch == branch:
+        parts += _missing_parts(node)
     return " or ".join(parts) or "no values"
 
 
@@ -201,8 +201,12 @@ def segment_words(segment: Segment, digits: int | None = None) -> str:
 
 def region_words(region: Region, node: NodeView, digits: int | None = None) -> str:
     """The bounds of a region of a pair."""
-    bounds = [bound_words(bound, node.features, digits) for bound in region.bounds]
-    return " and ".join(bounds) or "both known"
+    words = [bound_words(bound, node.features, digits) for bound in region.bounds]
+    bounded = {bound.side for bound in region.bounds}
+    for side, categories in enumerate(node.missing_categories):
+        if categories and side not in bounded:
+            words.append(category_words(node.features[side], node.known_categories(side)))
+    return " and ".join(words) or "both known"
 
 
 def bound_words(bound: Bound, features: tuple[FeatureInfo, ...], digits: int | None = None) -> str:
@@ -217,11 +221,15 @@ def _in_braces(words: str) -> str:
     return f"{{{words}}}" if " and " in words else words
 
 
-def _missing_words_of(node: NodeView) -> str:
-    """What counts as missing in a node."""
-    if len(node.features) == 1:
-        return missing_words(node.features[0])
-    return "either missing"
+def _missing_parts(node: NodeView) -> list[str]:
+    """What counts as missing in a node: missing values if rows lacked some, and odd categories."""
+    parts = []
+    if node.saw_missing:
+        parts.append(missing_words(node.features[0]) if node.segments else "either missing")
+    for feature, categories in zip(node.features, node.missing_categories, strict=False):
+        if categories:
+            parts.append(category_words(feature, categories))
+    return parts
 
 
 # --- what a node predicts ---
@@ -257,24 +265,26 @@ def share_words(view: TreeView, node: NodeView, output: int = 0) -> str:
 
 
 def number_words(node: NodeView) -> str:
-    """The numbers that a node predicts, and the spread of its rows.
+    """The numbers that a node predicts, and the spread of its rows."""
+    return "".join(number_and_spread(node))
+
+
+def number_and_spread(node: NodeView) -> tuple[str, str]:
+    """What a node predicts, and what to add on the spread of its rows.
 
     The rows' own mean stands beside the prediction where the two differ: for medians, weights of
     rows, shrinkage, and other rows than those of training.
     """
     if len(node.prediction) > 1 or node.deviation is None or node.mean is None:
-        return listing([rounded(number) for number in node.prediction])
+        return listing([rounded(number) for number in node.prediction]), ""
     (predicted,) = node.prediction
     if node.n_rows == 0:
-        return f"{rounded(predicted)} (no rows)"
-    if node.n_rows == 1:
-        said = rounded(predicted)
-        mean = rounded(node.mean)
-        return f"{said} (1 row)" if said == mean else f"{said} (1 row: {mean})"
+        return rounded(predicted), " (no rows)"
     said, spread = with_spread(predicted, node.deviation)
-    if spread is None:
-        return said
     mean, _ = with_spread(node.mean, node.deviation)
-    if mean == said or abs(predicted - node.mean) <= SAME_SHARE * node.deviation:
-        return f"{said} ± {spread}"
-    return f"{said} (rows: {mean} ± {spread})"
+    is_mean = said == mean or abs(predicted - node.mean) <= SAME_SHARE * node.deviation
+    if node.n_rows == 1:
+        return said, " (1 row)" if is_mean else f" (1 row: {mean})"
+    if spread is None:
+        return said, ""
+    return said, f" ± {spread}" if is_mean else f" (rows: {mean} ± {spread})"

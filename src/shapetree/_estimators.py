@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -21,26 +22,38 @@ from sklearn.base import (
     clone,
     is_classifier,
 )
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shapetree._files import PathLike, read_text, write_file
 from shapetree._fitting import Parameters, fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree._threads import effective_threads
-from shapetree.data._table import Table
-from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_table
+from shapetree.data._labels import read_targets
+from shapetree.data._table import Table, new_categories, open_table
+from shapetree.explain import (
+    Explainer,
+    Explanation,
+    Rules,
+    read_wish,
+    rules_of,
+    shape_table,
+)
 from shapetree.model_file import PREFIX, Model, NotAModel, read_model, write_model
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted import FittedTree, fitted_tree
+from shapetree.tree._fitted import FittedTree, fitted_tree, tree_holder
 from shapetree.tree._predictor import leaves_of, paths_to
+from shapetree.tree._scores import HeldOut, scores_of
 from shapetree.tree._view import view_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Tree = TypeVar("Tree", bound="BaseShapeTree")
+
+# What is the same for all rows of a tree takes much longer to find than a row's explanation.
+_explainers: WeakKeyDictionary[FittedTree, Explainer] = WeakKeyDictionary()
 
 
 class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
@@ -319,22 +332,99 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """
         return paths_to(self.tree_, self.apply(X))
 
-    # --- what the fitted tree does, in words ---
+    def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
+        """Score the tree on rows that it was not fitted on, and remember the scores.
 
-    def explain(self, X: Any) -> list[Explanation]:
-        """Say why each row is predicted what it is.
+        Pictures, pages, texts and the model file show them from then on, beside the scores in
+        training. Another `evaluate` replaces them; a fit, and whatever changes the tree, forgets
+        them.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
+            Rows that were set apart from training.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        dict
+            `accuracy` and `balanced_accuracy`, or `r2` and `mean_absolute_error`; of several
+            targets, the means.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import train_test_split
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> X, X_new, y, y_new = train_test_split(X, y, random_state=0)
+        >>> tree = ShapeTreeClassifier(max_depth=2).fit(X, y)
+        >>> {name: round(score, 3) for name, score in tree.evaluate(X_new, y_new).items()}
+        {'accuracy': 0.974, 'balanced_accuracy': 0.963}
+        """
+        fitted = self.__fitted_tree__()
+        targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
+        check_consistent_length(X, targets)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        predicted = self.predict(X).reshape(targets.shape)
+        scores = scores_of(targets, predicted, fitted.classes is not None, weights)
+        self._fitted = replace(fitted, held_out=HeldOut(len(targets), scores))
+        return scores
+
+    # --- what the fitted tree does, in words ---
+
+    def explain(
+        self,
+        X: Any,
+        *,
+        fixed: Any = None,
+        only: Any = None,
+        direction: Mapping[Any, str] | None = None,
+        target: Any = None,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> list[Explanation]:
+        """Say why each row is predicted what it is, and what would change that.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+        fixed : list of features, optional
+            Features that a flip must not change, by name or by index: what nobody can change.
+        only : list of features, optional
+            The only features that a flip may change.
+        direction : mapping from features to "up" or "down", optional
+            Features that can only rise, or only fall, such as an age.
+        target : label, list of labels, number, or pair of numbers, optional
+            What flips are to reach: a class, or any of several; a number that the prediction is to
+            reach from wherever it is; or the least and the greatest of a range, None for no end. By
+            default any other class, or a number that is farther off than the rows of the leaf are
+            spread, by their standard deviation.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default that of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name, which are shown beside the names.
 
         Returns
         -------
         list of Explanation
             `str` of each is a sentence, its `path` and `conditions` say the same as data, and its
-            `flip` is the smallest change of a single feature that changes the prediction. Every row
-            that satisfies the sentence is predicted the same, provided that both features of a pair
-            are known. Sizes of changes are compared in standard deviations of the features in
+            `flip` is the smallest change of one feature that changes the prediction, or one of two
+            features where one is not enough. `notes` says which of the values that decide are
+            beyond the range in training, or categories that it has not seen. Every row that
+            satisfies the sentence is predicted the same, provided that both features of a pair are
+            known. Sizes of changes are compared in standard deviations of the features in
             training; another category counts as one.
 
         Examples
@@ -349,19 +439,37 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Predicted virginica (98 %) because petal width (cm) > 1.75
         >>> print(why.flip)
         It would be versicolor (91 %) if petal width (cm) fell from 1.8 to 1.75
+        >>> (why,) = tree.explain(iris.data.iloc[[70]], target="setosa")
+        >>> print(why.flip)
+        It would be setosa (100 %) if petal width (cm) fell from 1.8 to 0.8
         """
-        table = self._read_for_prediction(X)
+        fitted = fitted_tree(self, feature_names, class_names, target_name, units)
+        view = view_of(fitted)
+        wish = read_wish(view, fitted.feature_names, fitted.classes, fixed, only, direction, target)
+        opened = open_table(X)
+        table = fitted.read_table(opened, type(self).__name__, fitted.tree.used_features)
         n_threads = effective_threads(self.n_threads)
 
         def route(columns: Sequence[np.ndarray | None]) -> np.ndarray:
             used = next((len(column) for column in columns if column is not None), table.n_rows)
-            return leaves_of(self.tree_, Table(used, table.features, list(columns)), n_threads)
+            return leaves_of(fitted.tree, Table(used, table.features, list(columns)), n_threads)
 
-        return explain_rows(
-            view_of(self.__fitted_tree__()), table.columns, route(table.columns), route
+        explainer = _explainers.get(fitted)
+        if explainer is None:
+            explainer = _explainers[fitted] = Explainer(view)
+        return explainer.explain(
+            table.columns, route(table.columns), route, wish, new_categories(opened, table)
         )
 
-    def rules(self, digits: int | None = None) -> Rules:
+    def rules(
+        self,
+        digits: int | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> Rules:
         """The tree as if/then rules, one for each leaf.
 
         Parameters
@@ -369,6 +477,14 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         digits : int, optional
             Significant digits of thresholds. By default they are exact: the rows that satisfy a
             rule are the rows of its leaf, missing values and new categories included.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default that of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name, which are shown beside the names.
 
         Returns
         -------
@@ -391,15 +507,33 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """
         if digits is not None and digits < 1:
             raise ValueError(f"digits must be at least 1, got {digits}")
-        return rules_of(view_of(self.__fitted_tree__()), digits)
+        return rules_of(
+            view_of(fitted_tree(self, feature_names, class_names, target_name, units)), digits
+        )
 
-    def shape_table(self, node: int = 0) -> pd.DataFrame:
+    def shape_table(
+        self,
+        node: int = 0,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> pd.DataFrame:
         """A node's shape function as a pandas DataFrame.
 
         Parameters
         ----------
         node : int, default=0
             Index of a node of `tree_` that splits.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default that of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name, which are shown beside the names.
 
         Returns
         -------
@@ -420,17 +554,35 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         1  0.80  1.75       1      54
         2  1.75   inf       2      46
         """
-        return shape_table(view_of(self.__fitted_tree__()), node)
+        return shape_table(
+            view_of(fitted_tree(self, feature_names, class_names, target_name, units)), node
+        )
 
     # --- the model file ---
 
-    def to_json(self, path: PathLike | None = None) -> str:
+    def to_json(
+        self,
+        path: PathLike | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> str:
         """Write the fitted tree as JSON, in the format that a schema describes.
 
         Parameters
         ----------
         path : str or path-like, optional
             File to write; an existing one is replaced. By default nothing is written.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default that of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name, which are shown beside the names.
 
         Returns
         -------
@@ -441,9 +593,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Notes
         -----
         The schema is a file of the package: `importlib.resources.files("shapetree") /
-        "model-1.schema.json"`. It says how to predict with a model in another language, too.
-        Trees with features of very many levels need `model-2.schema.json`, which differs only in
-        how it counts their rows. Every later version of the library reads all these models.
+        "model-3.schema.json"`. It says how to predict with a model in another language, too.
+        Every later version of the library reads these models, as this one reads those of the
+        former versions 1 and 2.
 
         Examples
         --------
@@ -455,7 +607,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         >>> bool((ShapeTreeClassifier.from_json(text).predict(X) == tree.predict(X)).all())
         True
         """
-        fitted = self.__fitted_tree__()
+        return self._write(fitted_tree(self, feature_names, class_names, target_name, units), path)
+
+    def _write(self, fitted: FittedTree, path: PathLike | None) -> str:
         self._validate_params()
         kind = "ShapeTreeRegressor" if fitted.classes is None else "ShapeTreeClassifier"
         model = Model(kind, self.get_params(deep=False), fitted)
@@ -1238,15 +1392,31 @@ def refine_tree(
     return refined
 
 
-def export_json(estimator: BaseShapeTree, path: PathLike | None = None) -> str:
+def export_json(
+    estimator: BaseShapeTree,
+    path: PathLike | None = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
+) -> str:
     """Write a fitted tree as JSON, from which `from_json` makes an equal estimator.
 
     Parameters
     ----------
     estimator : ShapeTreeClassifier or ShapeTreeRegressor
-        A fitted estimator.
+        A fitted estimator; of a pipeline that ends in one, only the tree is written.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -1259,10 +1429,12 @@ def export_json(estimator: BaseShapeTree, path: PathLike | None = None) -> str:
     >>> from shapetree import ShapeTreeClassifier, export_json
     >>> X, y = load_iris(return_X_y=True)
     >>> export_json(ShapeTreeClassifier(max_depth=1).fit(X, y))[:39]
-    '{"format":"shapetree-model","version":1'
+    '{"format":"shapetree-model","version":3'
     """
-    fitted_tree(estimator)
-    return estimator.to_json(path)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    held = tree_holder(estimator)
+    assert isinstance(held, BaseShapeTree)
+    return held._write(fitted, path)
 
 
 def from_json(text_or_path: PathLike) -> ShapeTreeClassifier | ShapeTreeRegressor:

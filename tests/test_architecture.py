@@ -34,6 +34,7 @@ LAYERS = {
     ],
     "refine": None,
     "explain": ["_conditions", "_outcomes", "_flips", "_rows", "_rules", "_tables"],
+    "drawing": ["_palette", "_ticks", "_scales", "_outlines", "_planes"],
     "plot": None,
     "export": None,
     "_fitting": None,

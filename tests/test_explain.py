@@ -510,7 +510,7 @@ def assert_says_number(words, predicted, targets):
         assert len(targets) == 1
         return
     assert float(mean or said) == pytest.approx(targets.mean(), rel=1e-3, abs=1e-3)
-    assert float(spread or spread_of_mean) == pytest.approx(targets.std(), rel=1e-3, abs=1e-9)
+    assert float(spread or spread_of_mean) == pytest.approx(targets.std(), rel=5e-3, abs=1e-9)
 
 
 def test_confidence_counts_rows_and_weights_are_named_beside_it():

@@ -1,6 +1,6 @@
 /** Puts the page together. */
 
-import { branchColour, classColour } from "./colours.js";
+import { branchColour, classColour, targetGradient, useColours } from "./colours.js";
 import { byId, html, nameText } from "./dom.js";
 import { explainRow } from "./explain.js";
 import { readModel } from "./model.js";
@@ -16,6 +16,7 @@ import { countOf } from "./words.js";
 
 const model = readModel(JSON.parse(byId("tree-data").textContent));
 
+useColours(model.colours);
 setUpTheme();
 showHeader();
 showLegend();
@@ -73,6 +74,7 @@ function showLegend() {
           html("span", { class: "swatch line" }),
           "mean target, or a leaf’s prediction",
         ]),
+        ...(model.nodes.some((node) => node.plane) ? [targetLegend()] : []),
       ];
   const most = Math.max(...model.nodes.map((node) => node.children.length));
   const branches = Array.from({ length: most }, (_, i) =>
@@ -80,9 +82,17 @@ function showLegend() {
   );
   byId("legend").replaceChildren(
     ...(most ? [html("li", { class: "group" }, "Branches"), ...branches] : []),
-    html("li", { class: "group" }, model.classes ? "Classes" : "Bars"),
+    html("li", { class: "group" }, model.classes ? (model.target ?? "Classes") : "Bars"),
     ...bars,
   );
+}
+
+/** What the colours of points mean. */
+function targetLegend() {
+  const [low, high] = model.targets.labels;
+  const scale = html("span", { class: "swatch scale" });
+  scale.style.background = targetGradient();
+  return html("li", {}, [`${model.target ?? "target"} ${low}`, scale, high]);
 }
 
 function legendItem(colour, name) {

@@ -253,6 +253,7 @@ def fit_tree(
     parameters = parameters.with_trial(choice.trial)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
         outcome = _learn(binned, parameters, pairs, progress)
+    del binned  # what follows needs its memory
     return _finish(outcome, rows, parameters, choice)
 
 

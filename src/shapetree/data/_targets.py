@@ -162,7 +162,9 @@ class ClassGoal(Goal):
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
         self._value_shape = len(n_classes), max(n_classes)
-        self.labels = labels + self.starts[:-1].astype(np.int32)
+        self.labels = labels
+        if len(n_classes) > 1:
+            self.labels = labels + self.starts[:-1].astype(np.int32)
         self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
         self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * self.total_weight)
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapetree._files import PathLike, write_file
+from shapetree.drawing._palette import branch_colour, class_colour
 from shapetree.export._text import is_folded, require_options, summary
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import branch_words
 
-# Of branches: the strong colours of Okabe and Ito, which the colour-blind can tell apart.
-BRANCHES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#555555")
 # Control characters, which pictures cannot hold, as the signs for them.
 CONTROLS = {code: 0x2400 + code for code in range(32) if code != ord("\n")}
 
@@ -32,8 +31,8 @@ def export_dot(
     r"""Write a fitted tree as a graph that Graphviz can draw.
 
     Nodes show the features that they split on and their number of training rows, leaves what they
-    predict; the colour of an edge is that of the branch, its label says which values go there, in
-    the words of `export_text`.
+    predict. Edges have the colours of branches and leaves those of classes, as in pictures and
+    pages; an edge's label says which values go there, in the words of `export_text`.
 
     Parameters
     ----------
@@ -64,10 +63,10 @@ def export_dot(
       node [shape=box, style=rounded, fontname="Helvetica"];
       edge [fontname="Helvetica", fontsize=11];
       0 [label="petal length (cm)\n150 rows"];
-      1 [label="setosa (100 %)\n50 rows"];
-      2 [label="versicolor (50 %)\n100 rows"];
-      0 -> 1 [label="≤ 2.45", color="#0072B2"];
-      0 -> 2 [label="> 2.45", color="#E69F00"];
+      1 [label="setosa (100 %)\n50 rows", color="#DDCC77", penwidth=2];
+      2 [label="versicolor (50 %)\n100 rows", color="#AA4499", penwidth=2];
+      0 -> 1 [label="≤ 2.4", color="#0072B2"];
+      0 -> 2 [label="> 2.4", color="#E69F00"];
     }
     <BLANKLINE>
     """
@@ -85,7 +84,7 @@ def _lines(view: TreeView, max_depth: int | None, digits: int | None) -> Iterato
     for node in shown:
         label = "\n".join(summary(view, node, max_depth))
         more = " …" if is_folded(node, max_depth) else ""
-        yield f"{node.number} [label={_quoted(label + more)}]"
+        yield f"{node.number} [label={_quoted(label + more)}{_colour_of(view, node)}]"
     for node in shown:
         if not is_folded(node, max_depth):
             yield from _edges(node, digits)
@@ -94,8 +93,15 @@ def _lines(view: TreeView, max_depth: int | None, digits: int | None) -> Iterato
 def _edges(node: NodeView, digits: int | None) -> Iterator[str]:
     for branch, child in enumerate(node.children):
         label = _quoted(branch_words(node, branch, digits))
-        colour = BRANCHES[branch % len(BRANCHES)]
-        yield f'{node.number} -> {child} [label={label}, color="{colour}"]'
+        yield f'{node.number} -> {child} [label={label}, color="{branch_colour(branch)}"]'
+
+
+def _colour_of(view: TreeView, node: NodeView) -> str:
+    """The colour of the class that a leaf predicts, for its border."""
+    if not node.is_leaf or view.classes is None or view.n_outputs > 1:
+        return ""
+    number = view.classes[0].index(node.prediction[0])
+    return f', color="{class_colour(number)}", penwidth=2'
 
 
 def _quoted(text: str) -> str:

@@ -202,10 +202,11 @@ def _write_sketch(sketch: NodeSketch, is_leaf: bool) -> Json:
 
 def _write_density(density: Density) -> Json:
     content: Json = {"counts": _write_cells(density.kept)}
-    if density.axis.bounds is not None and density.axis.places is not None:
+    if density.axis.bounds is not None:
         content["bounds"] = _write_numbers(density.axis.bounds)
         content["cells"] = density.axis.cells.tolist()
-        content["places"] = _write_numbers(density.axis.places)
+    if density.ends is not None:
+        content["ends"] = _write_numbers(np.array(density.ends))
     if density.totals is not None:
         content["totals"] = _write_numbers(density.totals)
     if density.missing.any():

@@ -8,7 +8,7 @@ from shapetree.plot._canvas import Canvas, line_height
 from shapetree.plot._colours import DARK, GREY, Colour
 from shapetree.plot._layout import Box
 from shapetree.plot._scene import Scene
-from shapetree.plot._text import clean, number, shorten, width
+from shapetree.plot._text import clean, shorten, width
 
 SIZE, TITLE_SIZE = 8.0, 11.0
 SWATCH = 8.0
@@ -66,11 +66,7 @@ class Head:
             canvas.text(left, top, entry.label, SIZE, room=room, colour=colour)
 
     def _place_entries(self) -> list[_Entry]:
-        named: list[tuple[Colour | None, str]] = [
-            (group.colour, group.label) for group in self._scene.palette.groups
-        ]
-        if len(named) > MAX_NAMED:
-            named = self._most_frequent()
+        named = self._named()
         entries: list[_Entry] = []
         x, line = 0.0, 0
         for colour, label in named:
@@ -82,22 +78,29 @@ class Head:
             x += need + 12
         return entries
 
-    def _most_frequent(self) -> list[tuple[Colour | None, str]]:
-        groups, counts = self._scene.palette.groups, self._scene.view.nodes[0].counts
+    def _named(self) -> list[tuple[Colour | None, str]]:
+        """The classes in their order, or the most frequent of them, after the target's name."""
+        view, colours = self._scene.view, self._scene.palette.classes
+        assert view.classes is not None
+        counts = view.nodes[0].counts
         assert counts is not None
-        order = sorted(groups, key=lambda group: -int(counts[group.classes].sum()))
-        kept = {group.label for group in order[:MAX_NAMED]}
+        kept = set(sorted(range(len(colours)), key=lambda i: -int(counts[i]))[:MAX_NAMED])
         named: list[tuple[Colour | None, str]] = [
-            (group.colour, group.label) for group in groups if group.label in kept
+            (colours[i], str(label)) for i, label in enumerate(view.classes[0]) if i in kept
         ]
-        return [*named, (None, f"and {len(groups) - len(named)} more")]
+        if len(named) < len(colours):
+            named.append((None, f"and {len(colours) - len(named)} more"))
+        return [(None, self._target_name), *named] if self._target_name else named
+
+    @property
+    def _target_name(self) -> str:
+        return getattr(self._scene.view, "target_name", None) or ""
 
     def _draw_scale(self, canvas: Canvas, x: float, y: float) -> None:
         """A colour scale of the target, with its range."""
-        edges = self._scene.view.target_edges
-        assert edges is not None
-        low, high = number(float(edges[0])), number(float(edges[-1]))
-        for text in ("target", low):
+        low, high = self._scene.targets.labels
+        name = shorten(clean(self._target_name or "target"), MAX_LABEL, SIZE)
+        for text in (name, low):
             canvas.text(x, y, text, SIZE, room=width(text, SIZE), colour=GREY)
             x += width(text, SIZE) + 4
         step = SCALE_WIDTH / N_SHADES

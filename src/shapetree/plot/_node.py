@@ -6,18 +6,21 @@ from collections.abc import Callable
 from typing import Any
 
 from shapetree.data._names import node_number
+from shapetree.drawing._planes import check_swap
+from shapetree.drawing._scales import check_scale
+from shapetree.drawing._ticks import distinct, round_numbers
 from shapetree.plot._canvas import Canvas, line_height
 from shapetree.plot._card import TICK, draw_frame
 from shapetree.plot._cards import card_for
 from shapetree.plot._checks import check_title, view_to_draw
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE, palette_for
-from shapetree.plot._layout import Box, round_numbers
-from shapetree.plot._leaves import draw_histogram
+from shapetree.plot._layout import Box
+from shapetree.plot._leaves import draw_histogram, target_place
 from shapetree.plot._legend import Head
-from shapetree.plot._picture import Picture, draw_picture
+from shapetree.plot._picture import Drawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
-from shapetree.plot._text import clean, distinct, width
+from shapetree.plot._text import clean, width
 from shapetree.tree._digits import percent
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView
@@ -40,12 +43,14 @@ def plot_node(
     class_colors: Any = None,
     cmap: Any = None,
     title: str | None = None,
+    scale: str = "auto",
+    swap: bool = False,
 ) -> Picture:
     """Draw one node of a fitted tree in detail.
 
-    A node that splits shows its shape function with exact thresholds, how the rows lie on it by
-    class or by target, and where its branches lead to. The bars above a strip are as high as the
-    root of the number of rows. A leaf shows the shares of all classes, or its targets.
+    A node that splits shows its shape function with all thresholds, how the rows are spread over it
+    by class or by target, and where its branches lead. The area of a bar shows the number of rows. A
+    leaf shows the shares of all classes, or its targets.
 
     Parameters
     ----------
@@ -65,6 +70,14 @@ def plot_node(
     cmap : str or matplotlib Colormap, optional
         Colours of classes, or shades of a numeric target.
     title : str, optional
+    scale : {"auto", "linear", "log", "quantile"}, default="auto"
+        The axis of a numeric feature. "log" is for positive numbers and linear elsewhere; "auto" is
+        logarithmic only where half of the rows would crowd in a tenth of a linear axis; "quantile"
+        gives rows equal room, wherever they lie. Two slanted lines mark where an axis is broken,
+        so that a few rows far away do not take all of it.
+    swap : bool, default=False
+        Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
+        except that longitude goes to the right and latitude up, and so do x and y.
 
     Returns
     -------
@@ -79,23 +92,23 @@ def plot_node(
     >>> picture = plot_node(ShapeTreeRegressor(max_depth=2).fit(X, y), title="The root")
     >>> list(picture.nodes)
     [0]
-    >>> import matplotlib.pyplot as plt
-    >>> plt.close(picture.figure)
     """
     fitted = fitted_tree(estimator)
     view = view_to_draw(fitted, X, y, ax)
     number = node_number(node, len(view.nodes))
     check_title(title)
+    check_scale(scale)
+    check_swap(swap)
     drawn = view.nodes[number]
     palette = palette_for(view, branch_colors, class_colors, cmap, len(drawn.children))
-    scene = Scene(view, palette, LARGE, read_row(fitted, row, number))
+    scene = Scene(view, palette, LARGE, read_row(fitted, row, number), scale, swap)
     height, draw = _prepare(scene, drawn)
     head = Head(scene, title, LARGE.width)
     canvas = Canvas()
     head.draw(canvas, MARGIN, MARGIN)
     box = Box(MARGIN, MARGIN, MARGIN + LARGE.width, MARGIN + height).moved(0, head.height)
     draw(canvas, box)
-    return draw_picture(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN, ax)
+    return Picture(Drawing(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN), ax)
 
 
 def _prepare(scene: Scene, node: NodeView) -> tuple[float, Draw]:
@@ -189,9 +202,7 @@ def _prepare_bars(scene: Scene, node: NodeView) -> tuple[float, Draw]:
 
 def _prepare_histogram(scene: Scene, node: NodeView) -> tuple[float, Draw]:
     """The targets, and what is predicted."""
-    edges = scene.view.target_edges
-    assert edges is not None
-    ticks = round_numbers(float(edges[0]), float(edges[-1]), 6)
+    ticks = round_numbers(scene.targets.low, scene.targets.high, 6)
     labels = list(zip(ticks, distinct(ticks), strict=True))
 
     def draw(canvas: Canvas, box: Box) -> None:
@@ -199,7 +210,7 @@ def _prepare_histogram(scene: Scene, node: NodeView) -> tuple[float, Draw]:
         area = Box(box.x0 + LARGE.pad + 14, top, box.x1 - LARGE.pad - 14, top + 150)
         draw_histogram(canvas, scene, node, area)
         for value, label in labels:
-            x = area.x0 + area.width * scene.target_share(value)
+            x = area.x0 + area.width * target_place(scene, value)
             canvas.line([(x, area.y1), (x, area.y1 + TICK)], PALE, 0.7)
             room = width(label, LARGE.small)
             canvas.text(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,10 +26,37 @@ MAX_INCHES = 100.0
 MAX_SCALE = 1.5
 
 
+@dataclass(frozen=True)
+class Drawing:
+    """What is to be drawn: everything, the boxes of nodes, and the size of it all in points."""
+
+    canvas: Canvas
+    nodes: dict[int, Box]
+    width: float
+    height: float
+
+    def paint(self, ax: Axes, max_scale: float) -> Painted:
+        """Draw into axes, enlarged by so much at most."""
+        _set_limits(ax, self.width, self.height, max_scale)
+        painted = self.canvas.paint(ax)
+        _keep_in_scale(ax, painted)
+        return painted
+
+    def paint_alone(self, figure: Figure) -> tuple[Axes, Painted]:
+        """Draw into a figure, which becomes as large as it has to be."""
+        scale = min(1.0, MAX_INCHES * POINTS_PER_INCH / max(self.width, self.height))
+        inches = scale / POINTS_PER_INCH
+        figure.set_size_inches(self.width * inches, self.height * inches)
+        figure.set_facecolor("white")
+        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        return ax, self.paint(ax, 1.0)
+
+
 class Picture:
     """A drawing of a tree, of a node, or of a path of trees.
 
-    In a notebook it shows itself; in a script, call `matplotlib.pyplot.show()` or `save`.
+    In a notebook it shows itself; in a script, call `show` or `save`. Unless axes were given, its
+    figure is none of pyplot's, so that there is nothing to close.
 
     Attributes
     ----------
@@ -38,14 +68,22 @@ class Picture:
     texts : list of matplotlib Text
     """
 
-    def __init__(
-        self, ax: Axes, nodes: dict[int, Box], texts: list[Text], is_own_figure: bool
-    ) -> None:
+    def __init__(self, drawing: Drawing, ax: Axes | None) -> None:
+        self._drawing = drawing
+        self._is_own_figure = ax is None
+        if ax is None:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+
+            figure = Figure(layout="none")
+            FigureCanvasAgg(figure)
+            ax, painted = drawing.paint_alone(figure)
+        else:
+            painted = drawing.paint(ax, MAX_SCALE)
+        self.ax: Axes = ax
         self.figure: Figure = _root_figure(ax)
-        self.ax = ax
-        self.nodes = nodes
-        self.texts = texts
-        self._is_own_figure = is_own_figure
+        self.nodes = drawing.nodes
+        self.texts: list[Text] = [text for text, _ in painted.texts]
 
     def save(self, path: str | Path, **kwargs: Any) -> None:
         """Write the figure to a file; its ending says the format.
@@ -56,7 +94,25 @@ class Picture:
         **kwargs
             For matplotlib's `Figure.savefig`, such as `dpi`.
         """
-        self.figure.savefig(path, **kwargs)
+        with _glyphs_known():
+            self.figure.savefig(path, **kwargs)
+
+    def show(self) -> None:
+        """Open the picture in a window, as `matplotlib.pyplot.show` does."""
+        import matplotlib.pyplot as plt
+
+        if not self._is_own_figure:
+            plt.show()
+            return
+        figure = plt.figure(layout="none")
+        try:
+            with _glyphs_known():
+                self._drawing.paint_alone(figure)
+                plt.show()
+        finally:
+            # Otherwise, the window is still open.
+            if not plt.isinteractive():
+                plt.close(figure)
 
     def __repr__(self) -> str:
         width, height = self.figure.get_size_inches()
@@ -67,12 +123,9 @@ class Picture:
         """The picture as SVG for notebooks; None if its figure is the user's to show."""
         if not self._is_own_figure:
             return None
-        import matplotlib.pyplot as plt
-
         buffer = io.StringIO()
-        self.figure.savefig(buffer, format="svg")
-        # Otherwise the notebook would show the figure once more.
-        plt.close(self.figure)
+        with _glyphs_known():
+            self.figure.savefig(buffer, format="svg")
         drawing = buffer.getvalue()
         return f'<div style="overflow-x: auto">{drawing[drawing.index("<svg") :]}</div>'
 
@@ -94,26 +147,6 @@ def check_axes(ax: Any) -> None:
         raise ValueError("ax was removed from its figure; make a new one")
 
 
-def draw_picture(
-    canvas: Canvas, nodes: dict[int, Box], width: float, height: float, ax: Any
-) -> Picture:
-    """Draw on axes that fit, or fit the drawing into axes that were given."""
-    own = ax is None
-    if own:
-        ax = _new_axes(width, height)
-    try:
-        _set_limits(ax, width, height, MAX_SCALE if not own else 1.0)
-        painted = canvas.paint(ax)
-        _keep_in_scale(ax, painted)
-    except BaseException:
-        if own:
-            import matplotlib.pyplot as plt
-
-            plt.close(_root_figure(ax))
-        raise
-    return Picture(ax, nodes, [text for text, _ in painted.texts], own)
-
-
 def import_matplotlib() -> None:
     """Say how to get matplotlib if it is not there."""
     try:
@@ -124,13 +157,12 @@ def import_matplotlib() -> None:
         ) from error
 
 
-def _new_axes(width: float, height: float) -> Axes:
-    import matplotlib.pyplot as plt
-
-    scale = min(1.0, MAX_INCHES * POINTS_PER_INCH / max(width, height))
-    size = (width * scale / POINTS_PER_INCH, height * scale / POINTS_PER_INCH)
-    figure = plt.figure(figsize=size, layout="none", facecolor="white")
-    return figure.add_axes((0.0, 0.0, 1.0, 1.0))
+@contextmanager
+def _glyphs_known() -> Iterator[None]:
+    """Within this, matplotlib does not warn of letters that no font has: that was said once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"(Glyph \d+|Matplotlib currently does not)")
+        yield
 
 
 def _set_limits(ax: Axes, width: float, height: float, max_scale: float) -> None:

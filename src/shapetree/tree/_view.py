@@ -20,6 +20,8 @@ from shapetree.tree._sketch import Density, NodeSketch, Scatter
 AXES = ((1.0, 0.0), (0.0, 1.0))
 # Infinite values of a pair's features count as the greatest finite ones.
 GREATEST = sys.float_info.max
+# Steps through a category's width that fill a plane evenly, one for each feature.
+SPREADING = (0.7548777, 0.5698403)
 TINIEST = sys.float_info.min
 
 
@@ -569,8 +571,9 @@ def _plane(
             axes.append(PlaneAxis(0.0, float(len(drawn)), drawn))
             slot = np.full(len(places), np.nan)
             slot[order] = np.arange(len(order))
-            # Spread over the category's width, so that equal points can be told apart.
-            spread = 0.15 + 0.7 * (np.arange(len(values)) * 0.618034 % 1)
+            # Spread over the category's width, so that equal points can be told apart; by other
+            # steps for the other feature, or they would stand in line.
+            spread = 0.15 + 0.7 * (np.arange(len(values)) * SPREADING[side] % 1)
             columns.append(slot[values.astype(np.intp)] + spread)
     points = np.stack(columns, axis=1)
     drawable = ~np.isnan(points).any(axis=1)

@@ -186,8 +186,8 @@ def branch_words(node: NodeView, branch: int, digits: int | None = None) -> str:
     if len(regions) > MAX_REGIONS:
         more = len(regions) - MAX_REGIONS
         parts.append(f"{more} more {'region' if more == 1 else 'regions'}")
-    if node.saw_missing and node.missing_branch == branch:
-        parts.append(_missing_words_of(node))
+    if node.missing_branch == branch:
+        parts += _missing_parts(node)
     return " or ".join(parts) or "no values"
 
 
@@ -201,8 +201,12 @@ def segment_words(segment: Segment, digits: int | None = None) -> str:
 
 def region_words(region: Region, node: NodeView, digits: int | None = None) -> str:
     """The bounds of a region of a pair."""
-    bounds = [bound_words(bound, node.features, digits) for bound in region.bounds]
-    return " and ".join(bounds) or "both known"
+    words = [bound_words(bound, node.features, digits) for bound in region.bounds]
+    bounded = {bound.side for bound in region.bounds}
+    for side, categories in enumerate(node.missing_categories):
+        if categories and side not in bounded:
+            words.append(category_words(node.features[side], node.known_categories(side)))
+    return " and ".join(words) or "both known"
 
 
 def bound_words(bound: Bound, features: tuple[FeatureInfo, ...], digits: int | None = None) -> str:
@@ -217,11 +221,15 @@ def _in_braces(words: str) -> str:
     return f"{{{words}}}" if " and " in words else words
 
 
-def _missing_words_of(node: NodeView) -> str:
-    """What counts as missing in a node."""
-    if len(node.features) == 1:
-        return missing_words(node.features[0])
-    return "either missing"
+def _missing_parts(node: NodeView) -> list[str]:
+    """What counts as missing in a node: missing values if rows lacked some, and odd categories."""
+    parts = []
+    if node.saw_missing:
+        parts.append(missing_words(node.features[0]) if node.segments else "either missing")
+    for feature, categories in zip(node.features, node.missing_categories, strict=False):
+        if categories:
+            parts.append(category_words(feature, categories))
+    return parts
 
 
 # --- what a node predicts ---

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shapetree.drawing._palette import BRANCHES
 from shapetree.plot._checks import check_title
-from shapetree.plot._colours import BRANCHES, DARK, FAINT, GREY, PALE
+from shapetree.plot._colours import DARK, FAINT, GREY, PALE
 from shapetree.plot._picture import Picture, check_axes, import_matplotlib
 
 if TYPE_CHECKING:

@@ -34,9 +34,10 @@ USUAL_STRENGTH = 1.0
 # Rows that hold the same values are kept in one fold, unless they weigh more than this share of it:
 # folds of few distinct rows would have nothing in common with each other.
 HEAVY_SHARE = 1 / 32
-# By how many standard errors a trial must be better to be better for sure. Trees of fewer rows are
-# the better for being simple, so the folds speak for stronger penalties than all rows would.
-SURE, SURE_OF_STRONGER = 1.5, 2.5
+# By how many standard errors a trial must be better to be better for sure: one with weaker penalties,
+# and any other. Trees of fewer rows are the better for being simple, so that folds speak against
+# weak penalties more than all rows would.
+SURE, SURE_OF_OTHERS = 1.5, 2.5
 # Numbers of rows that make a difference to how much is tested.
 FEW_ROWS, MANY_ROWS = 2_500, 20_000
 # Strengths that are tried with other criteria, too.
@@ -347,7 +348,7 @@ class Record:
             return max(same, key=lambda trial: trial.strength)
         best, most = usual, 0.0
         for trial in reversed(finalists):
-            n_errors = SURE_OF_STRONGER if trial.is_stronger(usual) else SURE
+            n_errors = SURE if usual.is_stronger(trial) else SURE_OF_OTHERS
             lead = self._surely(self._leads(trial, usual), n_errors)
             if lead > most:
                 best, most = trial, lead

@@ -621,8 +621,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows,
         and the criterion with it if that is "auto"; a list
         is chosen from likewise. It stays at 1 (or what is nearest to it) unless a weaker one is
-        better on rows held out by more than 1.5 standard errors of the difference, or a stronger
-        one by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
+        better on rows held out by more than 1.5 standard errors of the difference, or another one
+        by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
         long as a fit, and 20 times with few rows.
     cv : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
@@ -936,8 +936,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
         "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows; a list
         is chosen from likewise. It stays at 1 (or what is nearest to it) unless a weaker one is
-        better on rows held out by more than 1.5 standard errors of the difference, or a stronger
-        one by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
+        better on rows held out by more than 1.5 standard errors of the difference, or another one
+        by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
         long as a fit, and 20 times with few rows.
     cv : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the

@@ -776,7 +776,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         and 3 by cross-validation on the training rows, and the criterion with it if that is "auto";
         give a list to choose from other values. It stays at 1 (or what is nearest to it) unless a
         weaker one is better on rows held out by more than 1.5 standard errors of the difference, or
-        a stronger one by 2.5; it is the greatest if no tree is better than a leaf. That takes some
+        another one by 2.5; it is the greatest if no tree is better than a leaf. That takes some
         10 times as long as a fit, and 20 times with few rows.
     cv : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
@@ -1091,7 +1091,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
         and 3 by cross-validation on the training rows; give a list to choose from other values. It
         stays at 1 (or what is nearest to it) unless a weaker one is better on rows held out by more
-        than 1.5 standard errors of the difference, or a stronger one by 2.5; it is the greatest if
+        than 1.5 standard errors of the difference, or another one by 2.5; it is the greatest if
         no tree is better than a leaf. That takes some 10 times as long as a fit, and 20 times with
         few rows.
     cv : int or None, default=None

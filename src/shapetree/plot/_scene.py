@@ -16,7 +16,7 @@ from shapetree.plot._colours import Colour, Palette
 from shapetree.plot._text import clean
 from shapetree.tree._digits import percent
 from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import number_words, predicted_words
+from shapetree.tree._words import number_and_spread, predicted_words
 
 
 @dataclass(frozen=True)
@@ -164,14 +164,19 @@ class Scene:
 
     def outcome(self, node: NodeView) -> str:
         """What the node predicts."""
-        return number_words(node) if self.view.classes is None else clean(node.prediction[0])
+        if self.view.classes is not None:
+            return clean(node.prediction[0])
+        number, spread = number_and_spread(node)
+        return number + spread if spread.startswith(" ±") else number
 
     def support(self, node: NodeView) -> str:
         """How many rows that is about, and what share of them is of the predicted class."""
         if not node.n_rows:
             return "no rows"
         if self.view.classes is None:
-            return rows_of(node)
+            spread = number_and_spread(node)[1]
+            mean = spread.strip(" ()").replace("rows:", "mean") if "rows:" in spread else ""
+            return f"{rows_of(node)}, {mean}" if mean else rows_of(node)
         best = self.view.classes[0].index(node.prediction[0])
         share = f"{percent(float(self.shares(node)[best]))} of {node.n_rows:,}"
         predicted = predicted_words(self.view, node, best)

@@ -77,6 +77,26 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """A cut of a pair's plane, or of the part of it that cuts before it have left.
+
+    Attributes
+    ----------
+    weights : tuple of two floats
+        As those of a bound.
+    threshold : float
+        Rows whose weighted sum is at most this go low, others high.
+    low, high : int
+        The cut that comes next there, or -1 minus the number of a region.
+    """
+
+    weights: tuple[float, float]
+    threshold: float
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
 class PlaneAxis:
     """An axis of a pair's plane, from `low` to `high`.
 
@@ -139,6 +159,8 @@ class NodeView:
         of a categorical one.
     regions : tuple of Region
         Its shape function of a pair.
+    cuts : tuple of Cut
+        What makes the regions; no cut comes after one that leads to it.
     missing_branch : int or None
         Branch of missing values and unknown categories.
     missing_categories : tuple of tuples
@@ -169,6 +191,7 @@ class NodeView:
     features: tuple[FeatureInfo, ...]
     segments: tuple[Segment, ...]
     regions: tuple[Region, ...]
+    cuts: tuple[Cut, ...]
     missing_branch: int | None
     missing_categories: tuple[tuple[Level, ...], ...]
     saw_missing: bool
@@ -303,7 +326,8 @@ def _view_node(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
     used = [features[feature] for feature in tree.features_of(node)]
-    regions = _regions(tree, node, used) if len(used) == 2 else ()
+    cuts = _cuts(tree, node)
+    regions = _regions(tree, node, used, cuts) if len(used) == 2 else ()
     view = NodeView(
         number=node,
         parent=int(tree.parent[node]) if node else None,
@@ -316,6 +340,7 @@ def _view_node(
         features=tuple(used),
         segments=_segments(tree, node, used[0]) if len(used) == 1 else (),
         regions=regions,
+        cuts=cuts,
         missing_branch=int(tree.missing_branch[node]) if used else None,
         missing_categories=_missing_categories(tree, node, used) if len(used) == 2 else (),
         saw_missing=bool(tree.saw_missing[node]),
@@ -356,13 +381,20 @@ def _segments(tree: TreeArrays, node: int, feature: FeatureInfo) -> tuple[Segmen
     return tuple(map(Segment, branches, lows, highs))
 
 
-def _regions(tree: TreeArrays, node: int, features: list[FeatureInfo]) -> tuple[Region, ...]:
-    """A pair's regions, from the low side of its cuts to the high side."""
-    cuts, pieces = tree.cuts(node), tree.pieces(node)
-    weights = list(zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True))
+def _cuts(tree: TreeArrays, node: int) -> tuple[Cut, ...]:
+    cuts = tree.cuts(node)
+    weights = zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True)
     thresholds = tree.cut_threshold[cuts].tolist()
-    below, above = tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist()
-    branches = tree.piece_branch[pieces].tolist()
+    return tuple(
+        map(Cut, weights, thresholds, tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist())
+    )
+
+
+def _regions(
+    tree: TreeArrays, node: int, features: list[FeatureInfo], cuts: tuple[Cut, ...]
+) -> tuple[Region, ...]:
+    """A pair's regions, from the low side of its cuts to the high side."""
+    branches = tree.piece_branch[tree.pieces(node)].tolist()
     found: dict[int, Region] = {}
 
     pending: list[tuple[int, dict[tuple[float, float], tuple[float, float]]]] = [(0, {})]
@@ -375,10 +407,10 @@ def _regions(tree: TreeArrays, node: int, features: list[FeatureInfo]) -> tuple[
             ]
             found[-1 - target] = Region(branches[-1 - target], tuple(bounds))
             continue
-        which, threshold = weights[target], thresholds[target]
-        low, high = limits.get(which, (-np.inf, np.inf))
-        pending.append((above[target], {**limits, which: (max(low, threshold), high)}))
-        pending.append((below[target], {**limits, which: (low, min(high, threshold))}))
+        cut = cuts[target]
+        low, high = limits.get(cut.weights, (-np.inf, np.inf))
+        pending.append((cut.high, {**limits, cut.weights: (max(low, cut.threshold), high)}))
+        pending.append((cut.low, {**limits, cut.weights: (low, min(high, cut.threshold))}))
     return tuple(found[piece] for piece in range(len(branches)))
 
 

@@ -178,7 +178,7 @@ def _fork_at_cuts(
     decisions: list[Decision] = []
     n_cuts = len(node.cuts)
     for cut in reversed(node.cuts):  # cuts come before those of their sides
-        sides = []
+        sides: list[tuple[int | None, Decision]] = []
         for target in (cut.low, cut.high):
             if target < 0:
                 branch = node.regions[-1 - target].branch

@@ -181,8 +181,8 @@ def _fork_at_cuts(
         sides: list[tuple[int | None, Decision]] = []
         for target in (cut.low, cut.high):
             if target < 0:
-                branch = node.regions[-1 - target].branch
-                sides.append((branch, results[branch]))
+                reached = node.regions[-1 - target].branch
+                sides.append((reached, results[reached]))
             else:
                 place = n_cuts - 1 - target
                 sides.append((branches[place], decisions[place]))

@@ -1,12 +1,15 @@
 """Data and names at the edges of what numbers, weights and texts can be."""
 
+import enum
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
+from shapetree.export import export_python
 
 CRITERIA = ["squared_error", "absolute_error"]
 
@@ -120,3 +123,57 @@ def test_weighted_medians_do_not_depend_on_the_unit_of_weights(size):
         assert model.fit(x, y, weights * size).predict(x[:1]) == model.fit(
             np.zeros((weights.sum(), 1)), np.repeat(y, weights)
         ).predict(x[:1])
+
+
+# Names
+
+
+class Colour(str, enum.Enum):  # noqa: UP042, which is another kind of text
+    RED = "red"
+    BLUE = "blue"
+
+
+def source_of(model):
+    module = {}
+    exec(export_python(model), module)
+    return module["predict"]
+
+
+@pytest.mark.parametrize(
+    "labels", [[np.str_("a"), np.str_("b")], list(Colour), ["a", "b"]], ids=str
+)
+def test_source_code_names_labels_and_categories_of_any_kind_of_text(labels):
+    place = np.arange(60) % 20 // 10
+    names = np.empty(60, dtype=object)
+    names[:] = [labels[i] for i in place]
+    predict = source_of(ShapeTreeClassifier(n_threads=1).fit(place[:, None], names))
+    assert [predict({"x0": 0}), predict({"x0": 1})] == [*labels]
+    by_name = ShapeTreeClassifier(n_threads=1).fit(pd.DataFrame({"name": names}), place)
+    assert [source_of(by_name)({"name": label}) for label in labels] == [0, 1]
+
+
+@pytest.mark.skipif(np.longdouble is np.float64, reason="there is no longer type of floats here")
+def test_source_code_knows_categories_in_extended_precision():
+    levels = np.array(["0.1", "0.3", "7"], dtype=np.longdouble)
+    X, y = np.resize(levels, 90)[:, None], np.arange(90) % 3
+    model = ShapeTreeClassifier(n_threads=1, categorical_features=[0]).fit(X, y)
+    predict = source_of(model)
+    assert (
+        [predict({"x0": level}) for level in levels] == model.predict(X[:3]).tolist() == [0, 1, 2]
+    )
+
+
+def test_rules_in_a_notebook_hold_no_html():
+    X = pd.DataFrame({"<img src=x onerror=alert(1)>": np.arange(60.0)})
+    rules = ShapeTreeClassifier(n_threads=1).fit(X, np.arange(60) % 20 < 10).rules()
+    assert "<img" in rules.to_markdown()
+    shown = rules._repr_markdown_()
+    assert "<" not in shown
+    assert "&lt;img" in shown
+    assert "|" in shown
+
+
+@pytest.mark.parametrize("name", ["max_depth", "max_leaf_nodes", "lookahead", "refine_iter"])
+def test_limits_may_be_beyond_all_that_is_there(x, name):
+    model = ShapeTreeClassifier(n_threads=1, **{name: 10**21}).fit(x[:, None], x > 100)
+    assert model.score(x[:, None], x > 100) == 1

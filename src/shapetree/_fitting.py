@@ -470,12 +470,10 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
 
 def _limits(n_rows: int, goal: Goal, parameters: Parameters) -> Limits:
     return Limits(
-        max_depth=UNLIMITED if parameters.max_depth is None else parameters.max_depth,
+        max_depth=_at_most(parameters.max_depth),
         max_branches=parameters.max_branches,
-        max_leaf_nodes=(
-            UNLIMITED if parameters.max_leaf_nodes is None else parameters.max_leaf_nodes
-        ),
-        lookahead=parameters.lookahead,
+        max_leaf_nodes=_at_most(parameters.max_leaf_nodes),
+        lookahead=_at_most(parameters.lookahead),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
         min_impurity_decrease=parameters.min_impurity_decrease / goal.impurity_scale,

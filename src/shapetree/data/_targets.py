@@ -259,7 +259,7 @@ class RegressionGoal(Goal):
         The greatest absolute value of each output is given, (n_nodes, n_outputs).
         """
         rounding = self._scale * np.maximum(self.unit, np.abs(self._centre) / MOST_UNITS)
-        return (largest < rounding * SMALL_VALUES).any(axis=1)
+        return np.asarray((largest < rounding * SMALL_VALUES).any(axis=1))
 
     def standardise(self, centres: np.ndarray) -> np.ndarray:
         """Centre and scale."""

@@ -7,6 +7,9 @@ from types import TracebackType
 
 from tqdm.auto import tqdm
 
+# A depth that no tree reaches says nothing of how much there is to do.
+DEEPEST = 1000
+
 
 class Progress:
     """A bar that fills as rows come to their leaves; silent unless `verbose`.
@@ -23,6 +26,8 @@ class Progress:
     """
 
     def __init__(self, verbose: int, n_rows: int, max_depth: int | None) -> None:
+        if max_depth is not None and max_depth > DEEPEST:
+            max_depth = None
         self._max_depth = max_depth
         self._n_leaves = 0
         self._deepest = 0

@@ -37,6 +37,7 @@ LAYERS = {
     "drawing": ["_palette", "_ticks", "_scales", "_outlines", "_planes"],
     "plot": None,
     "export": None,
+    "_choice": None,
     "_fitting": None,
     "_estimators": None,
     "recipes": None,

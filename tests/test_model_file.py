@@ -520,7 +520,7 @@ STRUCTURE = [
     ("whole labels", (*LINE, "sketch", "scatter"), {}, 'has the member "scatter"'),
     ("whole labels", (*LINE, "sketch", "density", "cells"), [0], "must be a whole number"),
     ("whole labels", (*LINE, "sketch", "density", "totals"), [0], 'has the member "totals"'),
-    ("whole labels", (*LINE, "sketch", "density", "places", 0), -1, "must be between 0 and 1"),
+    ("whole labels", (*LINE, "sketch", "density", "ends"), [1], "ends must have 2 items"),
     ("whole labels", ("parameters", "pairs"), {"number": 1}, "number must be a text"),
     ("pairs of classes", (*PAIR, "split", "cuts"), [], "cuts must have"),
     ("pairs of classes", (*PAIR, "split", "cuts", 0, "a"), 2, r"cuts\[0\].a must be a whole"),
@@ -570,6 +570,7 @@ MEANING = [
     ("whole labels", (*LINE, "sketch", "density", "counts", 0, 0), 10**6, "must be a whole number"),
     ("whole labels", (*LINE, "sketch", "density", "missing"), [1, 1, 1], "must add up"),
     ("whole labels", (*LINE, "sketch", "density", "bounds", 0), 1e9, "bounds must ascend"),
+    ("whole labels", (*LINE, "sketch", "density", "ends", 0), 1e9, "ends must ascend"),
     ("pairs of classes", (*PAIR, "split", "cuts", 0, "low"), 0, "must be a later cut, or a piece"),
     ("pairs of classes", (*PAIR, "split", "cuts", 0, "low"), -99, "must be a whole number between"),
     ("pairs of classes", (*PAIR, "split", "positions"), [[], [9] * 99], "must have"),
@@ -602,7 +603,11 @@ def test_the_schema_refuses_what_it_can_know(name, path, value, words):
 
 @pytest.mark.parametrize("name", ["pairs of classes", "means", "several texts"])
 def test_nothing_that_is_required_may_be_left_out(name):
+<<<<<<< HEAD
+    content, optional = copy_of(name), {"history", "weight", "missing", "missing_total", "range", "ends"}
+=======
     content, optional = copy_of(name), {"history", "weight", "missing", "missing_total", "range"}
+>>>>>>> wt-names
 
     def members(part, path):
         items = part.items() if isinstance(part, dict) else enumerate(part)

@@ -170,7 +170,7 @@ function chances(model, leaf) {
     ]);
   });
   const others = model.classes.length - shown.length;
-  if (leaf.share !== percent(leaf.value[leaf.predicted]))
+  if (leaf.rows > 0 && leaf.share !== percent(leaf.value[leaf.predicted]))
     bars.push(html("li", { class: "muted" }, rowsBehind(model, leaf)));
   if (others > 0)
     bars.push(html("li", { class: "muted" }, `${others} others: ${percent(Math.max(rest, 0))}`));
@@ -179,7 +179,7 @@ function chances(model, leaf) {
 
 /** What the bars are, where they are not shares of the rows. */
 function rowsBehind(model, leaf) {
-  const rows = `${leaf.shortShare} here are ${model.classes[leaf.predicted]}`;
+  const rows = `${leaf.shortShare} of the rows here are ${model.classes[leaf.predicted]}`;
   return `${rows}; the bars show ${model.predictedWord} probabilities`;
 }
 

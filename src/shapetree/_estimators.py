@@ -422,11 +422,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             `str` of each is a sentence, its `path` and `conditions` say the same as data, and its
             `flip` is the smallest change of one feature that changes the prediction, or one of two
             features where one is not enough. `notes` says which of the values that decide are
-            beyond the range in training, or categories that it has not seen. Numbers are rounded
-            only as far as the row satisfies what is said. Whoever else satisfies it is predicted
-            the same, unless it speaks of a pair: the weights of a sum are rounded, too, and both of
-            its features must be known. Sizes of changes are compared in standard deviations of the
-            features in training; another category counts as one.
+            beyond the range in training, or categories that it has not seen. Every row that
+            satisfies the sentence is predicted the same, provided that both features of a pair are
+            known. Sizes of changes are compared in standard deviations of the features in
+            training; another category counts as one.
 
         Examples
         --------
@@ -476,8 +475,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         digits : int, optional
-            Significant digits of the numbers in the rules' words. By default they are exact: the
-            rows that satisfy a rule are the rows of its leaf.
+            Significant digits of thresholds. By default they are exact: the rows that satisfy a
+            rule are the rows of its leaf, missing values and new categories included.
         feature_names : list of str, optional
             Names to show for the features, in the order of the columns.
         class_names : list of str, or mapping from class labels to names, optional
@@ -491,8 +490,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         -------
         Rules
             A sequence of rules; `print` it, or use its `to_frame()` or `to_markdown()`. A rule's
-            support is its share of the training rows, its confidence the share of the class that
-            it predicts, its lift how many times as large that is as in all rows.
+            support is its share of the training rows, its confidence the share of its rows that are
+            of the class it predicts, its lift how many times as large that is as in all rows. If
+            weights or shrinkage make the tree predict another probability, the rule names it
+            beside, and the table has a column `predicted`.
 
         Examples
         --------
@@ -713,7 +714,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         ----------
         nodes : iterable of int
             Indices of nodes of `tree_`, as `apply` and the exports number them. What is below them
-            goes, and the other nodes are numbered anew.
+            is removed, and the remaining nodes are renumbered.
 
         Returns
         -------
@@ -762,123 +763,123 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     Parameters
     ----------
     max_depth : int or None, default=4
-        Greatest depth of the tree; None for no limit.
+        Maximum depth of the tree; None for no limit.
     max_branches : int, default=3
-        Most branches of a node. A node uses fewer where more gain nothing.
+        Maximum number of branches of a node. A node uses fewer where more would gain nothing.
     criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
         Impurity of a node. "auto" takes Gini where classes are few for the branches (a perplexity
         below twice `max_branches`) and entropy otherwise. "log_loss" is another name of "entropy".
     strength : float, "cv" or array-like, default=1.0
-        How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
-        splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
-        them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
-        "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows,
-        and the criterion with it if that is "auto"; a list
-        is chosen from likewise. It stays at 1 (or what is nearest to it) unless a weaker one is
-        better on rows held out by more than 1.5 standard errors of the difference, or a stronger
-        one by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
-        long as a fit, and 20 times with few rows.
+        Multiplies all penalties below that are "auto" (for segments, regions, splits, pairs and
+        refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
+        functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
+        and 3 by cross-validation on the training rows, and the criterion with it if that is "auto";
+        give a list to choose from other values. It stays at 1 (or what is nearest to it) unless a
+        weaker one is better on rows held out by more than 1.5 standard errors of the difference, or
+        another one by 2.5; it is the greatest if no tree is better than a leaf. That takes some
+        10 times as long as a fit, and 20 times with few rows.
     cv : int or None, default=None
-        Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
-        number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
-        3 of 4 up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal
-        rows are in one fold, unless they are very many, and each fold has its share of every class.
+        Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
+        number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
+        up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
+        are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
-        pair parts the plane of both into regions, by oblique cuts where both are numbers.
-        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows,
-        or on 20,000 of them:
-        every pair is weighed by what the cells of a rough grid tell beyond noise, and half of them,
-        30 at most, get an oblique inner tree on a finer grid. Of more than 20,000 pairs (200
-        features) only the 20,000 are screened that the paper's filter puts first, judged by at most
-        5,000 of the node's rows. An int fits so many of the best-screened pairs, "all" fits every
-        pair. A list holds pairs, or larger groups, of features that may interact, by name or by
-        index; these are then screened as by "auto".
+        pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 is
+        none. "auto" screens all pairs at each node and fits the 3 most promising on its rows, or on
+        20,000 of them: every pair is weighed by what the cells of a rough grid tell beyond noise,
+        and half of them, 30 at most, get an oblique inner tree on a finer grid. Of more than 20,000
+        pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
+        by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
+        fits every pair. A list holds pairs, or larger groups, of features that may interact, by
+        name or by index; these are then screened as by "auto".
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
         the paper's filter, which crosses the branches of both features' own shape functions.
     pair_penalty : float or "auto", default="auto"
-        What a pair must earn to be preferred to a single feature, as mean impurity of the node.
-        "auto" is the price of a segment; in nodes of up to 5,000 rows the pair must besides gain a
-        tenth more than the single feature on rows that neither was fitted on. It is 0 for plain
+        Penalty for using a pair instead of a single feature, as mean impurity of the node. "auto"
+        is the penalty of one segment; in nodes of up to 5,000 rows the pair must also gain a tenth
+        more than the single feature on rows that neither was fitted on. It is 0 for plain
         thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
     n_orientations : int, default=8
         Directions of a pair's cuts, evenly spaced in the plane of the standardised pair, both axes
         included. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
-        Fewest rows of a node that may be split; a fraction is of all rows.
+        Minimum number of rows in a node to split it, or their fraction of all rows.
     min_samples_leaf : int or float, default=1
-        Fewest rows of each branch; a fraction is of all rows. A shape function that breaks this is
-        passed over for the next best.
+        Minimum number of rows in each branch, or their fraction of all rows. If a shape function
+        breaks this, the next best is taken.
     min_weight_fraction_leaf : float, default=0.0
-        Least weight of each branch, as a fraction of the weight of all rows.
+        Minimum weight of each branch, as a fraction of the weight of all rows.
     min_impurity_decrease : float, default=0.0
-        Least decrease of impurity by a split, weighted by the node's share of all rows, as in
+        Minimum decrease of impurity by a split, weighted by the node's share of all rows, as in
         scikit-learn.
     max_leaf_nodes : int or None, default=None
-        Most leaves; the tree then grows where it gains most.
+        Maximum number of leaves; the tree then grows where it gains most.
     lookahead : int, default=1
-        How many of a node's best features are compared by what the best splits of their branches
-        gain, too, if their own gains come close. 1 goes by their own gains alone; 3 makes trees a
-        little more accurate, above all those with few branches, and takes about twice as long.
+        How many of a node's best features to compare one level deeper, by what the best splits of
+        their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
+        trees a little more accurate, above all those with few branches, and takes about twice as
+        long.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
-        which finds the best partition into so many intervals but takes longer.
+        which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
-        Most pieces, and so most segments of a shape function; None for no limit but the penalty
-        (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
-        with `pairs="all"` BiCART's.
+        Maximum number of pieces, and thus of segments of a shape function; None for no limit but
+        the penalty (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is
+        CART's, and with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
-        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions
-        of a pair also hold `min_samples_leaf` rows.
+        Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one
+        piece. Regions of a pair also have at least `min_samples_leaf` rows.
     inner_max_depth : int or None, default=None
-        Greatest depth of the inner tree.
+        Maximum depth of the inner tree.
     segment_penalty : float or "auto", default="auto"
-        What every segment beyond two must earn in impurity: rows of Gini mass (5 by default), or
-        bits of entropy (6 by default). Categories that have to be listed cost half as much; regions
-        of a pair beyond two a tenth (a fifth, for entropy) times log2 of the rows they are cut
-        from. 0 gives the paper's unpenalised shape functions.
+        Penalty for every segment beyond two, in rows of Gini mass (5 by default) or bits of entropy
+        (6 by default). Categories that have to be listed cost half as much; regions of a pair
+        beyond two a tenth (a fifth, for entropy) times log2 of the rows they are cut from. 0 gives
+        the paper's unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
-        What a split must earn, as a number of rows: the impurity that so many of the node's rows
-        hold on average. "auto" is 6, but 0 where shape functions are
-        plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
+        Penalty for a split: the impurity of that many average rows of the node. "auto" is 6, but 0
+        if shape functions are plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in
+        CART.
     branch_penalty : float, default=0.0
-        What every branch beyond two must earn, as mean impurity of the node.
+        Penalty for every branch beyond two, as mean impurity of the node.
     assignment : {"auto", "coordinate_descent", "kmeans", "random"}, default="auto"
-        How pieces get their branches. "auto" is exact for two classes and for squared error, and
-        otherwise descends from several starts. The others are the paper's own (coordinate
-        descent from the better of weighted k-means and the inner tree's root) and its ablations
-        (k-means alone; descent from a random start).
+        How branches are assigned to pieces. "auto" is exact for two classes and for squared error,
+        and coordinate descent from several starts otherwise. The others are the paper's own
+        (coordinate descent from the better of weighted k-means and the inner tree's root) and its
+        ablations (k-means alone; descent from a random start).
     refine : {"tao"} or None, default="tao"
         How to refine the grown tree. "tao" is tree alternating optimisation: one node after
         another, from the leaves to the root, gets the shape function that sends its rows where the
-        tree below loses least on them, or goes if a single branch does as well. None leaves the
-        tree as it has grown.
+        tree below loses least on them, or is removed if a single branch does as well. None keeps
+        the tree as it has grown.
     refine_iter : int, default=4
-        Most sweeps over the tree; it ends before where nothing changes any more.
+        Maximum number of sweeps over the tree; refinement stops early when nothing changes.
     refine_penalty : float or "auto", default="auto"
-        What every segment beyond two and every branch beyond the first must earn when the tree is
-        refined, as a number of misclassified rows; regions of a pair count as segments, and being
-        a pair as one more. "auto" is 3, but no more than 2 % of all rows. Ties are broken by how
-        sure leaves are, so a small share of that counts, too. Classes of several outputs are
-        counted one by one.
+        Penalty for every segment beyond two and every branch beyond the first in refinement, as a
+        number of misclassified rows; regions of a pair count as segments, and the pair itself as
+        one more. "auto" is 3, but no more than 2 % of all rows. Ties are broken by how sure leaves
+        are, so a small share of that counts, too. Classes of several outputs are counted one by
+        one.
     ccp_alpha : float, default=0.0
-        Minimal cost-complexity pruning, as in scikit-learn: nodes whose subtree takes away less
-        impurity than this for each further leaf become leaves.
+        Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
+        removes less impurity than this for each further leaf.
     shrinkage : float or "cv", default=0.0
-        Hierarchical shrinkage: draws what nodes of few rows predict towards the nodes above them;
-        with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0 to
-        500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
+        Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
+        above; with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0
+        to 500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
     max_bins : int or None, default=255
-        Most bins of an ordered feature, at most 65535. Features with fewer distinct values keep
-        them all; up to 255 bins take one byte for each value. Beyond 200,000 rows, quantiles are
-        those of a sample. None is exact: every midpoint between
-        distinct values may be a threshold, as in CART.
+        Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
+        values keep them all; up to 255 bins take one byte for each value. Beyond 200,000 rows,
+        quantiles are those of a sample. None is exact: a threshold may lie between any two distinct
+        values, as in CART. Thresholds are short numbers near the middle of the gap between two
+        training values.
     categorical_features : "from_dtype", None or array-like, default="from_dtype"
         Which features are categorical: those with category, string or boolean columns, none, or
         those listed by name, by index or by a boolean mask.
     class_weight : dict, list of dicts, "balanced" or None, default=None
-        Weights of the classes, which multiply those of the rows.
+        Weights of the classes; they multiply the weights of the rows.
     n_threads : int or None, default=None
         Number of threads; None for all cores. The tree is the same for any number. A forked process
         uses one.
@@ -1078,116 +1079,117 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     Parameters
     ----------
     max_depth : int or None, default=4
-        Greatest depth of the tree; None for no limit.
+        Maximum depth of the tree; None for no limit.
     max_branches : int, default=3
-        Most branches of a node. A node uses fewer where more gain nothing.
+        Maximum number of branches of a node. A node uses fewer where more would gain nothing.
     criterion : {"squared_error", "absolute_error"}, default="squared_error"
         Impurity of a node. Absolute error is counted on the values of y where these are at most
         512, and on 64 quantile groups of them otherwise; leaves predict exact medians.
     strength : float, "cv" or array-like, default=1.0
-        How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
-        splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
-        them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
-        "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows; a list
-        is chosen from likewise. It stays at 1 (or what is nearest to it) unless a weaker one is
-        better on rows held out by more than 1.5 standard errors of the difference, or a stronger
-        one by 2.5; it is the greatest if no tree is better than a leaf. That takes some 10 times as
-        long as a fit, and 20 times with few rows.
+        Multiplies all penalties below that are "auto" (for segments, regions, splits, pairs and
+        refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
+        functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
+        and 3 by cross-validation on the training rows; give a list to choose from other values. It
+        stays at 1 (or what is nearest to it) unless a weaker one is better on rows held out by more
+        than 1.5 standard errors of the difference, or another one by 2.5; it is the greatest if
+        no tree is better than a leaf. That takes some 10 times as long as a fit, and 20 times with
+        few rows.
     cv : int or None, default=None
-        Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
-        number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
-        3 of 4 up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal
-        rows are in one fold, unless they are very many, and each fold has its share of every class.
+        Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
+        number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
+        up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
+        are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
-        pair parts the plane of both into regions, by oblique cuts where both are numbers.
-        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows,
-        or on 20,000 of them:
-        every pair is weighed by what the cells of a rough grid tell beyond noise, and half of them,
-        30 at most, get an oblique inner tree on a finer grid. Of more than 20,000 pairs (200
-        features) only the 20,000 are screened that the paper's filter puts first, judged by at most
-        5,000 of the node's rows. An int fits so many of the best-screened pairs, "all" fits every
-        pair. A list holds pairs, or larger groups, of features that may interact, by name or by
-        index; these are then screened as by "auto".
+        pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 is
+        none. "auto" screens all pairs at each node and fits the 3 most promising on its rows, or on
+        20,000 of them: every pair is weighed by what the cells of a rough grid tell beyond noise,
+        and half of them, 30 at most, get an oblique inner tree on a finer grid. Of more than 20,000
+        pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
+        by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
+        fits every pair. A list holds pairs, or larger groups, of features that may interact, by
+        name or by index; these are then screened as by "auto".
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
         the paper's filter, which crosses the branches of both features' own shape functions.
     pair_penalty : float or "auto", default="auto"
-        What a pair must earn to be preferred to a single feature, as mean impurity of the node.
-        "auto" is the price of a segment; in nodes of up to 5,000 rows the pair must besides gain a
-        tenth more than the single feature on rows that neither was fitted on, and refinement fits
-        no pairs in nodes of fewer than 1,000. It is 0 for plain thresholds
-        (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
+        Penalty for using a pair instead of a single feature, as mean impurity of the node. "auto"
+        is the penalty of one segment; in nodes of up to 5,000 rows the pair must also gain a tenth
+        more than the single feature on rows that neither was fitted on, and refinement fits no
+        pairs in nodes of fewer than 1,000. It is 0 for plain thresholds (`inner_max_leaf_nodes=2,
+        max_branches=2`), as in BiCART.
     n_orientations : int, default=8
         Directions of a pair's cuts, evenly spaced in the plane of the standardised pair, both axes
         included. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
-        Fewest rows of a node that may be split; a fraction is of all rows.
+        Minimum number of rows in a node to split it, or their fraction of all rows.
     min_samples_leaf : int or float, default=1
-        Fewest rows of each branch; a fraction is of all rows. A shape function that breaks this is
-        passed over for the next best.
+        Minimum number of rows in each branch, or their fraction of all rows. If a shape function
+        breaks this, the next best is taken.
     min_weight_fraction_leaf : float, default=0.0
-        Least weight of each branch, as a fraction of the weight of all rows.
+        Minimum weight of each branch, as a fraction of the weight of all rows.
     min_impurity_decrease : float, default=0.0
-        Least decrease of impurity by a split, weighted by the node's share of all rows, as in
+        Minimum decrease of impurity by a split, weighted by the node's share of all rows, as in
         scikit-learn.
     max_leaf_nodes : int or None, default=None
-        Most leaves; the tree then grows where it gains most.
+        Maximum number of leaves; the tree then grows where it gains most.
     lookahead : int, default=1
-        How many of a node's best features are compared by what the best splits of their branches
-        gain, too, if their own gains come close. 1 goes by their own gains alone; 3 makes trees a
-        little more accurate, above all those with few branches, and takes about twice as long.
+        How many of a node's best features to compare one level deeper, by what the best splits of
+        their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
+        trees a little more accurate, above all those with few branches, and takes about twice as
+        long.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
-        which finds the best partition into so many intervals but takes longer.
+        which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
-        Most pieces, and so most segments of a shape function; None for no limit but the penalty
-        (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
-        with `pairs="all"` BiCART's.
+        Maximum number of pieces, and thus of segments of a shape function; None for no limit but
+        the penalty (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is
+        CART's, and with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
-        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions
-        of a pair also hold `min_samples_leaf` rows.
+        Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one
+        piece. Regions of a pair also have at least `min_samples_leaf` rows.
     inner_max_depth : int or None, default=None
-        Greatest depth of the inner tree.
+        Maximum depth of the inner tree.
     segment_penalty : float or "auto", default="auto"
-        What every segment beyond two must earn in impurity, as a number of rows that are as far
-        off as the node's are on average (12 by default). Categories that have to be listed cost
-        half as much; regions of a pair beyond two a tenth times log2 of the rows they are cut from.
-        0 gives the paper's unpenalised shape functions.
+        Penalty for every segment beyond two: the impurity of that many average rows of the node (12
+        by default). Categories that have to be listed cost half as much; regions of a pair beyond
+        two cost a tenth times log2 of the rows they are cut from. 0 gives the paper's unpenalised
+        shape functions.
     split_penalty : float or "auto", default="auto"
-        What a split must earn, as a number of rows: the impurity that so many of the node's rows
-        hold on average. "auto" is 6, but 0 where shape functions are
-        plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
+        Penalty for a split: the impurity of that many average rows of the node. "auto" is 6, but 0
+        if shape functions are plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in
+        CART.
     branch_penalty : float, default=0.0
-        What every branch beyond two must earn, as mean impurity of the node.
+        Penalty for every branch beyond two, as mean impurity of the node.
     assignment : {"auto", "coordinate_descent", "kmeans", "random"}, default="auto"
-        How pieces get their branches. "auto" is exact for two classes and for squared error, and
-        otherwise descends from several starts. The others are the paper's own (coordinate
-        descent from the better of weighted k-means and the inner tree's root) and its ablations
-        (k-means alone; descent from a random start).
+        How branches are assigned to pieces. "auto" is exact for two classes and for squared error,
+        and coordinate descent from several starts otherwise. The others are the paper's own
+        (coordinate descent from the better of weighted k-means and the inner tree's root) and its
+        ablations (k-means alone; descent from a random start).
     refine : {"tao"} or None, default="tao"
         How to refine the grown tree. "tao" is tree alternating optimisation: one node after
         another, from the leaves to the root, gets the shape function that sends its rows where the
-        tree below loses least on them, or goes if a single branch does as well. None leaves the
-        tree as it has grown.
+        tree below loses least on them, or is removed if a single branch does as well. None keeps
+        the tree as it has grown.
     refine_iter : int, default=4
-        Most sweeps over the tree; it ends before where nothing changes any more.
+        Maximum number of sweeps over the tree; refinement stops early when nothing changes.
     refine_penalty : float or "auto", default="auto"
-        What every segment beyond two and every branch beyond the first must earn when the tree is
-        refined, as a number of rows that are as far off as the tree's rows are on average; regions
-        of a pair count as segments, and being a pair as one more. "auto" is 12.
+        Penalty for every segment beyond two and every branch beyond the first in refinement, as the
+        loss of that many average rows of the tree; regions of a pair count as segments, and the
+        pair itself as one more. "auto" is 12.
     ccp_alpha : float, default=0.0
-        Minimal cost-complexity pruning, as in scikit-learn: nodes whose subtree takes away less
-        impurity than this for each further leaf become leaves.
+        Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
+        removes less impurity than this for each further leaf.
     shrinkage : float or "cv", default=0.0
-        Hierarchical shrinkage: draws what nodes of few rows predict towards the nodes above them;
-        with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0 to
-        500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
+        Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
+        above; with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0
+        to 500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
     max_bins : int or None, default=255
-        Most bins of an ordered feature, at most 65535. Features with fewer distinct values keep
-        them all; up to 255 bins take one byte for each value. Beyond 200,000 rows, quantiles are
-        those of a sample. None is exact: every midpoint between
-        distinct values may be a threshold, as in CART.
+        Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
+        values keep them all; up to 255 bins take one byte for each value. Beyond 200,000 rows,
+        quantiles are those of a sample. None is exact: a threshold may lie between any two distinct
+        values, as in CART. Thresholds are short numbers near the middle of the gap between two
+        training values.
     categorical_features : "from_dtype", None or array-like, default="from_dtype"
         Which features are categorical: those with category, string or boolean columns, none, or
         those listed by name, by index or by a boolean mask.

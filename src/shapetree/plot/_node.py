@@ -17,13 +17,14 @@ from shapetree.plot._colours import DARK, FAINT, GREY, PALE, palette_for
 from shapetree.plot._layout import Box
 from shapetree.plot._leaves import draw_histogram, target_place
 from shapetree.plot._legend import Head
-from shapetree.plot._picture import Drawing, Picture
+from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
 from shapetree.plot._text import clean, width
 from shapetree.tree._digits import percent
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView
+from shapetree.tree._words import predicted_words
 
 MARGIN = 10.0
 MAX_BARS = 40
@@ -121,7 +122,7 @@ def plot_node(
     head.draw(canvas, MARGIN, MARGIN)
     box = Box(MARGIN, MARGIN, MARGIN + LARGE.width, MARGIN + height).moved(0, head.height)
     draw(canvas, box)
-    return Picture(Drawing(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN), ax)
+    return Picture(CanvasDrawing(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN), ax)
 
 
 def _prepare(scene: Scene, node: NodeView) -> tuple[float, Draw]:
@@ -189,20 +190,21 @@ def _prepare_bars(scene: Scene, node: NodeView) -> tuple[float, Draw]:
     order = sorted(range(len(labels)), key=lambda i: -shares[i])[:MAX_BARS]
     n_more = len(labels) - len(order)
     names = [clean(labels[i]) for i in order]
+    sizes = [_class_share(scene, node, i) for i in order]
+    size = max(width(words, TEXT) for words in [*sizes, "100 %"])
     room = min(max(width(name, TEXT, bold=True) for name in names), 150.0)
     pitch = line_height(TEXT) + 4
 
     def draw(canvas: Canvas, box: Box) -> None:
         top = _draw_leaf_header(canvas, scene, node, box)
         left = box.x0 + LARGE.pad + room + 6
-        length = box.x1 - LARGE.pad - width("100 %", TEXT) - 6 - left
-        for i, name in zip(order, names, strict=True):
+        length = box.x1 - LARGE.pad - size - 6 - left
+        for i, name, words in zip(order, names, sizes, strict=True):
             bold = labels[i] == node.prediction[0]
             canvas.text(left - 6, top, name, TEXT, room=room, bold=bold, align="right")
             bar = Box(left, top + 1, left + length * shares[i], top + pitch - 4)
             canvas.rectangle(bar._replace(x1=left + length), FAINT)
             canvas.rectangle(bar, scene.palette.classes[i])
-            words = percent(shares[i])
             canvas.text(left + length + 6, top, words, TEXT, room=width(words, TEXT), colour=GREY)
             top += pitch
         if n_more:
@@ -211,6 +213,15 @@ def _prepare_bars(scene: Scene, node: NodeView) -> tuple[float, Draw]:
 
     n_lines = len(order) + bool(n_more)
     return LARGE.pad * 2 + line_height(LARGE.name) + n_lines * pitch + 3, draw
+
+
+def _class_share(scene: Scene, node: NodeView, number: int) -> str:
+    """A class's share of the node's rows, and what is predicted where that differs."""
+    share, predicted = (
+        percent(scene.shares(node)[number]),
+        predicted_words(scene.view, node, number),
+    )
+    return share if predicted is None else f"{share}, {predicted}"
 
 
 def _prepare_histogram(scene: Scene, node: NodeView) -> tuple[float, Draw]:

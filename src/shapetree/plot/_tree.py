@@ -21,7 +21,7 @@ from shapetree.plot._colours import palette_for
 from shapetree.plot._layout import Gaps, Placement, curve, place_tree
 from shapetree.plot._leaves import draw_leaf, leaf_shape
 from shapetree.plot._legend import Head
-from shapetree.plot._picture import Drawing, Picture
+from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import SMALL, Scene, most_branches
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
@@ -182,7 +182,7 @@ def _draw(
         canvas.is_faded = scene.is_beside(leaf)
         draw_leaf(canvas, scene, leaf, shape, boxes[leaf.number], bool(leaf.children))
     width, height = inner + 2 * MARGIN, top + placed.height + MARGIN
-    return Picture(Drawing(canvas, boxes, width, height), ax)
+    return Picture(CanvasDrawing(canvas, boxes, width, height), ax)
 
 
 def _draw_edges(

@@ -6,6 +6,7 @@ Everything that people see of a tree (words, pictures, pages and exports) reads 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -469,23 +470,29 @@ class PairPlane:
     def joined_regions(self) -> tuple[Region, ...]:
         """Fewer and larger regions that say the same.
 
-        Each is widened, bound by bound, as long as all that it covers goes to its branch; then
-        those go that another covers.
+        Each is widened, bound by bound, as long as all that it covers goes to its branch. Of the
+        wide regions, those are taken that cover most of what is not covered yet.
         """
-        found = self._limits_of_regions()
-        kept: dict[int, list[Limits]] = {}
-        for piece, branch in enumerate(self._branches):
-            if self._is_empty(found[piece]):
-                continue
-            wide = self._widened(found[piece], branch)
-            others = kept.setdefault(branch, [])
-            if not any(_covers(other, wide) for other in others):
-                kept[branch] = [other for other in others if not _covers(wide, other)] + [wide]
-        return tuple(
-            Region(branch, self._bounds(limits))
-            for branch, its_limits in sorted(kept.items())
-            for limits in its_limits
-        )
+        found = {
+            piece: limits
+            for piece, limits in self._limits_of_regions().items()
+            if not self._is_empty(limits)
+        }
+        joined = []
+        for branch in range(max(self._branches) + 1):
+            pieces = [piece for piece in sorted(found) if self._branches[piece] == branch]
+            wide = [
+                self._widened(found[piece], branch, order)
+                for piece in pieces
+                for order in (found[piece], reversed(found[piece]))
+            ]
+            covered = [{piece for piece in pieces if _covers(each, found[piece])} for each in wide]
+            left = set(pieces)
+            while left:
+                best = max(range(len(wide)), key=lambda i: len(covered[i] & left))
+                joined.append(Region(branch, self._bounds(wide[best])))
+                left -= covered[best]
+        return tuple(joined)
 
     def _limits_of_regions(self) -> dict[int, Limits]:
         """Bounds of each region."""
@@ -502,9 +509,9 @@ class PairPlane:
             pending.append((self._above[target], {**limits, which: (max(low, threshold), high)}))
         return found
 
-    def _widened(self, limits: Limits, branch: int) -> Limits:
+    def _widened(self, limits: Limits, branch: int, order: Iterable[tuple[float, float]]) -> Limits:
         """Limits without the bounds that make no difference, others as far out as can be."""
-        for which in list(limits):
+        for which in list(order):
             steps = {t for w, t in zip(self._weights, self._thresholds, strict=True) if w == which}
             for side, farthest in ((0, -np.inf), (1, np.inf)):
                 own = limits[which][side]

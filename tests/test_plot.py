@@ -295,7 +295,8 @@ def test_shares_are_those_of_the_rows_whatever_their_weights():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
     y = np.array([0] * 5 + [1] * 5 + [1] * 10)
     tree = ShapeTreeClassifier(class_weight={0: 3, 1: 1}, max_depth=1).fit(X, y)
-    assert "50 % of 10" in words_of(plot_tree(tree))
+    assert "50 % of 10, weighted 75 %" in words_of(plot_tree(tree))
+    assert {"50 %, weighted 75 %", "50 %, weighted 25 %"} <= set(words_of(plot_node(tree, 1)))
 
 
 def rows_of_all_kinds(X, i):

@@ -64,6 +64,7 @@ from shapetree.refine import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, sketch_nodes
+from shapetree.tree._naming import Names, target_names
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._sketch import summarise
 
@@ -246,6 +247,7 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
+    names = Names(targets=target_names(y))
     pairs = _read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
@@ -254,7 +256,7 @@ def fit_tree(
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
         outcome = _learn(binned, parameters, pairs, progress)
     del binned  # what follows needs its memory
-    return _finish(outcome, rows, parameters, choice)
+    return replace(_finish(outcome, rows, parameters, choice), names=names)
 
 
 def refine_fitted(
@@ -285,7 +287,8 @@ def refine_fitted(
         )
     tree = tree_of(refined, goal.impurity_scale)
     outcome = _Outcome(tree, goal.criterion_name, np.array(history))
-    return replace(_finish(outcome, rows, parameters, choice), has_names=fitted.has_names)
+    finished = _finish(outcome, rows, parameters, choice)
+    return replace(finished, has_names=fitted.has_names, names=fitted.names)
 
 
 def fit_path(

@@ -214,7 +214,7 @@ class RegressionGoal(Goal):
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
-        self.y = np.ascontiguousarray(y)
+        self.y = y = np.ascontiguousarray(y)
         largest = _power_of_two(float(np.abs(y).max()))
         mean = exact_mean(y / largest, self.weights)
         variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()

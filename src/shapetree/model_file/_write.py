@@ -26,6 +26,7 @@ from shapetree.model_file._model import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._naming import Names
 from shapetree.tree._sketch import Density, NodeSketch, PackedCounts
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -47,8 +48,13 @@ def write_model(model: Model, library_version: str) -> str:
         "shrinkage": _write_number(float(fitted.shrinkage)),
         "has_names": fitted.has_names,
         "features": [
-            _write_feature(feature, scale)
-            for feature, scale in zip(fitted.features, fitted.summary.scales.tolist(), strict=True)
+            _write_feature(feature, scale, limits)
+            for feature, scale, limits in zip(
+                fitted.features,
+                fitted.summary.scales.tolist(),
+                fitted.summary.ranges.tolist(),
+                strict=True,
+            )
         ],
         "target": _write_target(fitted),
         "nodes": [_write_node(fitted.tree, node) for node in range(fitted.tree.node_count)],
@@ -57,6 +63,14 @@ def write_model(model: Model, library_version: str) -> str:
         content["strength"] = _write_number(fitted.strength)
     if fitted.history is not None:
         content["history"] = _write_numbers(fitted.history)
+    names = _write_names(fitted.names)
+    if names:
+        content["names"] = names
+    if fitted.held_out is not None:
+        scores = {
+            name: _write_number(float(score)) for name, score in fitted.held_out.scores.items()
+        }
+        content["held_out"] = {"rows": fitted.held_out.n_rows, "scores": scores}
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if sum(labels.nbytes for labels in fitted.classes or ()) > max_label_bytes(len(text)):
         raise ValueError(
@@ -93,10 +107,24 @@ def _write_parameter(value: Any) -> Any:
     return [_write_parameter(item) for item in value] if isinstance(value, Iterable) else None
 
 
-def _write_feature(feature: FeatureInfo, scale: float) -> Json:
+def _write_names(names: Names) -> Json:
+    """Names to show, where there are any."""
+    known = {
+        "features": names.features,
+        "classes": names.classes,
+        "targets": names.targets,
+        "units": dict(names.units),
+    }
+    return {kind: its for kind, its in known.items() if its}
+
+
+def _write_feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
     if feature.categories is None:
         kind = "whole" if feature.is_whole else "number"
-        return {"name": feature.name, "kind": kind, "scale": _write_number(scale)}
+        content: Json = {"name": feature.name, "kind": kind, "scale": _write_number(scale)}
+        if not math.isnan(limits[0]):
+            content["range"] = [_write_number(limit) for limit in limits]
+        return content
     categories = [_write_level(category) for category in feature.categories]
     return {"name": feature.name, "kind": "category", "categories": categories}
 

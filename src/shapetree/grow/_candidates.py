@@ -17,8 +17,10 @@ from shapetree.grow._splits import BinSplit
 
 # The bins of every feature.
 Features = tuple[FeatureBins, ...]
-# A category that has to be listed costs this share of a segment.
+# A category that has to be listed costs this share of a segment. Among many categories some stand
+# out by chance, the best of L about as much as ln L of these shares do: then each costs more.
 CATEGORY_SHARE = 0.5
+CATEGORY_SHARE_PER_LOG = 0.2
 # Gains that differ by less than this share of the node's weight are equal.
 TIE = 1e-10
 # Searching a feature's shape function takes as long as so many visits of a row.
@@ -44,6 +46,8 @@ class Penalties:
     ----------
     segment : float
         For every segment beyond two, in the goal's penalty units.
+    many_rows : float
+        Weight of a node from which on a segment costs more, see `parts_price`.
     split : float
         For a split, as a number of the node's rows: it must take away as much impurity as these
         hold on average.
@@ -58,6 +62,31 @@ class Penalties:
     split: float
     branch: float
     pair: float | None = None
+    many_rows: float = np.inf
+
+    def segment_price(self, goal: Goal, node: NodeStatistics) -> float:
+        """Impurity mass that every segment of a node beyond two must take away."""
+        return self.segment * goal.penalty_unit(node) * parts_price(node.weight, self.many_rows)
+
+
+def parts_price(weight: float, many_rows: float) -> float:
+    """How many times as much as elsewhere a segment costs in a node of some weight.
+
+    Where rows are many, slivers of the axis stand out that are not worth being read.
+    """
+    return max(1.0, float(np.sqrt(weight / many_rows)))
+
+
+def category_shares(features: Features) -> np.ndarray:
+    """What a category of each feature costs if it has to be listed, as a share of a segment."""
+    n_bins = np.array([max(feature.n_bins, 1) for feature in features])
+    return np.maximum(CATEGORY_SHARE, CATEGORY_SHARE_PER_LOG * np.log(n_bins))
+
+
+def choice_shares(features: Features) -> np.ndarray:
+    """What it costs to choose a feature whose categories are many, in the same units."""
+    is_categorical = [feature.is_categorical for feature in features]
+    return np.where(is_categorical, category_shares(features) - CATEGORY_SHARE, 0.0)
 
 
 @dataclass(frozen=True)
@@ -203,6 +232,8 @@ class CandidateSearch:
         self._seed = options.seed
         self._n_threads = options.n_threads
         self._is_categorical = [feature.is_categorical for feature in features]
+        self._category_shares = category_shares(features)
+        self._choice_shares = choice_shares(features)
         n_bins = np.array([feature.n_bins for feature in features], dtype=np.int64)
         self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
         self._search = NodeSearch(goal.criterion, n_bins, self._is_categorical, **options.limits)
@@ -231,14 +262,15 @@ class CandidateSearch:
             Features that a node may split on.
         """
         first, last = histograms.first, histograms.last
-        units = np.array([self._goal.penalty_unit(node.statistics) for node in nodes])
         weights = np.array([node.statistics.weight for node in nodes])
         numbers = np.array([node.number for node in nodes], dtype=np.uint64)
-        segment_penalty = self._penalties.segment * units
+        segment_penalty = np.array(
+            [self._penalties.segment_price(self._goal, node.statistics) for node in nodes]
+        )
         arguments: dict[str, Any] = {
             "max_branches": np.array([node.max_branches for node in nodes], dtype=np.int32),
             "segment_penalty": segment_penalty,
-            "category_penalty": segment_penalty * CATEGORY_SHARE,
+            "category_penalty": np.outer(segment_penalty, self._category_shares),
             "branch_penalty": self._penalties.branch * weights,
             "seed": np.uint64(self._seed) + numbers,
             "allowed": None if allowed is None else allowed.view(np.uint8),
@@ -253,6 +285,9 @@ class CandidateSearch:
             n_threads=threads_for(n_visits, self._n_threads),
             **arguments,
         )  # fmt: skip
+        found.penalised_gains[:, first:last] -= np.outer(
+            segment_penalty, self._choice_shares[first:last]
+        )
 
     def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
         """Each node's candidate with the greatest gain after all penalties but the split's.

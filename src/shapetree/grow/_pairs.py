@@ -500,7 +500,7 @@ class PairSearch:
     def _search_options(
         self, node: NodeStatistics, max_branches: int, node_number: int
     ) -> dict[str, Any]:
-        segment_penalty = self._penalties.segment * self._goal.penalty_unit(node)
+        segment_penalty = self._penalties.segment_price(self._goal, node)
         return {
             "max_branches": max_branches,
             "region_penalty": self._goal.region_penalty * segment_penalty,
@@ -512,7 +512,7 @@ class PairSearch:
         """What a pair must gain more than its regions cost."""
         if self._penalties.pair is not None:
             return self._penalties.pair * node.weight
-        return SEGMENTS_PER_PAIR * self._penalties.segment * self._goal.penalty_unit(node)
+        return SEGMENTS_PER_PAIR * self._penalties.segment_price(self._goal, node)
 
     def _shape(
         self,

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from shapetree._core.reduced import cheapest_shape, cheapest_shapes
 from shapetree._threads import threads_for
-from shapetree.grow._candidates import CATEGORY_SHARE
+from shapetree.grow._candidates import category_shares, choice_shares
 from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
@@ -54,7 +53,9 @@ class Problem:
     first : float
         Loss of all rows in branch 0.
     unit : float
-        Loss that a part is worth.
+        Loss that a branch is worth.
+    part_unit : float
+        Loss that an extra part is worth.
     tolerance : float
         Objectives that differ by less are equal.
     to_beat : float
@@ -72,6 +73,7 @@ class Problem:
     alone: list[float]
     first: float
     unit: float
+    part_unit: float
     tolerance: float
     to_beat: float
     fixed: float
@@ -95,8 +97,8 @@ class Problem:
         """
         used = [branch for branch, count in enumerate(counts) if count > 0]
         loss = self.first + sum([losses[branch] for branch in used if branch > 0])
-        parts = n_extra + len(used) - 1 + sum([self.below[branch] for branch in used])
-        return loss + self.unit * parts
+        parts = len(used) - 1 + sum([self.below[branch] for branch in used])
+        return loss + self.part_unit * n_extra + self.unit * parts
 
 
 @dataclass(frozen=True)
@@ -138,6 +140,8 @@ class Refiner:
         self._options = options
         self._pairs = pairs
         self._report = report
+        self._category_shares = category_shares(rows.bins)
+        self._choice_shares = choice_shares(rows.bins)
         self._table = LeafTable(rows, loss)
         loss.begin(rows)
 
@@ -235,7 +239,7 @@ class Refiner:
             problems.append(
                 Problem(
                     number, n_rows, n_caring, at_best, below, present, alone, first, unit,
-                    tolerance, to_beat, fixed,
+                    unit * tree.nodes[number].parts_price, tolerance, to_beat, fixed,
                 )
             )  # fmt: skip
         return problems
@@ -253,12 +257,16 @@ class Refiner:
             return found
         n_branches = np.array([len(problem.below) for problem in problems], dtype=np.int32)
         all_bounds = np.array(bounds)
+        units = np.array([[problem.part_unit] for problem in problems])
         for first, cells in rows.loss_cells(n_care):
             here = slice(first, first + len(cells.starts))
             costs = cheapest_shapes(
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
                 rows.is_categorical, n_branches[here], all_bounds[here],
-                **self._limits(problems[0].unit), only_best=not self._options.limits_rows,
+                segment_penalty=units[here],
+                category_penalty=units[here] * self._category_shares,
+                choice_penalty=units[here] * self._choice_shares,
+                max_segments=self._options.max_segments, only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
             for node in (costs.min(axis=1) < all_bounds[here]).nonzero()[0].tolist():
@@ -267,13 +275,6 @@ class Refiner:
                 if solution is not None:
                     found[problem.number] = solution
         return found
-
-    def _limits(self, unit: float) -> dict[str, Any]:
-        return {
-            "segment_penalty": unit,
-            "category_penalty": CATEGORY_SHARE * unit,
-            "max_segments": self._options.max_segments,
-        }
 
     def _solve(
         self, problem: Problem, cells: LossCells, node: int, costs: np.ndarray, bound: float
@@ -288,7 +289,9 @@ class Refiner:
             is_categorical = bool(rows.is_categorical[feature])
             branch_of_bin, losses, counts = cheapest_shape(
                 *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
-                **self._limits(problem.unit),
+                segment_penalty=problem.part_unit,
+                category_penalty=problem.part_unit * self._category_shares[feature],
+                max_segments=self._options.max_segments,
             )  # fmt: skip
             split = BinSplit(feature, n_branches, branch_of_bin)
             if not all(counts):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from shapetree.grow._candidates import parts_price
 from shapetree.grow._nodes import TreeNode
 from shapetree.grow._splits import Split
 from shapetree.refine._options import RefineOptions
@@ -33,6 +35,8 @@ class WorkingNode:
         -1 for the root.
     extra_parts : float
         Parts of the split beyond those of CART's.
+    parts_price : float
+        How many times as much as a branch each of them costs.
     settled_at : float or None
         The price at which the node was found to be the best it can be; None if something has
         changed since then.
@@ -42,6 +46,7 @@ class WorkingNode:
     children: list[int] = field(default_factory=list)
     parent: int = -1
     extra_parts: float = 0.0
+    parts_price: float = 1.0
     settled_at: float | None = None
 
 
@@ -56,6 +61,8 @@ class WorkingTree:
         Rows of these nodes.
     is_sent : bool
         Whether the rows are where the nodes' splits send them, and not all at the root.
+    many_rows : float
+        Weight of a node from which on its extra parts cost more.
 
     Attributes
     ----------
@@ -68,7 +75,13 @@ class WorkingTree:
         Those whose rows are others than when they were last asked for.
     """
 
-    def __init__(self, nodes: list[WorkingNode], rows: RefinedRows, is_sent: bool) -> None:
+    def __init__(
+        self,
+        nodes: list[WorkingNode],
+        rows: RefinedRows,
+        is_sent: bool,
+        many_rows: float = math.inf,
+    ) -> None:
         self.nodes = nodes
         self.rows = rows
         for number, node in enumerate(nodes):
@@ -81,6 +94,9 @@ class WorkingTree:
         self._number()
         if not is_sent:
             rows.send([0])
+        if many_rows < math.inf:
+            for node, weight in zip(nodes, rows.weights(list(range(len(nodes)))), strict=True):
+                node.parts_price = parts_price(weight, many_rows)
         self.changed_leaves: list[int] = []
         self._tidy([0])
 
@@ -105,7 +121,7 @@ class WorkingTree:
         nodes, n_parts = self.nodes, [0.0] * len(self.nodes)
         for number in reversed(self._splits):
             node = nodes[number]
-            own = node.extra_parts + len(node.children) - 1
+            own = node.parts_price * node.extra_parts + len(node.children) - 1
             for child in node.children:
                 own += n_parts[child]
             n_parts[number] = own
@@ -148,6 +164,7 @@ class WorkingTree:
         """Let a node take the place of its child; all others below it are gone."""
         only = self.nodes[child]
         split, children = only.split, only.children
+        self.nodes[number].parts_price = only.parts_price
         # The child must have given up its children before another node leads to them.
         self.rows.set_split(child, None, [])
         self._set(number, split, children)
@@ -244,6 +261,33 @@ class WorkingTree:
             ):
                 return False
         return True
+
+    def join_light_leaves(self, least: float) -> None:
+        """Let leaves that weigh less join the sibling that is most like them."""
+        while True:
+            weights = self.rows.weights(list(range(len(self.nodes))))
+            light = [leaf for leaf in self.leaves if leaf > 0 and weights[leaf] < least]
+            # One leaf of a node at a time, the lightest first.
+            light.sort(key=lambda leaf: -weights[leaf])
+            leaf_of = {self.nodes[leaf].parent: leaf for leaf in light}
+            if not leaf_of:
+                return
+            for parent, leaf in leaf_of.items():
+                self._join_sibling(parent, leaf)
+            self.rows.send(list(leaf_of))
+            self._tidy(list(leaf_of))
+
+    def _join_sibling(self, parent: int, leaf: int) -> None:
+        node = self.nodes[parent]
+        siblings = [child for child in node.children if child != leaf]
+        own, *others = (each.value for each in self.rows.describe([leaf, *siblings]))
+        likest = int(np.argmin([np.abs(other - own).sum() for other in others]))
+        if len(siblings) == 1:
+            self._become(parent, siblings[0])
+            return
+        assert node.split is not None
+        kept = [branch for branch, child in enumerate(node.children) if child != leaf]
+        self._set(parent, keeping(node.split, kept, likest), siblings)
 
     def finished(self) -> TreeNode:
         """The tree, with its shape functions and the statistics of its rows."""

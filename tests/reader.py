@@ -70,16 +70,19 @@ class Reader:
 
     def __init__(self, rows):
         self._rows = rows
+        self._names = []  # of what was read in the last parentheses
         features = rows.features.values()
         categories = [str(c) for feature in features for c in feature.categories or ()]
         name, category = one_of(rows.features), one_of(categories or ["?"])
         braces = rf"\{{(?P<braces>(?:{category}(?:, )?)*)\}}"
+        others = rf"\{{(?P<others>(?:{category}(?:, )?)*)\}}"
         self._condition = re.compile(
             rf"(?P<name>{name})(?: (?P<plus>[+-]) (?P<weight>{NUMBER})·(?P<second>{name}))?"
             rf" (?:(?P<sign>[≤<≥>=]) (?P<number>{NUMBER})(?![\w.])"
             rf"|in (?P<start>[\[(])(?P<low>{NUMBER}), (?P<high>{NUMBER})(?P<end>[\])])"
-            rf"|(?P<is>[=≠]) (?P<category>{category})(?![\w.])|(?P<not>not )?in {braces}"
-            r"|is (?P<state>any number|known|missing(?: or new)?))"
+            rf"|= (?P<category>{category})(?![\w.])|in {braces}"
+            rf"|is known but (?:not (?P<other>{category})(?![\w.])|none of {others})"
+            r"|is (?P<state>known|missing(?: or new)?))"
         )
 
     def sentence(self, text):
@@ -98,9 +101,23 @@ class Reader:
         """Which rows satisfy the premise of a rule."""
         if text in ("always", "never"):
             return np.full(len(self._rows), text == "always")
-        held, at = self._read_all_of(text, 0)
+        held, at = self._read_any_of(text, 0)
         assert at == len(text), text[at:]
         return held
+
+    def _read_any_of(self, text, at):
+        self._names = []
+        held, at = self._read_all_of(text, at)
+        while text.startswith(" or ", at):
+            missing = re.compile(r" or missing(?: or new)?(?=\)|$)").match(text, at)
+            if missing:
+                # The name goes without saying where all is about one feature.
+                (name,) = set(self._names)
+                more, at = self._read_condition(f"{name} is{missing[0][3:]}", 0)[0], missing.end()
+            else:
+                more, at = self._read_all_of(text, at + len(" or "))
+            held = held | more
+        return held, at
 
     def _read_all_of(self, text, at):
         held, at = self._read_part(text, at)
@@ -114,10 +131,7 @@ class Reader:
             return np.zeros(len(self._rows), dtype=bool), at + len("never")
         if text[at] != "(":
             return self._read_condition(text, at)[:2]
-        held, at = self._read_all_of(text, at + 1)
-        while text.startswith(" or ", at):
-            more, at = self._read_all_of(text, at + len(" or "))
-            held = held | more
+        held, at = self._read_any_of(text, at + 1)
         assert text[at] == ")", text[at:]
         return held, at + 1
 
@@ -128,6 +142,7 @@ class Reader:
         if found["second"]:
             names.append(found["second"])
             weights.append(float(found["weight"]) * (-1 if found["plus"] == "-" else 1))
+        self._names += names
         known = np.all([self._rows.known(name) for name in names], axis=0)
         if found["state"] and found["state"].startswith("missing"):
             says_new = self._rows.features[names[0]].is_categorical
@@ -141,13 +156,14 @@ class Reader:
         """What is said of values that are known."""
         if found["state"]:
             return True
-        if found["category"]:
-            held = self._rows.among(names[0], [found["category"]])
-            return held if found["is"] == "=" else ~held
-        if found["braces"] is not None:
-            categories = found["braces"].split(", ") if found["braces"] else []
-            held = self._rows.among(names[0], categories)
-            return ~held if found["not"] else held
+        if found["category"] or found["other"]:
+            held = self._rows.among(names[0], [found["category"] or found["other"]])
+            return held if found["category"] else ~held
+        for part in ("braces", "others"):
+            if found[part] is not None:
+                categories = found[part].split(", ") if found[part] else []
+                held = self._rows.among(names[0], categories)
+                return held if part == "braces" else ~held
         if names[0] not in self._rows._values:
             return self._rows.among(names[0], [found["number"]])  # a category like 3
         total = self._rows.total(names, weights)

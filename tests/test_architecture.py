@@ -25,7 +25,7 @@ LAYERS = {
     ],
     "tree": [
         *("_shape", "_sketch", "_arrays", "_predictor", "_sketcher", "_fitted", "_view"),
-        *("_words",),
+        *("_digits", "_words"),
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
     "grow": [

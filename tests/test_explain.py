@@ -20,7 +20,7 @@ from sklearn.exceptions import NotFittedError
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.data._table import FeatureInfo
 from shapetree.explain import Condition, Flip
-from shapetree.tree._words import percent, rounded
+from shapetree.tree._digits import percent
 
 INF, NAN, LARGEST = np.inf, np.nan, np.finfo(float).max
 COLOURS, SIZES = ["red", "green", "blue", "grey"], ["S", "M", "L"]
@@ -204,28 +204,6 @@ def as_frame(columns):
     return pd.DataFrame({name: pd.Series(list(values)) for name, values in columns.items()})
 
 
-def without_missing(rng, view, n_rows):
-    """Rows of which all is known, whole where it should be."""
-    columns = random_columns(rng, view, n_rows, whole_share=1.0)
-    for feature in view.features:
-        values = columns[feature.name]
-        if feature.is_categorical:
-            columns[feature.name] = rng.choice(list(feature.categories), n_rows)
-        else:
-            columns[feature.name] = np.nan_to_num(values, nan=1.0, posinf=INF, neginf=-INF)
-    return columns
-
-
-def whole_rows(view, columns):
-    """Which rows have whole numbers, or none, where training had only these."""
-    whole = np.ones(len(next(iter(columns.values()))), dtype=bool)
-    for feature in view.features:
-        if feature.is_whole:
-            values = columns[feature.name]
-            whole &= np.isnan(values) | (values == np.floor(values))
-    return whole
-
-
 def reasons_of(sentence):
     assert sentence.startswith("Predicted ")
     return sentence.split(" because ")[1]
@@ -238,7 +216,7 @@ def assert_explained(model, columns):
     """Rows satisfy what is said of them, and what is said leads to where they are."""
     view, X = view_of(model), as_frame(columns)
     leaves, paths = model.apply(X), model.decision_path(X)
-    reader, is_proper = Reader(Rows(view.features, columns)), whole_rows(view, columns)
+    reader, is_proper = Reader(Rows(view.features, columns)), np.ones(len(X), dtype=bool)
     if any(node.regions for node in view.nodes):
         # That both values of a pair are known goes without saying.
         is_proper &= ~counted_as_missing(model, X)
@@ -256,11 +234,10 @@ def assert_explained(model, columns):
         assert all(condition.holds(why.row) for condition in why.conditions)
         said_of = [(condition.names, condition.weights) for condition in why.conditions]
         assert len(set(said_of)) == len(said_of)
-        held, has_sums = reader.sentence(reasons_of(str(why)))
+        held, _ = reader.sentence(reasons_of(str(why)))
         assert held[i], (str(why), records[i])
-        if not has_sums:
-            alike = held & is_proper if is_proper[i] else held & False
-            assert_array_equal(leaves[alike], leaves[i], err_msg=str(why))
+        alike = held & is_proper if is_proper[i] else held & False
+        assert_array_equal(leaves[alike], leaves[i], err_msg=str(why))
 
 
 @EVERY_TREE
@@ -334,8 +311,8 @@ def test_the_sentence_reads_as_in_the_paper():
     row = pd.DataFrame({"regressDur": [215], "lastSaccLen": [3], "nWordsInTitle": [5]})
     (why,) = model.explain(row)
     assert str(why) == (
-        "Predicted Relevant (81 %) because regressDur < 220, lastSaccLen < 5 and "
-        "nWordsInTitle in [4, 5]"
+        "Predicted Relevant (81 %) because regressDur ≤ 219, lastSaccLen ≤ 4 and "
+        "nWordsInTitle in (3, 5]"
     )
     assert str(why.flip) == "It would be Irrelevant (100 %) if regressDur rose from 215 to 220"
     assert why.prediction == ("Relevant",)
@@ -387,7 +364,7 @@ def test_many_categories_are_counted_beyond_the_first():
     model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(X, np.arange(300) % 30 < 12)
     (why,) = model.explain(pd.DataFrame({"c": ["k03"]}))
     shown = ", ".join(names[:8])
-    assert str(why) == f"Predicted True (100 %) because c in {{{shown}, and 4 more}}"
+    assert str(why) == f"Predicted True (100 %) because c in {{{shown} and 4 more}}"
 
 
 def test_numbers_have_their_spread():
@@ -450,54 +427,52 @@ def counted_as_missing(model, X):
     return np.array([any(map(is_lost, why.conditions)) for why in model.explain(X)])
 
 
-def assert_rules_say_the_same(model, columns, known):
+def assert_rules_say_the_same(model, columns):
     """A row satisfies the rule of its leaf and no other, in data and in words."""
     view, X, rules = view_of(model), as_frame(columns), model.rules()
     leaves = model.apply(X)
     assert sorted(rule.leaf for rule in rules) == np.flatnonzero(model.tree_.is_leaf).tolist()
     for row, leaf in zip(X.to_dict("records")[:150], leaves, strict=False):
         assert [rule.leaf for rule in rules if rule.holds(row)] == [leaf]
-    reader = Reader(Rows(view.features, known))
-    leaves = model.apply(as_frame(known))
-    sure = ~counted_as_missing(model, as_frame(known))
+    reader = Reader(Rows(view.features, columns))
     for rule in rules:
         held = reader.premise(rule.premise())
-        assert_array_equal(held[sure], (leaves == rule.leaf)[sure], err_msg=str(rule))
+        assert_array_equal(held, leaves == rule.leaf, err_msg=str(rule))
 
 
 @EVERY_TREE
 def test_rules_hold_for_exactly_the_rows_of_their_leaves(name):
     model, view = fitted(name)[0], view_of(fitted(name)[0])
-    rng = np.random.default_rng(2)
-    columns, known = random_columns(rng, view, 150), without_missing(rng, view, 1000)
-    assert_rules_say_the_same(model, columns, known)
+    assert_rules_say_the_same(model, random_columns(np.random.default_rng(2), view, 1000, 0.5))
 
 
 @settings(max_examples=60)
 @given(trees(max_nodes=14), seeds)
 def test_rules_of_any_tree_hold_for_exactly_the_rows_of_their_leaves(tree, seed):
     model, rng = as_fitted(tree), np.random.default_rng(seed)
-    view = view_of(model)
-    columns, known = random_columns(rng, view, 15), without_missing(rng, view, 25)
-    assert_rules_say_the_same(model, columns, known)
+    assert_rules_say_the_same(model, random_columns(rng, view_of(model), 25))
 
 
-@EVERY_TREE
-def test_words_of_a_rule_speak_of_missing_values_where_training_had_them(name):
-    model, view = fitted(name)[0], view_of(fitted(name)[0])
-    for rule in model.rules():
-        path = view.path_to(rule.leaf)
-        may_speak = any(
-            node.saw_missing and node.children[node.missing_branch] == child.number
-            for node, child in pairwise(path)
-        )
-        only_missing = any(
-            node.children.index(child.number) not in {p.branch for p in node.segments}
-            and not node.regions
-            for node, child in pairwise(path)
-        )
-        if "missing" in rule.premise():
-            assert may_speak or only_missing
+def test_a_rule_that_excludes_a_category_does_not_hold_for_missing_values():
+    X = pd.DataFrame({"g": ["a", "b", "c", None] * 20})
+    y = ["x", "x", "y", "m"] * 20
+    rules = ShapeTreeClassifier(max_depth=1).fit(X, y).rules()
+    assert [rule.premise() for rule in rules] == ["g in {a, b}", "g = c", "g is missing or new"]
+    many = pd.DataFrame({"g": [f"k{i:02}" for i in range(20)] * 20})
+    rules = ShapeTreeClassifier(max_depth=1).fit(many, np.tile(np.arange(20) == 7, 20)).rules()
+    assert rules[1].premise() == "g = k07"
+    assert rules[0].premise() == "g is known but not k07 or missing or new"
+
+
+def test_a_fraction_satisfies_the_rule_of_its_leaf_where_training_had_whole_numbers():
+    X = pd.DataFrame({"income": np.arange(4400, 4600)})
+    model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(X, X["income"] > 4500)
+    premises = [rule.premise() for rule in model.rules()]
+    assert premises == ["income ≤ 4500 or missing", "income > 4500"]
+    for value, leaf in ((4500, 1), (4500.4, 2), (4501, 2)):
+        row = pd.DataFrame({"income": [value]})
+        assert model.apply(row) == [leaf]
+        assert [rule.leaf for rule in model.rules() if rule.holds({"income": value})] == [leaf]
 
 
 @EVERY_TREE
@@ -515,7 +490,7 @@ def test_rules_count_the_training_rows(name):
         elif y.dtype.kind == "f":
             assert (rule.confidence, rule.lift) == (None, None)
             assert rule.deviation == pytest.approx(y[inside].std())
-            assert rule.outcome == f"{rounded(predicted)} ± {rounded(rule.deviation)}"
+            assert_says_number(rule.outcome, float(predicted), y[inside])
         else:
             assert rule.deviation is None
             assert rule.confidence == pytest.approx((y[inside] == predicted).mean())
@@ -523,16 +498,38 @@ def test_rules_count_the_training_rows(name):
             assert rule.outcome == f"{predicted} ({percent(rule.confidence)})"
 
 
-def test_confidence_counts_weights():
+def assert_says_number(words, predicted, targets):
+    """The words name the prediction and the spread of the rows around their own mean."""
+    number = r"(-?[\d.]+(?:e-?\d+)?)"
+    found = re.fullmatch(
+        rf"{number}(?: ± {number}| \(rows: {number} ± {number}\)| \(1 row\))", words
+    )
+    said, spread, mean, spread_of_mean = found.groups()
+    assert float(said) == pytest.approx(predicted, rel=1e-3, abs=1e-3)
+    if "row)" in words:
+        assert len(targets) == 1
+        return
+    assert float(mean or said) == pytest.approx(targets.mean(), rel=1e-3, abs=1e-3)
+    assert float(spread or spread_of_mean) == pytest.approx(targets.std(), rel=1e-3, abs=1e-9)
+
+
+def test_confidence_counts_rows_and_weights_are_named_beside_it():
     X, y = [[0.0]] * 4 + [[1.0]] * 4, [0, 0, 0, 1, 1, 1, 1, 0]
-    weights = [1, 1, 1, 3, 2, 2, 2, 2]
+    weights = [1, 1, 1, 4, 2, 2, 2, 2]
     model = ShapeTreeClassifier(
         max_depth=1, split_penalty=0.0, segment_penalty=0.0, refine=None
     ).fit(X, y, weights)
     low, high = model.rules()
-    assert (low.confidence, high.confidence) == (0.5, 0.75)
-    assert high.lift == pytest.approx(0.75 / (9 / 14))
+    assert (low.prediction, low.confidence, low.predicted) == ((1,), 0.25, 4 / 7)
+    assert (high.prediction, high.confidence, high.predicted) == ((1,), 0.75, 0.75)
+    assert high.lift == pytest.approx(0.75 / 0.5)
     assert (low.n_rows, low.support) == (4, 0.5)
+    assert low.outcome == "1 (25 % of rows, weighted 57 %)"
+    assert high.outcome == "1 (75 %)"
+    assert model.rules().to_frame()["predicted"].tolist() == [4 / 7, 0.75]
+    equal = model.fit(X, y, [3.0] * 8).rules()
+    assert [rule.outcome for rule in equal] == ["0 (75 %)", "1 (75 %)"]
+    assert "predicted" not in equal.to_frame()
 
 
 def test_rules_are_in_the_order_of_the_branches():
@@ -557,13 +554,13 @@ def test_rules_are_a_sequence():
 def test_slices_of_rules_keep_their_digits():
     model = ShapeTreeClassifier(max_depth=1).fit(np.arange(40)[:, None] / 3, np.arange(40) >= 20)
     exact, short = model.rules(), model.rules(digits=2)
-    assert str(short[:1]) == "if x0 ≤ 6.5 then False (100 %)  [20 rows, support 50 %, lift 2]"
-    assert str(exact[:1]) == "if x0 ≤ 6.5 then False (100 %)  [20 rows, support 50 %, lift 2]"
+    said = "if x0 ≤ 6.5 or missing then False (100 %)  [20 rows, support 50 %, lift 2]"
+    assert str(short[:1]) == str(exact[:1]) == said
     model = ShapeTreeClassifier(max_depth=1).fit(np.arange(40)[:, None] / 7, np.arange(40) >= 20)
     short = model.rules(digits=2)
-    assert short[0].premise() == "x0 < 2.785714285714286"
-    assert short[0].premise(2) == "x0 ≤ 2.8"
-    assert "x0 ≤ 2.8 then" in str(short)
+    assert short[0].premise() == "x0 ≤ 2.8 or missing"
+    assert short[0].premise(1) == "x0 ≤ 3 or missing"
+    assert "x0 ≤ 2.8 or missing then" in str(short)
     assert "x0 > 2.8 then" in str(short[1:])
     assert list(short[1:].to_frame()["if"]) == ["x0 > 2.8"]
     assert "x0 > 2.8 |" in short[1:].to_markdown()
@@ -628,7 +625,7 @@ def test_markdown_escapes_what_would_break_its_table(name):
     head, _, *lines = table_cells(markdown)
     assert "\r" not in markdown
     assert [len(line) for line in lines] == [len(head)] * 2
-    assert lines[0][0] == re.sub(r"\r?\n", " ", f"{name} = k|l")
+    assert lines[0][0] == re.sub(r"\r?\n", " ", f"{name} = k|l or missing or new")
     assert lines[1][1] == re.sub(r"\r?\n", " ", f"{name}2")
 
 
@@ -838,9 +835,11 @@ def test_tables_of_shapes_say_where_values_go(name):
         if not node.children:
             continue
         table = model.shape_table(node.number)
-        parts = table[: len(node.segments) + len(node.regions)]
+        parts = table[: len(node.segments) + len(node.joined_regions)]
         assert set(table["feature"]) == {" and ".join(f.name for f in node.features)}
-        assert parts["branch"].tolist() == [p.branch for p in (*node.segments, *node.regions)]
+        assert parts["branch"].tolist() == [
+            p.branch for p in (*node.segments, *node.joined_regions)
+        ]
         assert table["child"].tolist() == [node.children[branch] for branch in table["branch"]]
         assert len(table) == len(parts) + node.saw_missing
         assert ("region" in table) == bool(node.regions)

@@ -71,7 +71,7 @@ def search_nodes(
     found = Found.unknown(n_nodes, len(codes), sum(n_bins) + len(codes))
     search.search(
         sums, cells, *(features or (0, len(codes))),
-        max_branches=np.full(n_nodes, max_branches, dtype=np.int32),
+        max_branches=max_branches,
         seed=np.full(n_nodes, seed, dtype=np.uint64),
         **{name: np.full(n_nodes, penalty, dtype=float) for name, penalty in penalties.items()},
         allowed=allowed,
@@ -495,7 +495,7 @@ def valid_search():
     nodes = [np.arange(4), np.arange(2)]
     sums, cells = (sums_of(targets, codes, n_bins, nodes, sparse)[sparse] for sparse in (0, 1))
     arguments = {
-        "max_branches": np.full(2, 2, dtype=np.int32),
+        "max_branches": 2,
         "seed": np.zeros(2, dtype=np.uint64),
         **{name: np.zeros(2) for name in FREE},
         "allowed": None,

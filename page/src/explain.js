@@ -2,15 +2,15 @@
 
 import { changeInWords, findFlip } from "./flip.js";
 import { pathOf } from "./predict.js";
-import { conditionsOf, merge, wordsFor } from "./reasons.js";
-import { listing, percent, rounded } from "./words.js";
+import { conditionsOf, merge, wordsOf } from "./reasons.js";
+import { listing } from "./words.js";
 
 /** The sentence of a row, and that of its flip or null. */
 export function explainRow(model, row) {
   const path = pathOf(model, row);
   const conditions = merge(path.slice(0, -1).flatMap((node) => conditionsOf(node, row)));
-  const outcome = outcomeInWords(model, path.at(-1));
-  const reasons = conditions.map((condition) => wordsFor(model, condition, row));
+  const outcome = outcomeOf(path.at(-1));
+  const reasons = conditions.map((condition) => wordsOf(model, condition));
   const sentence = reasons.length
     ? `Predicted ${outcome} because ${listing(reasons)}`
     : `Predicted ${outcome} for every row`;
@@ -22,12 +22,8 @@ function flipInWords(model, row) {
   if (flip === null) return null;
   const { name } = model.features[flip.feature];
   const change = changeInWords(model, row, flip);
-  return `It would be ${outcomeInWords(model, flip.leaf)} if ${name} ${change}`;
+  return `It would be ${outcomeOf(flip.leaf)} if ${name} ${change}`;
 }
 
-function outcomeInWords(model, leaf) {
-  if (model.classes) {
-    return `${model.classes[leaf.predicted]} (${percent(Math.max(...leaf.value))})`;
-  }
-  return `${rounded(leaf.value[0])} ± ${rounded(leaf.trainedDeviation)}`;
-}
+/** What a leaf predicts, and how its training rows are spread. */
+const outcomeOf = (leaf) => leaf.trained ?? leaf.outcome;

@@ -10,19 +10,15 @@ import { isCategorical } from "./model.js";
 import { leafOf, weigh } from "./predict.js";
 import {
   ALL_DIGITS,
-  atLeast,
-  atMost,
+  beyond,
   exact,
+  FEW_DIGITS,
   nextAbove,
   nextWhole,
   numberAt,
   orderOf,
   rounded,
 } from "./words.js";
-
-// Digits to try for the value that words propose, before all of them.
-const SHOWN_DIGITS = [4, 8];
-const OWN_DIGITS = 6;
 
 /** The smallest change, the first feature's of equals; null if there is none. */
 export function findFlip(model, row) {
@@ -52,7 +48,7 @@ export function changeInWords(model, row, flip) {
 
 /** The row's number, in as few digits as keep it on its side of the number shown. */
 function oldInWords(from, to, shown) {
-  for (let digits = OWN_DIGITS; digits < ALL_DIGITS; digits += 1) {
+  for (let digits = FEW_DIGITS; digits < ALL_DIGITS; digits += 1) {
     const text = rounded(from, digits);
     if (to > from ? Number(shown) > Number(text) : Number(shown) < Number(text)) return text;
   }
@@ -169,10 +165,9 @@ function nodesOf(model, feature) {
   return model.nodes.filter((node) => node.features.includes(feature));
 }
 
-/** A value a little farther than needed that takes fewer digits and leads to the same leaf. */
+/** A value, in as few digits as can be, that leads to the same leaf and goes hardly farther. */
 function shownNumber(model, row, { feature, value, leaf }) {
-  const towards = row[feature] !== null && value > row[feature] ? atLeast : atMost;
-  const texts = SHOWN_DIGITS.map((digits) => towards(value, digits));
+  const texts = beyond(value, row[feature] ?? NaN);
   const isSame = (text) => leafOf(model, changed(row, feature, Number(text))) === leaf;
-  return texts.find(isSame) ?? exact(value);
+  return texts.find(isSame) ?? texts.at(-1);
 }

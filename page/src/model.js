@@ -25,11 +25,13 @@ function readNode(raw, number) {
   const node = { children: [], features: [], branch: null, ...raw, number };
   node.isLeaf = node.children.length === 0;
   node.segments = raw.segments?.map(withLimits);
-  node.regions = raw.regions?.map((region) => ({
-    branch: region.branch,
-    bounds: region.bounds.map(withLimits),
-  }));
+  node.regions = raw.regions?.map(withBounds);
+  node.joined = raw.joined?.map(withBounds);
   return node;
+}
+
+function withBounds(region) {
+  return { ...region, bounds: region.bounds.map(withLimits) };
 }
 
 function withLimits(part) {

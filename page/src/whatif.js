@@ -6,7 +6,7 @@ import { explainRow } from "./explain.js";
 import { isCategorical } from "./model.js";
 import { pathOf } from "./predict.js";
 import { rangeOf, typicalRow } from "./typical.js";
-import { percent, rounded } from "./words.js";
+import { percent } from "./words.js";
 
 const MAX_BARS = 8;
 const SLIDER_STEPS = 200;
@@ -122,7 +122,7 @@ function fromSlider(share, low, high, isWhole) {
 // --- results ---
 
 function showOutcome(model, leaf) {
-  const heading = model.classes ? model.classes[leaf.predicted] : rounded(leaf.value[0]);
+  const heading = model.classes ? model.classes[leaf.predicted] : leaf.numberWords;
   byId("outcome").replaceChildren(nameText(heading));
   byId("chances").replaceChildren(...(model.classes ? chances(model, leaf) : [spread(leaf)]));
 }
@@ -145,15 +145,21 @@ function chances(model, leaf) {
     ]);
   });
   const others = model.classes.length - shown.length;
+  if (leaf.share !== percent(leaf.value[leaf.predicted]))
+    bars.push(html("li", { class: "muted" }, rowsBehind(model, leaf)));
   if (others > 0)
     bars.push(html("li", { class: "muted" }, `${others} others: ${percent(Math.max(rest, 0))}`));
   return bars;
 }
 
+/** What the bars are, where they are not shares of the rows. */
+function rowsBehind(model, leaf) {
+  const rows = `${leaf.shortShare} here are ${model.classes[leaf.predicted]}`;
+  return `${rows}; the bars show ${model.predictedWord} probabilities`;
+}
+
 function spread(leaf) {
-  const words =
-    leaf.deviation === null ? "no rows here" : `± ${rounded(leaf.deviation)} among the rows here`;
-  return html("li", { class: "muted" }, words);
+  return html("li", { class: "muted" }, leaf.spreadWords.trim());
 }
 
 function showReasons(model, row) {

@@ -6,6 +6,7 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import fields
+from functools import cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
@@ -50,6 +51,12 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "max_branches": [Interval(Integral, 2, 254, closed="both")],
+        "strength": [
+            Interval(Real, 0, np.inf, closed="left"),
+            StrOptions({"cv"}),
+            "array-like",
+        ],
+        "cv": [Interval(Integral, 2, None, closed="left"), None],
         "pairs": [
             Interval(Integral, 0, None, closed="left"),
             StrOptions({"auto", "all"}),
@@ -100,6 +107,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         max_depth: int | None,
         max_branches: int,
         criterion: str,
+        strength: Any,
+        cv: int | None,
         pairs: Any,
         pair_screen: str,
         pair_penalty: float | str,
@@ -132,6 +141,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.max_depth = max_depth
         self.max_branches = max_branches
         self.criterion = criterion
+        self.strength = strength
+        self.cv = cv
         self.pairs = pairs
         self.pair_screen = pair_screen
         self.pair_penalty = pair_penalty
@@ -160,6 +171,13 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.n_threads = n_threads
         self.random_state = random_state
         self.verbose = verbose
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # Reading a signature takes long, and scikit-learn does so for every fit.
+        names: list[str] = super()._get_param_names()
+        return names
 
     # --- fitting ---
 
@@ -208,6 +226,19 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     def criterion_(self) -> str:
         """The criterion in use."""
         return self.__fitted_tree__().criterion
+
+    @property
+    def strength_(self) -> float:
+        """The strength in use."""
+        return self.__fitted_tree__().strength
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """How strengths and criteria did on rows held out, if there was a choice."""
+        results = self.__fitted_tree__().cv_results
+        if results is None:
+            raise AttributeError("nothing was chosen by cross-validation, or it is not known how")
+        return results
 
     @property
     def shrinkage_(self) -> float:
@@ -550,6 +581,20 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
         Impurity of a node. "auto" takes Gini where classes are few for the branches (a perplexity
         below twice `max_branches`) and entropy otherwise. "log_loss" is another name of "entropy".
+    strength : float, "cv" or array-like, default=1.0
+        How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
+        splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
+        them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
+        "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows,
+        and the criterion with it if that is "auto"; a list
+        is chosen from likewise. It stays at 1 (or what is nearest to it) unless another strength is
+        better on rows held out by more than 1.5 standard errors of the difference, and is the
+        greatest if no tree is better than a leaf. That takes 7 to 20 times as long as a fit.
+    cv : int or None, default=None
+        Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
+        number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
+        3 of 4 up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal
+        rows are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
@@ -607,7 +652,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         from. 0 gives the paper's unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
         What a split must earn, as a number of rows: the impurity that so many of the node's rows
-        hold on average. The knob for smaller trees. "auto" is 6, but 0 where shape functions are
+        hold on average. "auto" is 6, but 0 where shape functions are
         plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
     branch_penalty : float, default=0.0
         What every branch beyond two must earn, as mean impurity of the node.
@@ -667,6 +712,13 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     refinement_history_ : array of shape (n_sweeps + 1,)
         Penalised loss before refinement and after each sweep, if the tree was refined; it never
         rises.
+    strength_ : float
+        The strength in use.
+    cv_results_ : dict
+        What was tried to choose it, in the form of scikit-learn's `GridSearchCV`: scores on the
+        rows held out are accuracies, or the share of the error that the tree takes away. NaN where
+        a strength was not tested any further. Only if strength or shrinkage was chosen, and not
+        in model files.
     shrinkage_ : float
         The shrinkage in use.
     n_features_in_ : int
@@ -713,6 +765,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         max_depth: int | None = 4,
         max_branches: int = 3,
         criterion: str = "auto",
+        strength: Any = 1.0,
+        cv: int | None = None,
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
@@ -747,6 +801,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             max_depth=max_depth,
             max_branches=max_branches,
             criterion=criterion,
+            strength=strength,
+            cv=cv,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,
@@ -840,6 +896,19 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     criterion : {"squared_error", "absolute_error"}, default="squared_error"
         Impurity of a node. Absolute error is counted on the values of y where these are at most
         512, and on 64 quantile groups of them otherwise; leaves predict exact medians.
+    strength : float, "cv" or array-like, default=1.0
+        How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
+        splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
+        them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
+        "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows; a list
+        is chosen from likewise. It stays at 1 (or what is nearest to it) unless another strength is
+        better on rows held out by more than 1.5 standard errors of the difference, and is the
+        greatest if no tree is better than a leaf. That takes 7 to 20 times as long as a fit.
+    cv : int or None, default=None
+        Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
+        number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
+        3 of 4 up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal
+        rows are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
         pair parts the plane of both into regions, by oblique cuts where both are numbers.
@@ -898,7 +967,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         0 gives the paper's unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
         What a split must earn, as a number of rows: the impurity that so many of the node's rows
-        hold on average. The knob for smaller trees. "auto" is 6, but 0 where shape functions are
+        hold on average. "auto" is 6, but 0 where shape functions are
         plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
     branch_penalty : float, default=0.0
         What every branch beyond two must earn, as mean impurity of the node.
@@ -951,6 +1020,13 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     refinement_history_ : array of shape (n_sweeps + 1,)
         Penalised loss before refinement and after each sweep, if the tree was refined; it never
         rises. The loss counts as n log(loss / loss of the root alone) for n rows.
+    strength_ : float
+        The strength in use.
+    cv_results_ : dict
+        What was tried to choose it, in the form of scikit-learn's `GridSearchCV`: scores on the
+        rows held out are accuracies, or the share of the error that the tree takes away. NaN where
+        a strength was not tested any further. Only if strength or shrinkage was chosen, and not
+        in model files.
     shrinkage_ : float
         The shrinkage in use.
     n_features_in_ : int
@@ -996,6 +1072,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         max_depth: int | None = 4,
         max_branches: int = 3,
         criterion: str = "squared_error",
+        strength: Any = 1.0,
+        cv: int | None = None,
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
@@ -1029,6 +1107,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             max_depth=max_depth,
             max_branches=max_branches,
             criterion=criterion,
+            strength=strength,
+            cv=cv,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Real
+from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from shapetree._choice import (
+    Choice,
+    Folds,
+    FoldTest,
+    Loss,
+    LossOfClasses,
+    LossOfNumbers,
+    Plan,
+    RunTests,
+    Trial,
+    choose,
+    make_folds,
+    path_of,
+    race_for,
+    run_together,
+    strata_of,
+    test_of,
+    usual_of,
+)
 from shapetree._core.content import hash_contents
 from shapetree._core.criterion import Criterion
 from shapetree._core.sampling import row_hashes
@@ -30,7 +52,7 @@ from shapetree.grow._grower import Grower, Limits, finish
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
-from shapetree.grow._progress import Progress
+from shapetree.grow._progress import Progress, TestProgress
 from shapetree.refine import (
     PairTools,
     RefineOptions,
@@ -61,10 +83,9 @@ CLEARLY = 1.0
 # as others, there is little to choose from, and halves would have nothing in common.
 LEAST_TO_HALVE = 50
 LEAST_DISTINCT = 0.25
-# What `shrinkage="cv"` chooses from, by so many folds; no share of a class counts as less.
+# What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
-LEAST_SHARE = 1e-3
 # Bins that pairs are screened with where single features have one for each value.
 COARSE_BINS = 255
 
@@ -76,6 +97,8 @@ class Parameters:
     max_depth: int | None
     max_branches: int
     criterion: str
+    strength: Any
+    cv: int | None
     pairs: Any
     pair_screen: str
     pair_penalty: float | str
@@ -116,6 +139,20 @@ class Parameters:
         """Whether splits are CART's own, thresholds to two branches."""
         return self.max_branches == 2 and self.inner_max_leaf_nodes == 2
 
+    @property
+    def prices_splits(self) -> bool:
+        """Whether it is ours to say what a split must earn."""
+        return self.split_penalty == "auto" and self.strength > 0 and not self.is_cart
+
+    def penalty(self, name: str, automatic: float) -> float:
+        """A penalty as the user gave it, or the automatic one at the strength in use."""
+        given = getattr(self, name)
+        return float(self.strength) * automatic if given == "auto" else float(given)
+
+    def with_trial(self, trial: Trial) -> Parameters:
+        """The same with a strength and a criterion that may have been chosen."""
+        return replace(self, strength=trial.strength, criterion=trial.criterion)
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
@@ -144,6 +181,11 @@ class TrainingRows:
     def n_classes(self) -> list[int] | None:
         """Number of classes of each output; None for numbers."""
         return None if self.classes is None else [len(labels) for labels in self.classes]
+
+    @property
+    def strata(self) -> np.ndarray:
+        """Classes, or groups of like numbers, that folds are to have the same shares of."""
+        return strata_of(self.targets, self.classes is not None)
 
     def take(self, kept: np.ndarray) -> TrainingRows:
         """Keep the rows that a boolean mask marks."""
@@ -174,6 +216,28 @@ class TrainingRows:
         return kind(self.targets, self.weights)
 
 
+@dataclass(frozen=True, eq=False)
+class BinnedRows:
+    """Rows and their bins, which fits of all of them and of parts of them share.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+    binned : BinnedTable
+    coarse : BinnedTable or None
+        Bins that pairs are screened with, if they are others.
+    """
+
+    rows: TrainingRows
+    binned: BinnedTable
+    coarse: BinnedTable | None
+
+    def take(self, kept: np.ndarray) -> BinnedRows:
+        """Keep the rows that a boolean mask marks."""
+        coarse = None if self.coarse is None else self.coarse.take(kept)
+        return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
+
+
 @dataclass(frozen=True)
 class _Outcome:
     """A tree as it was learnt from rows, by which criterion, and how its refinement went."""
@@ -201,16 +265,21 @@ def fit_tree(
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
     pairs = _read_pairs(rows.table, parameters)
-    shrinkage = _choose_shrinkage(rows, parameters, pairs)
+    # Bins come first: making them takes more memory than anything else.
+    binned = _bin(rows, parameters, pairs)
+    choice = _choose(binned, parameters, pairs)
+    parameters = parameters.with_trial(choice.trial)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = _learn(rows, parameters, pairs, progress)
-    return _finish(outcome, rows, parameters, shrinkage)
+        outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
+    return _finish(outcome, rows, parameters, choice)
 
 
 def refine_fitted(
     fitted: FittedTree, X: Any, y: Any, sample_weight: Any, parameters: Parameters, reader: str
 ) -> FittedTree:
     """Refine a fitted tree for some rows, which `reader` reads."""
+    choice = Choice(Trial(fitted.strength, fitted.criterion), fitted.shrinkage)
+    parameters = parameters.with_trial(choice.trial)
     rows = TrainingRows(
         fitted.read_table(X, reader),
         fitted.read_targets(X, y),
@@ -220,7 +289,8 @@ def refine_fitted(
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = _read_pairs(rows.table, parameters)
-    held = _hold(rows, binned, parameters, pairs)
+    coarse = _coarse_bins(rows, parameters, pairs)
+    held = _hold(BinnedRows(rows, binned, coarse), parameters)
     goal = held.goal
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
         refined, history = refine_tree_arrays(
@@ -232,7 +302,7 @@ def refine_fitted(
         )
     tree = tree_of(refined, goal.impurity_scale)
     outcome = _Outcome(tree, goal.criterion_name, np.array(history))
-    return replace(_finish(outcome, rows, parameters, fitted.shrinkage), has_names=fitted.has_names)
+    return replace(_finish(outcome, rows, parameters, choice), has_names=fitted.has_names)
 
 
 def simplify_fitted(fitted: FittedTree) -> FittedTree:
@@ -282,17 +352,33 @@ def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> 
     return weights
 
 
-def _learn(
-    rows: TrainingRows, parameters: Parameters, pairs: PairOptions, progress: Progress
-) -> _Outcome:
-    """Grow a tree, and refine it unless told otherwise."""
-    # Bins come first: making them takes more memory than anything else.
+def _bin(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
-    held = _hold(rows, binned, parameters, pairs)
+    return BinnedRows(rows, binned, _coarse_bins(rows, parameters, pairs))
+
+
+def _coarse_bins(
+    rows: TrainingRows, parameters: Parameters, pairs: PairOptions
+) -> BinnedTable | None:
+    """Bins to screen pairs with where single features have one for each value."""
+    if len(pairs.pairs) == 0 or parameters.max_bins is not None:
+        return None
+    return bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads)
+
+
+def _learn(
+    binned_rows: BinnedRows,
+    parameters: Parameters,
+    pairs: PairOptions,
+    progress: Progress,
+    must_hold_up: bool = False,
+) -> _Outcome:
+    """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
+    binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
     root = _grow(held, tools, parameters, progress)
-    if _is_chance(root, rows, binned, held.goal, parameters, pairs):
-        return _learn(rows, replace(parameters, max_depth=0), pairs, progress)
+    if must_hold_up and _is_chance(root, binned_rows, goal, parameters, pairs):
+        return _learn(binned_rows, replace(parameters, max_depth=0), pairs, progress)
     if parameters.refine is None:
         finish(root, binned.features)
         return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
@@ -307,10 +393,10 @@ def _learn(
 
 
 def _finish(
-    outcome: _Outcome, rows: TrainingRows, parameters: Parameters, shrinkage: float
+    outcome: _Outcome, rows: TrainingRows, parameters: Parameters, choice: Choice
 ) -> FittedTree:
     """What was learnt, pruned and shrunk as the parameters say, and sketched."""
-    tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), shrinkage)
+    tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), choice.shrinkage)
     is_number = rows.classes is None and rows.targets.shape[1] == 1
     summary = summarise(rows.table, tree.used_features, rows.targets[:, 0] if is_number else None)
     sketches = sketch_nodes(
@@ -323,9 +409,11 @@ def _finish(
         has_names=rows.table.has_names,
         classes=rows.classes,
         criterion=outcome.criterion,
-        shrinkage=shrinkage,
+        strength=choice.trial.strength,
+        shrinkage=choice.shrinkage,
         summary=summary,
         history=outcome.history,
+        cv_results=choice.results,
     )
 
 
@@ -334,19 +422,18 @@ def _finish(
 
 def _is_chance(
     root: GrowingNode,
-    rows: TrainingRows,
-    binned: BinnedTable,
+    rows: BinnedRows,
     goal: Goal,
     parameters: Parameters,
     pairs: PairOptions,
 ) -> bool:
     """Whether a tree may be nothing but noise, and does not hold up on new rows."""
-    if root.split is None or parameters.split_penalty != "auto" or parameters.is_cart:
+    if root.split is None or not parameters.prices_splits:
         return False
-    doubt = _doubt(root, binned, goal)
+    doubt = _doubt(root, rows.binned, goal)
     if doubt <= LEAST_DISTINCT:
         return False
-    content = _contents(rows, binned)
+    content = _contents(rows.rows, rows.binned)
     n_distinct = int(content.max()) + 1
     if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
         return False
@@ -382,29 +469,22 @@ def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
 
 
 def _holds_up(
-    rows: TrainingRows, content: np.ndarray, parameters: Parameters, pairs: PairOptions
+    rows: BinnedRows, content: np.ndarray, parameters: Parameters, pairs: PairOptions
 ) -> bool:
     """Whether trees that grow on one half of the rows tell anything of the other half."""
-    weights = np.ones(len(content)) if rows.weights is None else rows.weights
+    weights = np.ones(len(content)) if rows.rows.weights is None else rows.rows.weights
     saved = np.zeros(content.max() + 1)
     # Hashes are numbered in order, which halves them at random.
     for half in (0, 1):
-        fitted, new = rows.take(content % 2 == half), rows.take(content % 2 != half)
-        if fitted.table.n_rows == 0 or new.table.n_rows == 0:
-            continue
-        binned = bin_table(fitted.table, fitted.weights, parameters.max_bins, parameters.threads)
-        held = _hold(fitted, binned, parameters, pairs)
-        with Progress(0, fitted.table.n_rows, parameters.max_depth) as silent:
+        is_new = content % 2 != half
+        held, new = _hold(rows.take(~is_new), parameters), rows.rows.take(is_new)
+        with Progress(0, held.n_rows, parameters.max_depth) as silent:
             root = _grow(held, _pair_tools(held, parameters, pairs), parameters, silent)
-        finish(root, binned.features)
+        finish(root, rows.binned.features)
         tree = tree_of(root, held.goal.impurity_scale)
         values = tree.value[leaves_of(tree, new.table, parameters.threads)]
         lost = [_distances(each, new.targets, parameters) for each in (tree.value[:1], values)]
-        saved += np.bincount(
-            content[content % 2 != half],
-            (lost[0] - lost[1]) * weights[content % 2 != half],
-            len(saved),
-        )
+        saved += np.bincount(content[is_new], (lost[0] - lost[1]) * weights[is_new], len(saved))
     return bool(saved.sum() > CLEARLY * np.sqrt((saved**2).sum()))
 
 
@@ -418,45 +498,81 @@ def _distances(values: np.ndarray, targets: np.ndarray, parameters: Parameters) 
     return ((values**2).sum(axis=2) - 2 * shares + 1).sum(axis=1)
 
 
-# --- shrinkage ---
+# --- strength, criterion and shrinkage, chosen ---
 
 
-def _choose_shrinkage(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> float:
-    """The shrinkage asked for, or the one that is best on rows held out of the fit."""
-    if parameters.shrinkage != "cv":
-        return float(parameters.shrinkage)
-    n_rows = rows.table.n_rows
-    if n_rows < N_FOLDS:
+def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> Choice:
+    """The strength, criterion and shrinkage asked for, or those that are best on rows held out."""
+    rows, n_rows = binned.rows, binned.rows.table.n_rows
+    plan = _plan(rows, parameters)
+    if len(plan.trials) == 1 and len(plan.shrinkages) == 1:
+        return Choice(plan.usual, plan.shrinkages[0])
+    n_folds = plan.race.n_folds if plan.race else parameters.cv or N_FOLDS
+    if n_rows < n_folds:
+        if len(plan.shrinkages) == 1:
+            return Choice(plan.usual, plan.shrinkages[0])
         raise ValueError(
-            f"shrinkage='cv' needs at least {N_FOLDS} rows, got {n_rows}; give a number"
+            f"shrinkage='cv' needs at least {n_folds} rows, got {n_rows}; give a number"
         )
-    losses = np.zeros(len(SHRINKAGES))
-    weights = np.ones(n_rows) if rows.weights is None else rows.weights
-    rows = replace(rows, weights=weights)
-    for _, fold in KFold(N_FOLDS, shuffle=True, random_state=0).split(rows.targets):
-        held_out = np.isin(np.arange(n_rows), fold)
-        with Progress(0, n_rows, parameters.max_depth) as silent:
-            tree = _learn(rows.take(~held_out), parameters, pairs, silent).tree
-        leaves = leaves_of(tree, rows.table.take(held_out), parameters.threads)
-        for number, shrinkage in enumerate(SHRINKAGES):
-            values = shrink(tree, shrinkage).value[leaves]
-            lost = _losses(values, rows.targets[held_out], parameters.criterion, rows.classes)
-            losses[number] += lost @ weights[held_out]
-    return SHRINKAGES[int(losses.argmin())]
+    # One seed for all fits, which may go on at the same time.
+    seed = int(check_random_state(parameters.random_state or 0).randint(2**31 - 1))
+    parameters = replace(parameters, random_state=seed)
+    folds = make_folds(binned.binned, rows.strata, rows.weights, n_folds, seed)
+    with TestProgress(parameters.verbose, n_rows) as progress:
+        return choose(plan, folds, _tester(binned, folds, plan, parameters, pairs, progress))
 
 
-def _losses(
-    values: np.ndarray,
-    targets: np.ndarray,
-    criterion: str,
-    classes: tuple[np.ndarray, ...] | None,
-) -> np.ndarray:
-    """What rows lose for which a tree predicts some values."""
-    if classes is not None:
-        shares = np.take_along_axis(values, targets[:, :, None].astype(np.intp), axis=2)
-        return -np.log(np.maximum(shares[:, :, 0], LEAST_SHARE)).sum(axis=1)
-    off = values[:, :, 0] - targets
-    return (off**2 if criterion == "squared_error" else np.abs(off)).sum(axis=1)
+def _tester(
+    binned: BinnedRows,
+    folds: Folds,
+    plan: Plan,
+    parameters: Parameters,
+    pairs: PairOptions,
+    progress: TestProgress,
+) -> RunTests:
+    """What tests trials on folds, on all threads at once."""
+    weights, n_threads = folds.weights, parameters.threads
+    loss: Loss = LossOfClasses()
+    if binned.rows.classes is None:
+        is_absolute = parameters.criterion == "absolute_error"
+        loss = LossOfNumbers(binned.rows.targets, weights, is_absolute)
+
+    def test(trial: Trial, fold: int, n_threads: int) -> FoldTest:
+        held_out, start = folds.held_out(fold), perf_counter()
+        tried = replace(parameters.with_trial(trial), n_threads=n_threads)
+        tree = _learn(binned.take(~held_out), tried, pairs, progress.of_test()).tree
+        tree, seconds = prune_by_cost(tree, tried.ccp_alpha), perf_counter() - start
+        rows = binned.rows.take(held_out)
+        leaves = leaves_of(tree, rows.table, n_threads)
+        progress.tested()
+        return test_of(
+            tree, leaves, rows.targets, weights[held_out], loss, plan.shrinkages, seconds
+        )
+
+    def run(wanted: list[tuple[Trial, int]]) -> list[FoldTest]:
+        progress.expect(len(wanted))
+        each = 1 if len(wanted) > 1 else n_threads
+        jobs = [partial(test, trial, fold, each) for trial, fold in wanted]
+        return run_together(jobs, n_threads, progress.stop)
+
+    return run
+
+
+def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
+    """What is to be tried: a single trial if nothing is left to choose."""
+    shrinkages = SHRINKAGES if parameters.shrinkage == "cv" else (float(parameters.shrinkage),)
+    if isinstance(parameters.strength, Real):
+        usual = Trial(float(parameters.strength), parameters.criterion)
+        return Plan((usual,), usual, shrinkages)
+    path = path_of(parameters.strength)
+    criteria = [parameters.criterion]
+    if criteria == ["auto"]:
+        usual_criterion = rows.goal(parameters).criterion_name
+        criteria = [usual_criterion, "entropy" if usual_criterion == "gini" else "gini"]
+    trials = tuple(Trial(strength, criterion) for criterion in criteria for strength in path)
+    usual = Trial(usual_of(path), criteria[0])
+    race = None if parameters.cv else race_for(rows.table.n_rows)
+    return Plan(trials, usual, shrinkages, race)
 
 
 # --- growing and refining ---
@@ -480,13 +596,9 @@ def _grow(
     ).grow()
 
 
-def _hold(
-    rows: TrainingRows, binned: BinnedTable, parameters: Parameters, pairs: PairOptions
-) -> LocalRows:
+def _hold(binned_rows: BinnedRows, parameters: Parameters) -> LocalRows:
     """The rows, ready to be asked."""
-    coarse = None
-    if len(pairs.pairs) > 0 and parameters.max_bins is None:
-        coarse = bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads)
+    rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
     return LocalRows(rows.table, binned, rows.goal(parameters), parameters.threads, coarse=coarse)
 
 
@@ -519,6 +631,8 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
     pair = 0.0 if is_cart else None
     if parameters.pair_penalty != "auto":
         pair = float(parameters.pair_penalty)
+    # A pair costs as much as a segment; a segment's own price has its strength in it already.
+    is_given = parameters.segment_penalty != "auto"
     return SearchOptions(
         InnerTreeOptions(
             kind=parameters.inner_tree,
@@ -528,11 +642,12 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
             assignment=parameters.assignment,
         ),
         Penalties(
-            segment=_given(parameters.segment_penalty, goal.segment_penalty),
-            split=_given(parameters.split_penalty, 0.0 if is_cart else SPLIT_PENALTY),
+            segment=parameters.penalty("segment_penalty", goal.segment_penalty),
+            split=parameters.penalty("split_penalty", 0.0 if is_cart else SPLIT_PENALTY),
             branch=parameters.branch_penalty,
             pair=pair,
-            many_rows=goal.many_rows if parameters.segment_penalty == "auto" else np.inf,
+            segments_per_pair=parameters.strength if is_given else 1.0,
+            many_rows=math.inf if is_given else goal.many_rows,
         ),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
         min_weight_leaf=max(_min_weight_leaf(goal, parameters), _least_leaf(goal, parameters)),
@@ -561,14 +676,14 @@ def _refine_options(n_rows: int, goal: Goal, parameters: Parameters) -> RefineOp
         max_segments = min(max_segments, 2**parameters.inner_max_depth)
     return RefineOptions(
         max_sweeps=parameters.refine_iter,
-        penalty=_given(parameters.refine_penalty, goal.refine_penalty),
+        penalty=parameters.penalty("refine_penalty", goal.refine_penalty),
         max_segments=max_segments,
         min_segment_rows=_as_rows(parameters.inner_min_samples_leaf, n_rows),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
         min_weight_leaf=_min_weight_leaf(goal, parameters),
         least_leaf=_least_leaf(goal, parameters),
-        many_rows=goal.many_rows if parameters.refine_penalty == "auto" else np.inf,
+        many_rows=goal.many_rows if parameters.refine_penalty == "auto" else math.inf,
     )
 
 
@@ -578,18 +693,12 @@ def _min_weight_leaf(goal: Goal, parameters: Parameters) -> float:
 
 def _least_leaf(goal: Goal, parameters: Parameters) -> float:
     """Weight that a leaf has at least unless the user prices splits."""
-    is_ours = parameters.split_penalty == "auto" and not parameters.is_cart
-    return goal.least_leaf if is_ours else 0.0
+    return goal.least_leaf if parameters.prices_splits else 0.0
 
 
 def _at_most(limit: int | None) -> int:
     """A limit as a number that native code can hold."""
     return min(limit or UNLIMITED, UNLIMITED)
-
-
-def _given(penalty: float | str, automatic: float) -> float:
-    """A penalty as a number."""
-    return automatic if penalty == "auto" else float(penalty)
 
 
 def _as_rows(limit: float, n_rows: int) -> int:

@@ -4,10 +4,11 @@ import { classColour } from "../colours.js";
 import { svg } from "../dom.js";
 import { round } from "./bars.js";
 
-/** A bar of the classes' shares. */
-export function drawShares(shares, width, height) {
+/** A bar of the shares that the classes have of a node's rows. */
+export function drawShares(node, width, height) {
   let x = 0;
-  const parts = shares.flatMap((share, number) => {
+  const parts = node.counts.flatMap((count, number) => {
+    const share = count / Math.max(node.rows, 1);
     const start = x;
     x += share * width;
     if (share <= 0) return [];

@@ -1,9 +1,7 @@
 /** The shape function of an ordered feature: bars of rows above a strip coloured by branch. */
 
-import { partWords } from "../conditions.js";
 import { svg, textWidth } from "../dom.js";
 import { isMissing } from "../predict.js";
-import { ALL_DIGITS, FEW_DIGITS, readable, rounded } from "../words.js";
 import {
   addCounts,
   axisWidth,
@@ -58,7 +56,7 @@ export function orderedParts(model, node) {
     while (cell < node.density.counts.length && (end === Infinity || cell < end))
       cells.push(cell++);
     const counts = addCounts(cells.map((at) => classCounts(model, node, at)));
-    const words = partWords(model, node, segment, true);
+    const { words } = segment;
     const mean = joinMeans(node, cells);
     const lines = partLines(model, node, words, segment.branch, counts, mean);
     return { branch: segment.branch, cells, counts, words, lines, mean };
@@ -137,10 +135,9 @@ function drawTicks(node, width, size) {
   const ends = size.isLarge ? [-Infinity, -Infinity] : [-Infinity];
   const top = size.bars + size.strip;
   const thresholds = node.segments.slice(0, -1);
-  const texts = textsApart(thresholds.map((segment) => segment.high));
-  return thresholds.flatMap((segment, at) => {
+  return thresholds.flatMap((segment) => {
     const x = positions[segmentEnd(node, segment)] * width - 0.5;
-    const text = texts[at];
+    const text = segment.upper[1];
     const half = textWidth(text, size.font) / 2;
     const line = ends.findIndex((end) => x - half > end + LABEL_GAP - LABEL_SHIFT);
     const tick = svg("line", { x1: round(x), x2: round(x), y1: top, y2: top + 3, class: "tick" });
@@ -152,14 +149,4 @@ function drawTicks(node, width, size) {
     const attributes = { x: round(middle), y, "font-size": size.font, "text-anchor": "middle" };
     return [tick, svg("text", { ...attributes, class: "muted number" }, text)];
   });
-}
-
-/** Thresholds in words, in as few digits as tell all of them apart. */
-function textsApart(thresholds) {
-  const isApart = (texts) => new Set(texts).size === thresholds.length;
-  let texts = thresholds.map(readable);
-  for (let digits = FEW_DIGITS + 1; digits <= ALL_DIGITS && !isApart(texts); digits += 1) {
-    texts = thresholds.map((threshold) => rounded(threshold, digits));
-  }
-  return texts;
 }

@@ -1,7 +1,7 @@
 /** The shape function of a pair: the plane's regions coloured by branch, with some rows on it. */
 
 import { branchColour, classColour, targetColour } from "../colours.js";
-import { partWords, predictionWords } from "../conditions.js";
+import { predictionWords } from "../conditions.js";
 import { svg, svgText } from "../dom.js";
 import { isMissing } from "../predict.js";
 import { addTooltip } from "../tooltip.js";
@@ -80,10 +80,7 @@ function drawRegion(model, node, region, i, place, size) {
   const points = corners.map((corner) => corner.join(",")).join(" ");
   const colour = branchColour(region.branch);
   const child = model.nodes[node.children[region.branch]];
-  const lines = [
-    partWords(model, node, region),
-    `branch ${region.branch + 1}: ${predictionWords(model, child)}`,
-  ];
+  const lines = [region.words, `branch ${region.branch + 1}: ${predictionWords(model, child)}`];
   const focus =
     size.isLarge && corners.length
       ? { tabindex: 0, role: "img", "aria-label": lines.join(", ") }

@@ -33,8 +33,38 @@ def cheapest_shape(
 def count_extra_parts(branch_of_bin: NDArray[Any], categorical: bool) -> int: ...
 def settle_empty_bins(
     branch_of_bin: NDArray[Any],
-    n_rows: NDArray[Any],
+    n_rows: NDArray[Any] | None,
     low: NDArray[Any] | None,
     high: NDArray[Any] | None,
     largest_branch: int,
 ) -> NDArray[Any] | None: ...
+
+class ReducedProblem:
+    number: int
+    n_rows: int
+    n_care: int
+    n_branches: int
+    below: list[float]
+    first: float
+    unit: float
+    part_unit: float
+    tolerance: float
+    to_beat: float
+    bound: float
+    may_improve: bool
+    only_branch: int
+
+    def objective(self, n_extra: float, losses: list[float], counts: list[int]) -> float: ...
+
+def reduced_problems(
+    nodes: list[int],
+    children: list[list[int]],
+    n_parts: list[float],
+    sizes: list[int],
+    sums: NDArray[Any],
+    n_care: NDArray[Any],
+    least: NDArray[Any],
+    price: float,
+    unit: float,
+    prices: list[float],
+) -> list[ReducedProblem]: ...

@@ -1,4 +1,4 @@
-"""The reduced problem of one node: the shape function whose rows lose least below its branches.
+"""The reduced problem of a node: the shape function whose rows lose least below its branches.
 
 *Cells* are bins that hold rows of the care set; each tells what its rows would lose in branch 1, 2,
 .. beyond branch 0. The best shape function of a feature is then the cheapest path through its cells
@@ -9,7 +9,6 @@
 import numpy as np
 
 from cython.parallel cimport prange, threadid
-from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
@@ -20,11 +19,21 @@ from shapetree._core.arena cimport (
 )
 from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
 
+cdef extern from "parting.h":
+    double parting_of_bins(
+        const double* low, const double* high, Py_ssize_t below, Py_ssize_t above
+    ) noexcept nogil
+
 cdef enum:
     NO_BRANCH = 255
 
 # What sums may be off by, as a share of them.
 cdef double ROUNDING = 1e-12
+
+# Objectives that differ by less are equal: as a share of the rows' price, and, where they lose
+# next to nothing, of what they might lose.
+cdef double TOLERANCE = 1e-10
+cdef double ROUNDING_OF_LOSSES = 1e-12
 
 ctypedef struct Problem:
     # What holds for a feature of a node.
@@ -394,19 +403,19 @@ def cheapest_shapes(
     for f in range(n_features):
         if not 0 <= n_bins[f] < 2**31 - 1:
             raise ValueError("n_bins out of range")
-    result = np.full((n_nodes, n_features), np.inf)
-    if result.size == 0 or bin_of_cell.shape[0] == 0:
-        return result
+    result = np.empty((n_nodes, n_features))
     costs = result
+    costs[:, :] = INFINITY
+    if n_nodes == 0 or n_features == 0 or bin_of_cell.shape[0] == 0:
+        return result
     segment, category, choice = [
-        np.ascontiguousarray(np.broadcast_to(penalty, result.shape), dtype=np.float64)
+        np.ascontiguousarray(np.broadcast_to(penalty, (n_nodes, n_features)), dtype=np.float64)
         for penalty in (segment_penalty, category_penalty, choice_penalty)]
-    problem = Problem(0, losses.shape[1], max_segments, 0.0, 0.0, INFINITY)
     for node in range(n_nodes):
-        problem.n_branches = n_branches[node]
         for f in range(n_features):
-            problem.segment_penalty = min(segment[node, f], choice[node, f])
-            problem.category_penalty = category[node, f]
+            problem = problem_of(
+                n_branches[node], losses.shape[1], max_segments, segment[node, f],
+                category[node, f], INFINITY)
             check_problem(&problem)
     n_threads = min(n_threads, n_nodes * n_features)
     arenas = Arenas(n_threads)
@@ -552,15 +561,16 @@ def count_extra_parts(const uint8_t[::1] branch_of_bin not None, bint categorica
 
 def settle_empty_bins(
     const uint8_t[::1] branch_of_bin not None,     # IN: (n_bins + 1,)
-    const int64_t[::1] n_rows not None,            # IN: (n_bins + 1,) the node's rows
+    const int64_t[::1] n_rows,                     # IN: (n_bins + 1,) the node's rows, or None
     low, high,                                     # IN: (n_bins,) bounds of bins, None: categories
     int largest_branch,                            # IN
 ):
     """Send bins without rows where the finished shape function will send their values.
 
-    A threshold lies halfway between bins with rows; a bin goes where its smallest value goes.
+    A threshold parts neighbouring bins with rows; a bin goes where its smallest value goes.
     Missing values go to the largest branch if no row lacks the feature. Categories without rows
-    keep the branch that they have.
+    keep the branch that they have. If numbers of rows are not told, bins without a branch are those
+    that hold none.
 
     Returns the new branches, or None if they are the old ones.
     """
@@ -568,12 +578,13 @@ def settle_empty_bins(
         Py_ssize_t n_bins = branch_of_bin.shape[0] - 1, i
         uint8_t[::1] branch
         const double[::1] lows, highs
-    if n_bins < 0 or n_rows.shape[0] != n_bins + 1 or not 0 <= largest_branch < NO_BRANCH:
+    if n_bins < 0 or not 0 <= largest_branch < NO_BRANCH or (
+            n_rows is not None and n_rows.shape[0] != n_bins + 1):
         raise ValueError("each bin needs a branch and a number of rows")
     result = np.empty(n_bins + 1, dtype=np.uint8)
     branch = result
     memcpy(&branch[0], &branch_of_bin[0], n_bins + 1)
-    if n_rows[n_bins] == 0:
+    if branch[n_bins] == NO_BRANCH if n_rows is None else n_rows[n_bins] == 0:
         branch[n_bins] = largest_branch
     if low is None:
         for i in range(n_bins):
@@ -583,7 +594,8 @@ def settle_empty_bins(
         lows, highs = low, high
         if lows.shape[0] != n_bins or highs.shape[0] != n_bins:
             raise ValueError("each bin needs its bounds")
-        settle_between(&branch[0], &n_rows[0], n_bins, lows, highs)
+        settle_between(
+            &branch[0], NULL if n_rows is None else &n_rows[0], n_bins, lows, highs)
     for i in range(n_bins + 1):
         if branch[i] != branch_of_bin[i]:
             return result
@@ -598,13 +610,13 @@ cdef void settle_between(
         Py_ssize_t i, j, below = -1
         double threshold
     for i in range(n_bins):
-        if n_rows[i] == 0:
+        if branch[i] == NO_BRANCH if n_rows == NULL else n_rows[i] == 0:
             continue
         if below < 0:
             for j in range(i):
                 branch[j] = branch[i]
         elif i > below + 1:
-            threshold = halfway(high[below], low[i])
+            threshold = parting_of_bins(&low[0], &high[0], below, i)
             for j in range(below + 1, i):
                 branch[j] = branch[below] if low[j] <= threshold else branch[i]
         below = i
@@ -613,7 +625,126 @@ cdef void settle_between(
             branch[j] = branch[below]
 
 
-cdef inline double halfway(double low, double high) noexcept nogil:
-    # As in `shapetree.data._binning.halfway`.
-    cdef double middle = 0.5 * max(low, -DBL_MAX) + 0.5 * min(high, DBL_MAX)
-    return middle if low <= middle < high else low
+# --- what a new shape function must beat ---------------------------------------------------------
+
+cdef class ReducedProblem:
+    """One node's reduced problem.
+
+    Attributes
+    ----------
+    number : int
+        Of the node.
+    n_rows, n_care : int
+        The node's rows, and those of them for which branches differ.
+    n_branches : int
+    below : list of float
+        Complexity of what each branch leads to.
+    first : float
+        Loss of all rows in branch 0.
+    unit : float
+        Loss that a branch is worth.
+    part_unit : float
+        Loss that an extra part of its split is worth.
+    tolerance : float
+        Objectives that differ by less are equal.
+    to_beat : float
+        Objective of the tree from the node on that a new split must be below.
+    bound : float
+        The same, less what all rows lose in branch 0, and what no split among all branches can
+        change.
+    may_improve : bool
+        Whether a split would be good enough that sends every row where it loses least.
+    only_branch : int
+        The branch that may take the node's place, as the tree is no worse then; -1 for none.
+    """
+
+    cdef readonly int number
+    cdef readonly int64_t n_rows
+    cdef readonly int64_t n_care
+    cdef readonly int n_branches
+    cdef readonly list below
+    cdef readonly double first
+    cdef readonly double unit
+    cdef readonly double part_unit
+    cdef readonly double tolerance
+    cdef readonly double to_beat
+    cdef readonly double bound
+    cdef readonly bint may_improve
+    cdef readonly int only_branch
+
+    def objective(self, double n_extra, list losses, list counts):
+        """Objective with another split; branches that no row takes are as good as gone.
+
+        Parameters
+        ----------
+        n_extra : float
+            Parts of the split beyond those of CART's.
+        losses : list of float
+            What the rows of each branch lose beyond branch 0.
+        counts : list of int
+            Rows of each branch, or anything else that is 0 without any.
+        """
+        used = [branch for branch, count in enumerate(counts) if count > 0]
+        loss = self.first + sum([losses[branch] for branch in used if branch > 0])
+        parts = len(used) - 1 + sum([self.below[branch] for branch in used])
+        return loss + self.part_unit * n_extra + self.unit * parts
+
+
+def reduced_problems(
+    list nodes not None,                   # IN: numbers of nodes
+    list children not None,                # IN: nodes that their branches lead to, a list for each
+    list n_parts not None,                 # IN: complexity from every node of the tree on
+    list sizes not None,                   # IN: rows of every node of the tree
+    const double[:, ::1] sums not None,    # IN: (n_nodes, 1 + max_branches)
+    const int64_t[::1] n_care not None,    # IN: (n_nodes,)
+    const double[::1] least not None,      # IN: (n_nodes,) all three as `branch_losses` returns
+    double price,                          # IN: loss that a penalty of 1 is worth
+    double unit,                           # IN: loss that a branch is worth
+    list prices not None,                  # IN: how many times that an extra part of each costs
+):
+    """The reduced problems of some nodes of one level."""
+    cdef:
+        Py_ssize_t i
+        int b
+        ReducedProblem problem
+        double present, alone, best, most, complexity
+        list problems = [], branches
+    if not (len(children) == len(prices) == sums.shape[0] == n_care.shape[0] == least.shape[0]
+            == len(nodes)):
+        raise ValueError("every node needs its children and its losses")
+    for i in range(len(nodes)):
+        branches = children[i]
+        problem = ReducedProblem.__new__(ReducedProblem)
+        problem.number = nodes[i]
+        problem.n_rows = sizes[problem.number]
+        problem.n_care = n_care[i]
+        problem.n_branches = len(branches)
+        if not 1 <= problem.n_branches < sums.shape[1]:
+            raise ValueError("every branch needs its losses")
+        problem.below = [n_parts[child] for child in branches]
+        problem.first = sums[i, 1]
+        problem.unit = unit
+        problem.part_unit = unit * <double> prices[i]
+        present = sums[i, 0] + unit * <double> n_parts[problem.number]
+        complexity = 0.0
+        for b in range(problem.n_branches):
+            alone = problem.first
+            if b > 0:
+                alone += sums[i, 1 + b]
+            alone += unit * <double> problem.below[b]
+            complexity += <double> problem.below[b]
+            if b == 0 or alone < best:
+                best = alone
+                problem.only_branch = b
+            if b == 0 or alone > most:
+                most = alone
+        problem.tolerance = TOLERANCE * problem.n_rows * price + ROUNDING_OF_LOSSES * most
+        # One branch for all is simpler: it wins where it is no worse.
+        problem.to_beat = min(present, best) - problem.tolerance
+        problem.bound = problem.to_beat - (
+            problem.first + unit * (problem.n_branches - 1 + complexity))
+        problem.may_improve = least[i] < problem.bound
+        if not best <= present + problem.tolerance:
+            problem.only_branch = -1
+        problems.append(problem)
+    return problems

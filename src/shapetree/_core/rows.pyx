@@ -79,13 +79,14 @@ cdef class NodeRows:
 
     def __init__(self, Py_ssize_t n_rows, rows=None):
         if rows is None:
-            rows = np.arange(n_rows, dtype=np.int32)
+            order, self.n_rows = np.arange(n_rows, dtype=np.int32), n_rows
         elif np.asarray(rows).dtype.kind not in "iu":
             raise TypeError("rows must be whole numbers")
         elif len(rows) and (np.min(rows) < 0 or np.max(rows) >= n_rows):
             raise IndexError(f"rows must lie between 0 and {n_rows - 1}")
-        order = np.array(rows, dtype=np.int32)
-        self.n_rows = 1 + int(order.max()) if len(order) else 0
+        else:
+            order = np.array(rows, dtype=np.int32)
+            self.n_rows = 1 + int(order.max()) if len(order) else 0
         self._order, self.order = order, for_reading(order)
         self._scratch = np.empty_like(order)
         self._branch = np.empty(len(order), dtype=np.uint8)
@@ -261,13 +262,23 @@ cdef int check_apart(
             if is_taken[child]:
                 raise ValueError(f"node {child} cannot become a child")
             is_taken[child] = True
-    if nodes.shape[0] > 1:
-        start, stop = rows.start[np.asarray(nodes)], rows.stop[np.asarray(nodes)]
-        held = np.flatnonzero(start < stop)
-        held = held[np.argsort(start[held])]
-        if (stop[held][:len(held) - 1] > start[held][1:]).any():
-            raise ValueError("nodes to split must not share rows")
+    if not are_in_order(rows, nodes) and not are_in_order(
+            rows, np.asarray(nodes)[np.argsort(rows.start[np.asarray(nodes)])]):
+        raise ValueError("nodes to split must not share rows")
     return 0
+
+
+cdef bint are_in_order(NodeRows rows, const int32_t[::1] nodes) noexcept:
+    """Whether the rows of each node stand behind those of the nodes before it."""
+    cdef:
+        Py_ssize_t i
+        int64_t stop = 0
+    for i in range(nodes.shape[0]):
+        if rows._start[nodes[i]] < rows._stop[nodes[i]]:
+            if rows._start[nodes[i]] < stop:
+                return False
+            stop = rows._stop[nodes[i]]
+    return True
 
 
 cdef object fill_sender(

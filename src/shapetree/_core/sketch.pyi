@@ -12,6 +12,7 @@ def lay_out_axes(
     limit: NDArray[Any],
     threshold_start: NDArray[Any],
     thresholds: NDArray[Any],
+    n_threads: int = 1,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def count_cells(
     columns: Columns,
@@ -24,6 +25,7 @@ def count_cells(
     labels: NDArray[Any] | None,
     targets: NDArray[Any] | None,
     n_classes: int,
+    n_threads: int = 1,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def count_targets(
     leaves: NDArray[Any],

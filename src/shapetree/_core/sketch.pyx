@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cython.parallel cimport prange
 from libc.float cimport DBL_MAX
 from libc.math cimport NAN, fabs, nextafter, rint, sqrt
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
@@ -258,6 +259,22 @@ cdef void scale_axis(
             axis, near_least(values, n_values, 1), near_least(values, n_values, -1), thresholds, n)
 
 
+cdef Py_ssize_t choose_rows(
+    const int32_t[::1] leaves, const int32_t[::1] parent, const uint64_t[::1] limit,
+    Py_ssize_t first, Py_ssize_t last, int32_t* chosen
+) noexcept nogil:
+    """Choose those of some rows that are looked at for a node; returns how many there are."""
+    cdef:
+        Py_ssize_t row, n = 0
+        int up
+    for row in range(first, last):
+        up = parent[leaves[row]]
+        if up >= 0:
+            chosen[n] = <int32_t> row
+            n += hash_of(<uint64_t> row) <= limit[up]
+    return n
+
+
 def lay_out_axes(
     Columns columns not None,
     const int32_t[::1] leaves not None,
@@ -266,6 +283,7 @@ def lay_out_axes(
     const uint64_t[::1] limit not None,
     const int64_t[::1] threshold_start not None,
     const double[::1] thresholds not None,
+    int n_threads=1,
 ):
     """Part the axes of nodes into cells, by a sample of their rows.
 
@@ -283,6 +301,7 @@ def lay_out_axes(
     threshold_start : int64 array of shape (n_nodes + 1,)
     thresholds : float64 array
         Where a node's segments meet, ascending, from its start on.
+    n_threads : int
 
     Returns
     -------
@@ -295,7 +314,9 @@ def lay_out_axes(
     """
     cdef:
         Py_ssize_t n_rows = columns.n_rows, n_nodes = parent.shape[0], row, n_found, n_most = 0
-        Py_ssize_t at = 0, n_thresholds, node
+        Py_ssize_t at = 0, n_thresholds, node, part, i
+        int32_t[::1] chosen
+        int64_t[::1] first, last
         int up
         uint64_t its_hash
         double value
@@ -306,18 +327,29 @@ def lay_out_axes(
     check_starts(threshold_start, n_nodes, thresholds.shape[0])
     if limit.shape[0] != n_nodes:
         raise ValueError("arrays of nodes have one entry for each node")
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
     for up in feature:
         if up >= 0 and columns.column[up].kind != FLOAT32 and columns.column[up].kind != FLOAT64:
             raise ValueError(f"column {up} does not hold numbers")
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
     start = starts
+    # Every thread looks through a part of the rows for those that are looked at at all.
+    first = np.arange(n_threads, dtype=np.int64) * n_rows // n_threads
+    last = np.zeros(n_threads, dtype=np.int64)
+    chosen = np.empty(n_rows + 1, dtype=np.int32)
     with nogil:
-        for row in range(n_rows):
-            its_hash = hash_of(<uint64_t> row)
-            up = parent[leaves[row]]
-            while up >= 0 and its_hash <= limit[up]:
-                start[up + 1] += feature[up] >= 0
-                up = parent[up]
+        for part in prange(n_threads, num_threads=n_threads, schedule="static"):
+            last[part] = first[part] + choose_rows(
+                leaves, parent, limit, first[part],
+                n_rows if part == n_threads - 1 else first[part + 1], &chosen[first[part]])
+        for part in range(n_threads):
+            for i in range(first[part], last[part]):
+                its_hash = hash_of(<uint64_t> chosen[i])
+                up = parent[leaves[chosen[i]]]
+                while up >= 0 and its_hash <= limit[up]:
+                    start[up + 1] += feature[up] >= 0
+                    up = parent[up]
         for node in range(n_nodes):
             start[node + 1] += start[node]
             n_most = max(n_most, threshold_start[node + 1] - threshold_start[node])
@@ -332,16 +364,18 @@ def lay_out_axes(
     bound_start, bounds, places, cells = found_starts, all_bounds, all_places, all_cells
     scratch = np.empty(4 * n_most)
     with nogil:
-        for row in range(n_rows):
-            its_hash = hash_of(<uint64_t> row)
-            up = parent[leaves[row]]
-            while up >= 0 and its_hash <= limit[up]:
-                if feature[up] >= 0:
-                    value = number_at(&columns.column[feature[up]], row)
-                    if value == value:
-                        values[stop[up]] = value
-                        stop[up] += 1
-                up = parent[up]
+        for part in range(n_threads):
+            for i in range(first[part], last[part]):
+                row = chosen[i]
+                its_hash = hash_of(<uint64_t> row)
+                up = parent[leaves[row]]
+                while up >= 0 and its_hash <= limit[up]:
+                    if feature[up] >= 0:
+                        value = number_at(&columns.column[feature[up]], row)
+                        if value == value:
+                            values[stop[up]] = value
+                            stop[up] += 1
+                    up = parent[up]
         for node in range(n_nodes):
             if feature[node] >= 0:
                 axis.bounds = &bounds[at]
@@ -397,6 +431,7 @@ def count_cells(
     const int32_t[::1] labels,
     const double[::1] targets,
     Py_ssize_t n_classes,
+    int n_threads=1,
 ):
     """Count rows in the cells of every node that they pass.
 
@@ -420,9 +455,10 @@ def count_cells(
     labels : int32 array or None
         Classes of the rows; None if there are targets.
     targets : float64 array or None
-        Numbers of the rows.
+        Numbers of the rows; for several threads, on a grid on which their sums are exact.
     n_classes : int
         1 for targets.
+    n_threads : int
 
     Returns
     -------
@@ -442,20 +478,24 @@ def count_cells(
     check_starts(edge_start, n_nodes, edges.shape[0])
     check_starts(cell_start, n_nodes, cell_start[n_nodes] if cell_start.shape[0] > n_nodes else 0)
     check_cells(columns, feature, edge_start, cell_start)
-    if n_classes < 1:
-        raise ValueError("there is at least one class")
+    if n_classes < 1 or n_threads < 1:
+        raise ValueError("there is at least one class, and one thread")
     if has_labels and n_rows and not 0 <= np.min(labels) <= np.max(labels) < n_classes:
         raise ValueError("labels are classes")
     cdef:
-        Py_ssize_t n_cells = cell_start[n_nodes]
-        int32_t[:, ::1] counts = np.zeros((n_cells, n_classes), dtype=np.int32)
-        double[::1] totals = np.zeros(n_cells)
+        Py_ssize_t n_cells = cell_start[n_nodes], part, n_parts = n_threads
+        int32_t[:, :, ::1] counts
+        double[:, ::1] totals
         double[::1] uppers = np.empty(3 * edges.shape[0] + 4 * n_nodes)
         uint16_t[::1] before = np.zeros(LOOKUP_CELLS * n_nodes, dtype=np.uint16)
-        Passed* nodes = <Passed*> malloc((n_nodes + 1) * sizeof(Passed))
+        Passed* nodes
         Passed* its
-        Py_ssize_t row, cell
         int node
+    # Every thread counts for itself.
+    counted = np.zeros((n_parts, n_cells, n_classes), dtype=np.int32)
+    summed = np.zeros((n_parts, n_cells))
+    counts, totals = counted, summed
+    nodes = <Passed*> malloc((n_nodes + 1) * sizeof(Passed))
     if nodes == NULL:
         raise MemoryError("no memory to count rows")
     with nogil:
@@ -475,20 +515,37 @@ def count_cells(
             its.lookup.before = &before[node * LOOKUP_CELLS]
             lay_out_cells(
                 &its.lookup, &edges[0] + edge_start[node] if n_edges else NULL, <int> n_edges)
-        for row in range(n_rows):
-            node = leaves[row]
-            while node >= 0:
-                its = &nodes[node]
-                if its.kind != NOT_GIVEN:
-                    cell = its.first_cell + cell_of_row(its, row)
-                    if has_labels:
-                        counts[cell, labels[row]] += 1
-                    else:
-                        counts[cell, 0] += 1
-                        totals[cell] += targets[row]
-                node = its.parent
+        if n_cells > 0:
+            for part in prange(n_parts, num_threads=n_threads, schedule="static"):
+                count_part(
+                    nodes, leaves, labels, targets,
+                    n_rows * part // n_parts, n_rows * (part + 1) // n_parts, n_classes,
+                    &counts[part, 0, 0], &totals[part, 0])
     free(nodes)
-    return np.asarray(counts), np.asarray(totals)
+    return counted.sum(axis=0, dtype=np.int32), summed.sum(axis=0)
+
+
+cdef void count_part(
+    const Passed* nodes, const int32_t[::1] leaves, const int32_t[::1] labels,
+    const double[::1] targets, Py_ssize_t first, Py_ssize_t last, Py_ssize_t n_classes,
+    int32_t* counts, double* totals,
+) noexcept nogil:
+    """Count some rows in the cells of every node that they pass."""
+    cdef:
+        Py_ssize_t row, cell
+        int node
+        bint has_labels = labels is not None
+    for row in range(first, last):
+        node = leaves[row]
+        while node >= 0:
+            if nodes[node].kind != NOT_GIVEN:
+                cell = nodes[node].first_cell + cell_of_row(&nodes[node], row)
+                if has_labels:
+                    counts[cell * n_classes + labels[row]] += 1
+                else:
+                    counts[cell] += 1
+                    totals[cell] += targets[row]
+            node = nodes[node].parent
 
 
 def count_targets(

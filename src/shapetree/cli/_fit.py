@@ -191,11 +191,9 @@ def _fitted(estimator: Tree, lesson: Lesson, rows: np.ndarray, voice: Voice) -> 
 def _show_tree(tree: Tree, fitted_on: str, voice: Voice) -> None:
     """Print as many levels of the tree as are short enough to read."""
     voice.heading(f"The tree, fitted on {fitted_on}")
-    texts = (
-        export_text(tree, max_depth=depth, digits=4) for depth in range(tree.get_depth(), 0, -1)
-    )
+    texts = (export_text(tree, max_depth=depth) for depth in range(tree.get_depth(), 0, -1))
     short = next((text for text in texts if text.count("\n") < MOST_LINES), None)
-    voice.lines(short or export_text(tree, max_depth=1, digits=4))
+    voice.lines(short or export_text(tree, max_depth=1))
 
 
 def _write(tree: Tree, outputs: Outputs, title: str, voice: Voice) -> list[str]:

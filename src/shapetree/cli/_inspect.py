@@ -14,9 +14,9 @@ from shapetree.cli._problems import listed
 from shapetree.cli._voice import Head, Voice
 from shapetree.data._table import FeatureInfo
 from shapetree.explain import Rule
+from shapetree.tree._digits import percent, rounded
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._view import TreeView, view_of
-from shapetree.tree._words import percent, rounded
 
 
 def inspect(
@@ -43,8 +43,8 @@ def inspect(
         voice.lines(export_text(estimator))
     if rules:
         voice.heading("Rules")
-        for rule in estimator.rules(digits=6):
-            voice.say(f"• {rule.words(6)}", indent="  ")
+        for rule in estimator.rules():
+            voice.say(f"• {rule.words()}", indent="  ")
     record = _record(model, estimator, view)
     if rules:
         record["rules"] = [_rule_record(rule) for rule in estimator.rules()]

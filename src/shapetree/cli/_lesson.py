@@ -19,7 +19,7 @@ from shapetree.cli._columns import (
 from shapetree.cli._problems import Problem, listed, suggestion
 from shapetree.cli._read import RawTable
 from shapetree.cli._voice import Head, Voice, class_counts
-from shapetree.tree._words import rounded
+from shapetree.tree._digits import rounded
 
 if TYPE_CHECKING:
     import pandas as pd

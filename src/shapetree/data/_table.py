@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import Enum, auto
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -19,6 +19,7 @@ import numpy.typing as npt
 from narwhals.exceptions import DuplicateError
 from scipy.sparse import issparse
 
+from shapetree._core.columns import Columns
 from shapetree.data._missing import MISSING_CODE, is_missing, is_missing_type
 from shapetree.data._names import column_names, feature_finder, is_index
 
@@ -77,6 +78,11 @@ class Table:
     features: tuple[FeatureInfo, ...]
     columns: list[Array | None]
     has_names: bool = False
+
+    @cached_property
+    def values(self) -> Columns:
+        """The columns as kernels read them."""
+        return Columns(self.columns, self.n_rows)
 
     def take(self, kept: Array) -> "Table":
         """Keep the rows that a boolean mask marks."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -38,8 +38,7 @@ LEAST_LEAF = 5.0
 MANY_ROWS = 1_000.0
 
 
-@dataclass(frozen=True)
-class NodeStatistics:
+class NodeStatistics(NamedTuple):
     """What a node knows of its rows.
 
     Attributes
@@ -105,13 +104,21 @@ class Goal(ABC):
         """Weight of all rows."""
         return float(self.targets.n_rows if self.weights is None else self.weights.sum())
 
-    def rows_behind(self, channels: np.ndarray) -> list[int]:
-        """Numbers of rows that sums of channels, (n_nodes, n_channels), are made of."""
-        if self.targets.n_channels > self.targets.n_stats:
-            counts = channels[:, -1]
-        else:
-            counts = self.weights_behind(channels)
-        return np.rint(counts).astype(np.int64).tolist()
+    def _describe(
+        self,
+        channels: np.ndarray,
+        weights: np.ndarray,
+        impurities: np.ndarray,
+        values: np.ndarray,
+    ) -> list[NodeStatistics]:
+        """Statistics of nodes whose rows' sums of channels are given."""
+        counts = weights if self.targets.n_channels == self.targets.n_stats else channels[:, -1]
+        return [
+            NodeStatistics(round(count), weight, impurity, value)
+            for count, weight, impurity, value in zip(
+                counts.tolist(), weights.tolist(), impurities.tolist(), values, strict=True
+            )
+        ]
 
     @abstractmethod
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
@@ -158,8 +165,9 @@ class ClassGoal(Goal):
     ) -> None:
         super().__init__(weights)
         if criterion == "auto":
-            few = _effective_classes(labels, weights) < FEW_CLASSES_PER_BRANCH * max_branches
-            criterion = "gini" if few else "entropy"
+            limit = FEW_CLASSES_PER_BRANCH * max_branches
+            are_few = max(n_classes) < limit or _effective_classes(labels, weights) < limit
+            criterion = "gini" if are_few else "entropy"
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
         self.criterion_name = criterion
@@ -181,13 +189,8 @@ class ClassGoal(Goal):
         values = np.zeros((len(stats), *self._value_shape))
         for output, (start, stop) in enumerate(pairwise(self.starts.tolist())):
             values[:, output, : stop - start] = stats[:, start:stop] / weights[:, None]
-        impurities = [max(self.criterion.impurity(each), 0.0) for each in stats]
-        return [
-            NodeStatistics(n_rows, weight, impurity / weight, value)
-            for n_rows, weight, impurity, value in zip(
-                self.rows_behind(channels), weights.tolist(), impurities, values, strict=True
-            )
-        ]
+        masses = np.maximum(self.criterion.impurities(stats), 0.0)
+        return self._describe(channels, weights, masses / weights, values)
 
     def noise(self, node: NodeStatistics) -> float:
         """Impurity mass that a cut of a node takes away on average where nothing is to gain.
@@ -293,13 +296,7 @@ class RegressionGoal(Goal):
         impurities = np.where(
             (least == greatest).all(axis=1), 0.0, spreads / weights / values.shape[1]
         )
-        return [
-            NodeStatistics(n_rows, weight, impurity, value)
-            for n_rows, weight, impurity, value in zip(
-                self.rows_behind(channels), weights.tolist(), impurities.tolist(), values,
-                strict=True,
-            )
-        ]  # fmt: skip
+        return self._describe(channels, weights, impurities, values)
 
     def standardised_medians(self, rows: np.ndarray) -> np.ndarray:
         """Medians of some rows, centred and scaled."""

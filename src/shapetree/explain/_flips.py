@@ -14,16 +14,13 @@ from typing import Any
 import numpy as np
 
 from shapetree.data._table import FeatureInfo
-from shapetree.explain._outcomes import outcome_words, python_values
+from shapetree.explain._outcomes import python_values
+from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, rounded
 from shapetree.tree._view import GREATEST, TreeView
-from shapetree.tree._words import ALL_DIGITS, at_least, at_most, exact, rounded
+from shapetree.tree._words import outcome_words
 
 # Finds the leaves of rows, given their columns.
 Route = Callable[[Sequence[np.ndarray | None]], np.ndarray]
-
-# Digits to try for the value that words propose, before all of them.
-SHOWN_DIGITS = (4, 8)
-OWN_DIGITS = 6
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class Flip:
     def _old_words(self, old: float) -> str:
         """The row's number, in as few digits as keep it on its side of the number shown."""
         shown, rises = float(self.shown), self.new > old
-        texts = (rounded(old, digits) for digits in range(OWN_DIGITS, ALL_DIGITS))
+        texts = (rounded(old, digits) for digits in range(FEW_DIGITS, ALL_DIGITS))
         apart = (text for text in texts if (shown > float(text) if rises else shown < float(text)))
         return next(apart, exact(old))
 
@@ -345,22 +342,23 @@ def _shown_numbers(
     best: _Best,
     route: Route,
 ) -> list[str]:
-    """Values a little farther than needed that take fewer digits and lead to the same leaf."""
-    own, value = _column(columns, feature)[rows].astype(np.float64), best.value[rows]
-    up = value > own
-    shown = [exact(number) for number in value.tolist()]
-    undecided = np.ones(len(rows), dtype=bool)
-    for digits in SHOWN_DIGITS:
-        texts = [
-            (at_least if upwards else at_most)(number, digits)
-            for number, upwards in zip(value.tolist(), up.tolist(), strict=True)
-        ]
-        tried = [None if column is None else column[rows] for column in columns]
+    """Values, in as few digits as can be, that lead to the same leaf and go hardly farther."""
+    own = _column(columns, feature)[rows].astype(np.float64)
+    ways = [beyond(*each) for each in zip(best.value[rows].tolist(), own.tolist(), strict=True)]
+    shown = [texts[-1] for texts in ways]
+    undecided = np.array([i for i, texts in enumerate(ways) if len(texts) > 1], dtype=np.intp)
+    attempt = 0
+    while len(undecided):
+        some = rows[undecided]
+        texts = [ways[i][attempt] for i in undecided.tolist()]
+        tried = [None if column is None else column[some] for column in columns]
         to = route(_with_column(tried, feature, np.array(texts, dtype=np.float64)))
-        same = undecided & (to == best.leaf[rows])
-        undecided &= ~same
-        for i in np.flatnonzero(same).tolist():
-            shown[i] = texts[i]
+        leads = to == best.leaf[some]
+        for i, text in zip(undecided[leads].tolist(), np.array(texts)[leads].tolist(), strict=True):
+            shown[i] = text
+        attempt += 1
+        undecided = undecided[~leads]
+        undecided = np.array([i for i in undecided.tolist() if len(ways[i]) > attempt + 1], np.intp)
     return shown
 
 

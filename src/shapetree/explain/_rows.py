@@ -18,9 +18,9 @@ from shapetree.explain._conditions import (
     segment_condition,
 )
 from shapetree.explain._flips import Flip, Route, find_flips
-from shapetree.explain._outcomes import outcome_words, python_values
+from shapetree.explain._outcomes import python_values
 from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import listing
+from shapetree.tree._words import listing, outcome_words
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _parts(node: NodeView) -> Iterator[tuple[Condition, ...]]:
     """Conditions of each segment or region of a node."""
     for segment in node.segments:
         yield (segment_condition(segment, node.features),)
-    for region in node.regions:
+    for region in node.joined_regions:
         yield region_conditions(region, node.features)
 
 
@@ -119,10 +119,7 @@ class Explanation:
         outcome = outcome_words(view, view.nodes[self.leaf])
         if not self.conditions:
             return f"Predicted {outcome} for every row"
-        reasons = [
-            condition.words_for([self.row[name] for name in condition.names])
-            for condition in self.conditions
-        ]
+        reasons = [condition.words() for condition in self.conditions]
         return f"Predicted {outcome} because {listing(reasons)}"
 
     def __repr__(self) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from shapetree.data._table import FeatureInfo
 from shapetree.explain._conditions import (
@@ -15,9 +14,9 @@ from shapetree.explain._conditions import (
     region_conditions,
     segment_condition,
 )
-from shapetree.explain._outcomes import outcome_words
+from shapetree.tree._digits import percent, rounded
 from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import percent, rounded
+from shapetree.tree._words import SAME_SHARE, n_rows_words, outcome_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,14 +32,10 @@ class Clause:
         The features that it is about.
     options : tuple of tuples of Condition
         None if nothing can satisfy it.
-    speaks_of_missing : bool
-        Whether training rows lacked a feature where the clause comes from, so that its words
-        mention missing values.
     """
 
     features: tuple[FeatureInfo, ...]
     options: tuple[tuple[Condition, ...], ...]
-    speaks_of_missing: bool
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         """Whether a row, given by the names of its features, satisfies the clause."""
@@ -48,20 +43,27 @@ class Clause:
 
     def words(self, digits: int | None = None) -> str:
         """The clause in words; numbers are exact unless digits are given."""
-        spoken = [option for option in self.options if self.speaks_of_missing or _is_known(option)]
-        options = [_option_words(option, digits) for option in spoken or self.options]
+        options = [_option_words(option, digits) for option in self.options]
+        if len(self.features) == 1 and len(options) > 1:
+            # The name need not be said again.
+            name = f"{self.features[0].name} is "
+            options = [
+                words.removeprefix(name) if option[0].is_missing else words
+                for option, words in zip(self.options, options, strict=True)
+            ]
         if len(options) > 1:
-            braced = [f"({words})" if " and " in words else words for words in options]
-            return "(" + " or ".join(braced) + ")"
-        return options[0] if options else "never"
+            options = [f"({words})" if " and " in words else words for words in options]
+        return " or ".join(options) or "never"
 
 
-def _is_known(option: tuple[Condition, ...]) -> bool:
-    return not any(condition.is_missing for condition in option)
+# Clauses of a rule, by their one feature, or by their number if they are of a pair.
+Clauses: TypeAlias = dict[Any, Clause]
 
 
 def _option_words(option: tuple[Condition, ...], digits: int | None) -> str:
-    said = [condition for condition in option if not condition.is_always] or option[:1]
+    """All conditions, but for those that others imply: a bounded number is known."""
+    bounded = {name for c in option if not c.is_always for name in c.names}
+    said = [c for c in option if not (c.is_always and set(c.names) <= bounded)]
     return " and ".join(condition.words(digits) for condition in said)
 
 
@@ -84,9 +86,13 @@ class Rule:
     support : float
         Their share of all rows.
     confidence : float or None
-        Share of the predicted class in the leaf; None for numbers and for several outputs.
+        Share of the leaf's rows that are of the predicted class; None for numbers, for several
+        outputs, and if it is not known.
     lift : float or None
         How many times as large that is as the class's share of all rows.
+    predicted : float or None
+        The probability that the tree gives the class: the confidence, unless rows have weights or
+        predictions are shrunk. None for numbers and for several outputs.
     deviation : float or None
         Standard deviation of the target in the leaf; None for classes and for several outputs.
     """
@@ -99,7 +105,15 @@ class Rule:
     support: float
     confidence: float | None
     lift: float | None
+    predicted: float | None
     deviation: float | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the probability of the class is not its share of the rows."""
+        if self.predicted is None or self.confidence is None:
+            return self.predicted is not None
+        return abs(self.predicted - self.confidence) > SAME_SHARE
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         """Whether a row, given by the names of its features, ends in the leaf."""
@@ -107,15 +121,18 @@ class Rule:
 
     def premise(self, digits: int | None = None) -> str:
         """What must hold, in words; numbers are exact unless digits are given."""
-        return " and ".join(clause.words(digits) for clause in self.clauses) or "always"
+        words = [clause.words(digits) for clause in self.clauses]
+        if len(words) > 1:
+            has_options = [len(clause.options) > 1 for clause in self.clauses]
+            words = [f"({w})" if many else w for w, many in zip(words, has_options, strict=True)]
+        return " and ".join(words) or "always"
 
     def __str__(self) -> str:
         return self.words()
 
     def words(self, digits: int | None = None) -> str:
         """The rule on a line; numbers are exact unless digits are given."""
-        rows = "row" if self.n_rows == 1 else "rows"
-        notes = [f"{self.n_rows:,} {rows}", f"support {percent(self.support)}"]
+        notes = [n_rows_words(self.n_rows), f"support {percent(self.support)}"]
         if self.lift is not None:
             notes.append(f"lift {rounded(self.lift, 3)}")
         return f"if {self.premise(digits)} then {self.outcome}  [{', '.join(notes)}]"
@@ -174,12 +191,16 @@ class Rules(Sequence[Rule]):
 
     def _records(self) -> list[dict[str, Any]]:
         records = []
+        # What the tree predicts is a column of its own where it is not the rows' share.
+        has_shares = any(rule.differs for rule in self._rules)
         for rule in self._rules:
             prediction = rule.prediction[0] if len(rule.prediction) == 1 else rule.prediction
             record = {"if": rule.premise(self._digits), "then": prediction, "rows": rule.n_rows}
             record["support"] = rule.support
             if rule.confidence is not None:
                 record |= {"confidence": rule.confidence, "lift": rule.lift}
+            if has_shares:
+                record["predicted"] = rule.predicted
             if rule.deviation is not None:
                 record["deviation"] = rule.deviation
             records.append({**record, "leaf": rule.leaf})
@@ -188,37 +209,40 @@ class Rules(Sequence[Rule]):
 
 def rules_of(view: TreeView, digits: int | None = None) -> Rules:
     """The rules of a tree; the digits are those of `Rules`."""
-    return Rules([_rule(view, leaf) for leaf in _leaves(view)], digits)
+    return Rules([_rule(view, leaf, clauses) for leaf, clauses in _leaves(view)], digits)
 
 
-def _leaves(view: TreeView) -> Iterator[NodeView]:
-    """Leaves from the first branch to the last."""
-    pending = [0]
+def _leaves(view: TreeView) -> Iterator[tuple[NodeView, tuple[Clause, ...]]]:
+    """Leaves from the first branch to the last, and what leads to each."""
+    pending: list[tuple[int, Clauses]] = [(0, {})]
     while pending:
-        node = view.nodes[pending.pop()]
+        number, clauses = pending.pop()
+        node = view.nodes[number]
         if node.is_leaf:
-            yield node
-        pending.extend(reversed(node.children))
+            yield node, tuple(clauses.values())
+        for branch, child in reversed([*enumerate(node.children)]):
+            pending.append((child, _merged(clauses, _clause(node, branch))))
 
 
-def _rule(view: TreeView, leaf: NodeView) -> Rule:
+def _rule(view: TreeView, leaf: NodeView, clauses: tuple[Clause, ...]) -> Rule:
     root = view.nodes[0]
-    path = view.path_to(leaf.number)
-    clauses = [_clause(node, node.children.index(child.number)) for node, child in pairwise(path)]
-    confidence = lift = None
+    confidence = lift = predicted = None
     if view.classes is not None and view.n_outputs == 1:
         best = int(leaf.value[0].argmax())
-        confidence, share = float(leaf.value[0, best]), float(root.value[0, best])
-        lift = confidence / share if share > 0 else None
+        predicted = float(leaf.value[0, best])
+        if leaf.row_shares is not None and root.row_shares is not None:
+            confidence, share = float(leaf.row_shares[0, best]), float(root.row_shares[0, best])
+            lift = confidence / share if share > 0 else None
     return Rule(
         leaf=leaf.number,
-        clauses=_merged(clauses),
+        clauses=clauses,
         prediction=leaf.prediction,
         outcome=outcome_words(view, leaf),
         n_rows=leaf.n_rows,
         support=leaf.n_rows / root.n_rows,
         confidence=confidence,
         lift=lift,
+        predicted=predicted,
         deviation=leaf.deviation,
     )
 
@@ -233,12 +257,12 @@ def _clause(node: NodeView, branch: int) -> Clause:
     known = _unless_missing(node) if node.regions else []
     options += [
         (*region_conditions(region, node.features), *known)
-        for region in node.regions
+        for region in node.joined_regions
         if region.branch == branch
     ]
     if node.missing_branch == branch:
         options += [(condition,) for condition in missing_conditions(node)]
-    return Clause(node.features, tuple(merge(option) for option in options), node.saw_missing)
+    return Clause(node.features, tuple(merge(option) for option in options))
 
 
 def _unless_missing(node: NodeView) -> list[Condition]:
@@ -250,13 +274,10 @@ def _unless_missing(node: NodeView) -> list[Condition]:
     return known
 
 
-def _merged(clauses: list[Clause]) -> tuple[Clause, ...]:
-    """One clause for each feature; those of pairs stay as they are."""
-    merged: dict[Any, Clause] = {}
-    for clause in clauses:
-        key = clause.features if len(clause.features) == 1 else len(merged)
-        merged[key] = _both(merged[key], clause) if key in merged else clause
-    return tuple(merged.values())
+def _merged(clauses: Clauses, more: Clause) -> Clauses:
+    """With one clause more: one for each feature; those of pairs stay as they are."""
+    key = more.features if len(more.features) == 1 else len(clauses)
+    return {**clauses, key: _both(clauses[key], more) if key in clauses else more}
 
 
 def _both(one: Clause, other: Clause) -> Clause:
@@ -269,7 +290,7 @@ def _both(one: Clause, other: Clause) -> Clause:
             both = first.merged(second)
             if both.is_missing or (both.low < both.high and both.categories != ()):
                 options.append((both,))
-    return Clause(one.features, tuple(options), one.speaks_of_missing or other.speaks_of_missing)
+    return Clause(one.features, tuple(options))
 
 
 def _cell(value: Any) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from shapetree._files import PathLike, write_file
-from shapetree.export._text import condition, is_folded, require_options, summary
+from shapetree.export._text import is_folded, require_options, summary
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
+from shapetree.tree._words import branch_words
 
 # Of branches: the strong colours of Okabe and Ito, which the colour-blind can tell apart.
 BRANCHES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#555555")
@@ -26,7 +27,7 @@ def export_dot(
     path: PathLike | None = None,
     *,
     max_depth: int | None = None,
-    digits: int = 6,
+    digits: int | None = None,
 ) -> str:
     r"""Write a fitted tree as a graph that Graphviz can draw.
 
@@ -42,8 +43,8 @@ def export_dot(
         File to write; an existing one is replaced. By default nothing is written.
     max_depth : int, optional
         Deepest level to show; the default shows all.
-    digits : int, default=6
-        Significant digits of numbers.
+    digits : int, optional
+        Significant digits of thresholds; exact by default, see `export_text`.
 
     Returns
     -------
@@ -63,8 +64,8 @@ def export_dot(
       node [shape=box, style=rounded, fontname="Helvetica"];
       edge [fontname="Helvetica", fontsize=11];
       0 [label="petal length (cm)\n150 rows"];
-      1 [label="setosa 100 %\n50 rows"];
-      2 [label="versicolor 50 %\n100 rows"];
+      1 [label="setosa (100 %)\n50 rows"];
+      2 [label="versicolor (50 %)\n100 rows"];
       0 -> 1 [label="≤ 2.45", color="#0072B2"];
       0 -> 2 [label="> 2.45", color="#E69F00"];
     }
@@ -79,10 +80,10 @@ def export_dot(
     return graph
 
 
-def _lines(view: TreeView, max_depth: int | None, digits: int) -> Iterator[str]:
+def _lines(view: TreeView, max_depth: int | None, digits: int | None) -> Iterator[str]:
     shown = [node for node in view.nodes if max_depth is None or node.depth <= max_depth]
     for node in shown:
-        label = "\n".join(summary(view, node, max_depth, digits))
+        label = "\n".join(summary(view, node, max_depth))
         more = " …" if is_folded(node, max_depth) else ""
         yield f"{node.number} [label={_quoted(label + more)}]"
     for node in shown:
@@ -90,9 +91,9 @@ def _lines(view: TreeView, max_depth: int | None, digits: int) -> Iterator[str]:
             yield from _edges(node, digits)
 
 
-def _edges(node: NodeView, digits: int) -> Iterator[str]:
+def _edges(node: NodeView, digits: int | None) -> Iterator[str]:
     for branch, child in enumerate(node.children):
-        label = _quoted(condition(node, branch, digits))
+        label = _quoted(branch_words(node, branch, digits))
         colour = BRANCHES[branch % len(BRANCHES)]
         yield f'{node.number} -> {child} [label={label}, color="{colour}"]'
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -192,34 +193,53 @@ def _box(region: Region) -> _Box | None:
     return _Box(region.branch, intervals)
 
 
+@dataclass
+class _Part:
+    """Some boxes; where they lead to several branches, a cut between them, and the two sides."""
+
+    boxes: Sequence[_Box]
+    cut: tuple[Weights, float] | None = None
+    sides: tuple[int, int] = (0, 0)
+
+
 def _fork_between(
     boxes: Sequence[_Box], column_of: Mapping[Weights, int], result_of: Follow
 ) -> Decision:
-    if len({box.branch for box in boxes}) == 1:
-        return result_of(boxes[0].branch)
-    weights, threshold = _middle_cut(boxes)
-    low, high = (
-        _fork_between(
-            [box for box in boxes if box.side_of(weights, threshold) == side], column_of, result_of
-        )
-        for side in (-1, 1)
-    )
-    # Infinite values count as the greatest finite one, so they are not above it.
-    limit = math.inf if threshold == GREATEST and weights in AXES else threshold
-    return Fork(column_of[weights], limit, low, high)
+    parts = [_Part(boxes)]
+    for part in parts:
+        if len({box.branch for box in part.boxes}) > 1:
+            part.cut = _middle_cut(part.boxes)
+            part.sides = len(parts), len(parts) + 1
+            for side in (-1, 1):
+                parts.append(_Part([box for box in part.boxes if box.side_of(*part.cut) == side]))
+    decisions: dict[int, Decision] = {}
+    for number, part in reversed([*enumerate(parts)]):
+        if part.cut is None:
+            decisions[number] = result_of(part.boxes[0].branch)
+            continue
+        low, high = (decisions.pop(side) for side in part.sides)
+        weights, threshold = part.cut
+        # Infinite values count as the greatest finite one, so they are not above it.
+        limit = math.inf if threshold == GREATEST and weights in AXES else threshold
+        decisions[number] = Fork(column_of[weights], limit, low, high)
+    return decisions[0]
 
 
 def _middle_cut(boxes: Sequence[_Box]) -> tuple[Weights, float]:
     """The cut that splits no box and leaves the most boxes on its smaller side."""
-    cuts = {
-        (weights, high): None
-        for box in boxes
-        for weights, (_, high) in box.intervals.items()
-        if high < math.inf
-    }
-
-    def smaller_side(cut: tuple[Weights, float]) -> int:
-        sides = [box.side_of(*cut) for box in boxes]
-        return 0 if 0 in sides else min(sides.count(-1), sides.count(1))
-
-    return max(cuts, key=smaller_side)
+    intervals: dict[Weights, list[tuple[float, float]]] = {}
+    for box in boxes:
+        for weights, interval in box.intervals.items():
+            intervals.setdefault(weights, []).append(interval)
+    best, most = None, 0
+    for weights, found in intervals.items():
+        if len(found) < len(boxes):
+            continue  # any cut would split the boxes without bounds
+        lows, highs = (sorted(ends) for ends in zip(*found, strict=True))
+        for threshold in dict.fromkeys(high for _, high in found):
+            n_low = bisect_right(highs, threshold)
+            n_high = len(boxes) - bisect_left(lows, threshold)
+            if n_low + n_high == len(boxes) and min(n_low, n_high) > most:
+                best, most = (weights, threshold), min(n_low, n_high)
+    assert best is not None
+    return best

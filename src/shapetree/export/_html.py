@@ -17,7 +17,8 @@ import numpy as np
 
 from shapetree._files import PathLike, write_file
 from shapetree.data._table import FeatureInfo, Level
-from shapetree.export._shapes import Json, codes_of, shape_data
+from shapetree.export._page_words import outcome_data, shape_words
+from shapetree.export._shapes import Json, codes_of
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, Plane, PlaneAxis, TreeView, view_of
@@ -103,10 +104,8 @@ def page_data(view: TreeView, trained: TreeView, title: str) -> Json:
         "targetEdges": _drawn(view.target_edges),
         "isTraining": view.is_training,
         "score": _finite(view.score()),
-        "nodes": [
-            _node(node, view, trained_node.deviation)
-            for node, trained_node in zip(view.nodes, trained.nodes, strict=True)
-        ],
+        "predictedWord": view.predicted_word,
+        "nodes": [_node(node, view, trained) for node in view.nodes],
     }
 
 
@@ -128,20 +127,16 @@ def _category_value(category: Level) -> str | bool | float | None:
     return category if isinstance(category, str | bool) else _finite(category)
 
 
-def _node(node: NodeView, view: TreeView, trained_deviation: float | None) -> Json:
+def _node(node: NodeView, view: TreeView, trained: TreeView) -> Json:
     assert node.counts is not None
     shared = {
         "parent": node.parent,
         "rows": node.n_rows,
         "value": node.value[0].tolist(),
         "counts": node.counts.tolist(),
+        **outcome_data(view, node, trained),
     }
-    if view.classes is None:
-        shared |= {
-            "deviation": _finite(node.deviation),
-            "trainedDeviation": _finite(trained_deviation),
-        }
-    else:
+    if view.classes is not None:
         shared["predicted"] = int(node.value[0].argmax())
     if node.is_leaf:
         return shared
@@ -151,7 +146,7 @@ def _node(node: NodeView, view: TreeView, trained_deviation: float | None) -> Js
         "children": list(node.children),
         "missingBranch": node.missing_branch,
         "sawMissing": node.saw_missing,
-        **shape_data(node),
+        **shape_words(node),
         **_drawing(node),
     }
 

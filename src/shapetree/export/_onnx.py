@@ -472,14 +472,14 @@ def _n_direct_levels(levels: Sequence[Sequence[NodeView]]) -> int:
 
 
 def _direct_decision(view: TreeView, table: _Table, n_levels: int) -> Decision:
-    def decide(number: int) -> Decision:
-        node = view.nodes[number]
-        if node.is_leaf or node.depth == n_levels:
-            return number
-        (column,) = table.columns_of(node)
-        return fork_on_feature(node, column, decide)
-
-    return decide(0)
+    decisions: dict[int, Decision] = {}
+    for node in reversed(view.nodes):  # children have greater numbers than their parents
+        if node.is_leaf or node.depth >= n_levels:
+            decisions[node.number] = node.number
+        else:
+            (column,) = table.columns_of(node)
+            decisions[node.number] = fork_on_feature(node, column, decisions.__getitem__)
+    return decisions[0]
 
 
 class _Level:

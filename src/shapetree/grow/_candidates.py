@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from shapetree._core.histogram import build_histograms
-from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
+from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._targets import Goal, NodeStatistics
@@ -46,23 +48,24 @@ class Penalties:
     ----------
     segment : float
         For every segment beyond two, in the goal's penalty units.
-    many_rows : float
-        Weight of a node from which on a segment costs more, see `parts_price`.
     split : float
         For a split, as a number of the node's rows: it must take away as much impurity as these
         hold on average.
     branch : float
         For every branch beyond two, in mean impurity of the node's rows.
     pair : float or None
-        For being a pair, in mean impurity of the node's rows; None for a segment's price, and for
-        having to hold up on new rows, too.
+        For being a pair, in mean impurity of the node's rows; None for the price of segments, and
+        for having to hold up on new rows, too.
+    segments_per_pair : float
+        How many segments that are.
     """
 
     segment: float
     split: float
     branch: float
     pair: float | None = None
-    many_rows: float = np.inf
+    segments_per_pair: float = 1.0
+    many_rows: float = math.inf
 
     def segment_price(self, goal: Goal, node: NodeStatistics) -> float:
         """Impurity mass that every segment of a node beyond two must take away."""
@@ -74,7 +77,7 @@ def parts_price(weight: float, many_rows: float) -> float:
 
     Where rows are many, slivers of the axis stand out that are not worth being read.
     """
-    return max(1.0, float(np.sqrt(weight / many_rows)))
+    return math.sqrt(weight / many_rows) if weight > many_rows else 1.0
 
 
 def category_shares(features: Features) -> np.ndarray:
@@ -158,15 +161,18 @@ class FeatureShapes:
     n_branches : int array of shape (..., n_features)
     branch_of_bin : uint8 array of shape (..., total bins)
         NO_BRANCH_MARK for bins without rows.
+    offsets : list of int
+        Where each feature's bins start, and the end.
     """
 
     gains: np.ndarray
     penalised_gains: np.ndarray
     n_branches: np.ndarray
     branch_of_bin: np.ndarray
+    offsets: list[int]
 
     @classmethod
-    def empty(cls, n_nodes: int, offsets: np.ndarray) -> FeatureShapes:
+    def empty(cls, n_nodes: int, offsets: list[int]) -> FeatureShapes:
         """Room for the shape functions of some nodes."""
         n_features = len(offsets) - 1
         return cls(
@@ -174,6 +180,7 @@ class FeatureShapes:
             np.empty((n_nodes, n_features)),
             np.empty((n_nodes, n_features), dtype=np.int32),
             np.empty((n_nodes, offsets[-1]), dtype=np.uint8),
+            offsets,
         )
 
     def of(self, node: int) -> FeatureShapes:
@@ -183,6 +190,7 @@ class FeatureShapes:
             self.penalised_gains[node],
             self.n_branches[node],
             self.branch_of_bin[node],
+            self.offsets,
         )
 
     def part(self, first: int, last: int) -> FeatureShapes:
@@ -192,11 +200,12 @@ class FeatureShapes:
             self.penalised_gains[first:last],
             self.n_branches[first:last],
             self.branch_of_bin[first:last],
+            self.offsets,
         )
 
-    def candidate(self, feature: int, offsets: np.ndarray, node: int) -> Candidate:
+    def candidate(self, feature: int, node: int) -> Candidate:
         """The candidate of one of several nodes on some feature."""
-        bins = slice(offsets[feature], offsets[feature + 1])
+        bins = slice(self.offsets[feature], self.offsets[feature + 1])
         return Candidate(
             BinSplit(
                 feature, self.n_branches.item(node, feature), self.branch_of_bin[node, bins].copy()
@@ -204,23 +213,6 @@ class FeatureShapes:
             self.gains.item(node, feature),
             self.penalised_gains.item(node, feature),
         )
-
-
-@dataclass(frozen=True)
-class NodeToSearch:
-    """A node whose shape functions are sought.
-
-    Attributes
-    ----------
-    statistics : NodeStatistics
-    max_branches : int
-    number : int
-        Seeds random starts, together with the fit's own seed.
-    """
-
-    statistics: NodeStatistics
-    max_branches: int
-    number: int
 
 
 class CandidateSearch:
@@ -234,8 +226,8 @@ class CandidateSearch:
         self._is_categorical = [feature.is_categorical for feature in features]
         self._category_shares = category_shares(features)
         self._choice_shares = choice_shares(features)
-        n_bins = np.array([feature.n_bins for feature in features], dtype=np.int64)
-        self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
+        n_bins = [feature.n_bins for feature in features]
+        self.offsets = list(accumulate([n + 1 for n in n_bins], initial=0))
         self._search = NodeSearch(goal.criterion, n_bins, self._is_categorical, **options.limits)
 
     @property
@@ -245,7 +237,9 @@ class CandidateSearch:
 
     def search(
         self,
-        nodes: list[NodeToSearch],
+        nodes: list[NodeStatistics],
+        numbers: list[int],
+        max_branches: int,
         histograms: Histograms,
         found: FeatureShapes,
         allowed: np.ndarray | None = None,
@@ -254,7 +248,10 @@ class CandidateSearch:
 
         Parameters
         ----------
-        nodes : list of NodeToSearch
+        nodes : list of NodeStatistics
+        numbers : list of int
+            Of the nodes; they seed random starts, together with the fit's own seed.
+        max_branches : int
         histograms : Histograms
         found : FeatureShapes
             Where the results go.
@@ -262,45 +259,37 @@ class CandidateSearch:
             Features that a node may split on.
         """
         first, last = histograms.first, histograms.last
-        weights = np.array([node.statistics.weight for node in nodes])
-        numbers = np.array([node.number for node in nodes], dtype=np.uint64)
-        segment_penalty = np.array(
-            [self._penalties.segment_price(self._goal, node.statistics) for node in nodes]
-        )
-        arguments: dict[str, Any] = {
-            "max_branches": np.array([node.max_branches for node in nodes], dtype=np.int32),
-            "segment_penalty": segment_penalty,
-            "category_penalty": np.outer(segment_penalty, self._category_shares),
-            "branch_penalty": self._penalties.branch * weights,
-            "seed": np.uint64(self._seed) + numbers,
-            "allowed": None if allowed is None else allowed.view(np.uint8),
-        }
+        penalties = self._penalties
+        segment_penalty = np.array([penalties.segment_price(self._goal, node) for node in nodes])
         n_visits = VISITS_PER_SEARCH * len(nodes) * (last - first)
         self._search.search(
             histograms.sums, histograms.cells, first, last,
+            max_branches=max_branches,
+            segment_penalty=segment_penalty,
+            category_penalty=np.outer(segment_penalty, self._category_shares),
+            branch_penalty=np.array([penalties.branch * node.weight for node in nodes]),
+            seed=np.array([self._seed + number for number in numbers], dtype=np.uint64),
+            allowed=None if allowed is None else allowed.view(np.uint8),
             gains=found.gains,
             penalised_gains=found.penalised_gains,
             n_branches=found.n_branches,
             branch_of_bin=found.branch_of_bin,
             n_threads=threads_for(n_visits, self._n_threads),
-            **arguments,
         )  # fmt: skip
-        found.penalised_gains[:, first:last] -= np.outer(
-            segment_penalty, self._choice_shares[first:last]
-        )
+        choices = self._choice_shares[first:last]
+        if choices.any():
+            found.penalised_gains[:, first:last] -= np.outer(segment_penalty, choices)
 
     def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
         """Each node's candidate with the greatest gain after all penalties but the split's.
 
         None where no candidate gains anything.
         """
-        gains, number = found.penalised_gains, np.arange(len(nodes))
-        ties = TIE * np.array([node.weight for node in nodes])
-        features = (gains >= (gains.max(axis=1) - ties)[:, None]).argmax(axis=1)
-        best: list[Candidate | None] = [None] * len(nodes)
-        for node in (gains[number, features] >= ties).nonzero()[0].tolist():
-            best[node] = found.candidate(int(features[node]), self.offsets, node)
-        return best
+        ties = np.array([TIE * node.weight for node in nodes])
+        return [
+            None if feature < 0 else found.candidate(feature, node)
+            for node, feature in enumerate(best_features(found.penalised_gains, ties))
+        ]
 
     def rivals(
         self,
@@ -327,13 +316,19 @@ class CandidateSearch:
         gains[best.split.feature] = -np.inf
         others = np.argsort(-gains, kind="stable")[: n_candidates - 1]
         return [best] + [
-            found.candidate(int(feature), self.offsets, node)
+            found.candidate(int(feature), node)
             for feature in others
             if gains[feature] >= least_share * best.penalised_gain
         ]
 
     def gain_on_new_rows(
-        self, candidate: Candidate, sample: Sample, halving: Halving, node: NodeToSearch
+        self,
+        candidate: Candidate,
+        sample: Sample,
+        halving: Halving,
+        node: NodeStatistics,
+        max_branches: int,
+        node_number: int,
     ) -> float:
         """What a candidate's feature gains on either half of a sample when fitted on the other.
 
@@ -343,14 +338,16 @@ class CandidateSearch:
         sample : Sample
             Its bins are those of the candidate's feature.
         halving : Halving
-        node : NodeToSearch
+        node : NodeStatistics
+        max_branches, node_number : int
         """
         feature, gain = candidate.split.feature, 0.0
         bins = slice(self.offsets[feature], self.offsets[feature + 1])
         codes = sample.bins.array(0)
         for fitted, new in halving:
             found = FeatureShapes.empty(1, self.offsets)
-            self.search([node], self._histogram(sample, feature, fitted), found)
+            histogram = self._histogram(sample, feature, fitted)
+            self.search([node], [node_number], max_branches, histogram, found)
             if found.n_branches[0, feature] >= 2:
                 branch_of_bin = fill_gaps(
                     found.branch_of_bin[0, bins], self._is_categorical[feature]
@@ -360,7 +357,7 @@ class CandidateSearch:
 
     def _histogram(self, sample: Sample, feature: int, rows: np.ndarray) -> Histograms:
         """Sums of some rows of a sample by the bins of one feature."""
-        n_bins = int(self.offsets[feature + 1] - self.offsets[feature])
+        n_bins = self.offsets[feature + 1] - self.offsets[feature]
         sums = np.empty((1, n_bins, sample.targets.n_channels))
         ends, offsets = (np.array([0]), np.array([len(rows)])), np.array([0, n_bins])
         build_histograms(sample.bins, sample.targets, rows, *ends, offsets, sums, 0, 1, 1)

@@ -71,3 +71,13 @@ def cuts_of(shape: PairShape, columns: Columns) -> PairCuts:
         shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
         shape.branch_of_piece, shape.missing_branch,
     )  # fmt: skip
+
+
+def regions_of(shape: PairShape, columns: Columns) -> PairCuts:
+    """The same, ready to tell the rows' regions; that of missing values comes last."""
+    n_regions = len(shape.branch_of_piece)
+    return PairCuts(
+        columns, shape.first, shape.second, *shape.positions,
+        shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
+        np.arange(n_regions, dtype=np.int32), n_regions,
+    )  # fmt: skip

@@ -18,9 +18,9 @@ from shapetree.plot._picture import Picture, draw_picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
 from shapetree.plot._text import clean, distinct, width
+from shapetree.tree._digits import percent
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView
-from shapetree.tree._words import percent
 
 MARGIN = 10.0
 MAX_BARS = 40

@@ -13,8 +13,8 @@ from shapetree.data._table import FeatureInfo
 from shapetree.plot._colours import OTHERS, Colour, Palette, blend
 from shapetree.plot._layout import share_of
 from shapetree.plot._text import clean, number
+from shapetree.tree._digits import percent
 from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import percent
 
 
 @dataclass(frozen=True)
@@ -122,11 +122,9 @@ class Scene:
         return self.row is not None and node.number in self.row.nodes
 
     def shares(self, node: NodeView) -> np.ndarray:
-        """Share of each class, as the tree gives it or as other data has it."""
-        assert node.counts is not None
-        # Class weights and shrinkage are in what the tree says, not in the number of rows.
-        shares = node.value[0] if self.view.is_training else node.counts
-        return shares / max(float(shares.sum()), 1e-300)
+        """Share of the node's rows that each class has."""
+        assert node.row_shares is not None
+        return node.row_shares[0]
 
     def stacked(self, node: NodeView) -> list[tuple[Colour, float]]:
         """Colours and shares of a bar of the node's classes."""

@@ -22,7 +22,7 @@ from shapetree.plot._scene import Scene
 from shapetree.plot._text import clean, distinct, shorten, width
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView
-from shapetree.tree._words import exact, readable, upper_bound
+from shapetree.tree._words import readable
 
 MAX_SHIFT = 13.0  # that a label may stand beside its tick
 WIDE_BAR = 5.0
@@ -234,7 +234,7 @@ class OrderedCard(StripCard):
         least = self._width_for_header
         widths = [least, (least + style.max_width) / 2, style.max_width]
         ways = [distinct(self.thresholds, 6), distinct(self.thresholds)]
-        said = list(map(_exact if style.is_exact else readable, self.thresholds))
+        said = list(map(readable, self.thresholds))
         if len(set(said)) == len(said):
             ways = [said, *ways]
         for labels in ways:
@@ -426,12 +426,6 @@ class CategoryCard(StripCard):
         branch = next(b for b, known in enumerate(self.by_branch) if value in known)
         mine = [i for i, slot in enumerate(self.slots) if slot[1] == branch]
         return strip.x0 + ((mine[-1] + 1) * step if mine else strip.width)
-
-
-def _exact(threshold: float) -> str:
-    """A threshold with all its digits, or those of the next number if these are fewer."""
-    bound = upper_bound(threshold)
-    return exact(threshold) if bound is None else bound[1]
 
 
 def _heights(counts: np.ndarray, bounds: np.ndarray) -> np.ndarray:

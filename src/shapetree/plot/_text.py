@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from shapetree.tree._words import exact, rounded
+from shapetree.tree._digits import exact, rounded
 
 # Share of its size that a line of text takes above and below its baseline.
 ASCENT, DESCENT = 1.02, 0.28

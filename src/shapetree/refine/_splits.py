@@ -64,8 +64,7 @@ def without_gaps(split: Split, largest: int, bins: Bins) -> Split:
     """Send bins for which growth saw no row where the finished shape function will send them."""
     if isinstance(split, PairSplit):
         return PairSplit(split.cuts.with_largest_branch(largest))
-    held = (split.branch_of_bin != NO_BRANCH_MARK).astype(np.int64)
-    return settled(split, held, largest, bins)
+    return _settled_bins(split, None, largest, bins[split.feature])
 
 
 def settled(split: Split, n_rows: np.ndarray, largest: int, bins: Bins) -> Split:
@@ -88,8 +87,13 @@ def settled(split: Split, n_rows: np.ndarray, largest: int, bins: Bins) -> Split
     if isinstance(split, PairSplit):
         pair = _of_rows(split.cuts, n_rows, largest)
         return split if pair.missing_branch == split.cuts.missing_branch else PairSplit(pair)
-    known = bins[split.feature]
-    branches = settle_empty_bins(split.branch_of_bin, n_rows, known.low, known.high, largest)
+    return _settled_bins(split, n_rows, largest, bins[split.feature])
+
+
+def _settled_bins(
+    split: BinSplit, n_rows: np.ndarray | None, largest: int, bins: FeatureBins
+) -> BinSplit:
+    branches = settle_empty_bins(split.branch_of_bin, n_rows, bins.low, bins.high, largest)
     return split if branches is None else BinSplit(split.feature, split.n_branches, branches)
 
 

@@ -151,6 +151,10 @@ class WorkingTree:
         self.rows.send(changed)
         self._tidy(changed)
         self._unsettle(changed)
+        # Nodes below have other rows now.
+        for start in changed:
+            for number in self.below(start):
+                self.nodes[number].settled_at = None
 
     def _set(self, number: int, split: Split | None, children: list[int]) -> None:
         node = self.nodes[number]
@@ -197,21 +201,18 @@ class WorkingTree:
         self._set(number, split, [node.children[branch] for branch in kept])
 
     def _unsettle(self, changed: list[int]) -> None:
-        """Note that the splits of some nodes have changed, for all nodes above and below."""
-        nodes = self.nodes
+        """Let some nodes, and all above them, be looked at again."""
         for start in changed:
-            for number in self.below(start):
-                nodes[number].settled_at = None
-            above = nodes[start].parent
-            while above >= 0:
-                nodes[above].settled_at = None
-                above = nodes[above].parent
+            number = start
+            while number >= 0:
+                self.nodes[number].settled_at = None
+                number = self.nodes[number].parent
 
     def settle_shapes(self) -> bool:
         """Send bins without rows where the shape functions of the finished tree will send them.
 
-        No row moves, but other rows may fare better or worse in these nodes, so that the nodes
-        above are open again. Returns whether any split has changed.
+        No row moves, so that nothing changes for nodes below. But other rows may fare better or
+        worse in these nodes, so that they and those above are open again. Returns whether any split has changed.
         """
         changed = []
         for number, counts, largest in self._pieces():

@@ -42,6 +42,10 @@ class FittedTree:
         What is remembered of the training rows beside the tree.
     history : array or None
         Losses of the tree during its refinement, if it was refined.
+    strength : float
+        What penalties were multiplied by.
+    cv_results : dict or None
+        What was tried out to choose it, if it was chosen.
     """
 
     tree: TreeArrays
@@ -52,6 +56,8 @@ class FittedTree:
     shrinkage: float
     summary: DataSummary
     history: np.ndarray | None = None
+    strength: float = 1.0
+    cv_results: dict[str, Any] | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -121,7 +127,7 @@ def sketch_nodes(
         return None
     leaves = leaves_of(tree, table, n_threads)
     size = None if n_classes is None else n_classes[0]
-    return sketch_tree(tree, leaves, table, targets[:, 0], size, target_edges)
+    return sketch_tree(tree, leaves, table, targets[:, 0], size, target_edges, n_threads)
 
 
 @runtime_checkable

@@ -15,7 +15,6 @@ from typing import overload
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.sketch import deviations
 from shapetree.data._sampling import sampled
 from shapetree.data._table import Table
@@ -279,11 +278,11 @@ class Axes:
 
     def n_cells(self) -> np.ndarray:
         """Number of each node's cells; 0 where its axis is not parted."""
-        return np.diff(np.concatenate([[0], np.cumsum(self.cells)])[self.start])
+        before = starts(self.cells)[self.start]
+        return before[1:] - before[:-1]
 
-    def inner_edges(self) -> tuple[np.ndarray, np.ndarray]:
+    def inner_edges(self, n_cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Edges between the cells of each axis, one after the other, and where each one's start."""
-        n_cells = self.n_cells()
         # An axis's last bound has no cell above it, so whose bound comes next is no matter.
         lows = cell_lows(
             self.bounds, np.append(self.bounds[1:], 0.0)[: len(self.bounds)], self.cells
@@ -375,9 +374,7 @@ def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummar
     scales = np.ones(len(table.features))
     ordered = [feature for feature in used if not table.features[feature].is_categorical]
     rows = sampled(0, table.n_rows, table.n_rows, SCALE_ROWS)
-    found = deviations(
-        Columns(table.columns, table.n_rows), np.array(ordered, dtype=np.int32), rows
-    )
+    found = deviations(table.values, np.array(ordered, dtype=np.int32), rows)
     # Nothing can be divided by zero or infinity.
     scales[ordered] = np.where((found > 0) & (found < np.inf), found, 1.0)
     return DataSummary(scales, None if y is None else _target_edges(y))
@@ -424,7 +421,9 @@ def cell_lows(low: np.ndarray, high: np.ndarray, cells: np.ndarray) -> np.ndarra
 
 def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where parts of these lengths start, and where the last ends."""
-    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    found = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=found[1:])
+    return found
 
 
 def finite(values: np.ndarray) -> np.ndarray:

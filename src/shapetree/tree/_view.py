@@ -20,6 +20,7 @@ from shapetree.tree._sketch import Density, NodeSketch, Scatter
 AXES = ((1.0, 0.0), (0.0, 1.0))
 # Infinite values of a pair's features count as the greatest finite ones.
 GREATEST = sys.float_info.max
+TINIEST = sys.float_info.min
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,9 @@ class NodeView:
         Its shape function of one feature; along the axis of an ordered feature, one for each branch
         of a categorical one.
     regions : tuple of Region
-        Its shape function of a pair.
+        Its shape function of a pair: parts of the plane that do not overlap.
+    joined_regions : tuple of Region
+        The same in fewer and larger regions, as words say it; those of one branch may overlap.
     missing_branch : int or None
         Branch of missing values and unknown categories.
     missing_categories : tuple of tuples
@@ -150,6 +153,9 @@ class NodeView:
         Numbers of the nodes its branches lead to.
     counts : int array or None
         Rows by class, or by the tree's cells of the target; None if there are several targets.
+    row_shares : array of shape (n_outputs, n_values) or None
+        Share of its rows that each class of each output has; `value` has what the tree predicts
+        instead, which weights and shrinkage make differ. None for numbers, or if it is not known.
     mean, deviation : float or None
         Mean and standard deviation of the rows' target; None for classes.
     density : Density or None
@@ -169,11 +175,13 @@ class NodeView:
     features: tuple[FeatureInfo, ...]
     segments: tuple[Segment, ...]
     regions: tuple[Region, ...]
+    joined_regions: tuple[Region, ...]
     missing_branch: int | None
     missing_categories: tuple[tuple[Level, ...], ...]
     saw_missing: bool
     children: tuple[int, ...]
     counts: np.ndarray | None = None
+    row_shares: np.ndarray | None = None
     mean: float | None = None
     deviation: float | None = None
     density: Density | None = None
@@ -223,6 +231,10 @@ class TreeView:
         Bounds of the cells that `NodeView.counts` counts a numeric target in.
     is_training : bool
         Whether the rows are those the tree was fitted on.
+    is_weighted : bool
+        Whether training rows counted by different weights.
+    shrinkage : float
+        How far predictions lean on those of the nodes above.
     """
 
     nodes: tuple[NodeView, ...]
@@ -231,6 +243,14 @@ class TreeView:
     classes: tuple[tuple[Any, ...], ...] | None
     target_edges: np.ndarray | None
     is_training: bool
+    is_weighted: bool = False
+    shrinkage: float = 0.0
+
+    @property
+    def predicted_word(self) -> str:
+        """What to call predicted shares where they are not the rows'."""
+        only_weights = self.is_training and self.is_weighted and self.shrinkage == 0
+        return "weighted" if only_weights else "predicted"
 
     @property
     def n_outputs(self) -> int:
@@ -278,6 +298,10 @@ def view_of(fitted: FittedTree, X: Any = None, y: Any = None) -> TreeView:
         _view_node(tree, node, features, classes, None if sketches is None else sketches[node])
         for node in range(tree.node_count)
     )
+    is_weighted = _is_weighted(tree)
+    if sketches is None and classes is not None and not is_weighted and fitted.shrinkage == 0:
+        # Several targets are not counted, but nothing makes predictions differ from the rows.
+        nodes = tuple(replace(node, row_shares=node.value) for node in nodes)
     return TreeView(
         nodes=nodes,
         features=features,
@@ -285,7 +309,15 @@ def view_of(fitted: FittedTree, X: Any = None, y: Any = None) -> TreeView:
         classes=classes,
         target_edges=fitted.summary.target_edges,
         is_training=X is None,
+        is_weighted=is_weighted,
+        shrinkage=fitted.shrinkage,
     )
+
+
+def _is_weighted(tree: TreeArrays) -> bool:
+    """Whether the weights of nodes tell more than their numbers of rows."""
+    share = tree.weighted_n_node_samples / max(float(tree.weighted_n_node_samples[0]), TINIEST)
+    return not np.allclose(share, tree.n_node_samples / tree.n_node_samples[0], rtol=1e-9, atol=0)
 
 
 def _view_node(
@@ -303,7 +335,11 @@ def _view_node(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
     used = [features[feature] for feature in tree.features_of(node)]
-    regions = _regions(tree, node, used) if len(used) == 2 else ()
+    regions: tuple[Region, ...] = ()
+    joined: tuple[Region, ...] = ()
+    if len(used) == 2:
+        plane = PairPlane(tree, node, used)
+        regions, joined = plane.regions(), plane.joined_regions()
     view = NodeView(
         number=node,
         parent=int(tree.parent[node]) if node else None,
@@ -316,6 +352,7 @@ def _view_node(
         features=tuple(used),
         segments=_segments(tree, node, used[0]) if len(used) == 1 else (),
         regions=regions,
+        joined_regions=joined,
         missing_branch=int(tree.missing_branch[node]) if used else None,
         missing_categories=_missing_categories(tree, node, used) if len(used) == 2 else (),
         saw_missing=bool(tree.saw_missing[node]),
@@ -327,6 +364,7 @@ def _view_node(
         view,
         n_rows=int(sketch.counts.sum()),
         counts=sketch.counts,
+        row_shares=None if classes is None else sketch.counts[None] / max(sketch.counts.sum(), 1),
         mean=sketch.mean,
         deviation=sketch.deviation,
         density=sketch.density,
@@ -356,30 +394,119 @@ def _segments(tree: TreeArrays, node: int, feature: FeatureInfo) -> tuple[Segmen
     return tuple(map(Segment, branches, lows, highs))
 
 
-def _regions(tree: TreeArrays, node: int, features: list[FeatureInfo]) -> tuple[Region, ...]:
-    """A pair's regions, from the low side of its cuts to the high side."""
-    cuts, pieces = tree.cuts(node), tree.pieces(node)
-    weights = list(zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True))
-    thresholds = tree.cut_threshold[cuts].tolist()
-    below, above = tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist()
-    branches = tree.piece_branch[pieces].tolist()
-    found: dict[int, Region] = {}
+Limits = dict[tuple[float, float], tuple[float, float]]
 
-    def walk(target: int, limits: dict[tuple[float, float], tuple[float, float]]) -> None:
-        if target < 0:
-            bounds = [
-                _bound(tree, node, features, which, low, high)
-                for which, (low, high) in limits.items()
-            ]
-            found[-1 - target] = Region(branches[-1 - target], tuple(bounds))
-            return
-        which, threshold = weights[target], thresholds[target]
-        low, high = limits.get(which, (-np.inf, np.inf))
-        walk(below[target], {**limits, which: (low, min(high, threshold))})
-        walk(above[target], {**limits, which: (max(low, threshold), high)})
 
-    walk(0, {})
-    return tuple(found[piece] for piece in range(len(branches)))
+class PairPlane:
+    """The plane that a pair's node cuts into regions, as bounds of weighted sums.
+
+    *Limits* are the bounds of a region: by weights, above which number and up to which.
+    """
+
+    def __init__(self, tree: TreeArrays, node: int, features: list[FeatureInfo]) -> None:
+        cuts, pieces = tree.cuts(node), tree.pieces(node)
+        self._tree, self._node, self._features = tree, node, features
+        self._weights = list(zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True))
+        self._thresholds = tree.cut_threshold[cuts].tolist()
+        self._below, self._above = tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist()
+        self._branches = tree.piece_branch[pieces].tolist()
+
+    def regions(self) -> tuple[Region, ...]:
+        """All regions, from the low side of the cuts to the high side."""
+        found = self._limits_of_regions()
+        return tuple(self._region(piece, found[piece]) for piece in range(len(self._branches)))
+
+    def joined_regions(self) -> tuple[Region, ...]:
+        """Fewer and larger regions that say the same.
+
+        Each is widened, bound by bound, as long as all that it covers goes to its branch; then
+        those go that another covers.
+        """
+        found = self._limits_of_regions()
+        kept: dict[int, list[Limits]] = {}
+        for piece, branch in enumerate(self._branches):
+            if self._is_empty(found[piece]):
+                continue
+            wide = self._widened(found[piece], branch)
+            others = kept.setdefault(branch, [])
+            if not any(_covers(other, wide) for other in others):
+                kept[branch] = [other for other in others if not _covers(wide, other)] + [wide]
+        return tuple(
+            Region(branch, self._bounds(limits))
+            for branch, its_limits in sorted(kept.items())
+            for limits in its_limits
+        )
+
+    def _limits_of_regions(self) -> dict[int, Limits]:
+        """Bounds of each region."""
+        found: dict[int, Limits] = {}
+        pending: list[tuple[int, Limits]] = [(0, {})]
+        while pending:
+            target, limits = pending.pop()
+            if target < 0:
+                found[-1 - target] = limits
+                continue
+            which, threshold = self._weights[target], self._thresholds[target]
+            low, high = limits.get(which, (-np.inf, np.inf))
+            pending.append((self._below[target], {**limits, which: (low, min(high, threshold))}))
+            pending.append((self._above[target], {**limits, which: (max(low, threshold), high)}))
+        return found
+
+    def _widened(self, limits: Limits, branch: int) -> Limits:
+        """Limits without the bounds that make no difference, others as far out as can be."""
+        for which in list(limits):
+            steps = {t for w, t in zip(self._weights, self._thresholds, strict=True) if w == which}
+            for side, farthest in ((0, -np.inf), (1, np.inf)):
+                own = limits[which][side]
+                beyond = sorted(t for t in {*steps, farthest} if (t > own if side else t < own))
+                for bound in beyond if not side else reversed(beyond):
+                    low, high = limits[which]
+                    wider = limits | {which: (low, bound) if side else (bound, high)}
+                    if self._all_go_to(branch, wider):
+                        limits = wider
+                        break
+        return {which: bounds for which, bounds in limits.items() if bounds != (-np.inf, np.inf)}
+
+    def _all_go_to(self, branch: int, limits: Limits) -> bool:
+        """Whether all points within limits go to a branch; no if that is not easily seen."""
+        pending = [(0, limits)]
+        while pending:
+            target, limits = pending.pop()
+            if target < 0:
+                if self._branches[-1 - target] != branch:
+                    return False
+                continue
+            which, threshold = self._weights[target], self._thresholds[target]
+            low, high = limits.get(which, (-np.inf, np.inf))
+            if low < threshold:
+                pending.append((self._below[target], limits | {which: (low, min(high, threshold))}))
+            if high > threshold:
+                pending.append((self._above[target], limits | {which: (max(low, threshold), high)}))
+        return True
+
+    def _is_empty(self, limits: Limits) -> bool:
+        """Whether nothing can lie within limits, or no category does."""
+        return any(low >= high for low, high in limits.values()) or any(
+            bound.categories == () for bound in self._bounds(limits)
+        )
+
+    def _region(self, piece: int, limits: Limits) -> Region:
+        return Region(self._branches[piece], self._bounds(limits))
+
+    def _bounds(self, limits: Limits) -> tuple[Bound, ...]:
+        return tuple(
+            _bound(self._tree, self._node, self._features, which, low, high)
+            for which, (low, high) in limits.items()
+        )
+
+
+def _covers(one: Limits, other: Limits) -> bool:
+    """Whether all that is within the other limits is within the one."""
+    everything = (-np.inf, np.inf)
+    return all(
+        low <= other.get(which, everything)[0] and other.get(which, everything)[1] <= high
+        for which, (low, high) in one.items()
+    )
 
 
 def _missing_categories(

@@ -295,6 +295,7 @@ def test_cheapest_shapes(data, seed, n_branches):
     limits = {
         "segment_penalty": data.draw(extremes),
         "category_penalty": data.draw(extremes),
+        "choice_penalty": 0.0,
         "max_segments": data.draw(st.sampled_from([1, 2, 3, 5, 2**30])),
     }
     arguments = nearly(
@@ -530,7 +531,7 @@ def test_search(data, sample):
         last=2,
         max_branches=np.array([3, 2], dtype=np.int32),
         segment_penalty=np.ones(2),
-        category_penalty=np.full(2, 0.5),
+        category_penalty=np.full((2, 2), 0.5),
         branch_penalty=np.zeros(2),
         seed=np.arange(2, dtype=np.uint64),
         allowed=data.draw(st.sampled_from([None, np.ones((2, 2), dtype=np.uint8)])),

@@ -289,7 +289,7 @@ def refine_fitted(
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = _read_pairs(rows.table, parameters)
-    coarse = _coarse_bins(rows, parameters, pairs)
+    coarse = _coarse_bins(rows, binned, parameters, pairs)
     held = _hold(BinnedRows(rows, binned, coarse), parameters)
     goal = held.goal
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
@@ -354,16 +354,23 @@ def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> 
 
 def _bin(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
-    return BinnedRows(rows, binned, _coarse_bins(rows, parameters, pairs))
+    return BinnedRows(rows, binned, _coarse_bins(rows, binned, parameters, pairs))
 
 
 def _coarse_bins(
-    rows: TrainingRows, parameters: Parameters, pairs: PairOptions
+    rows: TrainingRows, binned: BinnedTable, parameters: Parameters, pairs: PairOptions
 ) -> BinnedTable | None:
-    """Bins to screen pairs with where single features have one for each value."""
-    if len(pairs.pairs) == 0 or parameters.max_bins is not None:
+    """Bins to screen pairs with where those of single features will not do.
+
+    They may be one for each value, or categories with an order of their own: in a pair, a node
+    finds its own order for them.
+    """
+    if len(pairs.pairs) == 0:
         return None
-    return bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads)
+    if parameters.max_bins is None:
+        return bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads).without_order()
+    has_order = any(feature.has_places for feature in binned.features)
+    return binned.without_order() if has_order else None
 
 
 def _learn(

@@ -127,18 +127,19 @@ def _read_features(part: Part, has_names: bool) -> list[tuple[FeatureInfo, float
 
 def _read_feature(part: Part) -> FeatureInfo:
     name = part.member("name").text()
-    kind = part.member("kind").one_of("number", "whole", "category")
-    part.has_only("name", "kind", "categories" if kind == "category" else "scale")
-    if kind != "category":
+    kind = part.member("kind").one_of("number", "whole", "category", "ordered")
+    is_categorical = kind in ("category", "ordered")
+    part.has_only("name", "kind", "categories" if is_categorical else "scale")
+    if not is_categorical:
         return FeatureInfo(name, is_whole=kind == "whole")
     categories = tuple(_read_levels(part.member("categories")))
     if len(set(categories)) < len(categories):
         part.member("categories").refuse("must be distinct")
-    return FeatureInfo(name, categories)
+    return FeatureInfo(name, categories, is_ordered=kind == "ordered")
 
 
 def _read_scale(part: Part) -> float:
-    if part.member("kind").value == "category":
+    if part.member("kind").value in ("category", "ordered"):
         return 1.0
     scale = part.member("scale")
     number = scale.number()

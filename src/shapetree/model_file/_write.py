@@ -36,7 +36,7 @@ def write_model(model: Model, library_version: str) -> str:
     _check_numbers(fitted)
     content = {
         "format": FORMAT,
-        "version": _version(fitted.tree),
+        "version": _version(fitted),
         "library_version": library_version,
         "estimator": model.estimator,
         "parameters": {
@@ -64,9 +64,14 @@ def write_model(model: Model, library_version: str) -> str:
     return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _version(tree: TreeArrays) -> int:
-    """The first version of the format that can hold a tree: packed counts came with the second."""
-    densities = [sketch.density for sketch in tree.sketches or ()]
+def _version(fitted: FittedTree) -> int:
+    """The first version of the format that can hold a tree.
+
+    Packed counts came with the second, ordered categories with the third.
+    """
+    if any(feature.is_ordered for feature in fitted.features):
+        return 3
+    densities = [sketch.density for sketch in fitted.tree.sketches or ()]
     return 2 if any(each and isinstance(each.kept, PackedCounts) for each in densities) else 1
 
 
@@ -101,7 +106,8 @@ def _write_feature(feature: FeatureInfo, scale: float) -> Json:
         kind = "whole" if feature.is_whole else "number"
         return {"name": feature.name, "kind": kind, "scale": _write_number(scale)}
     categories = [_write_level(category) for category in feature.categories]
-    return {"name": feature.name, "kind": "category", "categories": categories}
+    kind = "ordered" if feature.is_ordered else "category"
+    return {"name": feature.name, "kind": kind, "categories": categories}
 
 
 def _write_level(level: Any) -> Any:

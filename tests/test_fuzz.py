@@ -531,7 +531,7 @@ def test_search(data, sample):
         last=2,
         max_branches=np.array([3, 2], dtype=np.int32),
         segment_penalty=np.ones(2),
-        category_penalty=np.full((2, 2), 0.5),
+        category_penalty=np.full(2, 0.5),
         branch_penalty=np.zeros(2),
         seed=np.arange(2, dtype=np.uint64),
         allowed=data.draw(st.sampled_from([None, np.ones((2, 2), dtype=np.uint8)])),

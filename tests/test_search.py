@@ -60,13 +60,6 @@ def sums_of(targets, codes, n_bins, nodes, sparse, features=None):
     return sums, None
 
 
-def for_kernel(penalties, n_nodes, n_features):
-    """Penalties of every node; that of categories for every feature, too."""
-    full = {name: np.full(n_nodes, penalty, dtype=float) for name, penalty in penalties.items()}
-    by_feature = np.repeat(full["category_penalty"][:, None], n_features, axis=1)
-    return full | {"category_penalty": by_feature}
-
-
 def search_nodes(
     criterion, targets, codes, n_bins, categorical, nodes, sparse=False, n_threads=1,
     max_branches=2, penalties=FREE, seed=3, allowed=None, features=None, **limits,
@@ -80,7 +73,7 @@ def search_nodes(
         sums, cells, *(features or (0, len(codes))),
         max_branches=max_branches,
         seed=np.full(n_nodes, seed, dtype=np.uint64),
-        **for_kernel(penalties, n_nodes, len(codes)),
+        **{name: np.full(n_nodes, penalty, dtype=float) for name, penalty in penalties.items()},
         allowed=allowed,
         n_threads=n_threads,
         **vars(found),
@@ -504,7 +497,7 @@ def valid_search():
     arguments = {
         "max_branches": 2,
         "seed": np.zeros(2, dtype=np.uint64),
-        **for_kernel(FREE, 2, 2),
+        **{name: np.zeros(2) for name in FREE},
         "allowed": None,
         "n_threads": 1,
         **vars(Found.unknown(2, 2, 7)),

@@ -76,7 +76,7 @@ SPLIT_PENALTY = 6.0
 # times the categories, must hold up on new rows: trees grown on either half must tell of the other,
 # by so many standard errors.
 SHARE_IN_DOUBT = 0.6
-CUTS_IN_DOUBT = (60.0, 200.0)
+CUTS_IN_DOUBT = (35.0, 200.0)
 CATEGORIES_IN_DOUBT = 2.0
 CLEARLY = 1.0
 # Distinct rows that can be halved, and how many there must be for each row: where most are the same

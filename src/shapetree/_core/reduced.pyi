@@ -47,7 +47,6 @@ class ReducedProblem:
     below: list[float]
     first: float
     unit: float
-    part_unit: float
     tolerance: float
     to_beat: float
     bound: float
@@ -66,5 +65,4 @@ def reduced_problems(
     least: NDArray[Any],
     price: float,
     unit: float,
-    prices: list[float],
 ) -> list[ReducedProblem]: ...

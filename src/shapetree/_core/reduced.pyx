@@ -642,9 +642,7 @@ cdef class ReducedProblem:
     first : float
         Loss of all rows in branch 0.
     unit : float
-        Loss that a branch is worth.
-    part_unit : float
-        Loss that an extra part of its split is worth.
+        Loss that a part is worth.
     tolerance : float
         Objectives that differ by less are equal.
     to_beat : float
@@ -665,7 +663,6 @@ cdef class ReducedProblem:
     cdef readonly list below
     cdef readonly double first
     cdef readonly double unit
-    cdef readonly double part_unit
     cdef readonly double tolerance
     cdef readonly double to_beat
     cdef readonly double bound
@@ -686,8 +683,8 @@ cdef class ReducedProblem:
         """
         used = [branch for branch, count in enumerate(counts) if count > 0]
         loss = self.first + sum([losses[branch] for branch in used if branch > 0])
-        parts = len(used) - 1 + sum([self.below[branch] for branch in used])
-        return loss + self.part_unit * n_extra + self.unit * parts
+        parts = n_extra + len(used) - 1 + sum([self.below[branch] for branch in used])
+        return loss + self.unit * parts
 
 
 def reduced_problems(
@@ -699,8 +696,7 @@ def reduced_problems(
     const int64_t[::1] n_care not None,    # IN: (n_nodes,)
     const double[::1] least not None,      # IN: (n_nodes,) all three as `branch_losses` returns
     double price,                          # IN: loss that a penalty of 1 is worth
-    double unit,                           # IN: loss that a branch is worth
-    list prices not None,                  # IN: how many times that an extra part of each costs
+    double unit,                           # IN: loss that a part is worth
 ):
     """The reduced problems of some nodes of one level."""
     cdef:
@@ -709,8 +705,7 @@ def reduced_problems(
         ReducedProblem problem
         double present, alone, best, most, complexity
         list problems = [], branches
-    if not (len(children) == len(prices) == sums.shape[0] == n_care.shape[0] == least.shape[0]
-            == len(nodes)):
+    if not (len(children) == sums.shape[0] == n_care.shape[0] == least.shape[0] == len(nodes)):
         raise ValueError("every node needs its children and its losses")
     for i in range(len(nodes)):
         branches = children[i]
@@ -724,7 +719,6 @@ def reduced_problems(
         problem.below = [n_parts[child] for child in branches]
         problem.first = sums[i, 1]
         problem.unit = unit
-        problem.part_unit = unit * <double> prices[i]
         present = sums[i, 0] + unit * <double> n_parts[problem.number]
         complexity = 0.0
         for b in range(problem.n_branches):

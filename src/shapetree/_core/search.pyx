@@ -704,7 +704,7 @@ cdef class NodeSearch:
         *,
         int max_branches,
         const double[::1] segment_penalty not None,      # IN: (n_nodes,) and so are those below
-        const double[:, ::1] category_penalty not None,  # IN: (n_nodes, n_features)
+        const double[::1] category_penalty not None,
         const double[::1] branch_penalty not None,
         const uint64_t[::1] seed not None,
         const uint8_t[:, ::1] allowed,           # IN: (n_nodes, n_features) or None for all
@@ -733,8 +733,7 @@ cdef class NodeSearch:
             int64_t base
         self.check(first, last, n_nodes, gains, penalised_gains, n_branches, branch_of_bin)
         if not (segment_penalty.shape[0] == category_penalty.shape[0] == seed.shape[0]
-                == branch_penalty.shape[0] == n_nodes) or n_threads < 1 or (
-                category_penalty.shape[1] != self.n_features):
+                == branch_penalty.shape[0] == n_nodes) or n_threads < 1:
             raise ValueError("every node needs its options, and n_threads must be at least 1")
         if allowed is not None and (
                 allowed.shape[0] != n_nodes or allowed.shape[1] != self.n_features):
@@ -779,7 +778,7 @@ cdef class NodeSearch:
                     its_bins = &bin_of_cell[cell_start[node, f - first]]
                 self.search_feature(
                     f, cells_at(at, its_bins, n_given, n_channels), max_branches,
-                    segment_penalty[node], category_penalty[node, f], branch_penalty[node],
+                    segment_penalty[node], category_penalty[node], branch_penalty[node],
                     seed[node], &arenas.of_thread[threadid()], &gains[node, f],
                     &penalised_gains[node, f], &n_branches[node, f],
                     &branch_of_bin[node, self.offsets[f]])

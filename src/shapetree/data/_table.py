@@ -6,6 +6,7 @@ training and prediction walk the same two paths.
 """
 
 import numbers
+import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -461,6 +462,11 @@ def _only_nan_beside_text(values: Array) -> bool:
 
 
 def _unsupported(name: str, held: str) -> TypeError:
+    if re.match(r"date|time|duration|period", held, re.IGNORECASE):
+        return TypeError(
+            f"Column {name!r} holds {held} values. shapetree.date_parts makes year, month, weekday "
+            "and hour of them, or an argument must be a string, a bool or a number."
+        )
     return TypeError(
         f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
         "number. Turn the column into a number or a category first."

@@ -20,9 +20,12 @@ from shapetree.grow._splits import BinSplit
 # The bins of every feature.
 Features = tuple[FeatureBins, ...]
 # A category that has to be listed costs this share of a segment. Among many categories some stand
-# out by chance, the best of L about as much as ln L of these shares do: then each costs more.
+# out by chance, the best of L as much as this share of a segment for each unit of ln L: where that
+# is more, the choice of each costs the difference. All in all it costs no more than noise gains by
+# choosing among L, which is what so many cuts of each category gain.
 CATEGORY_SHARE = 0.5
-CATEGORY_SHARE_PER_LOG = 0.2
+CHOICE_SHARE_PER_LOG = 0.2
+CUTS_PER_CATEGORY = 1.0
 # Gains that differ by less than this share of the node's weight are equal.
 TIE = 1e-10
 # Searching a feature's shape function takes as long as so many visits of a row.
@@ -80,16 +83,11 @@ def parts_price(weight: float, many_rows: float) -> float:
     return math.sqrt(weight / many_rows) if weight > many_rows else 1.0
 
 
-def category_shares(features: Features) -> np.ndarray:
-    """What a category of each feature costs if it has to be listed, as a share of a segment."""
-    n_bins = np.array([max(feature.n_bins, 1) for feature in features])
-    return np.maximum(CATEGORY_SHARE, CATEGORY_SHARE_PER_LOG * np.log(n_bins))
-
-
-def choice_shares(features: Features) -> np.ndarray:
-    """What it costs to choose a feature whose categories are many, in the same units."""
-    is_categorical = [feature.is_categorical for feature in features]
-    return np.where(is_categorical, category_shares(features) - CATEGORY_SHARE, 0.0)
+def choice_share(feature: FeatureBins) -> float:
+    """What choosing one of a feature's categories costs, as a share of a segment."""
+    if not feature.is_categorical:
+        return 0.0
+    return max(0.0, CHOICE_SHARE_PER_LOG * math.log(max(feature.n_bins, 1)) - CATEGORY_SHARE)
 
 
 @dataclass(frozen=True)
@@ -224,8 +222,9 @@ class CandidateSearch:
         self._seed = options.seed
         self._n_threads = options.n_threads
         self._is_categorical = [feature.is_categorical for feature in features]
-        self._category_shares = category_shares(features)
-        self._choice_shares = choice_shares(features)
+        self._choices = {
+            number: share for number, share in enumerate(map(choice_share, features)) if share > 0
+        }
         n_bins = [feature.n_bins for feature in features]
         self.offsets = list(accumulate([n + 1 for n in n_bins], initial=0))
         self._search = NodeSearch(goal.criterion, n_bins, self._is_categorical, **options.limits)
@@ -261,12 +260,13 @@ class CandidateSearch:
         first, last = histograms.first, histograms.last
         penalties = self._penalties
         segment_penalty = np.array([penalties.segment_price(self._goal, node) for node in nodes])
+        units = np.array([penalties.segment * self._goal.penalty_unit(node) for node in nodes])
         n_visits = VISITS_PER_SEARCH * len(nodes) * (last - first)
         self._search.search(
             histograms.sums, histograms.cells, first, last,
             max_branches=max_branches,
             segment_penalty=segment_penalty,
-            category_penalty=np.outer(segment_penalty, self._category_shares),
+            category_penalty=units * CATEGORY_SHARE,
             branch_penalty=np.array([penalties.branch * node.weight for node in nodes]),
             seed=np.array([self._seed + number for number in numbers], dtype=np.uint64),
             allowed=None if allowed is None else allowed.view(np.uint8),
@@ -276,9 +276,23 @@ class CandidateSearch:
             branch_of_bin=found.branch_of_bin,
             n_threads=threads_for(n_visits, self._n_threads),
         )  # fmt: skip
-        choices = self._choice_shares[first:last]
-        if choices.any():
-            found.penalised_gains[:, first:last] -= np.outer(segment_penalty, choices)
+        for feature, share in self._choices.items():
+            if first <= feature < last:
+                self._charge_choice(feature, share * units, nodes, found)
+
+    def _charge_choice(
+        self, feature: int, prices: np.ndarray, nodes: list[NodeStatistics], found: FeatureShapes
+    ) -> None:
+        """Take from gains what choosing among many categories is worth by chance."""
+        bins = slice(self.offsets[feature], self.offsets[feature + 1] - 1)
+        for number, node in enumerate(nodes):
+            branches = found.branch_of_bin[number, bins]
+            branches = branches[branches != NO_BRANCH_MARK]
+            if len(branches) > 1:
+                n_chosen = len(branches) - int(np.bincount(branches).max())
+                most = CUTS_PER_CATEGORY * len(branches) * self._goal.noise(node)
+                price = min(n_chosen * float(prices[number]), most)
+                found.penalised_gains[number, feature] -= price
 
     def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
         """Each node's candidate with the greatest gain after all penalties but the split's.

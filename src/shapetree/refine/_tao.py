@@ -22,7 +22,7 @@ from shapetree._core.reduced import (
     reduced_problems,
 )
 from shapetree._threads import threads_for
-from shapetree.grow._candidates import category_shares, choice_shares
+from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
 from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
@@ -70,8 +70,7 @@ class Refiner:
         self._options = options
         self._pairs = pairs
         self._report = report
-        self._category_shares = category_shares(rows.bins)
-        self._choice_shares = choice_shares(rows.bins)
+        self._choice_shares = np.array([choice_share(feature) for feature in rows.bins])
         self._table = LeafTable(rows, loss)
         loss.begin(rows)
 
@@ -153,7 +152,6 @@ class Refiner:
             nodes, [tree.nodes[number].children for number in nodes], tree.n_parts, rows.sizes(),
             *rows.branch_losses(nodes, self._table.lines, anchors),
             price, price * self._options.penalty,
-            [tree.nodes[number].parts_price for number in nodes],
         )  # fmt: skip
 
     def _best_of_one_feature(self, problems: list[ReducedProblem]) -> dict[int, Solution]:
@@ -165,15 +163,16 @@ class Refiner:
             return found
         for first, cells in rows.loss_cells(n_care):
             some = problems[first : first + len(cells.starts)]
-            units = np.array([[problem.part_unit] for problem in some])
+            unit = some[0].unit
+            prices = np.array([[self._tree.nodes[problem.number].parts_price] for problem in some])
             costs = cheapest_shapes(
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
                 rows.is_categorical,
                 np.array([problem.n_branches for problem in some], dtype=np.int32),
                 np.array([problem.bound for problem in some]),
-                segment_penalty=units,
-                category_penalty=units * self._category_shares,
-                choice_penalty=units * self._choice_shares,
+                segment_penalty=unit * prices,
+                category_penalty=unit * CATEGORY_SHARE,
+                choice_penalty=unit * self._choice_shares,
                 max_segments=self._options.max_segments, only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
@@ -197,17 +196,21 @@ class Refiner:
             is_categorical = bool(rows.is_categorical[feature])
             branch_of_bin, losses, counts = cheapest_shape(
                 *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
-                segment_penalty=problem.part_unit,
-                category_penalty=problem.part_unit * self._category_shares[feature],
+                segment_penalty=problem.unit * self._tree.nodes[problem.number].parts_price,
+                category_penalty=problem.unit * CATEGORY_SHARE,
                 max_segments=self._options.max_segments,
             )  # fmt: skip
             split = BinSplit(feature, n_branches, branch_of_bin)
             if not all(counts):
                 # Rows that do not care may yet take the other branches.
                 counts = rows.branch_counts(problem.number, split, n_branches)
-            objective = problem.objective(extra_parts(split, rows.bins), losses, counts)
+            objective = problem.objective(self._extra_parts(problem, split), losses, counts)
             if objective < problem.to_beat and self._keeps_limits(problem, split):
                 return Solution(split, objective)
+
+    def _extra_parts(self, problem: ReducedProblem, split: Split) -> float:
+        price = self._tree.nodes[problem.number].parts_price
+        return extra_parts(split, self._rows.bins, price)
 
     def _keeps_limits(self, problem: ReducedProblem, split: Split) -> bool:
         options = self._options
@@ -228,7 +231,7 @@ class Refiner:
                 to_beat = solution.objective - problem.tolerance
             for pair in self._splits_on_pairs(problem, care, price, to_beat):
                 counts = rows.branch_counts(problem.number, pair.split, problem.n_branches)
-                n_extra = extra_parts(pair.split, rows.bins)
+                n_extra = self._extra_parts(problem, pair.split)
                 objective = problem.objective(n_extra, pair.losses, counts)
                 if objective < to_beat and self._keeps_limits(problem, pair.split):
                     best[problem.number] = Solution(pair.split, objective)

@@ -34,9 +34,9 @@ class WorkingNode:
     parent : int
         -1 for the root.
     extra_parts : float
-        Parts of the split beyond those of CART's.
+        Parts of the split beyond those of CART's, at their price.
     parts_price : float
-        How many times as much as a branch each of them costs.
+        How many times as much as a branch a segment costs here.
     settled_at : float or None
         The price at which the node was found to be the best it can be; None if something has
         changed since then.
@@ -88,15 +88,14 @@ class WorkingTree:
             for child in node.children:
                 nodes[child].parent = number
             if node.split is not None:
-                node.extra_parts = extra_parts(node.split, rows.bins)
                 rows.set_split(number, node.split, node.children)
         self._known_pieces: list[tuple[int, np.ndarray, int]] | None = None
-        self._number()
         if not is_sent:
             rows.send([0])
-        if many_rows < math.inf:
-            for node, weight in zip(nodes, rows.weights(list(range(len(nodes)))), strict=True):
-                node.parts_price = parts_price(weight, many_rows)
+        for node, weight in zip(nodes, rows.weights(list(range(len(nodes)))), strict=True):
+            node.parts_price = parts_price(weight, many_rows)
+            self._count_extra_parts(node)
+        self._number()
         self.changed_leaves: list[int] = []
         self._tidy([0])
 
@@ -121,7 +120,7 @@ class WorkingTree:
         nodes, n_parts = self.nodes, [0.0] * len(self.nodes)
         for number in reversed(self._splits):
             node = nodes[number]
-            own = node.parts_price * node.extra_parts + len(node.children) - 1
+            own = node.extra_parts + len(node.children) - 1
             for child in node.children:
                 own += n_parts[child]
             n_parts[number] = own
@@ -159,10 +158,15 @@ class WorkingTree:
     def _set(self, number: int, split: Split | None, children: list[int]) -> None:
         node = self.nodes[number]
         node.split, node.children, node.settled_at = split, children, None
-        node.extra_parts = 0.0 if split is None else extra_parts(split, self.rows.bins)
+        self._count_extra_parts(node)
         for child in children:
             self.nodes[child].parent = number
         self.rows.set_split(number, split, children)
+
+    def _count_extra_parts(self, node: WorkingNode) -> None:
+        node.extra_parts = 0.0
+        if node.split is not None:
+            node.extra_parts = extra_parts(node.split, self.rows.bins, node.parts_price)
 
     def _become(self, number: int, child: int) -> None:
         """Let a node take the place of its child; all others below it are gone."""
@@ -267,12 +271,16 @@ class WorkingTree:
         """Let leaves that weigh less join the sibling that is most like them."""
         while True:
             weights = self.rows.weights(list(range(len(self.nodes))))
-            light = [leaf for leaf in self.leaves if leaf > 0 and weights[leaf] < least]
-            # One leaf of a node at a time, the lightest first.
-            light.sort(key=lambda leaf: -weights[leaf])
-            leaf_of = {self.nodes[leaf].parent: leaf for leaf in light}
-            if not leaf_of:
+            light = [
+                [leaf for leaf in level if self.nodes[leaf].split is None and weights[leaf] < least]
+                for level in self.levels[1:]
+            ]
+            # Of the deepest level, one leaf of a node at a time, the lightest first.
+            deepest = next((leaves for leaves in reversed(light) if leaves), None)
+            if deepest is None:
                 return
+            deepest.sort(key=lambda leaf: -weights[leaf])
+            leaf_of = {self.nodes[leaf].parent: leaf for leaf in deepest}
             for parent, leaf in leaf_of.items():
                 self._join_sibling(parent, leaf)
             self.rows.send(list(leaf_of))

@@ -11,6 +11,7 @@ from shapetree._estimators import (
     from_json,
     refine_tree,
 )
+from shapetree.data._dates import date_parts
 from shapetree.export import (
     export_dot,
     export_html,
@@ -25,6 +26,7 @@ from shapetree.plot import plot_node, plot_path, plot_tree
 __all__ = [
     "ShapeTreeClassifier",
     "ShapeTreeRegressor",
+    "date_parts",
     "export_dot",
     "export_html",
     "export_js",

@@ -35,6 +35,12 @@ FEW_CLASSES_PER_BRANCH = 2
 REFINE_PENALTY = 3.0
 MAX_PENALTY_SHARE = 0.02
 
+# In regression a row far off can earn a leaf of its own, and where rows are many, slivers of an
+# axis earn their price. So leaves weigh as much as so many rows, but no more than the share above,
+# and in nodes of more rows than this, segments cost more.
+LEAST_LEAF = 5.0
+MANY_ROWS = 1_000.0
+
 
 class NodeStatistics(NamedTuple):
     """What a node knows of its rows.
@@ -75,6 +81,10 @@ class Goal(ABC):
     region_penalty : float
         What a region of a pair beyond two must earn for each bit (log2 of the rows that are cut),
         as a share of the segment's.
+    many_rows : float
+        Weight of a node from which on its segments cost more by default, see `parts_price`.
+    least_leaf : float
+        Weight that a leaf has at least unless the user says otherwise.
     refine_penalty : float
         What a segment beyond two, or a branch beyond the first, must earn when the tree is refined:
         rows of the wrong class, or rows that are as far off as the tree's are on average.
@@ -86,6 +96,8 @@ class Goal(ABC):
     impurity_scale: float = 1.0
     segment_penalty: float
     region_penalty: float = 0.1
+    many_rows: float = np.inf
+    least_leaf: float = 0.0
     refine_penalty: float
 
     def __init__(self, weights: np.ndarray | None) -> None:
@@ -215,10 +227,14 @@ class RegressionGoal(Goal):
 
     segment_penalty = 12.0
     refine_penalty = 12.0
+    many_rows = MANY_ROWS
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
         self.y = y = np.ascontiguousarray(y)
+        n_rows = len(y) if weights is None else float(weights.sum())
+        least_leaf = min(LEAST_LEAF, MAX_PENALTY_SHARE * n_rows)
+        self.least_leaf = least_leaf if least_leaf > 1.0 else 0.0
         largest = _power_of_two(float(np.abs(y).max()))
         mean = exact_mean(y / largest, self.weights)
         variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()

@@ -99,7 +99,7 @@ def fit(
     ] = 0.2,
     seed: Annotated[int, Option("Chooses the rows to test on.", ("--seed",), "N", least=0)] = 0,
     refit_all: Annotated[
-        bool, Option("After the test, fit the model anew on all rows.", ("--refit-all",))
+        bool, Option("After the test, fit the model again on all rows.", ("--refit-all",))
     ] = False,
     param: Annotated[
         list[str] | None,

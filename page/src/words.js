@@ -135,7 +135,7 @@ function parseDecimal(text) {
   return { figures: BigInt(whole + fraction), power: Number(exponent) - fraction.length };
 }
 
-/** Power of ten of the first digit; to 100 digits, lest it be rounded up. */
+/** Power of ten of the first digit; to 100 digits, so that it is not rounded up. */
 function exponentOf(number) {
   return Number(number.toExponential(100).split("e")[1]);
 }

@@ -603,11 +603,8 @@ def test_the_schema_refuses_what_it_can_know(name, path, value, words):
 
 @pytest.mark.parametrize("name", ["pairs of classes", "means", "several texts"])
 def test_nothing_that_is_required_may_be_left_out(name):
-<<<<<<< HEAD
-    content, optional = copy_of(name), {"history", "weight", "missing", "missing_total", "range", "ends"}
-=======
-    content, optional = copy_of(name), {"history", "weight", "missing", "missing_total", "range"}
->>>>>>> wt-names
+    content = copy_of(name)
+    optional = {"history", "weight", "missing", "missing_total", "range", "ends"}
 
     def members(part, path):
         items = part.items() if isinstance(part, dict) else enumerate(part)

@@ -49,7 +49,7 @@ export function beyond(number, origin) {
 }
 
 /** Significant digits of a number in words, zeros at its end not counted. */
-function countDigits(text) {
+export function countDigits(text) {
   const mantissa = text.replace(/^-/, "").split("e")[0];
   return mantissa.replace(".", "").replace(/^0+|0+$/g, "").length;
 }

@@ -20,7 +20,7 @@ LAYERS = {
     "_threads": None,
     "_files": None,
     "data": [
-        *("_missing", "_names", "_table", "_labels", "_sampling", "_binning", "_sums"),
+        *("_missing", "_names", "_dates", "_table", "_labels", "_sampling", "_binning", "_sums"),
         *("_targets",),
     ],
     "tree": [

@@ -148,19 +148,19 @@ def _read_features(
 
 def _read_feature(part: Part, version: int) -> FeatureInfo:
     name = part.member("name").text()
-    kind = part.member("kind").one_of("number", "whole", "category")
-    if kind != "category":
+    kind = part.member("kind").one_of("number", "whole", "category", "ordered")
+    if kind in ("number", "whole"):
         part.has_only("name", "kind", "scale", *(("range",) if version > 2 else ()))
         return FeatureInfo(name, is_whole=kind == "whole")
     part.has_only("name", "kind", "categories")
     categories = tuple(_read_levels(part.member("categories")))
     if len(set(categories)) < len(categories):
         part.member("categories").refuse("must be distinct")
-    return FeatureInfo(name, categories)
+    return FeatureInfo(name, categories, is_ordered=kind == "ordered")
 
 
 def _read_scale(part: Part) -> float:
-    if part.member("kind").value == "category":
+    if part.member("kind").value in ("category", "ordered"):
         return 1.0
     scale = part.member("scale")
     number = scale.number()

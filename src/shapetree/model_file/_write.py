@@ -126,7 +126,8 @@ def _write_feature(feature: FeatureInfo, scale: float, limits: list[float]) -> J
             content["range"] = [_write_number(limit) for limit in limits]
         return content
     categories = [_write_level(category) for category in feature.categories]
-    return {"name": feature.name, "kind": "category", "categories": categories}
+    kind = "ordered" if feature.is_ordered else "category"
+    return {"name": feature.name, "kind": kind, "categories": categories}
 
 
 def _write_level(level: Any) -> Any:

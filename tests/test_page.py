@@ -371,7 +371,7 @@ def test_cards_write_every_threshold_and_the_ends_of_the_axis(open_page, scale):
     y = np.where((x % 0.5 < 0.05) & (x > 3) & (x < 6), 20, x)
     tree = ShapeTreeRegressor(max_depth=1, max_branches=3, refine=None).fit(x[:, None], y)
     page = open_page(tree, scale=scale)
-    texts = page.locator("[data-node='0'] text").all_inner_texts()
+    texts = page.locator("[data-node='0'] text").all_text_contents()
     segments = view_of(tree).nodes[0].segments
     assert len(segments) > 3
     assert {readable(segment.high) for segment in segments[:-1]} <= set(texts)
@@ -402,7 +402,7 @@ def test_a_branch_of_a_pair_is_one_shape_and_north_is_up(open_page):
     ]:
         page = open_page(tree, swap=swap)
         assert page.locator("[data-node='0'] .region").count() == 2
-        assert page.locator("[data-node='0'] .card-title").inner_text() == title
+        assert page.locator("[data-node='0'] .card-title").text_content() == title
 
 
 @pytest.mark.parametrize("kind", ["one feature", "pairs"])

@@ -244,7 +244,7 @@ def test_rows_of_a_table_of_shapes_are_counted_right(name, after):
 
 
 def assert_axis(axis, thresholds, ends):
-    """Thresholds are edges, everything ascends, no segment is left out, and the ends are reached."""
+    """Thresholds are edges, all ascends, no segment is left out, and the ends are reached."""
     assert np.isfinite(axis.edges).all()
     assert len(axis.edges) == axis.n_cells + 1
     assert np.all(np.diff(axis.edges) >= 0)

@@ -51,6 +51,7 @@ def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, only_best=F
         "category_penalty": 0.0,
         "max_segments": UNLIMITED,
     } | options
+    choice_penalty = options.pop("choice_penalty", 0.0)
     n_branches = histogram.shape[1]
     costs = cheapest_shapes(
         **cells_of(histograms),
@@ -60,6 +61,7 @@ def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, only_best=F
         bounds=np.array([bound]),
         only_best=only_best,
         n_threads=n_threads,
+        choice_penalty=choice_penalty,
         **options,
     )
     branches = []
@@ -341,6 +343,7 @@ def test_nodes_are_solved_as_if_alone(seed, n_nodes, n_features):
         "categorical": rng.integers(0, 2, n_features).astype(np.uint8),
         "segment_penalty": 0.5,
         "category_penalty": 0.25,
+        "choice_penalty": 0.0,
         "max_segments": 4,
         "only_best": False,
         "n_threads": 1,
@@ -370,8 +373,8 @@ def test_no_features_are_no_trouble():
     costs = cheapest_shapes(
         np.empty((2, 0), np.int64), np.empty((2, 0), np.int32), np.empty(0, np.int32),
         np.empty((0, 1)), np.empty(0, np.int64), np.empty(0, np.uint8), np.full(2, 2, np.int32),
-        np.zeros(2), segment_penalty=0.0, category_penalty=0.0, max_segments=1, only_best=True,
-        n_threads=1,
+        np.zeros(2), segment_penalty=0.0, category_penalty=0.0, choice_penalty=0.0,
+        max_segments=1, only_best=True, n_threads=1,
     )  # fmt: skip
     assert costs.shape == (2, 0)
 
@@ -429,6 +432,7 @@ GOOD = {
     "bounds": np.zeros(1),
     "segment_penalty": 1.0,
     "category_penalty": 1.0,
+    "choice_penalty": 0.0,
     "max_segments": 3,
     "only_best": False,
     "n_threads": 1,

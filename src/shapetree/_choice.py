@@ -34,9 +34,10 @@ USUAL_STRENGTH = 1.0
 # Rows that hold the same values are kept in one fold, unless they weigh more than this share of it:
 # folds of few distinct rows would have nothing in common with each other.
 HEAVY_SHARE = 1 / 32
-# By how many standard errors a trial must be better to be better for sure. Trees of fewer rows are
-# the better for being simple, so the folds speak for stronger penalties than all rows would.
-SURE, SURE_OF_STRONGER = 1.5, 2.5
+# By how many standard errors a trial must be better to be better for sure: one with weaker
+# penalties, and any other. Trees of fewer rows are the better for being simple, so that folds speak
+# against weak penalties more than all rows would.
+SURE, SURE_OF_OTHERS = 1.5, 2.5
 # Numbers of rows that make a difference to how much is tested.
 FEW_ROWS, MANY_ROWS = 2_500, 20_000
 # Strengths that are tried with other criteria, too.
@@ -210,24 +211,22 @@ class Race:
     ----------
     n_folds : int
         Rows are dealt out to so many.
-    n_tested : int
-        On so many of them the last trials are tested, on one the others.
-    n_rivals : int
-        How many are the last, beside the usual one.
+    n_rivals : tuple of int
+        How many trials, beside the usual one, are tested on each further fold after the first;
+        folds that are not named are never held out.
     """
 
     n_folds: int
-    n_tested: int
-    n_rivals: int
+    n_rivals: tuple[int, ...]
 
 
 def race_for(n_rows: int) -> Race:
-    """Few rows need many tests to tell trials apart; of many rows, one fold tells enough."""
+    """Few rows need many tests to tell trials apart; of many rows, few folds tell enough."""
     if n_rows <= FEW_ROWS:
-        return Race(n_folds=5, n_tested=5, n_rivals=2)
+        return Race(5, (2, 2, 2, 2))
     if n_rows <= MANY_ROWS:
-        return Race(n_folds=4, n_tested=3, n_rivals=1)
-    return Race(n_folds=3, n_tested=1, n_rivals=0)
+        return Race(4, (2, 1))
+    return Race(3, (1,))
 
 
 @dataclass(frozen=True)
@@ -294,15 +293,29 @@ def choose(plan: Plan, folds: Folds, run: RunTests) -> Choice:
 
 
 def _hold_race(race: Race, plan: Plan, record: Record, run: RunTests) -> None:
-    """Test all strengths on one fold, the best by other criteria, and the best of all on more."""
+    """Test strengths on one fold, the best by other criteria, and the best of all on more folds."""
     usual = plan.usual
-    first = [trial for trial in plan.trials if trial.criterion == usual.criterion]
-    record.add(run, first, [0])
-    leading = [trial.strength for trial in record.best(len(first)) if not trial.is_stronger(usual)]
+    _walk(plan, record, run)
+    hopeful = [trial for trial in record.ranked() if not record.is_hopeless(trial, usual)]
+    leading = [trial.strength for trial in hopeful if not trial.is_stronger(usual)][:N_LEADING]
     others = [trial for trial in plan.trials if trial.criterion != usual.criterion]
-    record.add(run, [trial for trial in others if trial.strength in leading[:N_LEADING]], [0])
-    rivals = [trial for trial in record.best(len(plan.trials)) if trial != usual]
-    record.add(run, [usual, *rivals[: race.n_rivals]], range(1, race.n_tested))
+    record.add(run, [trial for trial in others if trial.strength in leading], [0])
+    for fold, n_rivals in enumerate(race.n_rivals, start=1):
+        rivals = [trial for trial in record.ranked() if trial != usual]
+        record.add(run, [usual, *rivals[:n_rivals]], [fold])
+
+
+def _walk(plan: Plan, record: Record, run: RunTests) -> None:
+    """Test strengths on the first fold, from the usual one on, both ways until all is lost."""
+    usual = plan.usual
+    same = [trial for trial in plan.trials if trial.criterion == usual.criterion]
+    weaker = [trial for trial in reversed(same) if usual.is_stronger(trial)]
+    ways = [weaker, [trial for trial in same if trial.is_stronger(usual)]]
+    record.add(run, [usual] + [way[0] for way in ways if way], [0])
+    for step in range(1, len(same)):
+        ways = [way for way in ways if len(way) > step]
+        ways = [way for way in ways if not record.is_hopeless(way[step - 1], usual)]
+        record.add(run, [way[step] for way in ways], [0])
 
 
 class Record:
@@ -325,10 +338,15 @@ class Record:
         for (trial, fold), test in zip(wanted, run(wanted), strict=True):
             self._found[trial][fold] = test
 
-    def best(self, n: int) -> list[Trial]:
-        """The n trials with the greatest scores on the first fold; of equals, the stronger."""
-        tested = [trial for trial in reversed(self._trials) if 0 in self._found[trial]]
-        return sorted(tested, key=lambda trial: -self._score(trial, 0))[:n]
+    def ranked(self) -> list[Trial]:
+        """The trials that were tested on most folds, the best first; of equals, the stronger."""
+        most = max(map(len, self._found.values()))
+        tested = [trial for trial in reversed(self._trials) if len(self._found[trial]) == most]
+        return sorted(tested, key=lambda trial: -self.score(trial)[0])
+
+    def is_hopeless(self, trial: Trial, usual: Trial) -> bool:
+        """Whether the usual trial is better for sure on all folds of another."""
+        return self._surely(self._leads(usual, trial), SURE) > 0.0
 
     def losses(self, trial: Trial) -> np.ndarray:
         """Losses by shrinkage of a trial's trees, in sum."""
@@ -347,7 +365,7 @@ class Record:
             return max(same, key=lambda trial: trial.strength)
         best, most = usual, 0.0
         for trial in reversed(finalists):
-            n_errors = SURE_OF_STRONGER if trial.is_stronger(usual) else SURE
+            n_errors = SURE if usual.is_stronger(trial) else SURE_OF_OTHERS
             lead = self._surely(self._leads(trial, usual), n_errors)
             if lead > most:
                 best, most = trial, lead
@@ -365,10 +383,11 @@ class Record:
         """What a trial's trees are better by than no tree, for each row."""
         return {fold: test.gains for fold, test in self._found[trial].items()}
 
-    def _leads(self, trial: Trial, usual: Trial) -> Differences:
-        """What a trial's trees are better by than the usual one's, for each row."""
-        ours, theirs = self._found[trial], self._found[usual]
-        return {fold: ours[fold].scores - theirs[fold].scores for fold in ours}
+    def _leads(self, trial: Trial, other: Trial) -> Differences:
+        """What a trial's trees are better by than another's, for each row that both saw."""
+        ours, theirs = self._found[trial], self._found[other]
+        folds = [fold for fold in ours if fold in theirs]
+        return {fold: ours[fold].scores - theirs[fold].scores for fold in folds}
 
     def _surely(self, differences: Differences, n_errors: float) -> float:
         """A mean difference less so many standard errors; equal rows tell no more than one."""

@@ -63,7 +63,8 @@ def orientations(n_orientations, scales=(1.0, 1.0)):
     return [
         (1.0, 0.0),
         (0.0, 1.0),
-        *((1.0, slope * ratio) for slope in slopes_of(n_orientations)[2:]),
+        # In three digits, which people read.
+        *((1.0, float(f"{slope * ratio:.2e}")) for slope in slopes_of(n_orientations)[2:]),
     ]
 
 

@@ -1,8 +1,10 @@
 """Bins: quantile groups of distinct values, thresholds between them, and the bin of each value."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
@@ -11,8 +13,9 @@ from shapetree import ShapeTreeClassifier, export_python
 from shapetree._core.binning import Lookups, bin_columns, find_bins, group_values, sort_values
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets, build_cells
+from shapetree._core.pieces import thresholds_between
 from shapetree.data import _binning
-from shapetree.data._binning import FeatureBins, bin_table, halfway
+from shapetree.data._binning import FeatureBins, bin_table
 from shapetree.data._sampling import sampled
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._shape import NO_BRANCH_MARK, shape_from_bins
@@ -94,47 +97,78 @@ def naive_bin(value, upper):
     return next((b for b, bound in enumerate(upper) if value <= bound), len(upper))
 
 
-# halfway
+# thresholds_between
 
 
-@given(reals, reals)
-def test_halfway_parts_any_two_values(a, b):
+def parting(low, high):
+    return float(thresholds_between(np.array([low]), np.array([high]))[0])
+
+
+values_of_data = st.one_of(
+    reals,
+    st.floats(-1e15, 1e15),
+    st.integers(-(10**6), 10**6).map(lambda k: k / 100),
+    st.integers(-(10**6), 10**6).map(float),
+    st.floats(-1e6, 1e6, width=32),
+)
+
+
+@settings(max_examples=1000)
+@given(values_of_data, values_of_data)
+def test_thresholds_part_any_two_values(a, b):
     low, high = min(a, b), max(a, b)
     if low < high and (low, high) != (-INF, -BIG):
-        threshold = halfway(low, high)
+        threshold = parting(low, high)
         assert low <= threshold < high
         assert np.isfinite(threshold)
 
 
-@given(st.lists(reals, min_size=3, max_size=3, unique=True).map(sorted))
-def test_halfway_rises_with_either_value(values):
-    low, middle, high = values
-    assert halfway(low, middle) <= halfway(low, high) <= halfway(middle, high)
+@settings(max_examples=1000)
+@given(values_of_data, values_of_data)
+def test_thresholds_are_the_shortest_numbers_near_the_middle(a, b):
+    low, high = min(a, b), max(a, b)
+    assume(low < high and 1e-15 < high - low < 1e15 and abs(low) < 1e15 and abs(high) < 1e15)
+    threshold = Fraction(repr(parting(low, high)))
+    middle = (Fraction(low) + Fraction(high)) / 2
+    reach = (Fraction(high) - Fraction(low)) / 4
+    assume(reach > abs(middle) * Fraction(1, 10**12))  # else floats are too few
+    slack = reach / 10**6
+    assert abs(threshold - middle) <= reach + slack
+    # No number with one decimal less is as near.
+    step = Fraction(1, 10**30)
+    while threshold and (threshold / (10 * step)).denominator == 1:
+        step *= 10
+    step *= 10
+    nearest = round(middle / step) * step
+    assert not threshold or abs(nearest - middle) > reach - slack
 
 
 @pytest.mark.parametrize(
     ("low", "high", "expected"),
     [
         (1.0, 2.0, 1.5),
-        (-3.0, 5.0, 1.0),
+        (3.0, 4.0, 3.5),
+        (-3.0, 5.0, 0.0),
         (0.0, TINY, 0.0),
         (-TINY, TINY, 0.0),
         (-TINY, 0.0, -TINY),
         (1.0, np.nextafter(1.0, 2.0), 1.0),
+        (-122.26, -122.25, -122.255),
+        (18437.0, 18512.0, 18470.0),
+        (0.14229999999999998, 0.1424, 0.14235),
+        (99.0, 1001.0, 600.0),
         (-BIG, BIG, 0.0),
-        (BIG / 2, BIG, BIG * 0.75),
         (-INF, INF, 0.0),
-        (0.0, INF, BIG / 2),
-        (-INF, 0.0, -BIG / 2),
         (BIG, INF, BIG),
     ],
 )
-def test_halfway_is_the_mean_where_floating_point_allows(low, high, expected):
-    assert halfway(low, high) == expected
+def test_thresholds_are_those_that_people_would_choose(low, high, expected):
+    assert parting(low, high) == expected
 
 
-def test_halfway_takes_arrays():
-    assert_array_equal(halfway([0.0, 1.0], [1.0, 3.0]), [0.5, 2.0])
+def test_thresholds_need_two_values_each():
+    with pytest.raises(ValueError, match="either side"):
+        thresholds_between(np.zeros(2), np.zeros(3))
 
 
 # sort_values
@@ -448,7 +482,7 @@ def test_threads_bin_a_long_table_alike():
     assert not one.categorical.any()
 
 
-def test_thresholds_lie_halfway_between_bins():
+def test_thresholds_lie_between_bins():
     feature = FeatureBins(3, np.array([0.0, 2.0, 5.0]), np.array([1.0, 4.0, 5.0]))
     assert_array_equal(feature.thresholds, [1.5, 4.5])
 

@@ -1,6 +1,7 @@
 """Sentences, rules and flips: what they say of a tree is what the tree does."""
 
 import re
+import warnings
 from copy import copy
 from dataclasses import replace
 from functools import cache
@@ -19,8 +20,8 @@ from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.data._table import FeatureInfo
-from shapetree.explain import Condition, Flip
-from shapetree.tree._words import percent, rounded
+from shapetree.explain import Change, Condition, Flip
+from shapetree.tree._digits import percent
 
 INF, NAN, LARGEST = np.inf, np.nan, np.finfo(float).max
 COLOURS, SIZES = ["red", "green", "blue", "grey"], ["S", "M", "L"]
@@ -204,28 +205,6 @@ def as_frame(columns):
     return pd.DataFrame({name: pd.Series(list(values)) for name, values in columns.items()})
 
 
-def without_missing(rng, view, n_rows):
-    """Rows of which all is known, whole where it should be."""
-    columns = random_columns(rng, view, n_rows, whole_share=1.0)
-    for feature in view.features:
-        values = columns[feature.name]
-        if feature.is_categorical:
-            columns[feature.name] = rng.choice(list(feature.categories), n_rows)
-        else:
-            columns[feature.name] = np.nan_to_num(values, nan=1.0, posinf=INF, neginf=-INF)
-    return columns
-
-
-def whole_rows(view, columns):
-    """Which rows have whole numbers, or none, where training had only these."""
-    whole = np.ones(len(next(iter(columns.values()))), dtype=bool)
-    for feature in view.features:
-        if feature.is_whole:
-            values = columns[feature.name]
-            whole &= np.isnan(values) | (values == np.floor(values))
-    return whole
-
-
 def reasons_of(sentence):
     assert sentence.startswith("Predicted ")
     return sentence.split(" because ")[1]
@@ -238,7 +217,7 @@ def assert_explained(model, columns):
     """Rows satisfy what is said of them, and what is said leads to where they are."""
     view, X = view_of(model), as_frame(columns)
     leaves, paths = model.apply(X), model.decision_path(X)
-    reader, is_proper = Reader(Rows(view.features, columns)), whole_rows(view, columns)
+    reader, is_proper = Reader(Rows(view.features, columns)), np.ones(len(X), dtype=bool)
     if any(node.regions for node in view.nodes):
         # That both values of a pair are known goes without saying.
         is_proper &= ~counted_as_missing(model, X)
@@ -256,11 +235,10 @@ def assert_explained(model, columns):
         assert all(condition.holds(why.row) for condition in why.conditions)
         said_of = [(condition.names, condition.weights) for condition in why.conditions]
         assert len(set(said_of)) == len(said_of)
-        held, has_sums = reader.sentence(reasons_of(str(why)))
+        held, _ = reader.sentence(reasons_of(why.sentence))
         assert held[i], (str(why), records[i])
-        if not has_sums:
-            alike = held & is_proper if is_proper[i] else held & False
-            assert_array_equal(leaves[alike], leaves[i], err_msg=str(why))
+        alike = held & is_proper if is_proper[i] else held & False
+        assert_array_equal(leaves[alike], leaves[i], err_msg=str(why))
 
 
 @EVERY_TREE
@@ -334,8 +312,8 @@ def test_the_sentence_reads_as_in_the_paper():
     row = pd.DataFrame({"regressDur": [215], "lastSaccLen": [3], "nWordsInTitle": [5]})
     (why,) = model.explain(row)
     assert str(why) == (
-        "Predicted Relevant (81 %) because regressDur < 220, lastSaccLen < 5 and "
-        "nWordsInTitle in [4, 5]"
+        "Predicted Relevant (81 %) because regressDur ≤ 219, lastSaccLen ≤ 4 and "
+        "nWordsInTitle in (3, 5]"
     )
     assert str(why.flip) == "It would be Irrelevant (100 %) if regressDur rose from 215 to 220"
     assert why.prediction == ("Relevant",)
@@ -348,10 +326,10 @@ def test_a_missing_value_is_said_to_be_missing():
         model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(X[[name]], [0, 0, 1] * 20)
         gone = pd.DataFrame({name: pd.Series([None], dtype=X[name].dtype)})
         (why,) = model.explain(gone)
-        assert str(why) == f"Predicted 1 (100 %) because {words}"
+        assert why.sentence == f"Predicted 1 (100 %) because {words}"
         assert why.row == {name: None}
     (new,) = model.explain(pd.DataFrame({"c": ["unheard of"]}))
-    assert str(new) == "Predicted 1 (100 %) because c is missing or new"
+    assert new.sentence == "Predicted 1 (100 %) because c is missing or new"
 
 
 @pytest.mark.parametrize(
@@ -387,7 +365,7 @@ def test_many_categories_are_counted_beyond_the_first():
     model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(X, np.arange(300) % 30 < 12)
     (why,) = model.explain(pd.DataFrame({"c": ["k03"]}))
     shown = ", ".join(names[:8])
-    assert str(why) == f"Predicted True (100 %) because c in {{{shown}, and 4 more}}"
+    assert str(why) == f"Predicted True (100 %) because c in {{{shown} and 4 more}}"
 
 
 def test_numbers_have_their_spread():
@@ -450,54 +428,52 @@ def counted_as_missing(model, X):
     return np.array([any(map(is_lost, why.conditions)) for why in model.explain(X)])
 
 
-def assert_rules_say_the_same(model, columns, known):
+def assert_rules_say_the_same(model, columns):
     """A row satisfies the rule of its leaf and no other, in data and in words."""
     view, X, rules = view_of(model), as_frame(columns), model.rules()
     leaves = model.apply(X)
     assert sorted(rule.leaf for rule in rules) == np.flatnonzero(model.tree_.is_leaf).tolist()
     for row, leaf in zip(X.to_dict("records")[:150], leaves, strict=False):
         assert [rule.leaf for rule in rules if rule.holds(row)] == [leaf]
-    reader = Reader(Rows(view.features, known))
-    leaves = model.apply(as_frame(known))
-    sure = ~counted_as_missing(model, as_frame(known))
+    reader = Reader(Rows(view.features, columns))
     for rule in rules:
         held = reader.premise(rule.premise())
-        assert_array_equal(held[sure], (leaves == rule.leaf)[sure], err_msg=str(rule))
+        assert_array_equal(held, leaves == rule.leaf, err_msg=str(rule))
 
 
 @EVERY_TREE
 def test_rules_hold_for_exactly_the_rows_of_their_leaves(name):
     model, view = fitted(name)[0], view_of(fitted(name)[0])
-    rng = np.random.default_rng(2)
-    columns, known = random_columns(rng, view, 150), without_missing(rng, view, 1000)
-    assert_rules_say_the_same(model, columns, known)
+    assert_rules_say_the_same(model, random_columns(np.random.default_rng(2), view, 1000, 0.5))
 
 
 @settings(max_examples=60)
 @given(trees(max_nodes=14), seeds)
 def test_rules_of_any_tree_hold_for_exactly_the_rows_of_their_leaves(tree, seed):
     model, rng = as_fitted(tree), np.random.default_rng(seed)
-    view = view_of(model)
-    columns, known = random_columns(rng, view, 15), without_missing(rng, view, 25)
-    assert_rules_say_the_same(model, columns, known)
+    assert_rules_say_the_same(model, random_columns(rng, view_of(model), 25))
 
 
-@EVERY_TREE
-def test_words_of_a_rule_speak_of_missing_values_where_training_had_them(name):
-    model, view = fitted(name)[0], view_of(fitted(name)[0])
-    for rule in model.rules():
-        path = view.path_to(rule.leaf)
-        may_speak = any(
-            node.saw_missing and node.children[node.missing_branch] == child.number
-            for node, child in pairwise(path)
-        )
-        only_missing = any(
-            node.children.index(child.number) not in {p.branch for p in node.segments}
-            and not node.regions
-            for node, child in pairwise(path)
-        )
-        if "missing" in rule.premise():
-            assert may_speak or only_missing
+def test_a_rule_that_excludes_a_category_does_not_hold_for_missing_values():
+    X = pd.DataFrame({"g": ["a", "b", "c", None] * 20})
+    y = ["x", "x", "y", "m"] * 20
+    rules = ShapeTreeClassifier(max_depth=1).fit(X, y).rules()
+    assert [rule.premise() for rule in rules] == ["g in {a, b}", "g = c", "g is missing or new"]
+    many = pd.DataFrame({"g": [f"k{i:02}" for i in range(20)] * 20})
+    rules = ShapeTreeClassifier(max_depth=1).fit(many, np.tile(np.arange(20) == 7, 20)).rules()
+    assert rules[1].premise() == "g = k07"
+    assert rules[0].premise() == "g is known but not k07 or missing or new"
+
+
+def test_a_fraction_satisfies_the_rule_of_its_leaf_where_training_had_whole_numbers():
+    X = pd.DataFrame({"income": np.arange(4400, 4600)})
+    model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(X, X["income"] > 4500)
+    premises = [rule.premise() for rule in model.rules()]
+    assert premises == ["income ≤ 4500 or missing", "income > 4500"]
+    for value, leaf in ((4500, 1), (4500.4, 2), (4501, 2)):
+        row = pd.DataFrame({"income": [value]})
+        assert model.apply(row) == [leaf]
+        assert [rule.leaf for rule in model.rules() if rule.holds({"income": value})] == [leaf]
 
 
 @EVERY_TREE
@@ -515,7 +491,7 @@ def test_rules_count_the_training_rows(name):
         elif y.dtype.kind == "f":
             assert (rule.confidence, rule.lift) == (None, None)
             assert rule.deviation == pytest.approx(y[inside].std())
-            assert rule.outcome == f"{rounded(predicted)} ± {rounded(rule.deviation)}"
+            assert_says_number(rule.outcome, float(predicted), y[inside])
         else:
             assert rule.deviation is None
             assert rule.confidence == pytest.approx((y[inside] == predicted).mean())
@@ -523,16 +499,38 @@ def test_rules_count_the_training_rows(name):
             assert rule.outcome == f"{predicted} ({percent(rule.confidence)})"
 
 
-def test_confidence_counts_weights():
+def assert_says_number(words, predicted, targets):
+    """The words name the prediction and the spread of the rows around their own mean."""
+    number = r"(-?[\d.]+(?:e-?\d+)?)"
+    found = re.fullmatch(
+        rf"{number}(?: ± {number}| \(rows: {number} ± {number}\)| \(1 row\))", words
+    )
+    said, spread, mean, spread_of_mean = found.groups()
+    assert float(said) == pytest.approx(predicted, rel=1e-3, abs=1e-3)
+    if "row)" in words:
+        assert len(targets) == 1
+        return
+    assert float(mean or said) == pytest.approx(targets.mean(), rel=1e-3, abs=1e-3)
+    assert float(spread or spread_of_mean) == pytest.approx(targets.std(), rel=5e-3, abs=1e-9)
+
+
+def test_confidence_counts_rows_and_weights_are_named_beside_it():
     X, y = [[0.0]] * 4 + [[1.0]] * 4, [0, 0, 0, 1, 1, 1, 1, 0]
-    weights = [1, 1, 1, 3, 2, 2, 2, 2]
+    weights = [1, 1, 1, 4, 2, 2, 2, 2]
     model = ShapeTreeClassifier(
         max_depth=1, split_penalty=0.0, segment_penalty=0.0, refine=None
     ).fit(X, y, weights)
     low, high = model.rules()
-    assert (low.confidence, high.confidence) == (0.5, 0.75)
-    assert high.lift == pytest.approx(0.75 / (9 / 14))
+    assert (low.prediction, low.confidence, low.predicted) == ((1,), 0.25, 4 / 7)
+    assert (high.prediction, high.confidence, high.predicted) == ((1,), 0.75, 0.75)
+    assert high.lift == pytest.approx(0.75 / 0.5)
     assert (low.n_rows, low.support) == (4, 0.5)
+    assert low.outcome == "1 (25 % of rows, weighted 57 %)"
+    assert high.outcome == "1 (75 %)"
+    assert model.rules().to_frame()["predicted"].tolist() == [4 / 7, 0.75]
+    equal = model.fit(X, y, [3.0] * 8).rules()
+    assert [rule.outcome for rule in equal] == ["0 (75 %)", "1 (75 %)"]
+    assert "predicted" not in equal.to_frame()
 
 
 def test_rules_are_in_the_order_of_the_branches():
@@ -557,13 +555,13 @@ def test_rules_are_a_sequence():
 def test_slices_of_rules_keep_their_digits():
     model = ShapeTreeClassifier(max_depth=1).fit(np.arange(40)[:, None] / 3, np.arange(40) >= 20)
     exact, short = model.rules(), model.rules(digits=2)
-    assert str(short[:1]) == "if x0 ≤ 6.5 then False (100 %)  [20 rows, support 50 %, lift 2]"
-    assert str(exact[:1]) == "if x0 ≤ 6.5 then False (100 %)  [20 rows, support 50 %, lift 2]"
+    said = "if x0 ≤ 6.5 or missing then False (100 %)  [20 rows, support 50 %, lift 2]"
+    assert str(short[:1]) == str(exact[:1]) == said
     model = ShapeTreeClassifier(max_depth=1).fit(np.arange(40)[:, None] / 7, np.arange(40) >= 20)
     short = model.rules(digits=2)
-    assert short[0].premise() == "x0 < 2.785714285714286"
-    assert short[0].premise(2) == "x0 ≤ 2.8"
-    assert "x0 ≤ 2.8 then" in str(short)
+    assert short[0].premise() == "x0 ≤ 2.8 or missing"
+    assert short[0].premise(1) == "x0 ≤ 3 or missing"
+    assert "x0 ≤ 2.8 or missing then" in str(short)
     assert "x0 > 2.8 then" in str(short[1:])
     assert list(short[1:].to_frame()["if"]) == ["x0 > 2.8"]
     assert "x0 > 2.8 |" in short[1:].to_markdown()
@@ -628,7 +626,7 @@ def test_markdown_escapes_what_would_break_its_table(name):
     head, _, *lines = table_cells(markdown)
     assert "\r" not in markdown
     assert [len(line) for line in lines] == [len(head)] * 2
-    assert lines[0][0] == re.sub(r"\r?\n", " ", f"{name} = k|l")
+    assert lines[0][0] == re.sub(r"\r?\n", " ", f"{name} = k|l or missing or new")
     assert lines[1][1] == re.sub(r"\r?\n", " ", f"{name}2")
 
 
@@ -703,43 +701,66 @@ def assert_smallest_flips(model, columns, scales):
                 at.append(i)
                 sizes.append(size)
     to = model.apply(as_frame(changed))
-    predictions = np.array([hash(node.prediction) for node in view.nodes])
     at, sizes = np.array(at), np.array(sizes)
-    differs = predictions[to] != predictions[leaves[at]]
+    differs = [will_do(view, leaves[i], leaf) for i, leaf in zip(at, to, strict=True)]
     for i, why in enumerate(whys):
         possible = sizes[differs & (at == i)]
-        if why.flip is None:
+        if why.flip is not None:
+            assert_flips(model, why, X.iloc[[i]], scales)
+        if why.flip is None or len(why.flip.changes) == 2:
             assert not len(possible), (str(why), X.iloc[i].to_dict(), possible)
             continue
-        assert_flips(model, why, X.iloc[[i]], scales)
         if len(possible):
             assert why.flip.size * (1 - 1e-12) <= possible.min()
         if not oblique_cuts(view):
             assert why.flip.size == pytest.approx(possible.min(), rel=1e-12)
 
 
+def will_do(view, old, new):
+    """Whether another leaf's prediction is another one, for numbers beyond the old one's spread."""
+    one, other = view.nodes[old].prediction, view.nodes[new].prediction
+    if view.classes is not None or len(one) > 1:
+        return one != other
+    return abs(one[0] - other[0]) > view.nodes[old].deviation
+
+
 def assert_flips(model, why, row, scales):
     """A flip does what it says."""
-    flip, view = why.flip, view_of(model)
-    (info,) = (feature for feature in view.features if feature.name == flip.feature)
-    assert flip.old == why.row[flip.feature]
-    shown = flip.shown if info.is_categorical else float(flip.shown)
-    for value in (flip.new, shown):
-        (leaf,) = model.apply(row.assign(**{flip.feature: [value]}))
+    flip, view, size = why.flip, view_of(model), 0.0
+    infos = {feature.name: feature for feature in view.features}
+    read = {
+        change.feature: change.shown if not change.is_number else float(change.shown)
+        for change in flip.changes
+    }
+    for changed in ({change.feature: change.new for change in flip.changes}, read):
+        (leaf,) = model.apply(row.assign(**{name: [value] for name, value in changed.items()}))
         assert leaf == flip.leaf, (flip, row)
-    assert view.nodes[flip.leaf].prediction != why.prediction
-    if info.is_categorical or flip.old is None:
-        assert flip.size == 1
-        return
+    assert will_do(view, why.leaf, flip.leaf)
+    assert str(flip).startswith(f"It would be {flip.outcome} if ")
+    for change in flip.changes:
+        assert str(change) in str(flip)
+        assert change.old == why.row[change.feature]
+        assert change.is_number != infos[change.feature].is_categorical
+        if not change.is_number or change.old is None:
+            size += 1
+            continue
+        size += assert_moves(change, scales[change.feature])
+    assert flip.size == pytest.approx(size, rel=1e-9)
+
+
+def assert_moves(change, scale):
+    """A number moves as words say, and hardly farther than it must; how far that is."""
     with np.errstate(over="ignore"):
-        distance = abs(flip.new - np.clip(flip.old, -LARGEST, LARGEST)) / scales[flip.feature]
-    assert flip.size == pytest.approx(distance, rel=1e-9)
-    verb, old, new = re.search(r"(rose|fell) from (\S+) to (\S+)$", str(flip)).groups()
-    assert verb == ("rose" if flip.new > flip.old else "fell")
-    assert new == flip.shown
-    if abs(flip.old) < INF:
-        assert (float(old) < float(new)) == (verb == "rose"), str(flip)
-        assert float(old) != float(new), str(flip)
+        distance = abs(change.new - np.clip(change.old, -LARGEST, LARGEST))
+    verb, old, new = re.search(r"(rose|fell) from (\S+) to (\S+)$", str(change)).groups()
+    assert verb == ("rose" if change.new > change.old else "fell")
+    assert new == change.shown
+    if abs(change.old) < INF:
+        assert abs(float(new) - change.new) <= distance / 49
+        assert (float(old) < float(new)) == (verb == "rose"), str(change)
+        assert float(old) != float(new), str(change)
+    with np.errstate(over="ignore"):
+        return distance / scale
 
 
 @EVERY_TREE
@@ -809,23 +830,174 @@ def test_flips_from_a_missing_value_name_a_value():
         assert model.explain(X[~np.isnan(x)][:1])[0].flip is None
 
 
-def test_a_flip_is_none_where_no_single_feature_flips():
+def corner():
+    """Only where x and z are both high there is another class."""
     X = pd.DataFrame({"x": [0.0, 0.0, 1.0, 1.0] * 20, "z": [0.0, 1.0, 0.0, 1.0] * 20})
     y = np.array([0, 0, 0, 1] * 20)
-    model = ShapeTreeClassifier(max_depth=2, split_penalty=0.0).fit(X, y)
+    return ShapeTreeClassifier(max_depth=2, split_penalty=0.0).fit(X, y), X
+
+
+def test_two_features_flip_where_no_single_one_does():
+    model, X = corner()
     flips = [why.flip for why in model.explain(X[:4])]
-    assert flips[0] is None
+    assert str(flips[0]) == (
+        "It would be 1 (100 %) if x rose from 0 to 0.51 and z rose from 0 to 0.51"
+    )
     assert [flip.feature for flip in flips[1:]] == ["x", "z", "x"]
+    for constraint in ({"fixed": ["x"]}, {"only": "z"}, {"direction": {"z": "down"}}):
+        assert model.explain(X[:1], **constraint)[0].flip is None
 
 
 def test_flips_are_sentences():
-    flip = Flip("x", 1.0, 2.5, "2.5", 1.0, 3, "yes (80 %)", is_number=True)
-    assert str(flip) == "It would be yes (80 %) if x rose from 1 to 2.5"
-    assert str(replace(flip, old=4.0)) == "It would be yes (80 %) if x fell from 4 to 2.5"
-    assert str(replace(flip, old=None)).endswith("if x were 2.5 instead of missing")
-    assert str(replace(flip, old="a", new="b", shown="b", is_number=False)).endswith(
-        "if x were b instead of a"
+    change = Change("x", 1.0, 2.5, "2.5", is_number=True)
+    assert str(Flip((change,), 1.0, 3, "yes (80 %)")) == (
+        "It would be yes (80 %) if x rose from 1 to 2.5"
     )
+    assert str(replace(change, old=4.0)) == "x fell from 4 to 2.5"
+    assert str(replace(change, old=None)) == "x were 2.5 instead of missing"
+    assert str(replace(change, old="a", new="b", shown="b", is_number=False)) == (
+        "x were b instead of a"
+    )
+
+
+@EVERY_TREE
+@pytest.mark.parametrize("seed", range(3))
+def test_flips_keep_to_what_may_change(name, seed):
+    model, X, _ = fitted(name)
+    view, rng = view_of(model), np.random.default_rng(seed)
+    names = [feature.name for feature in view.features]
+    fixed, only = rng.choice(names, 2).tolist(), rng.choice(names, 4).tolist()
+    numbers = [feature.name for feature in view.features if not feature.is_categorical]
+    direction = {one: str(rng.choice(["up", "down"])) for one in rng.choice(numbers, 2)}
+    rows = as_frame(random_columns(rng, view, 40))
+    whys = model.explain(rows, fixed=fixed, only=only, direction=direction)
+    for i, why in enumerate(whys):
+        if why.flip is None:
+            continue
+        assert_flips(model, why, rows.iloc[[i]], scales_of(model, X))
+        for change in why.flip.changes:
+            assert change.feature in only
+            assert change.feature not in fixed
+            if change.feature in direction:
+                assert str(change).split(" ")[1] == (
+                    "rose" if direction[change.feature] == "up" else "fell"
+                )
+
+
+@pytest.mark.parametrize("name", ["two classes", "five classes, missing", "pairs, refined"])
+def test_flips_reach_the_classes_that_are_wanted(name):
+    model, _, _ = fitted(name)
+    rows = as_frame(random_columns(np.random.default_rng(5), view_of(model), 60))
+    before = model.predict(rows)
+    for wanted in [*model.classes_.tolist(), model.classes_[:2].tolist()]:
+        labels = wanted if isinstance(wanted, list) else [wanted]
+        for i, why in enumerate(model.explain(rows, target=wanted)):
+            if before[i] in labels:
+                assert why.flip is None
+            elif why.flip is not None:
+                changed = {change.feature: [change.new] for change in why.flip.changes}
+                assert model.predict(rows.iloc[[i]].assign(**changed))[0] in labels
+
+
+@pytest.mark.parametrize("name", ["numbers", "numbers of pairs", "medians"])
+def test_flips_reach_the_numbers_that_are_wanted(name):
+    model, _, y = fitted(name)
+    rows = as_frame(random_columns(np.random.default_rng(5), view_of(model), 60))
+    before, middle = model.predict(rows), float(np.median(y))
+    for wanted in (middle, (None, middle), (middle, None), (middle - 0.5, middle + 0.5)):
+        low, high = wanted if isinstance(wanted, tuple) else (middle, middle)
+        low, high = (-INF if low is None else low), (INF if high is None else high)
+        reached = 0
+        for i, why in enumerate(model.explain(rows, target=wanted)):
+            if why.flip is None:
+                continue
+            changed = {change.feature: [change.new] for change in why.flip.changes}
+            (after,) = model.predict(rows.iloc[[i]].assign(**changed))
+            if isinstance(wanted, tuple):
+                assert low <= after <= high
+                assert not low <= before[i] <= high
+            else:
+                assert before[i] < middle <= after or after <= middle < before[i]
+            reached += 1
+        assert reached > 10
+
+
+def test_a_regression_flip_leaves_the_spread():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": np.repeat([0.0, 1.0, 2.0], 100)})
+    y = 10 * X["x"] ** 4 + rng.normal(scale=20, size=300)
+    model = ShapeTreeRegressor(max_depth=2, split_penalty=0, segment_penalty=0).fit(X, y)
+    assert len(set(model.predict(X))) == 3
+    (why,) = model.explain(X[:1])
+    assert why.flip.new > 1.2  # at x = 1 the prediction is another one, but within the spread
+    (near,) = model.explain(X[:1], target=(5, 50))
+    assert near.flip.new < 1
+
+
+@pytest.mark.parametrize(
+    ("constraint", "error", "words"),
+    [
+        ({"fixed": ["nothing"]}, ValueError, "fixed names 'nothing'"),
+        ({"only": [7]}, ValueError, "only has the index 7"),
+        ({"direction": ["x"]}, TypeError, "direction must map"),
+        ({"direction": {"x": "sideways"}}, ValueError, "'up' or 'down' for 'x'"),
+        ({"target": 5}, ValueError, "none of the classes"),
+    ],
+)
+def test_wishes_are_checked(constraint, error, words):
+    model, X = corner()
+    with pytest.raises(error, match=words):
+        model.explain(X[:1], **constraint)
+
+
+def test_wishes_of_numbers_are_checked():
+    model, X, _ = fitted("numbers")
+    for target, error in (("a", TypeError), ((2, 1), ValueError), ((1, 2, 3), TypeError)):
+        with pytest.raises(error, match="target must be"):
+            model.explain(X[:1], target=target)
+    with pytest.raises(ValueError, match="neither up nor down"):
+        model.explain(X[:1], direction={"colour": "up"})
+    many, X, _ = fitted("two outputs")
+    with pytest.raises(ValueError, match="target needs a tree of one target"):
+        many.explain(X[:1], target="yes")
+
+
+# Values unlike training
+
+
+def test_values_beyond_training_are_marked():
+    X = pd.DataFrame({"age": np.arange(17, 91), "x": np.zeros(74)})
+    model = ShapeTreeClassifier(max_depth=1).fit(X, X["age"] > 50)
+    inside, above, below, missing = model.explain(
+        pd.DataFrame({"age": [90, 150, 16, None], "x": [9.0] * 4})
+    )
+    assert inside.notes == missing.notes == ()
+    assert above.notes == ("age = 150 is beyond 17 to 90, the range in training",)
+    assert str(above) == f"{above.sentence}. Note: {above.notes[0]}"
+    assert below.notes == ("age = 16 is beyond 17 to 90, the range in training",)
+    assert model.from_json(model.to_json()).explain(X.assign(age=150)[:1])[0].notes == above.notes
+
+
+@pytest.mark.parametrize("kind", ["pandas", "categories", "array", "polars", "pyarrow"])
+def test_new_categories_are_marked(kind):
+    frame = pd.DataFrame({"colour": ["red", "blue", "grey"] * 20, "x": range(60)})
+    model = ShapeTreeClassifier(max_depth=1, categorical_features=["colour"])
+    rows = pd.DataFrame({"colour": ["purple", None, "red"], "x": [1, 2, 3]})
+    if kind == "categories":
+        rows["colour"] = rows["colour"].astype("category")
+    model.fit(frame, frame["colour"] == "red")
+    if kind == "array":
+        rows = rows.to_numpy()
+    elif kind == "polars":
+        rows = pytest.importorskip("polars").from_pandas(rows)
+    elif kind == "pyarrow":
+        rows = pytest.importorskip("pyarrow").Table.from_pandas(rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        new, missing, known = model.explain(rows)
+    assert new.notes == ("colour = purple was never seen in training",)
+    assert new.new_categories == {"colour": "purple"}
+    assert missing.notes == known.notes == ()
 
 
 # Tables
@@ -838,9 +1010,11 @@ def test_tables_of_shapes_say_where_values_go(name):
         if not node.children:
             continue
         table = model.shape_table(node.number)
-        parts = table[: len(node.segments) + len(node.regions)]
+        parts = table[: len(node.segments) + len(node.joined_regions)]
         assert set(table["feature"]) == {" and ".join(f.name for f in node.features)}
-        assert parts["branch"].tolist() == [p.branch for p in (*node.segments, *node.regions)]
+        assert parts["branch"].tolist() == [
+            p.branch for p in (*node.segments, *node.joined_regions)
+        ]
         assert table["child"].tolist() == [node.children[branch] for branch in table["branch"]]
         assert len(table) == len(parts) + node.saw_missing
         assert ("region" in table) == bool(node.regions)

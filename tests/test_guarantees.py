@@ -101,7 +101,7 @@ def test_every_node_gains_at_least_what_cart_would(model, seed, n_rows, n_featur
 
 
 def assert_same_as_cart(model, cart, X, y, weights=None):
-    """Both fitted trees split the same training rows, at the same thresholds."""
+    """Both fitted trees split the same training rows in the same way."""
     model.fit(X, y, sample_weight=weights)
     cart.fit(X, y, sample_weight=weights)
     ours, theirs = model.tree_, cart.tree_
@@ -116,8 +116,11 @@ def assert_same_as_cart(model, cart, X, y, weights=None):
     assert_array_equal(np.diff(ours.piece_start), np.where(ours.is_leaf, 0, 2))
     # Few rows may be parted in the same way by more than one feature.
     same = ~ours.is_leaf & (ours.feature == theirs.feature[twins])
-    thresholds = ours.piece_upper[ours.piece_start[:-1][same]]
-    assert_array_equal(thresholds, theirs.threshold[twins[same]])
+    # Ours are shorter numbers between the same values of a node's rows.
+    for node in np.flatnonzero(same):
+        values = X[our_rows[node], ours.feature[node]]
+        is_low = values <= ours.piece_upper[ours.piece_start[node]]
+        assert_array_equal(values <= theirs.threshold[twins[node]], is_low)
 
 
 def match_nodes(ours, theirs, our_rows, their_rows):
@@ -162,17 +165,16 @@ def test_two_inner_leaves_and_two_branches_give_the_tree_of_scikit_learn(criteri
 
 
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error"])
-def test_features_and_thresholds_are_those_of_scikit_learn(criterion):
+def test_features_are_those_of_scikit_learn_and_thresholds_near_its_own(criterion):
     X, y = data_for(criterion, np.random.default_rng(0), n_rows=2000, n_features=5)
     weights = distinct_weights(np.random.default_rng(1), len(X))
     model, cart = pair_of(criterion, max_depth=6, min_samples_leaf=20)
     assert_same_as_cart(model, cart, X, y, weights)
     internal, split = ~model.tree_.is_leaf, cart.tree_.feature >= 0
-    ours = zip(model.tree_.feature[internal], model.tree_.piece_upper[::2], strict=True)
-    theirs = zip(cart.tree_.feature[split], cart.tree_.threshold[split], strict=True)
-    assert sorted(ours) == sorted(theirs)
+    assert_array_equal(np.sort(model.tree_.feature[internal]), np.sort(cart.tree_.feature[split]))
+    # Ours are shorter numbers between the same values, so few new rows lie between the two.
     new_X = np.random.default_rng(2).uniform(-100, 2100, X.shape).astype(np.float32)
-    assert_allclose(model.predict(new_X), cart.predict(new_X), rtol=1e-12, atol=1e-13)
+    assert np.isclose(model.predict(new_X), cart.predict(new_X), rtol=1e-9).mean() > 0.97
 
 
 @pytest.mark.parametrize("limits", [{"max_depth": 5}, {"max_leaf_nodes": 12}, {}])

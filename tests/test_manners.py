@@ -25,6 +25,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._core.pieces import thresholds_between
 
 FRAMES = ["pandas", "polars", "pyarrow"]
 RESOLUTIONS = [None, 255]
@@ -609,7 +610,7 @@ def test_infinities_are_the_least_and_the_greatest_values(max_bins, dtype):
 
 
 @pytest.mark.parametrize("max_bins", RESOLUTIONS)
-def test_thresholds_lie_halfway_between_training_values(max_bins):
+def test_thresholds_lie_between_training_values_and_are_short(max_bins):
     rng = np.random.default_rng(0)
     X, y = noisy_numbers(rng, n_rows=2000, n_features=3)
     X = X.astype(np.float64) ** 1.5
@@ -618,7 +619,7 @@ def test_thresholds_lie_halfway_between_training_values(max_bins):
     values = np.unique(X[:, tree.feature[0]])
     bounds = tree.piece_upper[root][:-1]
     place = np.searchsorted(values, bounds)
-    assert_array_equal(bounds, 0.5 * values[place - 1] + 0.5 * values[place])
+    assert_array_equal(bounds, thresholds_between(values[place - 1], values[place]))
 
 
 @pytest.mark.parametrize(

@@ -62,8 +62,14 @@ def test_limits_fall_as_rows_become_more(n_rows, size):
         assert abs(limit * n / WORD - min(n, size)) < 1
 
 
-@given(st.lists(st.integers(0, 1000), unique=True), st.integers(1, 30))
-def test_the_rows_with_the_smallest_hashes_are_the_first(rows, size):
-    expected = set(sorted(rows, key=naive_hash)[:size])
-    chosen = first_by_hash(np.array(rows, dtype=np.int64), size)
-    assert chosen.tolist() == [row for row in rows if row in expected]
+@given(st.lists(st.integers(0, 1000), unique=True), st.integers(1, 30), st.integers(0, 2**40))
+def test_the_rows_with_the_smallest_hashes_are_the_first(rows, size, first_row):
+    expected = set(sorted(rows, key=lambda row: naive_hash(first_row + row))[:size])
+    places = first_by_hash(np.array(rows, dtype=np.int32), size, first_row)
+    assert places.tolist() == [i for i, row in enumerate(rows) if row in expected]
+
+
+def test_a_row_that_is_there_many_times_may_be_chosen_as_often():
+    # None of them may have a hash that is small enough at first.
+    for row in range(20):
+        assert first_by_hash(np.full(1000, row, dtype=np.int32), 5).shape == (5,)

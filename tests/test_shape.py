@@ -10,14 +10,24 @@ from hypothesis import strategies as st
 from naive import starts_of, trees
 from numpy.testing import assert_array_equal
 
-from shapetree._core.pieces import pieces_of_bins
+from shapetree._core.pieces import pieces_of_bins, thresholds_between
 from shapetree._core.search import NO_BRANCH_MARK
-from shapetree.data._binning import FeatureBins, halfway
+from shapetree.data._binning import FeatureBins
 from shapetree.grow._nodes import shape_of
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes, number_cuts
+from shapetree.tree._shape import (
+    PairShape,
+    ShapeFunction,
+    flatten_shapes,
+    number_cuts,
+    shape_from_bins,
+)
 
 # Pieces of bins
+
+
+def parting(low, high):
+    return thresholds_between(np.array([low]), np.array([high]))[0]
 
 
 def naive_pieces(branches, bins):
@@ -26,7 +36,12 @@ def naive_pieces(branches, bins):
     upper, branch = [], [branches[held[0]]]
     for left, right in itertools.pairwise(held):
         if branches[left] != branches[right]:
-            upper.append(float(halfway(bins.high[left], bins.low[right])))
+            # Values beside a bin may belong to it up to where it ends; see `_find_bins`.
+            ends = [
+                parting(bins.high[left], bins.low[left + 1]),
+                parting(bins.high[right - 1], bins.low[right]),
+            ]
+            upper.append(float(np.clip(parting(bins.high[left], bins.low[right]), *ends)))
             branch.append(branches[right])
     return [*upper, np.inf], branch
 
@@ -35,7 +50,7 @@ def naive_pieces(branches, bins):
     st.lists(st.floats(allow_nan=False), min_size=2, max_size=24, unique=True),
     st.data(),
 )
-def test_pieces_end_halfway_between_bins_that_go_elsewhere(values, data):
+def test_pieces_end_between_bins_that_go_elsewhere(values, data):
     values = np.sort(np.array(values))
     values = values[: len(values) // 2 * 2]
     bins = FeatureBins(len(values) // 2, values[::2].copy(), values[1::2].copy())
@@ -45,6 +60,14 @@ def test_pieces_end_halfway_between_bins_that_go_elsewhere(values, data):
     found = pieces_of_bins(np.array(branches, dtype=np.uint8), bins.low, bins.high)
     for one, other in zip(found, naive_pieces(branches, bins), strict=True):
         assert_array_equal(one, other)
+
+
+def test_thresholds_of_whole_numbers_are_whole():
+    low, high = np.array([3.0, 5.0, 9.0]), np.array([4.0, 7.0, 9.0])
+    branches = np.array([0, 1, 0, 255], dtype=np.uint8)
+    for is_whole, expected in ((False, [4.5, 8.0, np.inf]), (True, [4.0, 8.0, np.inf])):
+        shape = shape_from_bins(0, FeatureBins(3, low, high, is_whole), branches, 2, 0)
+        assert_array_equal(shape.upper, expected)
 
 
 @pytest.mark.parametrize(

@@ -24,30 +24,30 @@ def test_text_shows_thresholds_categories_missing_values_shares_and_rows(farm):
     tree = ShapeTreeClassifier(max_branches=2, max_depth=2, criterion="gini").fit(*farm)
     assert export_text(tree).splitlines() == [
         "legs  [100 rows]",
-        "├─ ≤ 3 or missing: duck 100 %  [50 rows]",
+        "├─ ≤ 3 or missing: duck (100 %)  [50 rows]",
         "└─ > 3: colour  [50 rows]",
-        "   ├─ black: dog 100 %  [10 rows]",
-        "   └─ brown, grey, red, white: cow 100 %  [40 rows]",
+        "   ├─ black: dog (100 %)  [10 rows]",
+        "   └─ brown, grey, red, white: cow (100 %)  [40 rows]",
     ]
 
 
 def test_text_folds_what_is_below_max_depth(farm):
     tree = ShapeTreeClassifier(max_branches=2, max_depth=2, criterion="gini").fit(*farm)
-    assert export_text(tree, max_depth=1).splitlines()[-1] == "└─ > 3: cow 80 %  [50 rows] …"
-    assert export_text(tree, max_depth=0) == "duck 50 %  [100 rows] …"
+    assert export_text(tree, max_depth=1).splitlines()[-1] == "└─ > 3: cow (80 %)  [50 rows] …"
+    assert export_text(tree, max_depth=0) == "duck (50 %)  [100 rows] …"
 
 
 def test_a_lone_leaf_is_one_line():
     tree = ShapeTreeRegressor().fit([[0.0]], [2.5])
-    assert export_text(tree) == "2.5  [1 row]"
+    assert export_text(tree) == "2.5 (1 row)  [1 row]"
 
 
 def test_segments_of_one_branch_stand_together():
     X = np.linspace(0, 1, 300)[:, None]
     tree = ShapeTreeRegressor(max_depth=1, max_branches=2).fit(X, abs(X[:, 0] - 0.5) < 0.2)
-    assert export_text(tree, digits=2).splitlines()[1:] == [
-        "├─ ≤ 0.3 or > 0.7: 0  [180 rows]",
-        "└─ (0.3, 0.7]: 1  [120 rows]",
+    assert export_text(tree).splitlines()[1:] == [
+        "├─ ≤ 0.3 or > 0.7: 0 ± 0  [180 rows]",
+        "└─ (0.3, 0.7]: 1 ± 0  [120 rows]",
     ]
 
 
@@ -55,8 +55,8 @@ def test_every_output_is_named():
     X = np.arange(40.0)[:, None]
     y = np.column_stack([X[:, 0] > 20, np.where(X[:, 0] > 20, "b", "a")])
     text = export_text(ShapeTreeClassifier(max_depth=1).fit(X, y))
-    assert "False 100 %, a 100 %" in text
-    assert "True 100 %, b 100 %" in text
+    assert "False (100 %) and a (100 %)" in text
+    assert "True (100 %) and b (100 %)" in text
 
 
 def test_long_lists_of_categories_are_cut_short():
@@ -65,7 +65,7 @@ def test_long_lists_of_categories_are_cut_short():
     y = np.repeat(np.arange(40) % 2, 10)
     text = export_text(ShapeTreeClassifier(max_depth=1).fit(X, y))
     assert "level00, level02" in text
-    assert "and 12 more: 0 100 %" in text
+    assert "and 12 more: 0 (100 %)" in text
 
 
 def test_text_sends_every_row_where_predict_does(farm):

@@ -11,17 +11,23 @@ from hypothesis import strategies as st
 from reader import Reader, Rows
 
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._words import (
+from shapetree.tree._digits import (
     at_least,
     at_most,
+    beyond,
     exact,
+    n_digits,
+    percent,
+    rounded,
+    with_spread,
+)
+from shapetree.tree._words import (
+    category_words,
     interval,
     join_bounds,
     listing,
     lower_bound,
-    n_digits,
-    percent,
-    rounded,
+    readable,
     upper_bound,
     weighted_sum,
 )
@@ -167,20 +173,49 @@ def test_digits_are_counted_without_zeros_at_either_end(number, digits):
 
 
 @given(st.floats(0, 1))
-def test_percent_is_whole_and_nearest(share):
+@example(0.0016)
+@example(0.995)
+@example(0.9953)
+@example(math.nextafter(1, 0))
+@example(TINY)
+def test_percent_is_nearest_and_never_nothing_or_all_of_what_is_not(share):
     text = percent(share)
     assert text.endswith(" %")
-    assert abs(int(text[:-2]) - 100 * share) <= 0.5 + 1e-9
+    said = Decimal(text[:-2])
+    if 0.005 <= share < 0.995:
+        assert text == f"{int(said)} %"
+    off = min(0.5, 50 * share, 50 * (1 - share)) if 0 < share < 1 else 0
+    assert abs(float(said) - 100 * share) <= off * 1.01 + 1e-9
+    assert (said == 0) == (share == 0)
+    assert (said == 100) == (share == 1)
 
 
-def test_percent_rounds_halves_up():
-    assert [percent(share) for share in (0.0, 0.125, 0.005, 0.995, 1.0)] == [
-        "0 %",
-        "13 %",
-        "1 %",
-        "100 %",
-        "100 %",
+def test_percent_rounds_halves_up_and_shows_the_digits_it_takes():
+    shares = (0.0, 0.125, 0.005, 0.0016, 53 / 32561, 0.995, 0.9953, 0.99996, 1.0)
+    assert [percent(share) for share in shares] == [
+        *("0 %", "13 %", "1 %", "0.2 %", "0.2 %", "99.5 %", "99.5 %", "99.996 %", "100 %"),
     ]
+
+
+@given(plain, plain)
+def test_what_is_beyond_a_number_is_hardly_farther_and_ends_exactly(number, origin):
+    assume(number != origin)
+    texts = beyond(number, origin)
+    assert float(texts[-1]) == number
+    for text in texts:
+        reached = float(text)
+        assert reached >= number if number > origin else reached <= number
+        assert abs(reached - number) <= abs(number / 50 - origin / 50) * (1 + 1e-9)
+    assert list(map(n_digits, texts)) == sorted(map(n_digits, texts))
+
+
+@given(plain, st.floats(1e-300, 1e300))
+def test_a_number_is_written_finely_enough_for_its_spread(number, deviation):
+    said, spread = with_spread(number, deviation)
+    assert spread == rounded(deviation, 3)
+    assert abs(Decimal(said) - Decimal(number)) <= max(
+        Decimal(deviation) / 10, abs(Decimal(number)) * Decimal("1e-15")
+    )
 
 
 def test_lists_have_commas_and_one_and():
@@ -201,9 +236,9 @@ def around(*numbers):
     return sorted(found)
 
 
-def holding(text, name, values, is_whole=False):
+def holding(text, name, values):
     """Which values satisfy what is said."""
-    rows = Rows([FeatureInfo(name, is_whole=is_whole)], {name: values})
+    rows = Rows([FeatureInfo(name)], {name: values})
     return Reader(rows).premise(text).tolist()
 
 
@@ -245,8 +280,7 @@ def test_single_bounds_hold_for_exactly_the_floats_on_their_side(number):
 def test_bounds_that_are_not_there_are_none():
     assert lower_bound(-INF) is None
     assert upper_bound(INF) is None
-    assert lower_bound(-INF, is_whole=True) is None
-    assert interval("x", -INF, INF) == "x is any number"
+    assert interval("x", -INF, INF) == "x is known"
 
 
 @settings(max_examples=500)
@@ -257,71 +291,37 @@ def test_bounds_are_said_in_the_shorter_of_two_ways(number):
     shortest = min(len(exact(number)), len(exact(after)))
     for sign, text in (lower_bound(number), upper_bound(number)):
         assert len(text) == shortest
+        assert text == readable(number)
         assert float(text) == (number if sign in ">≤" else after)
 
 
-whole_bounds = st.one_of(
-    st.floats(-100, 100),
-    st.integers(-200, 200).map(lambda k: k / 2),
-    st.floats(-(2.0**60), 2.0**60),
-    st.sampled_from([2.0**53, -(2.0**53), 2.0**53 - 1, 2.0**54, 1.7000000995e18, -INF, INF]),
-)
-
-
-def whole_around(*numbers):
-    """Whole numbers that floats have, near some numbers."""
-    found = {-INF, -1.0, 0.0, 1.0, 1e18, -1e18, INF}
-    for number in numbers:
-        if math.isfinite(number):
-            near = math.floor(number)
-            found |= {float(near + k) for k in range(-3, 4)}
-            found |= {math.nextafter(near, INF), math.nextafter(near, -INF)}
-    return sorted(value for value in found if math.isinf(value) or value == math.floor(value))
-
-
-@settings(max_examples=1000)
-@given(whole_bounds, whole_bounds)
-@example(3.5, 5.5)
-@example(3.5, 4.5)
-@example(3.0, 4.0)
-@example(2.0**53, INF)
-@example(-INF, 2.0**53)
-@example(1.7000000995e18, 1.8e18)
-@example(-(2.0**54), 0.0)
-def test_whole_intervals_hold_for_exactly_the_whole_numbers_inside(one, other):
-    low, high = sorted([one, other])
-    assume(low < high and low < INF and high > -INF)
-    values = whole_around(low, high)
-    expected = [low < value <= high or value == low == -INF for value in values]
-    assert holding(interval("n", low, high, is_whole=True), "n", values, True) == expected
-
-
-def test_whole_intervals_are_said_as_one_would():
-    assert interval("n", 3.5, 4.5, True) == "n = 4"
-    assert interval("n", 3.5, 5.5, True) == "n in [4, 5]"
-    assert interval("n", -INF, 219.5, True) == "n < 220"
-    assert interval("n", 219.5, INF, True) == "n ≥ 220"
-    assert interval("n", -2.5, 0.5, True) == "n in [-2, 0]"
-
-
 @given(plain, plain, st.integers(1, 8))
-def test_digits_round_the_bounds_of_numbers_but_not_of_whole_ones(one, other, digits):
+def test_digits_round_the_bounds_of_numbers(one, other, digits):
     low, high = sorted([one, other])
     assume(low < high)
-    text = interval("x", low, high, digits=digits)
+    text = interval("x", low, high, digits)
     assert text == f"x in ({rounded(low, digits)}, {rounded(high, digits)}]"
-    assume(abs(low) < 2**52 and abs(high) < 2**52)
-    assert interval("n", low, high, True, digits) == interval("n", low, high, True)
+
+
+@given(st.integers(1, 30), st.data())
+def test_categories_are_said_so_that_missing_and_new_ones_are_none(n, data):
+    feature = FeatureInfo("c", tuple(f"k{i}" for i in range(n)))
+    said = data.draw(st.sets(st.sampled_from(feature.categories), min_size=1))
+    words = category_words(feature, tuple(c for c in feature.categories if c in said))
+    assume("more" not in words)
+    values = [*feature.categories, None, "new"]
+    rows = Rows([feature], {"c": values})
+    assert Reader(rows).premise(words).tolist() == [value in said for value in values]
 
 
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        (("1", "0.5"), "x + 0.5·y"),
-        (("1", "-0.5"), "x - 0.5·y"),
-        (("1", "-1e-300"), "x - 1e-300·y"),
-        (("0", "1"), "y"),
-        (("1", "0"), "x"),
+        ((1.0, 0.5), "x + 0.5·y"),
+        ((1.0, -0.5), "x - 0.5·y"),
+        ((1.0, -1e-300), "x - 1e-300·y"),
+        ((0.0, 1.0), "y"),
+        ((1.0, 0.0), "x"),
     ],
 )
 def test_weighted_sums_leave_out_what_has_no_weight(weights, words):
@@ -332,5 +332,5 @@ def test_weighted_sums_leave_out_what_has_no_weight(weights, words):
 def test_weighted_sums_read_back_as_the_same_sums(weight, limit, u, v):
     assume(weight != 0)
     rows = Rows([FeatureInfo("x"), FeatureInfo("y")], {"x": [u], "y": [v]})
-    words = join_bounds(weighted_sum(("1", exact(weight)), ("x", "y")), None, upper_bound(limit))
+    words = join_bounds(weighted_sum((1.0, weight), ("x", "y")), None, upper_bound(limit))
     assert Reader(rows).premise(words)[0] == (u + weight * v <= limit)

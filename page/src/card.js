@@ -5,7 +5,7 @@ import { predictionWords, shortBranchWords } from "./conditions.js";
 import { shorten, svg, svgText, textWidth } from "./dom.js";
 import { drawShape, shapeHeight, SMALL } from "./figures/index.js";
 import { drawShares, drawTargets } from "./figures/leaf.js";
-import { featureNames, subtreeOf } from "./model.js";
+import { scaleWords, subtreeOf, titleNames } from "./model.js";
 import { countOf } from "./words.js";
 
 const PADDING = 14;
@@ -45,7 +45,7 @@ export function drawCard(model, node) {
 function drawWay(model, node, y) {
   const room = SMALL.width - 11;
   const fits = (words) => textWidth(words, WAY_SIZE) <= room;
-  const words = shortBranchWords(model, model.nodes[node.parent], node.branch, fits);
+  const words = shortBranchWords(model.nodes[node.parent], node.branch, fits);
   return [
     svg("rect", {
       x: PADDING,
@@ -84,7 +84,8 @@ function drawTitle(model, node, y) {
 
 /** The prediction; a long name is cut, but not what follows it. */
 function leafTitle(model, node, room) {
-  return predictionWords(model, node, (name, rest) => {
+  const isLong = textWidth(predictionWords(model, node), TITLE_SIZE, TITLE_WEIGHT) > room;
+  return predictionWords(model, node, isLong, (name, rest) => {
     const free = room - textWidth(rest, TITLE_SIZE, TITLE_WEIGHT) - 1;
     return shorten(name, free, TITLE_SIZE, TITLE_WEIGHT);
   });
@@ -92,8 +93,8 @@ function leafTitle(model, node, room) {
 
 /** The features' names; those of a pair are cut so that both can be seen. */
 function splitTitle(model, node, room) {
-  const names = featureNames(model, node);
-  if (names.length === 1) return names[0];
+  const names = titleNames(model, node);
+  if (names.length === 1) return names[0] + scaleWords(node);
   const widths = names.map((name) => textWidth(name, TITLE_SIZE, TITLE_WEIGHT));
   const free = room - textWidth(" × ", TITLE_SIZE, TITLE_WEIGHT);
   const shares = widths.map((_, i) => Math.max(free / 2, free - widths[1 - i]) - 1);
@@ -104,7 +105,7 @@ function drawFigure(model, node, y) {
   const place = { transform: `translate(${PADDING} ${y})` };
   if (!node.isLeaf) return svg("g", { ...place, class: "figure" }, [drawShape(model, node, SMALL)]);
   const figure = model.classes
-    ? drawShares(node.value, SMALL.width, LEAF_FIGURE.classes)
+    ? drawShares(node, SMALL.width, LEAF_FIGURE.classes)
     : drawTargets(model, node, SMALL.width, LEAF_FIGURE.numbers);
   return svg("g", { ...place, class: "figure" }, [figure]);
 }

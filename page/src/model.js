@@ -25,11 +25,13 @@ function readNode(raw, number) {
   const node = { children: [], features: [], branch: null, ...raw, number };
   node.isLeaf = node.children.length === 0;
   node.segments = raw.segments?.map(withLimits);
-  node.regions = raw.regions?.map((region) => ({
-    branch: region.branch,
-    bounds: region.bounds.map(withLimits),
-  }));
+  node.regions = raw.regions?.map(withBounds);
+  node.joined = raw.joined?.map(withBounds);
   return node;
+}
+
+function withBounds(region) {
+  return { ...region, bounds: region.bounds.map(withLimits) };
 }
 
 function withLimits(part) {
@@ -50,6 +52,17 @@ export function subtreeOf(model, node) {
 
 export function featureNames(model, node) {
   return node.features.map((feature) => model.features[feature].name);
+}
+
+/** The features in a node's title: of a pair, what goes to the right comes first. */
+export function titleNames(model, node) {
+  const names = featureNames(model, node);
+  return node.plane ? node.plane.sides.map((side) => names[side]) : names;
+}
+
+/** What a title says about an axis that is not linear. */
+export function scaleWords(node) {
+  return { log: " (log scale)", quantile: " (by rows)" }[node.density?.scale] ?? "";
 }
 
 export const isCategorical = (feature) => feature.categories !== undefined;

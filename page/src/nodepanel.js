@@ -1,14 +1,14 @@
 /** The panel with everything about one node. */
 
 import { branchColour, classColour } from "./colours.js";
-import { branchWords, partWords, predictionWords } from "./conditions.js";
+import { branchWords, predictionWords } from "./conditions.js";
 import { byId, html, nameText, svg } from "./dom.js";
 import { missingCounts, missingRows, showsMissing, sum, classCounts } from "./figures/bars.js";
 import { drawShape, LARGE, shapeHeight } from "./figures/index.js";
 import { drawTargets } from "./figures/leaf.js";
 import { orderedParts } from "./figures/ordered.js";
-import { featureNames, pathTo } from "./model.js";
-import { countOf, percent, rounded } from "./words.js";
+import { featureNames, pathTo, scaleWords, titleNames } from "./model.js";
+import { countOf, percent } from "./words.js";
 
 const LEAF_HEIGHT = 110;
 
@@ -34,8 +34,8 @@ export function hideNode() {
 
 function title(model, node) {
   if (node.isLeaf) return ["Leaf: ", nameText(predictionWords(model, node))];
-  const names = featureNames(model, node).map((name) => nameText(name));
-  return names.length === 2 ? [names[0], " × ", names[1]] : names;
+  const names = titleNames(model, node).map((name) => nameText(name));
+  return names.length === 2 ? [names[0], " × ", names[1]] : [names[0], scaleWords(node)];
 }
 
 function facts(model, node) {
@@ -95,12 +95,12 @@ function tableRows(model, node) {
 
 /** Rows of a region are known only where it is the only way to its branch; else the branch's are. */
 function regionRows(model, node) {
-  return node.regions.map((region) => {
-    const isOnly = node.regions.filter(({ branch }) => branch === region.branch).length === 1;
+  return node.joined.map((region) => {
+    const isOnly = node.joined.filter(({ branch }) => branch === region.branch).length === 1;
     const child = model.nodes[node.children[region.branch]];
     const known = isOnly && !(showsMissing(node) && node.missingBranch === region.branch);
     const rows = known ? grouped(child.rows) : `of ${grouped(child.rows)}`;
-    return { content: partWords(model, node, region), branch: region.branch, rows };
+    return { content: region.words, branch: region.branch, rows };
   });
 }
 
@@ -136,7 +136,7 @@ function branchButton(node, branch, onOpen) {
 
 function leafBody(model, node) {
   if (model.classes) return [classTable(model, node)];
-  const edges = model.targetEdges;
+  const [low, high] = model.targets.labels;
   const picture = svg(
     "svg",
     {
@@ -147,33 +147,42 @@ function leafBody(model, node) {
     },
     [
       drawTargets(model, node, LARGE.width, LEAF_HEIGHT),
-      endLabel(edges[0], 0, "start"),
-      endLabel(edges.at(-1), LARGE.width, "end"),
+      endLabel(low, 0, "start"),
+      endLabel(high, LARGE.width, "end"),
     ],
   );
   return [picture];
 }
 
-function endLabel(value, x, anchor) {
+function endLabel(text, x, anchor) {
   const attributes = { x, y: LEAF_HEIGHT + 17, "font-size": 12, "text-anchor": anchor };
-  return svg("text", { ...attributes, class: "muted number" }, rounded(value));
+  return svg("text", { ...attributes, class: "muted number" }, text);
 }
 
+/** Rows of each class, and what the tree predicts, where that is not the rows' share. */
 function classTable(model, node) {
-  const present = model.classes
-    .map((name, number) => ({ name, number, share: node.value[number], rows: node.counts[number] }))
-    .filter(({ share, rows }) => share > 0 || rows > 0 || model.classes.length <= 8);
-  const rows = present.map(({ name, number, share, rows: count }) => {
+  const all = model.classes
+    .map((name, number) => ({
+      name,
+      number,
+      rows: node.counts[number],
+      share: percent(node.counts[number] / Math.max(node.rows, 1)),
+      predicted: percent(node.value[number]),
+    }))
+    .filter(({ number, rows }) => node.value[number] > 0 || rows > 0 || model.classes.length <= 8);
+  const isAlike = all.every(({ share, predicted }) => share === predicted);
+  const rows = all.map(({ name, number, share, rows: count, predicted }) => {
     const swatch = html("span", { class: "swatch" });
     swatch.style.background = classColour(number);
+    const cells = [grouped(count), share, ...(isAlike ? [] : [predicted])];
     return html("tr", {}, [
       html("td", {}, html("span", { class: "labelled" }, [swatch, nameText(name)])),
-      html("td", { class: "number" }, percent(share)),
-      html("td", { class: "number" }, grouped(count)),
+      ...cells.map((cell) => html("td", { class: "number" }, cell)),
     ]);
   });
-  const heads = ["Class", "Probability", "Rows"];
-  return tableOf(heads, rows, { class: "classes" });
+  const word = model.predictedWord;
+  const predicted = isAlike ? [] : [word[0].toUpperCase() + word.slice(1)];
+  return tableOf(["Class", "Rows", "Share", ...predicted], rows, { class: "classes" });
 }
 
 function tableOf(heads, rows, attributes = {}) {
@@ -191,7 +200,7 @@ function way(model, node, onOpen) {
   const path = pathTo(model, node.number);
   const steps = path.slice(1).map((step, i) => {
     const parent = path[i];
-    const words = branchWords(model, parent, step.branch);
+    const words = branchWords(parent, step.branch);
     const swatch = html("span", { class: "swatch" });
     swatch.style.background = branchColour(step.branch);
     const name = featureNames(model, parent).join(" × ");

@@ -14,6 +14,18 @@ export function readRow(model, named) {
   });
 }
 
+/** Categories that training has not seen, by feature, of a row from which `row` was read. */
+export function newCategories(model, named, row) {
+  const isNew = (feature) =>
+    isCategorical(model.features[feature]) &&
+    row[feature] === null &&
+    !isMissingValue(named[model.features[feature].name]);
+  return new Map(model.used.filter(isNew).map((j) => [j, named[model.features[j].name]]));
+}
+
+const isMissingValue = (value) =>
+  value === null || value === undefined || (typeof value === "number" && Number.isNaN(value));
+
 /** The leaf that a row ends in. */
 export function leafOf(model, row) {
   return pathOf(model, row).at(-1);
@@ -43,9 +55,15 @@ export function isMissing(node, row) {
 
 /** The segment or region that a row lies in, which has what the node asks for. */
 export function partOf(node, row) {
+  if (node.segments)
+    return node.segments.find((segment) => inSegment(segment, row[node.features[0]]));
+  return node.regions.find((region) => inRegion(node, region, row));
+}
+
+/** Whether a row that has both features lies in a region. */
+export function inRegion(node, region, row) {
   const values = node.features.map((feature) => row[feature]);
-  if (node.segments) return node.segments.find((segment) => inSegment(segment, values[0]));
-  return node.regions.find((region) => region.bounds.every((bound) => inBound(bound, values)));
+  return region.bounds.every((bound) => inBound(bound, values));
 }
 
 function inSegment(segment, value) {
@@ -58,7 +76,7 @@ function inBound(bound, values) {
 }
 
 /** Whether a number is within bounds; any number is within infinite ones. */
-export function encloses({ low, high }, number) {
+function encloses({ low, high }, number) {
   return (low < number || low === -Infinity) && number <= high;
 }
 

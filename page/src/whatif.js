@@ -2,11 +2,11 @@
 
 import { classColour } from "./colours.js";
 import { byId, html, nameText } from "./dom.js";
-import { explainRow } from "./explain.js";
+import { beyondWords, explainRow } from "./explain.js";
 import { isCategorical } from "./model.js";
 import { pathOf } from "./predict.js";
 import { rangeOf, typicalRow } from "./typical.js";
-import { percent, rounded } from "./words.js";
+import { percent } from "./words.js";
 
 const MAX_BARS = 8;
 const SLIDER_STEPS = 200;
@@ -14,18 +14,29 @@ const SLIDER_STEPS = 200;
 /** Fills the panel; `onPath` learns the path of every row that is tried. */
 export function setUpWhatIf(model, onPath) {
   const start = typicalRow(model);
+  const kept = new Set();
   let row = [...start];
   const update = () => {
     const path = pathOf(model, row);
     showOutcome(model, path.at(-1));
-    showReasons(model, row);
+    showReasons(model, row, kept);
+    for (const field of fields) field.mark(beyondWords(model, field.feature, row[field.feature]));
     onPath(path, row);
   };
   const fields = byFirstUse(model).map((feature) =>
-    makeField(model, feature, (value) => {
-      row[feature] = value;
-      update();
-    }),
+    makeField(
+      model,
+      feature,
+      (value) => {
+        row[feature] = value;
+        update();
+      },
+      (isKept) => {
+        if (isKept) kept.add(feature);
+        else kept.delete(feature);
+        update();
+      },
+    ),
   );
   const reset = () => {
     row = [...start];
@@ -46,15 +57,29 @@ function byFirstUse(model) {
 
 // --- inputs ---
 
-function makeField(model, feature, onChange) {
+function makeField(model, feature, onChange, onKeep) {
   const info = model.features[feature];
   const id = `feature-${feature}`;
   const label = html("label", { for: id }, nameText(info.name));
+  const note = html("p", { class: "beyond", role: "status" });
   const control = isCategorical(info)
     ? categoryControl(info, id, onChange)
     : numberControl(model, feature, id, onChange);
-  const element = html("div", { class: "field" }, [label, ...control.elements]);
-  return { feature, element, set: control.set };
+  const head = html("div", { class: "field-head" }, [label, keepControl(info.name, onKeep)]);
+  const element = html("div", { class: "field" }, [head, ...control.elements, note]);
+  const mark = (words) => {
+    note.textContent = words ?? "";
+    note.hidden = words === null;
+    element.classList.toggle("outside", words !== null);
+  };
+  return { feature, element, set: control.set, mark };
+}
+
+/** A box that keeps a value out of the changes that are proposed. */
+function keepControl(name, onKeep) {
+  const box = html("input", { type: "checkbox", "aria-label": `Keep ${name} as it is` });
+  box.addEventListener("change", () => onKeep(box.checked));
+  return html("label", { class: "keep", title: "Propose no change of this value" }, [box, "keep"]);
 }
 
 function categoryControl(info, id, onChange) {
@@ -122,7 +147,7 @@ function fromSlider(share, low, high, isWhole) {
 // --- results ---
 
 function showOutcome(model, leaf) {
-  const heading = model.classes ? model.classes[leaf.predicted] : rounded(leaf.value[0]);
+  const heading = model.classes ? model.classes[leaf.predicted] : leaf.numberWords;
   byId("outcome").replaceChildren(nameText(heading));
   byId("chances").replaceChildren(...(model.classes ? chances(model, leaf) : [spread(leaf)]));
 }
@@ -145,21 +170,34 @@ function chances(model, leaf) {
     ]);
   });
   const others = model.classes.length - shown.length;
+  if (leaf.rows > 0 && leaf.share !== percent(leaf.value[leaf.predicted]))
+    bars.push(html("li", { class: "muted" }, rowsBehind(model, leaf)));
   if (others > 0)
     bars.push(html("li", { class: "muted" }, `${others} others: ${percent(Math.max(rest, 0))}`));
   return bars;
 }
 
-function spread(leaf) {
-  const words =
-    leaf.deviation === null ? "no rows here" : `± ${rounded(leaf.deviation)} among the rows here`;
-  return html("li", { class: "muted" }, words);
+/** What the bars are, where they are not shares of the rows. */
+function rowsBehind(model, leaf) {
+  const rows = `${leaf.shortShare} of the rows here are ${model.classes[leaf.predicted]}`;
+  return `${rows}; the bars show ${model.predictedWord} probabilities`;
 }
 
-function showReasons(model, row) {
-  const { sentence, flip } = explainRow(model, row);
-  byId("sentence").textContent = `${sentence}.`;
+function spread(leaf) {
+  return html("li", { class: "muted" }, leaf.spreadWords.trim());
+}
+
+function showReasons(model, row, kept) {
+  const mayChange = (feature) => !kept.has(feature);
+  const { sentence, flip, notes } = explainRow(model, row, { mayChange });
+  byId("sentence").textContent = [`${sentence}.`, ...notes.map((note) => `Note: ${note}.`)].join(
+    " ",
+  );
   byId("flip").hidden = model.used.length === 0;
-  byId("flip").textContent =
-    flip === null ? "No change of a single value would change that." : `${flip}.`;
+  byId("flip").textContent = flip === null ? nothingFlips(kept) : `${flip}.`;
+}
+
+function nothingFlips(kept) {
+  const which = kept.size ? "the other values" : "the values";
+  return `No change of one or two of ${which} would change that.`;
 }

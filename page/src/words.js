@@ -1,10 +1,12 @@
 /**
- * Numbers and conditions in words, exactly as `_words.py` says them; a test compares the two.
+ * A visitor's own numbers in words, as `tree/_digits.py` says them; a test compares the two.
+ *
+ * What is known of a tree beforehand comes in words from Python.
  */
 
-/** Significant digits that a bound in a sentence has at least, unless fewer say it all. */
+/** Significant digits that a rounded number has, unless fewer say it all. */
 export const DIGITS = 4;
-/** Digits of thresholds that are looked at; in a sentence, so many are still said exactly. */
+/** A number of no more digits is written exactly. */
 export const FEW_DIGITS = 6;
 /** Digits that say every number exactly. */
 export const ALL_DIGITS = 17;
@@ -22,22 +24,45 @@ export function rounded(number, digits = DIGITS) {
 }
 
 /** The greatest decimal of some significant digits that is not above the number. */
-export const atMost = (number, digits) => towards(number, digits, -1n);
+const atMost = (number, digits) => towards(number, digits, -1n);
 
 /** The least decimal of some significant digits that is not below the number. */
-export const atLeast = (number, digits) => towards(number, digits, 1n);
+const atLeast = (number, digits) => towards(number, digits, 1n);
+
+/**
+ * Ways to write a number that something must reach from its origin, the shortest first.
+ *
+ * Each is the number itself or a little farther, never by more than a fiftieth of the way. If
+ * there is no origin (NaN), four digits are enough. The last way is exact.
+ */
+export function beyond(number, origin) {
+  const written = exact(number);
+  if (!Number.isFinite(number) || countDigits(written) <= FEW_DIGITS) return [written];
+  const towards = number > origin ? atLeast : atMost;
+  const way = Math.abs(number / 50 - origin / 50);
+  const texts = [];
+  for (let digits = Number.isNaN(way) ? DIGITS : 1; digits < ALL_DIGITS; digits += 1) {
+    const text = towards(number, digits);
+    if (!(Math.abs(Number(text) - number) > way)) texts.push(text);
+  }
+  return [...new Set([...texts, written])];
+}
 
 /** Significant digits of a number in words, zeros at its end not counted. */
-export function countDigits(text) {
+function countDigits(text) {
   const mantissa = text.replace(/^-/, "").split("e")[0];
   return mantissa.replace(".", "").replace(/^0+|0+$/g, "").length;
 }
 
-/** A threshold for people who look at a tree. */
-export const readable = (threshold) => rounded(threshold, FEW_DIGITS);
-
-/** A share in whole percent. */
-export const percent = (share) => `${Math.floor(100 * share + 0.5)} %`;
+/** A share in whole percent; 0 and 100 only for nothing and all, else with the digits it takes. */
+export function percent(share) {
+  if (share <= 0 || share >= 1) return share <= 0 ? "0 %" : "100 %";
+  const whole = Math.floor(100 * share + 0.5);
+  if (whole === 0) return `${rounded(100 * share, 1)} %`;
+  if (whole < 100) return `${whole} %`;
+  const rest = Number(rounded(100 * (1 - share), 1));
+  return `${(100 - rest).toFixed(Math.ceil(-Math.log10(rest)))} %`;
+}
 
 /** A count of things, with commas between thousands. */
 export function countOf(number, thing) {
@@ -50,47 +75,15 @@ export function listing(words) {
   return `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
 }
 
-/** What it means to be above `low` and at most `high`, exactly unless digits are given. */
-export function interval(name, low, high, isWhole = false, digits = null) {
-  if (isWhole && Number.isFinite(low) && Number.isFinite(high)) {
-    const [first, last] = [exact(nextWhole(low)), exact(Math.floor(high))];
-    return first === last ? `${name} = ${first}` : `${name} in [${first}, ${last}]`;
-  }
-  return joinBounds(name, lowerBound(low, isWhole, digits), upperBound(high, isWhole, digits));
-}
-
-/** Sign and number of a lower bound, exact unless digits are given; null if there is none. */
-export function lowerBound(low, isWhole = false, digits = null) {
-  if (low === -Infinity) return null;
-  if (isWhole) return ["≥", exact(nextWhole(low))];
-  if (digits !== null) return [">", rounded(low, digits)];
-  return shorter([">", exact(low)], ["≥", exact(nextAbove(low))]);
-}
-
-/** Sign and number of an upper bound, exact unless digits are given; null if there is none. */
-export function upperBound(high, isWhole = false, digits = null) {
-  if (high === Infinity) return null;
-  if (isWhole) return ["<", exact(nextWhole(high))];
-  if (digits !== null) return ["≤", rounded(high, digits)];
-  return shorter(["≤", exact(high)], ["<", exact(nextAbove(high))]);
-}
-
 /** One or two bounds of a quantity. */
 export function joinBounds(name, lower, upper) {
   if (lower === null || upper === null) {
     const bound = lower ?? upper;
-    return bound === null ? `${name} is any number` : `${name} ${bound[0]} ${bound[1]}`;
+    return bound === null ? `${name} is known` : `${name} ${bound[0]} ${bound[1]}`;
   }
   const start = lower[0] === ">" ? "(" : "[";
   const end = upper[0] === "<" ? ")" : "]";
   return `${name} in ${start}${lower[1]}, ${upper[1]}${end}`;
-}
-
-/** A pair's weighted sum, the first weight being 0 or 1, both given as text. */
-export function weightedSum([a, b], [first, second]) {
-  if (a === "0") return second;
-  if (b === "0") return first;
-  return b.startsWith("-") ? `${first} - ${b.slice(1)}·${second}` : `${first} + ${b}·${second}`;
 }
 
 const memory = new DataView(new ArrayBuffer(8));
@@ -117,10 +110,6 @@ export function nextAbove(number) {
 /** The least whole number above a number, among those that there are. */
 export function nextWhole(number) {
   return Math.max(Math.floor(number) + 1, nextAbove(number));
-}
-
-function shorter(one, other) {
-  return other[1].length < one[1].length && other[1] !== "inf" ? other : one;
 }
 
 function notFinite(number) {

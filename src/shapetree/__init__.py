@@ -11,6 +11,7 @@ from shapetree._estimators import (
     from_json,
     refine_tree,
 )
+from shapetree.data._dates import date_parts
 from shapetree.export import (
     export_dot,
     export_html,
@@ -20,11 +21,12 @@ from shapetree.export import (
     export_sql,
     export_text,
 )
-from shapetree.plot import plot_node, plot_tree
+from shapetree.plot import plot_node, plot_path, plot_tree
 
 __all__ = [
     "ShapeTreeClassifier",
     "ShapeTreeRegressor",
+    "date_parts",
     "export_dot",
     "export_html",
     "export_js",
@@ -35,6 +37,7 @@ __all__ = [
     "export_text",
     "from_json",
     "plot_node",
+    "plot_path",
     "plot_tree",
     "refine_tree",
 ]

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from numbers import Real
+from time import perf_counter
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import KFold
 from sklearn.utils import check_consistent_length, check_random_state
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
+from shapetree._choice import (
+    PATH,
+    Choice,
+    FoldTest,
+    Loss,
+    LossOfClasses,
+    LossOfNumbers,
+    Plan,
+    Record,
+    Result,
+    Trial,
+    choose,
+    make_folds,
+    path_of,
+    race_for,
+    run_together,
+    strata_of,
+    test_of,
+    usual_of,
+)
+from shapetree._core.content import hash_contents
 from shapetree._core.criterion import Criterion
+from shapetree._core.sampling import row_hashes
 from shapetree._threads import effective_threads
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._sums import exact_weights
 from shapetree.data._table import Table, read_table
-from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
+from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal, RegressionGoal
 from shapetree.grow._candidates import (
     CandidateSearch,
     InnerTreeOptions,
@@ -28,7 +54,7 @@ from shapetree.grow._grower import Grower, Limits, finish
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
-from shapetree.grow._progress import Progress
+from shapetree.grow._progress import Progress, TestProgress
 from shapetree.refine import (
     PairTools,
     RefineOptions,
@@ -41,16 +67,28 @@ from shapetree.refine import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, sketch_nodes
+from shapetree.tree._naming import Names, target_names
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._sketch import summarise
 
 UNLIMITED = 2**30
 # Rows whose impurity a split must take away by default.
 SPLIT_PENALTY = 6.0
-# What `shrinkage="cv"` chooses from, by so many folds; no share of a class counts as less.
+# A first split that gains less than this share of the impurity, and less than noise does by so many
+# cuts (for classes, for numbers that may have outliers; four times as many for a pair) or so many
+# times the categories, must hold up on new rows: trees grown on either half must tell of the other,
+# by so many standard errors.
+SHARE_IN_DOUBT = 0.6
+CUTS_IN_DOUBT = (35.0, 200.0)
+CATEGORIES_IN_DOUBT = 2.0
+CLEARLY = 1.0
+# Distinct rows that can be halved, and how many there must be for each row: where most are the same
+# as others, there is little to choose from, and halves would have nothing in common.
+LEAST_TO_HALVE = 50
+LEAST_DISTINCT = 0.25
+# What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
-LEAST_SHARE = 1e-3
 # How far targets may be apart: the sums of what is off, squared or not, must be numbers.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Bins that pairs are screened with where single features have one for each value.
@@ -64,6 +102,8 @@ class Parameters:
     max_depth: int | None
     max_branches: int
     criterion: str
+    strength: Any
+    cv: int | None
     pairs: Any
     pair_screen: str
     pair_penalty: float | str
@@ -104,6 +144,20 @@ class Parameters:
         """Whether splits are CART's own, thresholds to two branches."""
         return self.max_branches == 2 and self.inner_max_leaf_nodes == 2
 
+    @property
+    def prices_splits(self) -> bool:
+        """Whether it is ours to say what a split must earn."""
+        return self.split_penalty == "auto" and self.strength > 0 and not self.is_cart
+
+    def penalty(self, name: str, automatic: float) -> float:
+        """A penalty as the user gave it, or the automatic one at the strength in use."""
+        given = getattr(self, name)
+        return float(self.strength) * automatic if given == "auto" else float(given)
+
+    def with_trial(self, trial: Trial) -> Parameters:
+        """The same with a strength and a criterion that may have been chosen."""
+        return replace(self, strength=trial.strength, criterion=trial.criterion)
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
@@ -132,6 +186,11 @@ class TrainingRows:
     def n_classes(self) -> list[int] | None:
         """Number of classes of each output; None for numbers."""
         return None if self.classes is None else [len(labels) for labels in self.classes]
+
+    @property
+    def strata(self) -> np.ndarray:
+        """Classes, or groups of like numbers, that folds are to have the same shares of."""
+        return strata_of(self.targets, self.classes is not None)
 
     def take(self, kept: np.ndarray) -> TrainingRows:
         """Keep the rows that a boolean mask marks."""
@@ -162,6 +221,28 @@ class TrainingRows:
         return kind(self.targets, self.weights)
 
 
+@dataclass(frozen=True, eq=False)
+class BinnedRows:
+    """Rows and their bins, which fits of all of them and of parts of them share.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+    binned : BinnedTable
+    coarse : BinnedTable or None
+        Bins that pairs are screened with, if they are others.
+    """
+
+    rows: TrainingRows
+    binned: BinnedTable
+    coarse: BinnedTable | None
+
+    def take(self, kept: np.ndarray) -> BinnedRows:
+        """Keep the rows that a boolean mask marks."""
+        coarse = None if self.coarse is None else self.coarse.take(kept)
+        return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
+
+
 @dataclass(frozen=True)
 class _Outcome:
     """A tree as it was learnt from rows, by which criterion, and how its refinement went."""
@@ -188,17 +269,24 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
+    names = Names(targets=target_names(y))
     pairs = _read_pairs(rows.table, parameters)
-    shrinkage = _choose_shrinkage(rows, parameters, pairs)
+    # Bins come first: making them takes more memory than anything else.
+    binned = _bin(rows, parameters, pairs)
+    choice = _choose(binned, parameters, pairs)
+    parameters = parameters.with_trial(choice.trial)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = _learn(rows, parameters, pairs, progress)
-    return _finish(outcome, rows, parameters, shrinkage)
+        outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
+    del binned  # what follows needs its memory
+    return replace(_finish(outcome, rows, parameters, choice), names=names)
 
 
 def refine_fitted(
     fitted: FittedTree, X: Any, y: Any, sample_weight: Any, parameters: Parameters, reader: str
 ) -> FittedTree:
     """Refine a fitted tree for some rows, which `reader` reads."""
+    choice = Choice(Trial(fitted.strength, fitted.criterion), fitted.shrinkage)
+    parameters = parameters.with_trial(choice.trial)
     targets = fitted.read_targets(X, y)
     if fitted.classes is None:
         _check_spread(targets, parameters.criterion)
@@ -211,7 +299,8 @@ def refine_fitted(
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = _read_pairs(rows.table, parameters)
-    held = _hold(rows, binned, parameters, pairs)
+    coarse = _coarse_bins(rows, binned, parameters, pairs)
+    held = _hold(BinnedRows(rows, binned, coarse), parameters)
     goal = held.goal
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
         refined, history = refine_tree_arrays(
@@ -223,7 +312,55 @@ def refine_fitted(
         )
     tree = tree_of(refined, goal.impurity_scale)
     outcome = _Outcome(tree, goal.criterion_name, np.array(history))
-    return replace(_finish(outcome, rows, parameters, fitted.shrinkage), has_names=fitted.has_names)
+    finished = _finish(outcome, rows, parameters, choice)
+    return replace(finished, has_names=fitted.has_names, names=fitted.names)
+
+
+def fit_path(
+    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> dict[str, np.ndarray]:
+    """Fit trees along a path of strengths, and test each on rows held out.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As given by the user.
+    parameters : Parameters
+        A list of strengths is the path; otherwise it is our own.
+    has_classes : bool
+        Whether y holds classes rather than numbers.
+
+    Returns
+    -------
+    dict of arrays
+    """
+    if isinstance(parameters.strength, Real | str):
+        parameters = replace(parameters, strength=PATH)
+    rows = _read_rows(X, y, sample_weight, parameters, has_classes)
+    pairs = _read_pairs(rows.table, parameters)
+    binned = _bin(rows, parameters, pairs)
+    criterion = rows.goal(parameters).criterion_name
+    path = path_of(parameters.strength)
+    trials = tuple(Trial(strength, criterion) for strength in path)
+    usual = Trial(usual_of(path), criterion)
+    n_folds = parameters.cv or N_FOLDS
+    if rows.table.n_rows < n_folds:
+        raise ValueError(f"cv={n_folds} folds need as many rows, got {rows.table.n_rows}")
+    with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
+        tester = _Tester(binned, parameters, pairs, n_folds, (0.0,), progress)
+        record = Record(trials, tester.folds)
+        record.add(tester.test, trials, range(n_folds))
+        trees = tester.trees(trials)
+    chosen = record.choose(usual)
+    scores, errors = np.array([record.score(trial) for trial in trials]).T
+    return {
+        "strength": np.array([trial.strength for trial in trials]),
+        "score": scores,
+        "error": errors,
+        "n_leaves": np.array([tree.n_leaves for tree in trees]),
+        "n_segments": np.array([tree.n_segments for tree in trees]),
+        "is_chosen": np.array([trial == chosen for trial in trials]),
+    }
 
 
 def simplify_fitted(fitted: FittedTree) -> FittedTree:
@@ -246,6 +383,8 @@ def simplify_fitted(fitted: FittedTree) -> FittedTree:
 def _read_rows(
     X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
 ) -> TrainingRows:
+    if not isinstance(parameters.strength, Real):
+        path_of(parameters.strength)  # which says so if it makes no sense
     table = read_table(X, parameters.categorical_features)
     targets, classes = read_targets(y, has_classes), None
     check_consistent_length(X, targets)
@@ -301,15 +440,40 @@ def _check_spread(targets: np.ndarray, criterion: str) -> None:
         )
 
 
-def _learn(
-    rows: TrainingRows, parameters: Parameters, pairs: PairOptions, progress: Progress
-) -> _Outcome:
-    """Grow a tree, and refine it unless told otherwise."""
-    # Bins come first: making them takes more memory than anything else.
+def _bin(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
-    held = _hold(rows, binned, parameters, pairs)
+    return BinnedRows(rows, binned, _coarse_bins(rows, binned, parameters, pairs))
+
+
+def _coarse_bins(
+    rows: TrainingRows, binned: BinnedTable, parameters: Parameters, pairs: PairOptions
+) -> BinnedTable | None:
+    """Bins to screen pairs with where those of single features will not do.
+
+    They may be one for each value, or categories with an order of their own: in a pair, a node
+    finds its own order for them.
+    """
+    if len(pairs.pairs) == 0:
+        return None
+    if parameters.max_bins is None:
+        return bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads).without_order()
+    has_order = any(feature.has_places for feature in binned.features)
+    return binned.without_order() if has_order else None
+
+
+def _learn(
+    binned_rows: BinnedRows,
+    parameters: Parameters,
+    pairs: PairOptions,
+    progress: Progress,
+    must_hold_up: bool = False,
+) -> _Outcome:
+    """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
+    binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
     root = _grow(held, tools, parameters, progress)
+    if must_hold_up and _is_chance(root, binned_rows, goal, parameters, pairs):
+        return _learn(binned_rows, replace(parameters, max_depth=0), pairs, progress)
     if parameters.refine is None:
         finish(root, binned.features)
         return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
@@ -324,10 +488,10 @@ def _learn(
 
 
 def _finish(
-    outcome: _Outcome, rows: TrainingRows, parameters: Parameters, shrinkage: float
+    outcome: _Outcome, rows: TrainingRows, parameters: Parameters, choice: Choice
 ) -> FittedTree:
     """What was learnt, pruned and shrunk as the parameters say, and sketched."""
-    tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), shrinkage)
+    tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), choice.shrinkage)
     is_number = rows.classes is None and rows.targets.shape[1] == 1
     summary = summarise(rows.table, tree.used_features, rows.targets[:, 0] if is_number else None)
     sketches = sketch_nodes(
@@ -340,51 +504,195 @@ def _finish(
         has_names=rows.table.has_names,
         classes=rows.classes,
         criterion=outcome.criterion,
-        shrinkage=shrinkage,
+        strength=choice.trial.strength,
+        shrinkage=choice.shrinkage,
         summary=summary,
         history=outcome.history,
+        cv_results=choice.results,
     )
 
 
-# --- shrinkage ---
+# --- noise ---
 
 
-def _choose_shrinkage(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> float:
-    """The shrinkage asked for, or the one that is best on rows held out of the fit."""
-    if parameters.shrinkage != "cv":
-        return float(parameters.shrinkage)
-    n_rows = rows.table.n_rows
-    if n_rows < N_FOLDS:
+def _is_chance(
+    root: GrowingNode,
+    rows: BinnedRows,
+    goal: Goal,
+    parameters: Parameters,
+    pairs: PairOptions,
+) -> bool:
+    """Whether a tree may be nothing but noise, and does not hold up on new rows."""
+    if root.split is None or not parameters.prices_splits:
+        return False
+    doubt = _doubt(root, rows.binned, goal)
+    if doubt <= LEAST_DISTINCT:
+        return False
+    content = _contents(rows.rows, rows.binned)
+    n_distinct = int(content.max()) + 1
+    if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
+        return False
+    return doubt * goal.total_weight > n_distinct and not _holds_up(
+        rows, content, parameters, pairs
+    )
+
+
+def _doubt(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
+    """How many times as much noise might gain as the first split does; 0 if that tells so much.
+
+    Rows that are there twice make twice as much of noise.
+    """
+    about = root.statistics
+    before = about.weight * about.impurity
+    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
+    if before - after >= SHARE_IN_DOUBT * before:
+        return 0.0
+    assert root.split is not None
+    features = [binned.features[feature] for feature in root.split.features]
+    n_categories = sum(feature.n_bins for feature in features if feature.is_categorical)
+    n_cuts = CUTS_IN_DOUBT[isinstance(goal, RegressionGoal)] * len(features) ** 2
+    by_chance = goal.noise(about) * (n_cuts + CATEGORIES_IN_DOUBT * n_categories)
+    return by_chance / max(before - after, np.finfo(float).tiny)
+
+
+def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
+    """A number for each row, counted from 0, the same for rows that are the same."""
+    targets = np.unique(rows.targets, axis=0, return_inverse=True)[1].reshape(-1)
+    hashes = hash_contents(binned.columns, np.arange(rows.table.n_rows, dtype=np.int32))
+    hashes ^= row_hashes(targets.astype(np.int64))
+    return np.unique(hashes, return_inverse=True)[1]
+
+
+def _holds_up(
+    rows: BinnedRows, content: np.ndarray, parameters: Parameters, pairs: PairOptions
+) -> bool:
+    """Whether trees that grow on one half of the rows tell anything of the other half."""
+    weights = np.ones(len(content)) if rows.rows.weights is None else rows.rows.weights
+    saved = np.zeros(content.max() + 1)
+    # Hashes are numbered in order, which halves them at random.
+    for half in (0, 1):
+        is_new = content % 2 != half
+        held, new = _hold(rows.take(~is_new), parameters), rows.rows.take(is_new)
+        with Progress(0, held.n_rows, parameters.max_depth) as silent:
+            root = _grow(held, _pair_tools(held, parameters, pairs), parameters, silent)
+        finish(root, rows.binned.features)
+        tree = tree_of(root, held.goal.impurity_scale)
+        values = tree.value[leaves_of(tree, new.table, parameters.threads)]
+        lost = [_distances(each, new.targets, parameters) for each in (tree.value[:1], values)]
+        saved += np.bincount(content[is_new], (lost[0] - lost[1]) * weights[is_new], len(saved))
+    return bool(saved.sum() > CLEARLY * np.sqrt((saved**2).sum()))
+
+
+def _distances(values: np.ndarray, targets: np.ndarray, parameters: Parameters) -> np.ndarray:
+    """How far predictions are from rows' targets: Brier's score, or as the criterion has it."""
+    if parameters.criterion in ("squared_error", "absolute_error"):
+        off = values[:, :, 0] - targets
+        return (off**2 if parameters.criterion == "squared_error" else np.abs(off)).sum(axis=1)
+    values = np.broadcast_to(values, (len(targets), *values.shape[1:]))
+    shares = np.take_along_axis(values, targets[:, :, None].astype(np.intp), axis=2)[:, :, 0]
+    return ((values**2).sum(axis=2) - 2 * shares + 1).sum(axis=1)
+
+
+# --- strength, criterion and shrinkage, chosen ---
+
+
+def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> Choice:
+    """The strength, criterion and shrinkage asked for, or those that are best on rows held out."""
+    rows, n_rows = binned.rows, binned.rows.table.n_rows
+    plan = _plan(rows, parameters)
+    if len(plan.trials) == 1 and len(plan.shrinkages) == 1:
+        return Choice(plan.usual, plan.shrinkages[0])
+    n_folds = plan.race.n_folds if plan.race else parameters.cv or N_FOLDS
+    if n_rows < n_folds:
+        if len(plan.shrinkages) == 1:
+            return Choice(plan.usual, plan.shrinkages[0])
         raise ValueError(
-            f"shrinkage='cv' needs at least {N_FOLDS} rows, got {n_rows}; give a number"
+            f"shrinkage='cv' needs at least {n_folds} rows, got {n_rows}; give a number"
         )
-    losses = np.zeros(len(SHRINKAGES))
-    weights = np.ones(n_rows) if rows.weights is None else rows.weights
-    rows = replace(rows, weights=weights)
-    for _, fold in KFold(N_FOLDS, shuffle=True, random_state=0).split(rows.targets):
-        held_out = np.isin(np.arange(n_rows), fold)
-        with Progress(0, n_rows, parameters.max_depth) as silent:
-            tree = _learn(rows.take(~held_out), parameters, pairs, silent).tree
-        leaves = leaves_of(tree, rows.table.take(held_out), parameters.threads)
-        for number, shrinkage in enumerate(SHRINKAGES):
-            values = shrink(tree, shrinkage).value[leaves]
-            lost = _losses(values, rows.targets[held_out], parameters.criterion, rows.classes)
-            losses[number] += lost @ weights[held_out]
-    return SHRINKAGES[int(losses.argmin())]
+    with TestProgress(parameters.verbose, n_rows) as progress:
+        tester = _Tester(binned, parameters, pairs, n_folds, plan.shrinkages, progress)
+        return choose(plan, tester.folds, tester.test)
 
 
-def _losses(
-    values: np.ndarray,
-    targets: np.ndarray,
-    criterion: str,
-    classes: tuple[np.ndarray, ...] | None,
-) -> np.ndarray:
-    """What rows lose for which a tree predicts some values."""
-    if classes is not None:
-        shares = np.take_along_axis(values, targets[:, :, None].astype(np.intp), axis=2)
-        return -np.log(np.maximum(shares[:, :, 0], LEAST_SHARE)).sum(axis=1)
-    off = values[:, :, 0] - targets
-    return (off**2 if criterion == "squared_error" else np.abs(off)).sum(axis=1)
+class _Tester:
+    """Fits trials and tests them on folds, as many at a time as there are threads.
+
+    Parameters
+    ----------
+    binned : BinnedRows
+    parameters : Parameters
+    pairs : PairOptions
+    n_folds : int
+    shrinkages : sequence of float
+    progress : TestProgress
+    """
+
+    def __init__(
+        self,
+        binned: BinnedRows,
+        parameters: Parameters,
+        pairs: PairOptions,
+        n_folds: int,
+        shrinkages: Sequence[float],
+        progress: TestProgress,
+    ) -> None:
+        # One seed for all fits, whichever comes first.
+        seed = int(check_random_state(parameters.random_state or 0).randint(2**31 - 1))
+        self._parameters = replace(parameters, random_state=seed)
+        self._binned = binned
+        self._pairs = pairs
+        self._shrinkages = shrinkages
+        self._progress = progress
+        rows = binned.rows
+        self.folds = make_folds(binned.binned, rows.strata, rows.weights, n_folds, seed)
+        self._loss: Loss = LossOfClasses()
+        if rows.classes is None:
+            is_absolute = parameters.criterion == "absolute_error"
+            self._loss = LossOfNumbers(rows.targets, self.folds.weights, is_absolute)
+
+    def test(self, wanted: list[tuple[Trial, int]]) -> list[FoldTest]:
+        """Test trials on folds that they are fitted without."""
+        return self._run([partial(self._test, trial, fold) for trial, fold in wanted])
+
+    def trees(self, trials: Sequence[Trial]) -> list[TreeArrays]:
+        """Trees of all rows."""
+        return self._run([partial(self._fit, trial, self._binned) for trial in trials])
+
+    def _run(self, jobs: list[Callable[[int], Result]]) -> list[Result]:
+        n_threads = self._parameters.threads
+        self._progress.expect(len(jobs))
+        each = 1 if len(jobs) > 1 else n_threads
+        return run_together([partial(job, each) for job in jobs], n_threads, self._progress.stop)
+
+    def _fit(self, trial: Trial, binned: BinnedRows, n_threads: int) -> TreeArrays:
+        parameters = replace(self._parameters.with_trial(trial), n_threads=n_threads)
+        outcome = _learn(binned, parameters, self._pairs, self._progress.of_test())
+        self._progress.tested()
+        return prune_by_cost(outcome.tree, parameters.ccp_alpha)
+
+    def _test(self, trial: Trial, fold: int, n_threads: int) -> FoldTest:
+        held_out, start = self.folds.held_out(fold), perf_counter()
+        tree = self._fit(trial, self._binned.take(~held_out), n_threads)
+        seconds, rows = perf_counter() - start, self._binned.rows.take(held_out)
+        leaves, weights = leaves_of(tree, rows.table, n_threads), self.folds.weights[held_out]
+        return test_of(tree, leaves, rows.targets, weights, self._loss, self._shrinkages, seconds)
+
+
+def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
+    """What is to be tried: a single trial if nothing is left to choose."""
+    shrinkages = SHRINKAGES if parameters.shrinkage == "cv" else (float(parameters.shrinkage),)
+    if isinstance(parameters.strength, Real):
+        usual = Trial(float(parameters.strength), parameters.criterion)
+        return Plan((usual,), usual, shrinkages)
+    path = path_of(parameters.strength)
+    criteria = [parameters.criterion]
+    if criteria == ["auto"]:
+        usual_criterion = rows.goal(parameters).criterion_name
+        criteria = [usual_criterion, "entropy" if usual_criterion == "gini" else "gini"]
+    trials = tuple(Trial(strength, criterion) for criterion in criteria for strength in path)
+    usual = Trial(usual_of(path), criteria[0])
+    race = None if parameters.cv else race_for(rows.table.n_rows)
+    return Plan(trials, usual, shrinkages, race)
 
 
 # --- growing and refining ---
@@ -408,13 +716,9 @@ def _grow(
     ).grow()
 
 
-def _hold(
-    rows: TrainingRows, binned: BinnedTable, parameters: Parameters, pairs: PairOptions
-) -> LocalRows:
+def _hold(binned_rows: BinnedRows, parameters: Parameters) -> LocalRows:
     """The rows, ready to be asked."""
-    coarse = None
-    if len(pairs.pairs) > 0 and parameters.max_bins is None:
-        coarse = bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads)
+    rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
     return LocalRows(rows.table, binned, rows.goal(parameters), parameters.threads, coarse=coarse)
 
 
@@ -447,6 +751,8 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
     pair = 0.0 if is_cart else None
     if parameters.pair_penalty != "auto":
         pair = float(parameters.pair_penalty)
+    # A pair costs as much as a segment; a segment's own price has its strength in it already.
+    is_given = parameters.segment_penalty != "auto"
     return SearchOptions(
         InnerTreeOptions(
             kind=parameters.inner_tree,
@@ -456,13 +762,15 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
             assignment=parameters.assignment,
         ),
         Penalties(
-            segment=_given(parameters.segment_penalty, goal.segment_penalty),
-            split=_given(parameters.split_penalty, 0.0 if is_cart else SPLIT_PENALTY),
+            segment=parameters.penalty("segment_penalty", goal.segment_penalty),
+            split=parameters.penalty("split_penalty", 0.0 if is_cart else SPLIT_PENALTY),
             branch=parameters.branch_penalty,
             pair=pair,
+            segments_per_pair=parameters.strength if is_given else 1.0,
+            many_rows=math.inf if is_given else goal.many_rows,
         ),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
-        min_weight_leaf=parameters.min_weight_fraction_leaf * goal.total_weight,
+        min_weight_leaf=max(_min_weight_leaf(goal, parameters), _least_leaf(goal, parameters)),
         seed=int(check_random_state(parameters.random_state).randint(2**31 - 1)),
         n_threads=parameters.threads,
     )
@@ -486,23 +794,29 @@ def _refine_options(n_rows: int, goal: Goal, parameters: Parameters) -> RefineOp
         max_segments = min(max_segments, 2**parameters.inner_max_depth)
     return RefineOptions(
         max_sweeps=parameters.refine_iter,
-        penalty=_given(parameters.refine_penalty, goal.refine_penalty),
+        penalty=parameters.penalty("refine_penalty", goal.refine_penalty),
         max_segments=max_segments,
         min_segment_rows=_as_rows(parameters.inner_min_samples_leaf, n_rows),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
-        min_weight_leaf=parameters.min_weight_fraction_leaf * goal.total_weight,
+        min_weight_leaf=_min_weight_leaf(goal, parameters),
+        least_leaf=_least_leaf(goal, parameters),
+        many_rows=goal.many_rows if parameters.refine_penalty == "auto" else math.inf,
     )
+
+
+def _min_weight_leaf(goal: Goal, parameters: Parameters) -> float:
+    return parameters.min_weight_fraction_leaf * goal.total_weight
+
+
+def _least_leaf(goal: Goal, parameters: Parameters) -> float:
+    """Weight that a leaf has at least unless the user prices splits."""
+    return goal.least_leaf if parameters.prices_splits else 0.0
 
 
 def _at_most(limit: int | None) -> int:
     """A limit as a number that native code can hold."""
     return min(limit or UNLIMITED, UNLIMITED)
-
-
-def _given(penalty: float | str, automatic: float) -> float:
-    """A penalty as a number."""
-    return automatic if penalty == "auto" else float(penalty)
 
 
 def _as_rows(limit: float, n_rows: int) -> int:

@@ -773,7 +773,7 @@ def bin_columns(
         n_blocks = (stop - start + ROWS_PER_BLOCK - 1) // ROWS_PER_BLOCK
         n_groups = (n_features + COLUMNS_PER_BLOCK - 1) // COLUMNS_PER_BLOCK
         with nogil:
-            for block in prange(n_blocks * n_groups, num_threads=n_threads, schedule="static"):
+            for block in prange(n_blocks * n_groups, num_threads=n_threads, schedule="dynamic"):
                 row = start + block % n_blocks * ROWS_PER_BLOCK
                 last = min(row + ROWS_PER_BLOCK, stop)
                 for f in range(<int> (block // n_blocks) * COLUMNS_PER_BLOCK,

@@ -51,6 +51,20 @@ cdef class Criterion:
         cdef const double[::1] s = self._vector(stats)
         return impurity(&self.info, &s[0])
 
+    def impurities(self, stats):
+        """Impurity masses of some statistics vectors, one in each line."""
+        cdef:
+            const double[:, ::1] s = np.ascontiguousarray(stats, dtype=np.float64)
+            double[::1] mass
+            Py_ssize_t i
+        if s.shape[1] != self.info.n_stats:
+            raise ValueError(f"expected {self.info.n_stats} statistics, got {s.shape[1]}")
+        out = np.empty(s.shape[0])
+        mass = out
+        for i in range(s.shape[0]):
+            mass[i] = impurity(&self.info, &s[i, 0])
+        return out
+
     def weight(self, stats):
         """Sum of the weights of the rows behind a statistics vector."""
         cdef const double[::1] s = self._vector(stats)

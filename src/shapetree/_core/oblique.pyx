@@ -33,10 +33,15 @@ from shapetree._core.pair_tree cimport (
 from shapetree._core.search cimport Options, options_of
 from shapetree._core.sorting cimport sort_by_value
 
+cdef extern from "parting.h":
+    double parting(double low, double high) noexcept nogil
+    double in_digits(double number, int digits) noexcept nogil
+
 cdef enum:
     EXACT_WEIGHT = 512       # a region that weighs no more is searched row by row
     N_BLOCKS = 255           # a heavier one by so many blocks first
     MAX_SWEEPS = 4
+    SLOPE_DIGITS = 3         # of an oblique cut's weight, which people read
 
 ctypedef struct Points:
     # Rows of one node that have both features, as the points of an inner tree.
@@ -70,12 +75,6 @@ cdef inline double along(const Points* points, int orientation, int point) noexc
     if value > DBL_MAX:
         return DBL_MAX
     return -DBL_MAX if value < -DBL_MAX else value
-
-
-cdef double between(double low, double high) noexcept nogil:
-    """A number t so that low <= t < high, the arithmetic mean wherever rounding allows it."""
-    cdef double middle = 0.5 * low + 0.5 * high
-    return middle if low <= middle < high else low
 
 
 cdef int fill_bins(
@@ -236,7 +235,7 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
 
 cdef void set_threshold(const Points* points, PairNode* node) noexcept nogil:
     cdef const int32_t* order = points.order[node.orientation]
-    node.threshold = between(along(points, node.orientation, order[node.position - 1]),
+    node.threshold = parting(along(points, node.orientation, order[node.position - 1]),
                              along(points, node.orientation, order[node.position]))
 
 
@@ -579,7 +578,7 @@ cdef class PairFitter:
         b[1] = 1.0
         for h in range(2, self.slopes.shape[0]):
             a[h] = 1.0
-            b[h] = self.slopes[h] * ratio
+            b[h] = in_digits(self.slopes[h] * ratio, SLOPE_DIGITS)
             if not 1e-300 < fabs(b[h]) < 1e300:
                 b[h] = 0.0
 

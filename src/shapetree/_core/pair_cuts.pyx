@@ -45,7 +45,7 @@ cdef class PairCuts:
             if not 0 <= f < columns.n_columns or (
                     columns.column[f].kind not in (INT32, FLOAT32, FLOAT64)):
                 raise ValueError(f"the table has no column {f} of numbers or categories")
-        if n_cuts == 0 or not (
+        if n_cuts == 0 or n_pieces == 0 or not (
                 a.shape[0] == b.shape[0] == threshold.shape[0] == high.shape[0] == n_cuts):
             raise ValueError("the cuts' arrays differ in length")
         for i in range(n_cuts):
@@ -53,8 +53,10 @@ cdef class PairCuts:
                 if not (i < f < n_cuts or -n_pieces <= f < 0):
                     raise ValueError("the cuts are not those of a tree")
         self._arrays = [columns, place_a, place_b, a, b, threshold, low, high, branch]
-        self.least_branch = min(missing_branch, np.min(branch))
-        self.greatest_branch = max(missing_branch, np.max(branch))
+        self.least_branch = self.greatest_branch = missing_branch
+        for i in range(n_pieces):
+            self.least_branch = min(self.least_branch, branch[i])
+            self.greatest_branch = max(self.greatest_branch, branch[i])
         self.cuts.first = &columns.column[first]
         self.cuts.second = &columns.column[second]
         self.cuts.n_a = place_a.shape[0]

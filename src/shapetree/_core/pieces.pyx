@@ -1,20 +1,40 @@
-"""Pieces: the branches of a feature's bins in its own values."""
+"""Pieces: the branches of a feature's bins in its own values, and thresholds between values."""
 
 import numpy as np
 
-from libc.float cimport DBL_MAX
 from libc.stdint cimport int32_t, uint8_t
+
+cdef extern from "parting.h":
+    double parting(double low, double high) noexcept nogil
+    double parting_of_bins(
+        const double* low, const double* high, Py_ssize_t below, Py_ssize_t above
+    ) noexcept nogil
 
 cdef enum:
     NO_BRANCH = 255
 
 
-cdef inline double halfway(double low, double high) noexcept nogil:
-    # As in `shapetree.data._binning.halfway`.
-    cdef double middle
-    low, high = max(low, -DBL_MAX), min(high, DBL_MAX)
-    middle = 0.5 * low + 0.5 * high
-    return middle if low <= middle < high else low
+def thresholds_between(
+    const double[::1] low not None,                # IN: (n,)
+    const double[::1] high not None,               # IN: (n,) greater than those in `low`
+):
+    """Finite numbers t between two values each, so that low <= t < high.
+
+    Numbers with the fewest digits in the middle half between the two, or their means. Infinite
+    values count as the greatest finite ones. Nothing finite parts minus infinity from the least
+    finite number.
+    """
+    cdef:
+        Py_ssize_t i, n = low.shape[0]
+        double[::1] threshold
+    if high.shape[0] != n:
+        raise ValueError("each threshold needs a value on either side")
+    result = np.empty(n)
+    threshold = result
+    with nogil:
+        for i in range(n):
+            threshold[i] = parting(low[i], high[i])
+    return result
 
 
 def pieces_of_bins(
@@ -24,8 +44,8 @@ def pieces_of_bins(
 ):
     """Join the bins of an ordered feature to pieces of its axis.
 
-    A piece ends where the next bin with rows goes elsewhere, halfway between the two. The last bin
-    is that of missing values, which are no piece.
+    A piece ends where the next bin with rows goes elsewhere, at a short number between the two. The
+    last bin is that of missing values, which are no piece.
 
     Returns
     -------
@@ -52,7 +72,7 @@ def pieces_of_bins(
         if branch_of_bin[i] == NO_BRANCH:
             continue
         if below >= 0 and branch_of_bin[below] != branch_of_bin[i]:
-            upper[piece] = halfway(high[below], low[i])
+            upper[piece] = parting_of_bins(&low[0], &high[0], below, i)
             piece += 1
         branch[piece] = branch_of_bin[i]
         below = i

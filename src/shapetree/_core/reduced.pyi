@@ -12,8 +12,9 @@ def cheapest_shapes(
     n_branches: NDArray[Any],
     bounds: NDArray[Any],
     *,
-    segment_penalty: float,
-    category_penalty: float,
+    segment_penalty: NDArray[Any] | float,
+    category_penalty: NDArray[Any] | float,
+    choice_penalty: NDArray[Any] | float,
     max_segments: int,
     only_best: bool,
     n_threads: int,
@@ -32,8 +33,36 @@ def cheapest_shape(
 def count_extra_parts(branch_of_bin: NDArray[Any], categorical: bool) -> int: ...
 def settle_empty_bins(
     branch_of_bin: NDArray[Any],
-    n_rows: NDArray[Any],
+    n_rows: NDArray[Any] | None,
     low: NDArray[Any] | None,
     high: NDArray[Any] | None,
     largest_branch: int,
 ) -> NDArray[Any] | None: ...
+
+class ReducedProblem:
+    number: int
+    n_rows: int
+    n_care: int
+    n_branches: int
+    below: list[float]
+    first: float
+    unit: float
+    tolerance: float
+    to_beat: float
+    bound: float
+    may_improve: bool
+    only_branch: int
+
+    def objective(self, n_extra: float, losses: list[float], counts: list[int]) -> float: ...
+
+def reduced_problems(
+    nodes: list[int],
+    children: list[list[int]],
+    n_parts: list[float],
+    sizes: list[int],
+    sums: NDArray[Any],
+    n_care: NDArray[Any],
+    least: NDArray[Any],
+    price: float,
+    unit: float,
+) -> list[ReducedProblem]: ...

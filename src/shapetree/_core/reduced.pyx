@@ -1,4 +1,4 @@
-"""The reduced problem of one node: the shape function whose rows lose least below its branches.
+"""The reduced problem of a node: the shape function whose rows lose least below its branches.
 
 *Cells* are bins that hold rows of the care set; each tells what its rows would lose in branch 1, 2,
 .. beyond branch 0. The best shape function of a feature is then the cheapest path through its cells
@@ -9,10 +9,8 @@
 import numpy as np
 
 from cython.parallel cimport prange, threadid
-from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
@@ -21,14 +19,24 @@ from shapetree._core.arena cimport (
 )
 from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
 
+cdef extern from "parting.h":
+    double parting_of_bins(
+        const double* low, const double* high, Py_ssize_t below, Py_ssize_t above
+    ) noexcept nogil
+
 cdef enum:
     NO_BRANCH = 255
 
 # What sums may be off by, as a share of them.
 cdef double ROUNDING = 1e-12
 
+# Objectives that differ by less are equal: as a share of the rows' price, and, where they lose
+# next to nothing, of what they might lose.
+cdef double TOLERANCE = 1e-10
+cdef double ROUNDING_OF_LOSSES = 1e-12
+
 ctypedef struct Problem:
-    # What holds for all features of a node.
+    # What holds for a feature of a node.
     int n_branches
     int n_others             # branches beyond the first that cells have losses of
     int max_segments
@@ -267,9 +275,23 @@ cdef double least_cost(
     return total + price - ROUNDING * (fabs(total) + price + penalty)
 
 
+cdef inline Problem problem_of(
+    int n_branches, Py_ssize_t n_others, int max_segments, double segment_penalty,
+    double category_penalty, double bound,
+) noexcept nogil:
+    cdef Problem problem
+    problem.n_branches = n_branches
+    problem.n_others = <int> n_others
+    problem.max_segments = max_segments
+    problem.segment_penalty = segment_penalty
+    problem.category_penalty = category_penalty
+    problem.bound = bound
+    return problem
+
+
 cdef double solve_feature(
     const int32_t* bin_of_cell, const double* losses, int n_cells, int n_bins, bint categorical,
-    const Problem* problem, Arena* arena, branch_t* branch_of_cell,
+    Problem its_problem, Arena* arena, branch_t* branch_of_cell,
 ) noexcept nogil:
     """What the feature's cheapest shape function costs beyond branch 0.
 
@@ -277,6 +299,7 @@ cdef double solve_feature(
     """
     cdef:
         Mark mark = arena_mark(arena)
+        const Problem* problem = &its_problem
         int k = problem.n_branches, i, b, n, missing_branch = 0
         bint has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins
         int n_known = n_cells - has_missing
@@ -343,7 +366,7 @@ def cheapest_shapes(
     const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
     const double[::1] bounds not None,             # IN: (n_nodes,)
     *,
-    double segment_penalty, double category_penalty, int max_segments, bint only_best,
+    segment_penalty, category_penalty, choice_penalty, int max_segments, bint only_best,
     int n_threads,
 ):
     """What every feature's cheapest shape function costs, for each of some nodes.
@@ -353,13 +376,19 @@ def cheapest_shapes(
     shape function loses beyond branch 0, with penalties; infinite where it cannot be below the
     node's bound or, if `only_best`, is above the cost of another feature.
 
+    Penalties are numbers, or arrays that can be broadcast to (n_nodes, n_features): what a segment
+    beyond two costs, what a category beyond the first to be listed does, and what choosing the
+    feature does.
+
     Returns an array (n_nodes, n_features).
     """
     cdef:
         Py_ssize_t task, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f, i
-        Problem* problems
+        Problem problem
         Arenas arenas
         double[:, ::1] costs
+        double[::1] least
+        const double[:, ::1] segment, category, choice
     if n_threads < 1 or n_branches.shape[0] != n_nodes or bounds.shape[0] != n_nodes or not (
             n_bins.shape[0] == categorical.shape[0] == n_features):
         raise ValueError("n_threads is out of range, or nodes or features lack what they need")
@@ -374,44 +403,48 @@ def cheapest_shapes(
     for f in range(n_features):
         if not 0 <= n_bins[f] < 2**31 - 1:
             raise ValueError("n_bins out of range")
-    result = np.full((n_nodes, n_features), np.inf)
-    if result.size == 0 or bin_of_cell.shape[0] == 0:
-        return result
+    result = np.empty((n_nodes, n_features))
     costs = result
+    costs[:, :] = INFINITY
+    if n_nodes == 0 or n_features == 0 or bin_of_cell.shape[0] == 0:
+        return result
+    segment, category, choice = [
+        np.ascontiguousarray(np.broadcast_to(penalty, (n_nodes, n_features)), dtype=np.float64)
+        for penalty in (segment_penalty, category_penalty, choice_penalty)]
+    for node in range(n_nodes):
+        for f in range(n_features):
+            problem = problem_of(
+                n_branches[node], losses.shape[1], max_segments, segment[node, f],
+                category[node, f], INFINITY)
+            check_problem(&problem)
     n_threads = min(n_threads, n_nodes * n_features)
     arenas = Arenas(n_threads)
-    problems = <Problem*> malloc(n_nodes * sizeof(Problem))
-    if problems == NULL:
-        raise MemoryError("no memory for a search")
-    try:
-        for node in range(n_nodes):
-            problems[node] = Problem(
-                n_branches[node], losses.shape[1], max_segments, segment_penalty,
-                category_penalty, bounds[node])
-            check_problem(&problems[node])
-        if only_best:
-            for node in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="dynamic"):
-                for f in range(n_features):
-                    i = starts[node, f]
-                    costs[node, f] = solve_feature(
-                        &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
-                        <int> n_bins[f], categorical[f], &problems[node],
-                        &arenas.of_thread[threadid()], NULL)
-                    if costs[node, f] < problems[node].bound:
-                        # Of equals, the first is as good as any.
-                        problems[node].bound = costs[node, f]
-        else:
-            for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
-                               schedule="dynamic"):
-                node = task // n_features
-                f = task % n_features
+    least = np.array(bounds)
+    if only_best:
+        for node in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            for f in range(n_features):
                 i = starts[node, f]
-                costs[node, f] = solve_feature(
+                costs[node, f] = choice[node, f] + solve_feature(
                     &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
-                    <int> n_bins[f], categorical[f], &problems[node],
+                    <int> n_bins[f], categorical[f],
+                    problem_of(n_branches[node], losses.shape[1], max_segments, segment[node, f],
+                               category[node, f], least[node] - choice[node, f]),
                     &arenas.of_thread[threadid()], NULL)
-    finally:
-        free(problems)
+                if costs[node, f] < least[node]:
+                    # Of equals, the first is as good as any.
+                    least[node] = costs[node, f]
+    else:
+        for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
+                           schedule="dynamic"):
+            node = task // n_features
+            f = task % n_features
+            i = starts[node, f]
+            costs[node, f] = choice[node, f] + solve_feature(
+                &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
+                <int> n_bins[f], categorical[f],
+                problem_of(n_branches[node], losses.shape[1], max_segments, segment[node, f],
+                           category[node, f], least[node] - choice[node, f]),
+                &arenas.of_thread[threadid()], NULL)
     arenas.finish()
     return result
 
@@ -442,12 +475,8 @@ def cheapest_shape(
         uint8_t[::1] branch, branch_of_cell
         double lost[256]
         int n_of_branch[256]
-    problem.n_branches = n_branches
-    problem.n_others = losses.shape[1]
-    problem.max_segments = max_segments
-    problem.segment_penalty = segment_penalty
-    problem.category_penalty = category_penalty
-    problem.bound = INFINITY
+    problem = problem_of(
+        n_branches, losses.shape[1], max_segments, segment_penalty, category_penalty, INFINITY)
     check_problem(&problem)
     if losses.shape[0] != n_cells or not 0 <= n_bins < 2**31 - 1:
         raise ValueError("n_bins out of range, or cells without losses")
@@ -460,7 +489,7 @@ def cheapest_shape(
     if n_cells:
         with nogil:
             solve_feature(
-                &bin_of_cell[0], &losses[0, 0], n_cells, n_bins, categorical, &problem,
+                &bin_of_cell[0], &losses[0, 0], n_cells, n_bins, categorical, problem,
                 arenas.of_thread, &branch_of_cell[0])
     arenas.finish()
     memset(lost, 0, sizeof(lost))
@@ -532,15 +561,16 @@ def count_extra_parts(const uint8_t[::1] branch_of_bin not None, bint categorica
 
 def settle_empty_bins(
     const uint8_t[::1] branch_of_bin not None,     # IN: (n_bins + 1,)
-    const int64_t[::1] n_rows not None,            # IN: (n_bins + 1,) the node's rows
+    const int64_t[::1] n_rows,                     # IN: (n_bins + 1,) the node's rows, or None
     low, high,                                     # IN: (n_bins,) bounds of bins, None: categories
     int largest_branch,                            # IN
 ):
     """Send bins without rows where the finished shape function will send their values.
 
-    A threshold lies halfway between bins with rows; a bin goes where its smallest value goes.
+    A threshold parts neighbouring bins with rows; a bin goes where its smallest value goes.
     Missing values go to the largest branch if no row lacks the feature. Categories without rows
-    keep the branch that they have.
+    keep the branch that they have. If numbers of rows are not told, bins without a branch are those
+    that hold none.
 
     Returns the new branches, or None if they are the old ones.
     """
@@ -548,12 +578,13 @@ def settle_empty_bins(
         Py_ssize_t n_bins = branch_of_bin.shape[0] - 1, i
         uint8_t[::1] branch
         const double[::1] lows, highs
-    if n_bins < 0 or n_rows.shape[0] != n_bins + 1 or not 0 <= largest_branch < NO_BRANCH:
+    if n_bins < 0 or not 0 <= largest_branch < NO_BRANCH or (
+            n_rows is not None and n_rows.shape[0] != n_bins + 1):
         raise ValueError("each bin needs a branch and a number of rows")
     result = np.empty(n_bins + 1, dtype=np.uint8)
     branch = result
     memcpy(&branch[0], &branch_of_bin[0], n_bins + 1)
-    if n_rows[n_bins] == 0:
+    if branch[n_bins] == NO_BRANCH if n_rows is None else n_rows[n_bins] == 0:
         branch[n_bins] = largest_branch
     if low is None:
         for i in range(n_bins):
@@ -563,7 +594,8 @@ def settle_empty_bins(
         lows, highs = low, high
         if lows.shape[0] != n_bins or highs.shape[0] != n_bins:
             raise ValueError("each bin needs its bounds")
-        settle_between(&branch[0], &n_rows[0], n_bins, lows, highs)
+        settle_between(
+            &branch[0], NULL if n_rows is None else &n_rows[0], n_bins, lows, highs)
     for i in range(n_bins + 1):
         if branch[i] != branch_of_bin[i]:
             return result
@@ -578,13 +610,16 @@ cdef void settle_between(
         Py_ssize_t i, j, below = -1
         double threshold
     for i in range(n_bins):
-        if n_rows[i] == 0:
+        if branch[i] == NO_BRANCH if n_rows == NULL else n_rows[i] == 0:
             continue
         if below < 0:
             for j in range(i):
                 branch[j] = branch[i]
+        elif branch[i] == branch[below]:
+            for j in range(below + 1, i):
+                branch[j] = branch[below]
         elif i > below + 1:
-            threshold = halfway(high[below], low[i])
+            threshold = parting_of_bins(&low[0], &high[0], below, i)
             for j in range(below + 1, i):
                 branch[j] = branch[below] if low[j] <= threshold else branch[i]
         below = i
@@ -593,7 +628,122 @@ cdef void settle_between(
             branch[j] = branch[below]
 
 
-cdef inline double halfway(double low, double high) noexcept nogil:
-    # As in `shapetree.data._binning.halfway`.
-    cdef double middle = 0.5 * max(low, -DBL_MAX) + 0.5 * min(high, DBL_MAX)
-    return middle if low <= middle < high else low
+# --- what a new shape function must beat ---------------------------------------------------------
+
+cdef class ReducedProblem:
+    """One node's reduced problem.
+
+    Attributes
+    ----------
+    number : int
+        Of the node.
+    n_rows, n_care : int
+        The node's rows, and those of them for which branches differ.
+    n_branches : int
+    below : list of float
+        Complexity of what each branch leads to.
+    first : float
+        Loss of all rows in branch 0.
+    unit : float
+        Loss that a part is worth.
+    tolerance : float
+        Objectives that differ by less are equal.
+    to_beat : float
+        Objective of the tree from the node on that a new split must be below.
+    bound : float
+        The same, less what all rows lose in branch 0, and what no split among all branches can
+        change.
+    may_improve : bool
+        Whether a split would be good enough that sends every row where it loses least.
+    only_branch : int
+        The branch that may take the node's place, as the tree is no worse then; -1 for none.
+    """
+
+    cdef readonly int number
+    cdef readonly int64_t n_rows
+    cdef readonly int64_t n_care
+    cdef readonly int n_branches
+    cdef readonly list below
+    cdef readonly double first
+    cdef readonly double unit
+    cdef readonly double tolerance
+    cdef readonly double to_beat
+    cdef readonly double bound
+    cdef readonly bint may_improve
+    cdef readonly int only_branch
+
+    def objective(self, double n_extra, list losses, list counts):
+        """Objective with another split; branches that no row takes are as good as gone.
+
+        Parameters
+        ----------
+        n_extra : float
+            Parts of the split beyond those of CART's.
+        losses : list of float
+            What the rows of each branch lose beyond branch 0.
+        counts : list of int
+            Rows of each branch, or anything else that is 0 without any.
+        """
+        used = [branch for branch, count in enumerate(counts) if count > 0]
+        loss = self.first + sum([losses[branch] for branch in used if branch > 0])
+        parts = n_extra + len(used) - 1 + sum([self.below[branch] for branch in used])
+        return loss + self.unit * parts
+
+
+def reduced_problems(
+    list nodes not None,                   # IN: numbers of nodes
+    list children not None,                # IN: nodes that their branches lead to, a list for each
+    list n_parts not None,                 # IN: complexity from every node of the tree on
+    list sizes not None,                   # IN: rows of every node of the tree
+    const double[:, ::1] sums not None,    # IN: (n_nodes, 1 + max_branches)
+    const int64_t[::1] n_care not None,    # IN: (n_nodes,)
+    const double[::1] least not None,      # IN: (n_nodes,) all three as `branch_losses` returns
+    double price,                          # IN: loss that a penalty of 1 is worth
+    double unit,                           # IN: loss that a part is worth
+):
+    """The reduced problems of some nodes of one level."""
+    cdef:
+        Py_ssize_t i
+        int b
+        ReducedProblem problem
+        double present, alone, best, most, complexity
+        list problems = [], branches
+    if not (len(children) == sums.shape[0] == n_care.shape[0] == least.shape[0] == len(nodes)):
+        raise ValueError("every node needs its children and its losses")
+    for i in range(len(nodes)):
+        branches = children[i]
+        problem = ReducedProblem.__new__(ReducedProblem)
+        problem.number = nodes[i]
+        if not 0 <= problem.number < min(len(sizes), len(n_parts)):
+            raise IndexError(f"there is no node {problem.number}")
+        problem.n_rows = sizes[problem.number]
+        problem.n_care = n_care[i]
+        problem.n_branches = len(branches)
+        if not 1 <= problem.n_branches < sums.shape[1]:
+            raise ValueError("every branch needs its losses")
+        problem.below = [n_parts[child] for child in branches]
+        problem.first = sums[i, 1]
+        problem.unit = unit
+        present = sums[i, 0] + unit * <double> n_parts[problem.number]
+        complexity = 0.0
+        for b in range(problem.n_branches):
+            alone = problem.first
+            if b > 0:
+                alone += sums[i, 1 + b]
+            alone += unit * <double> problem.below[b]
+            complexity += <double> problem.below[b]
+            if b == 0 or alone < best:
+                best = alone
+                problem.only_branch = b
+            if b == 0 or alone > most:
+                most = alone
+        problem.tolerance = TOLERANCE * problem.n_rows * price + ROUNDING_OF_LOSSES * most
+        # One branch for all is simpler: it wins where it is no worse.
+        problem.to_beat = min(present, best) - problem.tolerance
+        problem.bound = problem.to_beat - (
+            problem.first + unit * (problem.n_branches - 1 + complexity))
+        problem.may_improve = least[i] < problem.bound
+        if not best <= present + problem.tolerance:
+            problem.only_branch = -1
+        problems.append(problem)
+    return problems

@@ -13,7 +13,7 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MIN
-from libc.math cimport fabs
+from libc.math cimport fabs, signbit
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
@@ -23,10 +23,13 @@ from shapetree._core.columns cimport (
 )
 from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
 from shapetree._core.rows cimport NodeRows
+from shapetree._core.sorting cimport sort_rows
 
 cdef enum:
     BLOCK = 16384        # rows that one thread takes at a time
     CHUNK = 256          # rows whose losses stay in the cache
+    SORT_AFTER = 2       # times that all rows may move before leaves are sorted
+    MIN_SORTED = 2048    # rows of a leaf that are worth sorting
 
 ctypedef fused bin_t:
     uint8_t
@@ -281,66 +284,81 @@ cdef int n_regions(const Cuts* cuts) noexcept nogil:
     return n
 
 
-cdef void add_losses(
-    const bin_t* bins, const int32_t* rows, const double* values, Py_ssize_t n, int n_others,
-    double* sums, uint8_t* is_held, uint64_t* marks,
-) noexcept nogil:
-    """Add rows to the sums of their bins, and mark these.
-
-    Each bin is marked by itself or, if there are marks, in words of 64 bins.
-    """
+cdef inline void add_to_cell(double* cell, const double* values, int n_others) noexcept nogil:
     cdef:
-        Py_ssize_t i, code
         int o
         double first, second
-        double* cell
-    if marks != NULL and n_others == 2:
-        for i in range(n):
-            code = bins[rows[i]]
-            marks[code >> 6] |= <uint64_t> 1 << (code & 63)
-            sums[2 * code] += values[2 * i]
-            sums[2 * code + 1] += values[2 * i + 1]
-    elif marks != NULL:
-        for i in range(n):
-            code = bins[rows[i]]
-            marks[code >> 6] |= <uint64_t> 1 << (code & 63)
-            for o in range(n_others):
-                sums[code * n_others + o] += values[i * n_others + o]
-    elif n_others == 1:
-        for i in range(n):
-            code = bins[rows[i]]
-            is_held[code] = 1
-            sums[code] += values[i]
+    if n_others == 1:
+        cell[0] += values[0]
     elif n_others == 2:
         # With three branches, the refinement of a tree spends its time here.
+        first = cell[0] + values[0]
+        second = cell[1] + values[1]
+        cell[0] = first
+        cell[1] = second
+    else:
+        for o in range(n_others):
+            cell[o] += values[o]
+
+
+cdef void add_losses(
+    const bin_t* bins, const int32_t* rows, const double* values, Py_ssize_t n, int n_others,
+    double* sums, uint64_t* marks,
+) noexcept nogil:
+    """Add rows to the sums of their bins; if there are marks, mark these in words of 64 bins."""
+    cdef Py_ssize_t i, code
+    if marks != NULL:
         for i in range(n):
             code = bins[rows[i]]
-            is_held[code] = 1
-            cell = sums + 2 * code
-            first = cell[0] + values[2 * i]
-            second = cell[1] + values[2 * i + 1]
-            cell[0] = first
-            cell[1] = second
+            marks[code >> 6] |= <uint64_t> 1 << (code & 63)
+            add_to_cell(sums + code * n_others, values + i * n_others, n_others)
+    elif n_others == 1:
+        for i in range(n):
+            add_to_cell(sums + bins[rows[i]], values + i, 1)
+    elif n_others == 2:
+        for i in range(n):
+            add_to_cell(sums + 2 * bins[rows[i]], values + 2 * i, 2)
     else:
         for i in range(n):
-            code = bins[rows[i]]
-            is_held[code] = 1
-            for o in range(n_others):
-                sums[code * n_others + o] += values[i * n_others + o]
+            add_to_cell(sums + bins[rows[i]] * n_others, values + i * n_others, n_others)
+
+
+cdef void add_to_two(
+    const uint8_t* bins, const uint8_t* others_bins, const int32_t* rows, const double* values,
+    Py_ssize_t n, int n_others, double* sums, double* others_sums,
+) noexcept nogil:
+    """Add rows to the sums of two features at once: each row and its losses are read only once."""
+    cdef:
+        Py_ssize_t i, code, others_code
+        double value
+    if n_others == 1:
+        for i in range(n):
+            code, others_code, value = bins[rows[i]], others_bins[rows[i]], values[i]
+            sums[code] += value
+            others_sums[others_code] += value
+    elif n_others == 2:
+        for i in range(n):
+            code, others_code = 2 * bins[rows[i]], 2 * others_bins[rows[i]]
+            add_to_cell(sums + code, values + 2 * i, 2)
+            add_to_cell(others_sums + others_code, values + 2 * i, 2)
+    else:
+        for i in range(n):
+            code, others_code = n_others * bins[rows[i]], n_others * others_bins[rows[i]]
+            add_to_cell(sums + code, values + i * n_others, n_others)
+            add_to_cell(others_sums + others_code, values + i * n_others, n_others)
+
+
+cdef inline bint is_empty(double sum_of_losses) noexcept nogil:
+    """Whether nothing was added to a sum: it is minus zero then, which no sum of differences is."""
+    return sum_of_losses == 0.0 and signbit(sum_of_losses)
 
 
 cdef inline void move_cell(double* cell, double* target, int n_others) noexcept nogil:
-    """Copy the sums of a bin, and leave zeros."""
+    """Copy the sums of a bin, and leave them empty."""
     cdef int o
-    if n_others == 2:
-        target[0] = cell[0]
-        target[1] = cell[1]
-        cell[0] = 0.0
-        cell[1] = 0.0
-        return
     for o in range(n_others):
         target[o] = cell[o]
-        cell[o] = 0.0
+        cell[o] = -0.0
 
 
 cdef inline int lowest_bit(uint64_t bits) noexcept nogil:
@@ -363,27 +381,59 @@ number_bits()
 
 
 cdef class CellScratch:
-    """Room in which each thread sums up the bins of one feature, all zero."""
+    """Room in which each thread sums up the bins of two features, all empty."""
 
     cdef double* sums
-    cdef uint8_t* is_held
     cdef uint64_t* marks
-    cdef Py_ssize_t n_sums        # for each thread
-    cdef Py_ssize_t n_bins
+    cdef Py_ssize_t n_sums        # for each feature
+    cdef Py_ssize_t n_words       # for each thread
 
     def __cinit__(self, int n_threads, Py_ssize_t n_bins, int n_others):
-        self.n_bins = (n_bins + 511) // 512 * 512
-        self.n_sums = self.n_bins * n_others
-        self.sums = <double*> calloc(n_threads * self.n_sums, sizeof(double))
-        self.is_held = <uint8_t*> calloc(n_threads * self.n_bins, 1)
-        self.marks = <uint64_t*> calloc(n_threads * self.n_bins // 64, sizeof(uint64_t))
-        if self.sums == NULL or self.is_held == NULL or self.marks == NULL:
+        cdef Py_ssize_t i
+        n_bins = (n_bins + 511) // 512 * 512
+        self.n_sums = n_bins * n_others
+        self.n_words = n_bins // 64
+        self.sums = <double*> malloc(2 * n_threads * self.n_sums * sizeof(double))
+        self.marks = <uint64_t*> calloc(n_threads * self.n_words, sizeof(uint64_t))
+        if self.sums == NULL or self.marks == NULL:
             raise MemoryError("no memory to sum losses")
+        for i in range(2 * n_threads * self.n_sums):
+            self.sums[i] = -0.0
 
     def __dealloc__(self):
         free(self.sums)
-        free(self.is_held)
         free(self.marks)
+
+
+cdef int gather_cells(
+    double* sums, uint64_t* marks, Py_ssize_t n_bins, int n_others, int32_t* bin_of_cell,
+    double* losses,
+) noexcept nogil:
+    """Move the sums of a feature to its cells, and leave them empty, and no marks if there are any.
+
+    Returns the number of cells.
+    """
+    cdef:
+        Py_ssize_t i, word
+        int n_cells = 0
+        uint64_t bits
+    if marks == NULL:
+        for i in range(n_bins):
+            if not is_empty(sums[i * n_others]):
+                bin_of_cell[n_cells] = i
+                move_cell(sums + i * n_others, losses + n_cells * n_others, n_others)
+                n_cells += 1
+        return n_cells
+    for word in range((n_bins + 63) // 64):
+        bits = marks[word]
+        marks[word] = 0
+        while bits:
+            i = 64 * word + lowest_bit(bits)
+            bits &= bits - 1
+            bin_of_cell[n_cells] = i
+            move_cell(sums + i * n_others, losses + n_cells * n_others, n_others)
+            n_cells += 1
+    return n_cells
 
 
 @cython.final
@@ -415,11 +465,13 @@ cdef class RoutedRows:
     cdef const uint8_t[::1] only_branch
     cdef int32_t[:, ::1] child
     cdef const int32_t* order             # of `rows`
+    cdef int32_t[::1] scratch             # for rows that are sent or sorted
     cdef int32_t[::1] care_row            # rows of a level that care; leaves' numbers of sent rows
     cdef double[:, ::1] care_loss         # what they lose in branch 1, 2, .. beyond branch 0
     cdef LossBlock* blocks
     cdef Py_ssize_t n_blocks
     cdef int64_t[::1] first_block         # of each node of the level, and the end
+    cdef int64_t n_moved                  # rows that were sent since leaves were sorted
     cdef list _arrays                     # keeps the memory alive
 
     def __cinit__(
@@ -444,6 +496,7 @@ cdef class RoutedRows:
         self._arrays = [None] * n_nodes
         self.only_branch = np.zeros(bins.column[0].largest + 1, dtype=np.uint8)
         self.child = np.zeros((n_nodes, max_branches), dtype=np.int32)
+        self.scratch = np.empty(n_places, dtype=np.int32)
         self.care_row = np.empty(n_places, dtype=np.int32)
         self.care_loss = np.empty((n_places, max_branches - 1))
         self.first_block = np.zeros(1, dtype=np.int64)
@@ -580,6 +633,26 @@ cdef class RoutedRows:
         for i in range(nodes.shape[0]):
             if self.steps[nodes[i]].n_branches:
                 self.send_from(nodes[i], number_of_leaf, n_threads)
+                self.n_moved += self.rows._stop[nodes[i]] - self.rows._start[nodes[i]]
+        if self.n_moved > SORT_AFTER * self.rows._order.shape[0]:
+            self.sort_leaves(n_threads)
+            self.n_moved = 0
+
+    cdef int sort_leaves(self, int n_threads) except -1:
+        """Sort the rows within each leaf, so that loops go through columns in one direction."""
+        cdef:
+            Py_ssize_t i
+            const int32_t[::1] nodes = self.nodes_below(0)
+        for i in prange(nodes.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic"):
+            if self.steps[nodes[i]].n_branches == 0:
+                self.sort_leaf(nodes[i])
+        return 0
+
+    cdef void sort_leaf(self, int leaf) noexcept nogil:
+        cdef Py_ssize_t first = self.rows._start[leaf], n = self.rows._stop[leaf] - first
+        if n >= MIN_SORTED:
+            sort_rows(&self.rows._order[first], &self.scratch[first], n,
+                      <uint32_t> self.rows.n_rows)
 
     cdef int send_from(self, int node, int32_t[::1] number_of_leaf, int n_threads) except -1:
         cdef:
@@ -615,7 +688,7 @@ cdef class RoutedRows:
                 self.move_block(first + block * BLOCK, min(first + (block + 1) * BLOCK, last),
                                 &place[block, 0])
         if last > first:
-            memcpy(&self.rows._order[first], &self.rows._scratch[first],
+            memcpy(&self.rows._order[first], &self.scratch[first],
                    (last - first) * sizeof(int32_t))
         return 0
 
@@ -674,7 +747,7 @@ cdef class RoutedRows:
             int32_t number
         for at in range(first, last):
             number = self.care_row[at]
-            self.rows._scratch[place[number]] = self.order[at]
+            self.scratch[place[number]] = self.order[at]
             place[number] += 1
 
     # Counts
@@ -1119,7 +1192,8 @@ cdef class RoutedRows:
         row, or for all bins. Nodes that are not wanted have none.
         """
         cdef:
-            Py_ssize_t task, n_features = last_feature - first_feature, node, room, most_bins = 0
+            Py_ssize_t task, n_features = last_feature - first_feature, n_pairs, node, room
+            Py_ssize_t most_bins = 0
             int feature, n_others = self.max_branches - 1
             CellScratch scratch
         self.bins.check_bins(offsets, first_feature, last_feature)
@@ -1142,21 +1216,21 @@ cdef class RoutedRows:
         if first == last or n_features == 0 or bin_of_cell.shape[0] == 0:
             n_cells[:, first_feature:last_feature] = 0
             return
-        n_threads = min(n_threads, (last - first) * n_features)
         for feature in range(first_feature, last_feature):
             most_bins = max(most_bins, offsets[feature + 1] - offsets[feature])
+        n_pairs = (n_features + 1) // 2
+        n_threads = min(n_threads, (last - first) * n_pairs)
         scratch = CellScratch(n_threads, most_bins, n_others)
-        for task in prange((last - first) * n_features, nogil=True, num_threads=n_threads,
+        for task in prange((last - first) * n_pairs, nogil=True, num_threads=n_threads,
                            schedule="dynamic"):
-            # Feature by feature, so that its column stays in the cache from node to node.
+            # Feature by feature, so that columns stay in the cache from node to node.
             node = task % (last - first)
-            feature = <int> (first_feature + task // (last - first))
-            if wanted is not None and not wanted[node]:
-                continue
-            n_cells[node, feature] = self.fill_cells(
-                first + node, feature, offsets[feature + 1] - offsets[feature], scratch,
-                threadid(), &bin_of_cell[0] + starts[node, feature],
-                &losses[0, 0] + starts[node, feature] * n_others)
+            feature = <int> (first_feature + 2 * (task // (last - first)))
+            if wanted is None or wanted[node]:
+                self.fill_two(
+                    first + node, feature, min(feature + 2, last_feature), offsets, scratch,
+                    threadid(), &starts[node, 0], &n_cells[node, 0], &bin_of_cell[0],
+                    &losses[0, 0])
 
     cdef Py_ssize_t n_care(self, Py_ssize_t number) noexcept nogil:
         """Rows of one of the level's nodes that care."""
@@ -1165,55 +1239,67 @@ cdef class RoutedRows:
             n += self.blocks[i].n_care
         return n
 
-    cdef int fill_cells(
-        self, Py_ssize_t number, int feature, Py_ssize_t n_bins, CellScratch scratch, int thread,
+    cdef void fill_two(
+        self, Py_ssize_t number, int feature, int last_feature, const int64_t[::1] offsets,
+        CellScratch scratch, int thread, const int64_t* starts, int32_t* n_cells,
         int32_t* bin_of_cell, double* losses,
     ) noexcept nogil:
-        """Sum up one node's rows by one feature; the scratch is all zero before and after."""
+        """Sum up one node's rows by a feature and the next, unless that is the last."""
         cdef:
-            Py_ssize_t i, n, word
+            double* sums = scratch.sums + 2 * thread * scratch.n_sums
+            uint64_t* marks = scratch.marks + thread * scratch.n_words
+            Py_ssize_t n_care = self.n_care(number), n_bins
+            bint is_sparse
+            bint at_once = (
+                feature + 1 < last_feature and self.bins.column[feature].kind == UINT8
+                and self.bins.column[feature + 1].kind == UINT8 and n_care >= 256)
+            int n_others = self.max_branches - 1
+        if at_once:
+            self.add_care_to_two(number, feature, sums, sums + scratch.n_sums)
+        while feature < last_feature:
+            n_bins = offsets[feature + 1] - offsets[feature]
+            is_sparse = 2 * n_care < n_bins
+            if not at_once:
+                self.add_care(number, feature, sums, marks if is_sparse else NULL)
+            n_cells[feature] = gather_cells(
+                sums, marks if is_sparse else NULL, n_bins, n_others,
+                bin_of_cell + starts[feature], losses + starts[feature] * n_others)
+            if at_once:
+                sums = sums + scratch.n_sums
+            feature += 1
+
+    cdef void add_care_to_two(
+        self, Py_ssize_t number, int feature, double* sums, double* others_sums
+    ) noexcept nogil:
+        """Add a node's rows that care to the sums of two features, whose bins are bytes."""
+        cdef Py_ssize_t i
+        for i in range(self.first_block[number], self.first_block[number + 1]):
+            add_to_two(
+                <const uint8_t*> self.bins.column[feature].data,
+                <const uint8_t*> self.bins.column[feature + 1].data,
+                &self.care_row[self.blocks[i].first], &self.care_loss[self.blocks[i].first, 0],
+                self.blocks[i].n_care, self.max_branches - 1, sums, others_sums)
+
+    cdef void add_care(
+        self, Py_ssize_t number, int feature, double* sums, uint64_t* marks
+    ) noexcept nogil:
+        """Add a node's rows that care to the sums of a feature."""
+        cdef:
+            Py_ssize_t i, n
+            int n_others = self.max_branches - 1
             const Column* column = &self.bins.column[feature]
             const int32_t* rows
             const double* values
-            double* sums = scratch.sums + thread * scratch.n_sums
-            uint8_t* is_held = scratch.is_held + thread * scratch.n_bins
-            uint64_t* marks = scratch.marks + thread * scratch.n_bins // 64
-            bint is_sparse = 2 * self.n_care(number) < n_bins
-            int n_cells = 0, n_others = self.max_branches - 1
-            uint64_t bits
-        if not is_sparse:
-            marks = NULL
         for i in range(self.first_block[number], self.first_block[number + 1]):
             rows = &self.care_row[self.blocks[i].first]
             values = &self.care_loss[self.blocks[i].first, 0]
             n = self.blocks[i].n_care
             if column.kind == UINT8:
-                add_losses(<const uint8_t*> column.data, rows, values, n, n_others, sums, is_held,
-                           marks)
+                add_losses(<const uint8_t*> column.data, rows, values, n, n_others, sums, marks)
             elif column.kind == UINT16:
-                add_losses(<const uint16_t*> column.data, rows, values, n, n_others, sums, is_held,
-                           marks)
+                add_losses(<const uint16_t*> column.data, rows, values, n, n_others, sums, marks)
             else:
-                add_losses(<const uint32_t*> column.data, rows, values, n, n_others, sums, is_held,
-                           marks)
-        if not is_sparse:
-            for i in range(n_bins):
-                if is_held[i]:
-                    bin_of_cell[n_cells] = i
-                    move_cell(sums + i * n_others, losses + n_cells * n_others, n_others)
-                    n_cells += 1
-            memset(is_held, 0, n_bins)
-            return n_cells
-        for word in range((n_bins + 63) // 64):
-            bits = marks[word]
-            marks[word] = 0
-            while bits:
-                i = 64 * word + lowest_bit(bits)
-                bits &= bits - 1
-                bin_of_cell[n_cells] = i
-                move_cell(sums + i * n_others, losses + n_cells * n_others, n_others)
-                n_cells += 1
-        return n_cells
+                add_losses(<const uint32_t*> column.data, rows, values, n, n_others, sums, marks)
 
     def care_sets(self):
         """Rows of each node of the level that care, and what they lose beyond branch 0.

@@ -79,22 +79,32 @@ cdef class NodeRows:
 
     def __init__(self, Py_ssize_t n_rows, rows=None):
         if rows is None:
-            rows = np.arange(n_rows, dtype=np.int32)
+            order, self.n_rows = np.arange(n_rows, dtype=np.int32), n_rows
         elif np.asarray(rows).dtype.kind not in "iu":
             raise TypeError("rows must be whole numbers")
         elif len(rows) and (np.min(rows) < 0 or np.max(rows) >= n_rows):
             raise IndexError(f"rows must lie between 0 and {n_rows - 1}")
-        order = np.array(rows, dtype=np.int32)
-        self.n_rows = 1 + int(order.max()) if len(order) else 0
+        else:
+            order = np.array(rows, dtype=np.int32)
+            self.n_rows = 1 + int(order.max()) if len(order) else 0
         self._order, self.order = order, for_reading(order)
-        self._scratch = np.empty_like(order)
-        self._branch = np.empty(len(order), dtype=np.uint8)
         self.set_ranges(np.zeros(64, dtype=np.int64), np.zeros(64, dtype=np.int64))
         self._stop[0] = len(order)
 
     cdef int set_ranges(self, start, stop) except -1:
         self._start, self.start = start, for_reading(start)
         self._stop, self.stop = stop, for_reading(stop)
+        return 0
+
+    cdef int take_scratch(self) except -1:
+        """Take memory that is needed only while rows are sent."""
+        self._scratch = np.empty(self._order.shape[0], dtype=np.int32)
+        self._branch = np.empty(self._order.shape[0], dtype=np.uint8)
+        return 0
+
+    cdef int leave_scratch(self) except -1:
+        self._scratch = None
+        self._branch = None
         return 0
 
     cdef int make_room(self, Py_ssize_t n_nodes) except -1:
@@ -166,6 +176,7 @@ cdef class NodeRows:
             raise MemoryError("no memory to send rows")
         kept = []
         try:
+            self.take_scratch()
             for i in range(n_nodes):
                 node = nodes[i]
                 n_blocks += (self._stop[node] - self._start[node] + BLOCK - 1) // BLOCK
@@ -205,6 +216,7 @@ cdef class NodeRows:
                 memcpy(&self._order[first], &self._scratch[first], n * sizeof(int32_t))
         finally:
             free(senders)
+            self.leave_scratch()
         return total_rows
 
     cdef int share_out(
@@ -263,13 +275,23 @@ cdef int check_apart(
             if is_taken[child]:
                 raise ValueError(f"node {child} cannot become a child")
             is_taken[child] = True
-    if nodes.shape[0] > 1:
-        start, stop = rows.start[np.asarray(nodes)], rows.stop[np.asarray(nodes)]
-        held = np.flatnonzero(start < stop)
-        held = held[np.argsort(start[held])]
-        if (stop[held][:len(held) - 1] > start[held][1:]).any():
-            raise ValueError("nodes to split must not share rows")
+    if not are_in_order(rows, nodes) and not are_in_order(
+            rows, np.asarray(nodes)[np.argsort(rows.start[np.asarray(nodes)])]):
+        raise ValueError("nodes to split must not share rows")
     return 0
+
+
+cdef bint are_in_order(NodeRows rows, const int32_t[::1] nodes) noexcept:
+    """Whether the rows of each node stand behind those of the nodes before it."""
+    cdef:
+        Py_ssize_t i
+        int64_t stop = 0
+    for i in range(nodes.shape[0]):
+        if rows._start[nodes[i]] < rows._stop[nodes[i]]:
+            if rows._start[nodes[i]] < stop:
+                return False
+            stop = rows._stop[nodes[i]]
+    return True
 
 
 cdef object fill_sender(

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 
 
 def row_hashes(const int64_t[::1] rows not None):
@@ -14,6 +14,20 @@ def row_hashes(const int64_t[::1] rows not None):
         for i in range(rows.shape[0]):
             hashes[i] = hash_of(<uint64_t> rows[i])
     return out
+
+
+def places_up_to(const int32_t[::1] rows not None, int64_t first_row, uint64_t limit):
+    """Places of those rows whose hash is not above a limit; they are numbered from `first_row`."""
+    cdef:
+        Py_ssize_t i, n = 0
+        int32_t[::1] places
+    out = np.empty(rows.shape[0] + 1, dtype=np.int32)
+    places = out
+    with nogil:
+        for i in range(rows.shape[0]):
+            places[n] = <int32_t> i
+            n += hash_of(<uint64_t> (first_row + rows[i])) <= limit
+    return out[:n]
 
 
 def rows_up_to(int64_t first_row, int64_t n_rows, uint64_t limit):

@@ -30,7 +30,7 @@ class NodeSearch:
         first: int,
         last: int,
         *,
-        max_branches: NDArray[Any],
+        max_branches: int,
         segment_penalty: NDArray[Any],
         category_penalty: NDArray[Any],
         branch_penalty: NDArray[Any],
@@ -42,3 +42,5 @@ class NodeSearch:
         branch_of_bin: NDArray[Any],
         n_threads: int,
     ) -> None: ...
+
+def best_features(penalised_gains: NDArray[Any], ties: NDArray[Any]) -> list[int]: ...

@@ -702,8 +702,8 @@ cdef class NodeSearch:
         cells,                                   # IN: or what `build_cells` returns, or None
         int first, int last,                     # IN: features first..last-1 are searched
         *,
-        const int32_t[::1] max_branches not None,        # IN: (n_nodes,) and so are those below
-        const double[::1] segment_penalty not None,
+        int max_branches,
+        const double[::1] segment_penalty not None,      # IN: (n_nodes,) and so are those below
         const double[::1] category_penalty not None,
         const double[::1] branch_penalty not None,
         const uint64_t[::1] seed not None,
@@ -719,7 +719,7 @@ cdef class NodeSearch:
         Gains are in units of mass. Bins without rows have the branch NO_BRANCH_MARK.
         """
         cdef:
-            Py_ssize_t task, node, n_nodes = max_branches.shape[0], n_features = last - first
+            Py_ssize_t task, node, n_nodes = gains.shape[0], n_features = last - first
             int f
             Arenas arenas
             const double* at
@@ -738,9 +738,8 @@ cdef class NodeSearch:
         if allowed is not None and (
                 allowed.shape[0] != n_nodes or allowed.shape[1] != self.n_features):
             raise ValueError("allowed must tell of every node and feature")
-        for node in range(n_nodes):
-            if not 2 <= max_branches[node] <= MAX_BRANCHES:
-                raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
+        if not 2 <= max_branches <= MAX_BRANCHES:
+            raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
         base = self.offsets[first]
         if histograms is not None:
             n_channels = histograms.shape[2]
@@ -778,7 +777,7 @@ cdef class NodeSearch:
                     at = &sums[cell_start[node, f - first], 0]
                     its_bins = &bin_of_cell[cell_start[node, f - first]]
                 self.search_feature(
-                    f, cells_at(at, its_bins, n_given, n_channels), max_branches[node],
+                    f, cells_at(at, its_bins, n_given, n_channels), max_branches,
                     segment_penalty[node], category_penalty[node], branch_penalty[node],
                     seed[node], &arenas.of_thread[threadid()], &gains[node, f],
                     &penalised_gains[node, f], &n_branches[node, f],
@@ -870,3 +869,28 @@ cdef class NodeSearch:
             for i in range(n_cells):
                 branch_of_bin[bin_of_cell[i]] = branch[i]
         arena_release(arena, mark)
+
+
+def best_features(
+    const double[:, ::1] penalised_gains not None,   # IN: (n_nodes, n_features)
+    const double[::1] ties not None,                 # IN: (n_nodes,) gains closer are equal
+):
+    """Each node's feature with the greatest gain, the first of equals; -1 where none gains."""
+    cdef:
+        Py_ssize_t node, f, n_features = penalised_gains.shape[1]
+        double greatest
+        int best
+    if ties.shape[0] != penalised_gains.shape[0]:
+        raise ValueError("every node needs its tie")
+    features = []
+    for node in range(ties.shape[0]):
+        greatest = -INFINITY
+        for f in range(n_features):
+            greatest = max(greatest, penalised_gains[node, f])
+        best = -1
+        for f in range(n_features):
+            if penalised_gains[node, f] >= greatest - ties[node]:
+                best = <int> f if penalised_gains[node, f] >= ties[node] else -1
+                break
+        features.append(best)
+    return features

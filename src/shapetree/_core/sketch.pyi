@@ -12,7 +12,8 @@ def lay_out_axes(
     limit: NDArray[Any],
     threshold_start: NDArray[Any],
     thresholds: NDArray[Any],
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+    n_threads: int = 1,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def count_cells(
     columns: Columns,
     leaves: NDArray[Any],
@@ -24,7 +25,8 @@ def count_cells(
     labels: NDArray[Any] | None,
     targets: NDArray[Any] | None,
     n_classes: int,
-) -> tuple[NDArray[Any], NDArray[Any]]: ...
+    n_threads: int = 1,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def count_targets(
     leaves: NDArray[Any],
     parent: NDArray[Any],

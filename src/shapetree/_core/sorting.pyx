@@ -29,6 +29,8 @@ cdef extern from *:
 
 cdef enum:
     SHORT_RUN = 32
+    DIGIT_BITS = 11     # of row numbers, so that two digits are enough for millions
+    N_DIGITS = 1 << DIGIT_BITS
 
 
 cdef void sort_items(
@@ -58,6 +60,35 @@ cdef void sort_items(
         shift += 8
     if source != items:
         memcpy(items, source, n * sizeof(uint64_t))
+
+
+cdef void sort_rows(
+    int32_t* rows, int32_t* scratch, Py_ssize_t n, uint32_t largest
+) noexcept nogil:
+    """Radix sort of row numbers, none of which is above `largest`."""
+    cdef:
+        Py_ssize_t count[N_DIGITS + 1]
+        Py_ssize_t i
+        int shift = 0, digit
+        int32_t* source = rows
+        int32_t* target = scratch
+        int32_t* swap
+    while shift < 32 and largest >> shift:
+        memset(count, 0, sizeof(count))
+        for i in range(n):
+            count[((source[i] >> shift) & (N_DIGITS - 1)) + 1] += 1
+        for digit in range(N_DIGITS):
+            count[digit + 1] += count[digit]
+        for i in range(n):
+            digit = (source[i] >> shift) & (N_DIGITS - 1)
+            target[count[digit]] = source[i]
+            count[digit] += 1
+        swap = source
+        source = target
+        target = swap
+        shift += DIGIT_BITS
+    if source != rows:
+        memcpy(rows, source, n * sizeof(int32_t))
 
 
 cdef inline uint32_t rough_key(double value) noexcept nogil:

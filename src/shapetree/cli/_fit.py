@@ -29,6 +29,7 @@ from shapetree.cli._pictures import check_picture, picture_of_tree
 from shapetree.cli._problems import Misuse, message_of
 from shapetree.cli._read import read_file
 from shapetree.cli._voice import Voice
+from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._words import listing
 
 MOST_LINES = 30
@@ -189,17 +190,17 @@ def _fitted(estimator: Tree, lesson: Lesson, rows: np.ndarray, voice: Voice) -> 
         X, y = lesson.X.iloc[rows], lesson.y[rows]
         began = perf_counter()
         tree = clone(estimator).fit(X, y)
-        return tree, perf_counter() - began
+        seconds = perf_counter() - began
+    tree._fitted = fitted_tree(tree, target_name=lesson.target.name)
+    return tree, seconds
 
 
 def _show_tree(tree: Tree, fitted_on: str, voice: Voice) -> None:
     """Print as many levels of the tree as are short enough to read."""
     voice.heading(f"The tree, fitted on {fitted_on}")
-    texts = (
-        export_text(tree, max_depth=depth, digits=4) for depth in range(tree.get_depth(), 0, -1)
-    )
+    texts = (export_text(tree, max_depth=depth) for depth in range(tree.get_depth(), 0, -1))
     short = next((text for text in texts if text.count("\n") < MOST_LINES), None)
-    voice.lines(short or export_text(tree, max_depth=1, digits=4))
+    voice.lines(short or export_text(tree, max_depth=1))
 
 
 def _write(tree: Tree, outputs: Outputs, title: str, voice: Voice) -> list[str]:

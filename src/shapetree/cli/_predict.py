@@ -17,8 +17,8 @@ from shapetree.cli._outputs import check_ending, check_outputs, write_outputs
 from shapetree.cli._problems import Misuse, Problem
 from shapetree.cli._read import PARQUET_ENDINGS, RawTable, read_file
 from shapetree.cli._voice import Voice, class_counts
+from shapetree.tree._digits import rounded
 from shapetree.tree._fitted import fitted_tree
-from shapetree.tree._words import rounded
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -55,6 +55,16 @@ class RawTable:
     n_rows: int
     separator: str | None
 
+    def count_copies(self) -> int:
+        """Rows that are the same as a row before them."""
+        import pyarrow as pa
+
+        try:
+            rows = pa.table(list(self.columns.values()), list(map(str, range(len(self.columns)))))
+            return self.n_rows - rows.group_by(rows.column_names).aggregate([]).num_rows
+        except pa.ArrowException:  # columns of lists and the like
+            return 0
+
 
 def read_file(path: Path, encoding: str = "utf-8", separator: str | None = None) -> RawTable:
     """Read a file with a row of names; Parquet by the ending of its name, else CSV."""

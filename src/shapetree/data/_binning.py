@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from shapetree._core.binning import Lookups, bin_columns, find_bins, sort_values
 from shapetree._core.columns import Columns
+from shapetree._core.pieces import thresholds_between
 from shapetree._threads import VISITS_PER_CALL
 from shapetree.data._sampling import sampled
-from shapetree.data._table import Table
+from shapetree.data._table import FeatureInfo, Table
 
 # Rows that bins are made from at most; larger tables give a sample.
 MAX_BINNED_ROWS = 200_000
@@ -25,28 +26,21 @@ MIN_ROWS_FOR_THREADS = 10_000
 GREATEST = np.finfo(np.float64).max
 
 
-def halfway(low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Finite numbers t between two sorted values, so that low ≤ t < high.
-
-    The arithmetic mean wherever floating point allows it; infinite values count as the greatest
-    finite ones. Nothing finite parts minus infinity from the least finite number.
-    """
-    low, high = np.maximum(low, -GREATEST), np.minimum(high, GREATEST)
-    middle = 0.5 * low + 0.5 * high
-    return np.where((middle >= low) & (middle < high), middle, low)
-
-
 @dataclass(frozen=True)
 class FeatureBins:
     """The bins of one feature, without its missing bin, whose number is `n_bins`.
 
     An ordered feature's bin b holds the values from `low[b]` to `high[b]`; a categorical one's bin
-    b is its category b, and it has no bounds.
+    b is its category b, and it has no bounds. All values of a feature that `is_whole` are whole
+    numbers. Where bins are categories with an order of their own, the bounds are their places, and
+    `has_places`.
     """
 
     n_bins: int
     low: np.ndarray | None = None
     high: np.ndarray | None = None
+    is_whole: bool = False
+    has_places: bool = False
 
     @property
     def is_categorical(self) -> bool:
@@ -58,7 +52,7 @@ class FeatureBins:
         """Thresholds between neighbouring bins of an ordered feature."""
         assert self.low is not None
         assert self.high is not None
-        return halfway(self.high[:-1], self.low[1:])
+        return thresholds_between(self.high[:-1], self.low[1:])
 
     @property
     def dtype(self) -> np.dtype:
@@ -77,6 +71,16 @@ class BinnedTable:
     def n_rows(self) -> int:
         """Number of rows."""
         return self.columns.n_rows
+
+    def without_order(self) -> BinnedTable:
+        """The same, but categories with an order of their own have none."""
+        features = [FeatureBins(f.n_bins) if f.has_places else f for f in self.features]
+        return BinnedTable(tuple(features), self.columns)
+
+    def take(self, kept: np.ndarray) -> BinnedTable:
+        """Keep the rows that a boolean mask marks."""
+        columns = [self.columns.array(number)[kept] for number in range(len(self.features))]
+        return BinnedTable(self.features, Columns(columns, int(np.count_nonzero(kept))))
 
     @cached_property
     def n_bins(self) -> np.ndarray:
@@ -119,22 +123,34 @@ def bin_table(
     for j, (feature, column) in enumerate(zip(table.features, table.columns, strict=True)):
         assert column is not None
         if feature.categories is not None:
-            features[j], columns[j] = _bin_categories(column, len(feature.categories))
+            features[j], columns[j] = _bin_categories(column, feature)
         elif max_bins is None:
             features[j], columns[j] = _bin_every_number(column)
         else:
             ordered.append(j)
     if ordered:
         assert max_bins is not None
-        source = Columns(table.columns, table.n_rows)
+        source = table.values
         found, ends = _find_bins(source, ordered, weights, max_bins, n_threads)
         bins = _bin_numbers(source, ordered, found, ends, n_threads)
         for j, its_feature, its_bins in zip(ordered, found, bins, strict=True):
             features[j], columns[j] = its_feature, its_bins
     return BinnedTable(
-        features=tuple(feature for feature in features if feature is not None),
+        features=tuple(
+            _with_wholeness(bins, feature.is_whole)
+            for bins, feature in zip(features, table.features, strict=True)
+            if bins is not None
+        ),
         columns=Columns(columns, table.n_rows),
     )
+
+
+def _with_wholeness(bins: FeatureBins, is_whole: bool) -> FeatureBins:
+    """The bins of a feature whose type is one of whole numbers, if that is what they hold."""
+    if not is_whole or bins.low is None or bins.high is None:
+        return bins
+    ends = np.append(bins.low, bins.high)
+    return replace(bins, is_whole=bool((ends == np.floor(ends)).all()))
 
 
 def _find_bins(
@@ -155,10 +171,11 @@ def _find_bins(
     for start in range(0, len(ordered), size):
         some = np.array(ordered[start : start + size], dtype=np.int32)
         lows, highs, n_bins = find_bins(columns, some, rows, weights, max_bins, n_threads)
-        between = halfway(highs[:, :-1], lows[:, 1:])
         for i, n in enumerate(n_bins.tolist()):
-            found.append(FeatureBins(n, lows[i, :n].copy(), highs[i, :n].copy()))
-            ends.append(between[i, : max(0, n - 1)])
+            feature = FeatureBins(n, lows[i, :n].copy(), highs[i, :n].copy())
+            found.append(feature)
+            # Unless bins were made of a sample, no value lies between two of them.
+            ends.append(highs[i, : max(0, n - 1)] if rows is None else feature.thresholds)
     return found, ends
 
 
@@ -193,8 +210,12 @@ def _bin_numbers(
     return bins
 
 
-def _bin_categories(codes: np.ndarray, n_categories: int) -> tuple[FeatureBins, np.ndarray]:
+def _bin_categories(codes: np.ndarray, info: FeatureInfo) -> tuple[FeatureBins, np.ndarray]:
+    n_categories = len(info.categories or ())
     feature = FeatureBins(n_categories)
+    if info.is_ordered:
+        places = np.arange(n_categories, dtype=np.float64)
+        feature = FeatureBins(n_categories, places, places, has_places=True)
     return feature, np.where(codes < 0, n_categories, codes).astype(feature.dtype)
 
 
@@ -233,9 +254,8 @@ def part_bins(table: Table, binned: BinnedTable, thresholds: dict[int, np.ndarra
         # A threshold beyond all values, or between two that another parts, makes no bin.
         is_first = np.append(True, stops[1:] != stops[:-1]) & (stops > 0) & (stops < len(ordered))
         cuts, stops = cuts[is_first], stops[is_first]
-        parted = FeatureBins(
-            len(cuts) + 1, ordered[np.append(0, stops)], ordered[np.append(stops, 0) - 1]
-        )
+        lows, highs = ordered[np.append(0, stops)], ordered[np.append(stops, 0) - 1]
+        parted = FeatureBins(len(cuts) + 1, lows, highs, bins.is_whole)
         codes = np.searchsorted(cuts, column)
         codes[np.isnan(column)] = parted.n_bins
         features[feature], columns[feature] = parted, codes.astype(parted.dtype)

@@ -28,10 +28,12 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
         raise ValueError("fitting requires y to be passed, but the target y is None")
     if np.isscalar(y):
         raise ValueError(f"y must hold a target for each row, got {y!r}")
-    dtype = None if has_classes else np.float64
-    y = check_array(
-        y, ensure_2d=False, allow_nd=True, ensure_min_features=0, dtype=dtype, input_name="y"
-    )
+    # Whole numbers in an array can only be too few.
+    if not (has_classes and type(y) is np.ndarray and y.dtype.kind in "biu" and y.size > 0):
+        dtype = None if has_classes else np.float64
+        y = check_array(
+            y, ensure_2d=False, allow_nd=True, ensure_min_features=0, dtype=dtype, input_name="y"
+        )
     if y.ndim == 1:
         y = y[:, None]
     if y.ndim != 2 or y.shape[1] == 0:
@@ -47,7 +49,7 @@ def find_classes(y: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         check_classification_targets(y[:, 0] if y.shape[1] == 1 else y)
     encoded = [_distinct(column) for column in y.T]
     classes = tuple(distinct for distinct, _ in encoded)
-    return classes, np.column_stack([labels for _, labels in encoded])
+    return classes, np.stack([labels for _, labels in encoded], axis=1)
 
 
 def number_classes(y: np.ndarray, classes: Sequence[np.ndarray]) -> np.ndarray:

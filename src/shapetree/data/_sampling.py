@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree._core.sampling import row_hashes, rows_up_to
+from shapetree._core.sampling import places_up_to, row_hashes, rows_up_to
 
 GREATEST_HASH = 2**64 - 1
 
@@ -51,11 +51,22 @@ def hash_limits(n_rows: np.ndarray, size: int) -> np.ndarray:
     return limits
 
 
-def first_by_hash(rows: np.ndarray, size: int) -> np.ndarray:
-    """The `size` of some rows whose hashes are smallest, or all, in their order."""
+def first_by_hash(rows: np.ndarray, size: int, first_row: int = 0) -> np.ndarray:
+    """Places of the `size` of some rows whose hashes are smallest, or of all, ascending.
+
+    Parameters
+    ----------
+    rows : int32 array
+        Their numbers, counted from `first_row` on.
+    size, first_row : int
+    """
     if len(rows) <= size:
-        return rows
-    hashes = row_hashes(np.ascontiguousarray(rows, dtype=np.int64))
-    chosen = np.argpartition(hashes, size)[:size]
-    chosen.sort()
-    return rows[chosen]
+        return np.arange(len(rows), dtype=np.int32)
+    # Twice as many as needed will nearly always do, and are soon sorted out.
+    wanted, places = size, np.empty(0, dtype=np.int32)
+    while len(places) < size:
+        wanted *= 2
+        limit = int(hash_limits(np.array([len(rows)]), wanted)[0])
+        places = places_up_to(rows, first_row, limit)
+    hashes = row_hashes(rows[places].astype(np.int64) + first_row)
+    return np.sort(places[np.argpartition(hashes, size - 1)[:size]])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,9 +35,14 @@ FEW_CLASSES_PER_BRANCH = 2
 REFINE_PENALTY = 3.0
 MAX_PENALTY_SHARE = 0.02
 
+# In regression a row far off can earn a leaf of its own, and where rows are many, slivers of an
+# axis earn their price. So leaves weigh as much as so many rows, but no more than the share above,
+# and in nodes of more rows than this, segments cost more.
+LEAST_LEAF = 5.0
+MANY_ROWS = 1_000.0
 
-@dataclass(frozen=True)
-class NodeStatistics:
+
+class NodeStatistics(NamedTuple):
     """What a node knows of its rows.
 
     Attributes
@@ -76,6 +81,10 @@ class Goal(ABC):
     region_penalty : float
         What a region of a pair beyond two must earn for each bit (log2 of the rows that are cut),
         as a share of the segment's.
+    many_rows : float
+        Weight of a node from which on its segments cost more by default, see `parts_price`.
+    least_leaf : float
+        Weight that a leaf has at least unless the user says otherwise.
     refine_penalty : float
         What a segment beyond two, or a branch beyond the first, must earn when the tree is refined:
         rows of the wrong class, or rows that are as far off as the tree's are on average.
@@ -87,6 +96,8 @@ class Goal(ABC):
     impurity_scale: float = 1.0
     segment_penalty: float
     region_penalty: float = 0.1
+    many_rows: float = np.inf
+    least_leaf: float = 0.0
     refine_penalty: float
 
     def __init__(self, weights: np.ndarray | None) -> None:
@@ -97,13 +108,21 @@ class Goal(ABC):
         """Weight of all rows."""
         return float(self.targets.n_rows if self.weights is None else self.weights.sum())
 
-    def rows_behind(self, channels: np.ndarray) -> list[int]:
-        """Numbers of rows that sums of channels, (n_nodes, n_channels), are made of."""
-        if self.targets.n_channels > self.targets.n_stats:
-            counts = channels[:, -1]
-        else:
-            counts = self.weights_behind(channels)
-        return np.rint(counts).astype(np.int64).tolist()
+    def _describe(
+        self,
+        channels: np.ndarray,
+        weights: np.ndarray,
+        impurities: np.ndarray,
+        values: np.ndarray,
+    ) -> list[NodeStatistics]:
+        """Statistics of nodes whose rows' sums of channels are given."""
+        counts = weights if self.targets.n_channels == self.targets.n_stats else channels[:, -1]
+        return [
+            NodeStatistics(round(count), weight, impurity, value)
+            for count, weight, impurity, value in zip(
+                counts.tolist(), weights.tolist(), impurities.tolist(), values, strict=True
+            )
+        ]
 
     @abstractmethod
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
@@ -150,15 +169,18 @@ class ClassGoal(Goal):
     ) -> None:
         super().__init__(weights)
         if criterion == "auto":
-            few = _effective_classes(labels, weights) < FEW_CLASSES_PER_BRANCH * max_branches
-            criterion = "gini" if few else "entropy"
+            limit = FEW_CLASSES_PER_BRANCH * max_branches
+            are_few = max(n_classes) < limit or _effective_classes(labels, weights) < limit
+            criterion = "gini" if are_few else "entropy"
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
         self.criterion_name = criterion
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
         self._value_shape = len(n_classes), max(n_classes)
-        self.labels = labels + self.starts[:-1].astype(np.int32)
+        self.labels = labels
+        if len(n_classes) > 1:
+            self.labels = labels + self.starts[:-1].astype(np.int32)
         self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
         self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * self.total_weight)
 
@@ -173,13 +195,8 @@ class ClassGoal(Goal):
         values = np.zeros((len(stats), *self._value_shape))
         for output, (start, stop) in enumerate(pairwise(self.starts.tolist())):
             values[:, output, : stop - start] = stats[:, start:stop] / weights[:, None]
-        impurities = [max(self.criterion.impurity(each), 0.0) for each in stats]
-        return [
-            NodeStatistics(n_rows, weight, impurity / weight, value)
-            for n_rows, weight, impurity, value in zip(
-                self.rows_behind(channels), weights.tolist(), impurities, values, strict=True
-            )
-        ]
+        masses = np.maximum(self.criterion.impurities(stats), 0.0)
+        return self._describe(channels, weights, masses / weights, values)
 
     def noise(self, node: NodeStatistics) -> float:
         """Impurity mass that a cut of a node takes away on average where nothing is to gain.
@@ -210,10 +227,14 @@ class RegressionGoal(Goal):
 
     segment_penalty = 12.0
     refine_penalty = 12.0
+    many_rows = MANY_ROWS
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
-        self.y = np.ascontiguousarray(y)
+        self.y = y = np.ascontiguousarray(y)
+        n_rows = len(y) if weights is None else float(weights.sum())
+        least_leaf = min(LEAST_LEAF, MAX_PENALTY_SHARE * n_rows)
+        self.least_leaf = least_leaf if least_leaf > 1.0 else 0.0
         largest = _power_of_two(float(np.abs(y).max()))
         mean = exact_mean(y / largest, self.weights)
         variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()
@@ -289,13 +310,7 @@ class RegressionGoal(Goal):
         impurities = np.where(
             (least == greatest).all(axis=1), 0.0, spreads / weights / values.shape[1]
         )
-        return [
-            NodeStatistics(n_rows, weight, impurity, value)
-            for n_rows, weight, impurity, value in zip(
-                self.rows_behind(channels), weights.tolist(), impurities.tolist(), values,
-                strict=True,
-            )
-        ]  # fmt: skip
+        return self._describe(channels, weights, impurities, values)
 
     def standardised_medians(self, rows: np.ndarray) -> np.ndarray:
         """Medians of some rows, centred and scaled."""

@@ -11,24 +11,7 @@ from typing import Any
 from shapetree.data._missing import is_missing
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.tree._view import GREATEST, Bound, NodeView, Region, Segment
-from shapetree.tree._words import (
-    ALL_DIGITS,
-    DIGITS,
-    FEW_DIGITS,
-    at_least,
-    at_most,
-    exact,
-    interval,
-    join_bounds,
-    lower_bound,
-    n_digits,
-    rounded,
-    upper_bound,
-    weighted_sum,
-)
-
-# Categories that are named before the rest is only counted.
-MAX_CATEGORIES = 8
+from shapetree.tree._words import category_words, interval, missing_words, weighted_sum
 
 
 @dataclass(frozen=True)
@@ -115,62 +98,11 @@ class Condition:
     def words(self, digits: int | None = None) -> str:
         """The condition in words, exactly as strict as it is unless digits are given."""
         if self.is_missing:
-            return _missing_words(self.features[0])
+            return f"{self.names[0]} is {missing_words(self.features[0])}"
         if self.categories is not None:
             return category_words(self.features[0], self.categories)
-        if len(self.features) == 1:
-            feature = self.features[0]
-            return interval(feature.name, self.low, self.high, feature.is_whole, digits)
-        return join_bounds(
-            self._sum_words(digits or ALL_DIGITS),
-            lower_bound(self.low, digits=digits),
-            upper_bound(self.high, digits=digits),
-        )
-
-    def words_for(self, values: list[float]) -> str:
-        """The condition in words that a row with these values satisfies, rounded to its inside.
-
-        Whoever satisfies the words satisfies the condition, unless a weight had to be rounded.
-        """
-        if self.is_missing or self.categories is not None:
-            return self.words()
-        if len(values) == 1:
-            feature = self.features[0]
-            if feature.is_whole and float(values[0]).is_integer():
-                return self.words()
-            return join_bounds(feature.name, *self._rounded_bounds(values[0]))
-        digits, total = self._weight_digits(values)
-        return join_bounds(self._sum_words(digits), *self._rounded_bounds(total))
-
-    def _weight_digits(self, values: list[float]) -> tuple[int, float]:
-        """Digits of the weights that keep a row's sum within the bounds, and that sum."""
-        for digits in range(DIGITS, ALL_DIGITS):
-            weights = tuple(float(rounded(weight, digits)) for weight in self.weights)
-            total = total_of(weights, values)
-            if self._encloses(total):
-                return digits, total
-        return ALL_DIGITS, total_of(self.weights, values)
-
-    def _sum_words(self, digits: int) -> str:
-        a, b = (
-            exact(weight) if digits == ALL_DIGITS else rounded(weight, digits)
-            for weight in self.weights
-        )
-        first, second = self.names
-        return weighted_sum((a, b), (first, second))
-
-    def _rounded_bounds(
-        self, number: float
-    ) -> tuple[tuple[str, str] | None, tuple[str, str] | None]:
-        """Bounds on either side of a number, each in as few digits as keep it inside."""
-        lower, upper = lower_bound(self.low), upper_bound(self.high)
-        if lower is not None and n_digits(lower[1]) > FEW_DIGITS:
-            texts = (at_least(self.low, digits) for digits in range(DIGITS, ALL_DIGITS))
-            lower = next(((">", text) for text in texts if number > float(text)), lower)
-        if upper is not None and n_digits(upper[1]) > FEW_DIGITS:
-            texts = (at_most(self.high, digits) for digits in range(DIGITS, ALL_DIGITS))
-            upper = next((("≤", text) for text in texts if number <= float(text)), upper)
-        return lower, upper
+        quantity = weighted_sum(self.weights, self.names, digits)
+        return interval(quantity, self.low, self.high, digits)
 
 
 def total_of(weights: tuple[float, ...], values: Sequence[float]) -> float:
@@ -207,7 +139,9 @@ def segment_condition(segment: Segment, features: tuple[FeatureInfo, ...]) -> Co
 
 
 def region_conditions(region: Region, features: tuple[FeatureInfo, ...]) -> tuple[Condition, ...]:
-    """The conditions of lying in a region."""
+    """The conditions of lying in a region; one without bounds has all points that are known."""
+    if not region.bounds:
+        return tuple(Condition((feature,), categories=feature.categories) for feature in features)
     return tuple(_bound_condition(bound, features) for bound in region.bounds)
 
 
@@ -227,28 +161,3 @@ def known_value(value: Any, feature: FeatureInfo) -> Any:
     if feature.categories is not None and value not in feature.categories:
         return None
     return value
-
-
-def category_words(feature: FeatureInfo, categories: tuple[Level, ...]) -> str:
-    """Being one of some categories, or none of the others if these are fewer."""
-    assert feature.categories is not None
-    if len(categories) == 1:
-        return f"{feature.name} = {categories[0]}"
-    others = [c for c in feature.categories if c not in categories]
-    if not others:
-        return f"{feature.name} is known"
-    if len(others) == 1:
-        return f"{feature.name} ≠ {others[0]}"
-    if len(others) < len(categories):
-        return f"{feature.name} not in {_braces(others)}"
-    return f"{feature.name} in {_braces(list(categories))}"
-
-
-def _braces(categories: list[Level]) -> str:
-    shown = [str(category) for category in categories[:MAX_CATEGORIES]]
-    more = len(categories) - len(shown)
-    return "{" + ", ".join([*shown, f"and {more} more"] if more else shown) + "}"
-
-
-def _missing_words(feature: FeatureInfo) -> str:
-    return f"{feature.name} is missing" + (" or new" if feature.is_categorical else "")

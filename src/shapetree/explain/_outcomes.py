@@ -1,4 +1,4 @@
-"""What a node predicts, in words, and a row's values as Python's."""
+"""A row's values as Python's."""
 
 from __future__ import annotations
 
@@ -8,21 +8,6 @@ import numpy as np
 
 from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import listing, percent, rounded
-
-
-def outcome_words(view: TreeView, node: NodeView) -> str:
-    """What a node predicts: each class and its share, or each number and its spread."""
-    if view.classes is not None:
-        return listing(
-            [
-                f"{label} ({percent(shares.max())})"
-                for label, shares in zip(node.prediction, node.value, strict=True)
-            ]
-        )
-    numbers = listing([rounded(number) for number in node.prediction])
-    return numbers if node.deviation is None else f"{numbers} ± {rounded(node.deviation)}"
 
 
 def python_values(column: np.ndarray, feature: FeatureInfo) -> list[Any]:

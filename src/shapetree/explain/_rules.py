@@ -15,9 +15,9 @@ from shapetree.explain._conditions import (
     region_conditions,
     segment_condition,
 )
-from shapetree.explain._outcomes import outcome_words
+from shapetree.tree._digits import percent, rounded
 from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import percent, rounded
+from shapetree.tree._words import SAME_SHARE, n_rows_words, outcome_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,14 +33,10 @@ class Clause:
         The features that it is about.
     options : tuple of tuples of Condition
         None if nothing can satisfy it.
-    speaks_of_missing : bool
-        Whether training rows lacked a feature where the clause comes from, so that its words
-        mention missing values.
     """
 
     features: tuple[FeatureInfo, ...]
     options: tuple[tuple[Condition, ...], ...]
-    speaks_of_missing: bool
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         """Whether a row, given by the names of its features, satisfies the clause."""
@@ -48,24 +44,24 @@ class Clause:
 
     def words(self, digits: int | None = None) -> str:
         """The clause in words; numbers are exact unless digits are given."""
-        spoken = [option for option in self.options if self.speaks_of_missing or _is_known(option)]
-        options = [_option_words(option, digits) for option in spoken or self.options]
+        options = [_option_words(option, digits) for option in self.options]
+        if len(self.features) == 1:
+            # The name need not be said again: "age ≤ 3 or in (5, 7] or missing".
+            name = f"{self.features[0].name} "
+            options[1:] = [words.removeprefix(name).removeprefix("is ") for words in options[1:]]
         if len(options) > 1:
-            braced = [f"({words})" if " and " in words else words for words in options]
-            return "(" + " or ".join(braced) + ")"
-        return options[0] if options else "never"
+            options = [f"({words})" if " and " in words else words for words in options]
+        return " or ".join(options) or "never"
 
 
 # Clauses of a rule, by their one feature, or by their number if they are of a pair.
 Clauses: TypeAlias = dict[Any, Clause]
 
 
-def _is_known(option: tuple[Condition, ...]) -> bool:
-    return not any(condition.is_missing for condition in option)
-
-
 def _option_words(option: tuple[Condition, ...], digits: int | None) -> str:
-    said = [condition for condition in option if not condition.is_always] or option[:1]
+    """All conditions, but for those that others imply: a bounded number is known."""
+    bounded = {name for c in option if not c.is_always for name in c.names}
+    said = [c for c in option if not (c.is_always and set(c.names) <= bounded)]
     return " and ".join(condition.words(digits) for condition in said)
 
 
@@ -88,9 +84,13 @@ class Rule:
     support : float
         Their share of all rows.
     confidence : float or None
-        Share of the predicted class in the leaf; None for numbers and for several outputs.
+        Share of the leaf's rows that are of the predicted class; None for numbers, for several
+        outputs, and if it is not known.
     lift : float or None
         How many times as large that is as the class's share of all rows.
+    predicted : float or None
+        The probability that the tree gives the class: the confidence, unless rows have weights or
+        predictions are shrunk. None for numbers and for several outputs.
     deviation : float or None
         Standard deviation of the target in the leaf; None for classes and for several outputs.
     """
@@ -103,7 +103,15 @@ class Rule:
     support: float
     confidence: float | None
     lift: float | None
+    predicted: float | None
     deviation: float | None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the probability of the class is not its share of the rows."""
+        if self.predicted is None or self.confidence is None:
+            return self.predicted is not None
+        return abs(self.predicted - self.confidence) > SAME_SHARE
 
     def holds(self, row: Mapping[str, Any]) -> bool:
         """Whether a row, given by the names of its features, ends in the leaf."""
@@ -111,15 +119,18 @@ class Rule:
 
     def premise(self, digits: int | None = None) -> str:
         """What must hold, in words; numbers are exact unless digits are given."""
-        return " and ".join(clause.words(digits) for clause in self.clauses) or "always"
+        words = [clause.words(digits) for clause in self.clauses]
+        if len(words) > 1:
+            has_options = [len(clause.options) > 1 for clause in self.clauses]
+            words = [f"({w})" if many else w for w, many in zip(words, has_options, strict=True)]
+        return " and ".join(words) or "always"
 
     def __str__(self) -> str:
         return self.words()
 
     def words(self, digits: int | None = None) -> str:
         """The rule on a line; numbers are exact unless digits are given."""
-        rows = "row" if self.n_rows == 1 else "rows"
-        notes = [f"{self.n_rows:,} {rows}", f"support {percent(self.support)}"]
+        notes = [n_rows_words(self.n_rows), f"support {percent(self.support)}"]
         if self.lift is not None:
             notes.append(f"lift {rounded(self.lift, 3)}")
         return f"if {self.premise(digits)} then {self.outcome}  [{', '.join(notes)}]"
@@ -179,12 +190,16 @@ class Rules(Sequence[Rule]):
 
     def _records(self) -> list[dict[str, Any]]:
         records = []
+        # What the tree predicts is a column of its own where it is not the rows' share.
+        has_shares = any(rule.differs for rule in self._rules)
         for rule in self._rules:
             prediction = rule.prediction[0] if len(rule.prediction) == 1 else rule.prediction
             record = {"if": rule.premise(self._digits), "then": prediction, "rows": rule.n_rows}
             record["support"] = rule.support
             if rule.confidence is not None:
                 record |= {"confidence": rule.confidence, "lift": rule.lift}
+            if has_shares:
+                record["predicted"] = rule.predicted
             if rule.deviation is not None:
                 record["deviation"] = rule.deviation
             records.append({**record, "leaf": rule.leaf})
@@ -210,11 +225,13 @@ def _leaves(view: TreeView) -> Iterator[tuple[NodeView, tuple[Clause, ...]]]:
 
 def _rule(view: TreeView, leaf: NodeView, clauses: tuple[Clause, ...]) -> Rule:
     root = view.nodes[0]
-    confidence = lift = None
+    confidence = lift = predicted = None
     if view.classes is not None and view.n_outputs == 1:
         best = int(leaf.value[0].argmax())
-        confidence, share = float(leaf.value[0, best]), float(root.value[0, best])
-        lift = confidence / share if share > 0 else None
+        predicted = float(leaf.value[0, best])
+        if leaf.row_shares is not None and root.row_shares is not None:
+            confidence, share = float(leaf.row_shares[0, best]), float(root.row_shares[0, best])
+            lift = confidence / share if share > 0 else None
     return Rule(
         leaf=leaf.number,
         clauses=clauses,
@@ -224,6 +241,7 @@ def _rule(view: TreeView, leaf: NodeView, clauses: tuple[Clause, ...]) -> Rule:
         support=leaf.n_rows / root.n_rows,
         confidence=confidence,
         lift=lift,
+        predicted=predicted,
         deviation=leaf.deviation,
     )
 
@@ -238,12 +256,12 @@ def _clause(node: NodeView, branch: int) -> Clause:
     known = _unless_missing(node) if node.regions else []
     options += [
         (*region_conditions(region, node.features), *known)
-        for region in node.regions
+        for region in node.joined_regions
         if region.branch == branch
     ]
     if node.missing_branch == branch:
         options += [(condition,) for condition in missing_conditions(node)]
-    return Clause(node.features, tuple(merge(option) for option in options), node.saw_missing)
+    return Clause(node.features, tuple(merge(option) for option in options))
 
 
 def _unless_missing(node: NodeView) -> list[Condition]:
@@ -271,7 +289,7 @@ def _both(one: Clause, other: Clause) -> Clause:
             both = first.merged(second)
             if both.is_missing or (both.low < both.high and both.categories != ()):
                 options.append((both,))
-    return Clause(one.features, tuple(options), one.speaks_of_missing or other.speaks_of_missing)
+    return Clause(one.features, tuple(options))
 
 
 def _cell(value: Any) -> str:

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapetree.data._names import is_index
-from shapetree.explain._conditions import region_conditions
-from shapetree.explain._outcomes import outcome_words
 from shapetree.tree._view import NodeView, Segment, TreeView
+from shapetree.tree._words import outcome_words, region_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,13 +21,8 @@ def shape_table(view: TreeView, number: int) -> pd.DataFrame:
     node = _splitting_node(view, number)
     rows = [_segment_row(node, segment) for segment in node.segments]
     rows += [
-        {
-            "region": " and ".join(
-                condition.words() for condition in region_conditions(region, node.features)
-            ),
-            "branch": region.branch,
-        }
-        for region in node.regions
+        {"region": region_words(region, node), "branch": region.branch}
+        for region in node.joined_regions
     ]
     if node.saw_missing:
         rows.append(_missing_row(node))

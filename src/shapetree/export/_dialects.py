@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
+from shapetree.tree._digits import exact
 from shapetree.tree._view import GREATEST
-from shapetree.tree._words import exact
 
 # SQLite's own reading of decimals errs by less than one part in so many digits, but only for
 # numbers that are not too small. Numbers below are written as a larger one divided by a power of 2.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from shapetree.data._table import FeatureInfo, Level
-from shapetree.tree._view import Bound, NodeView, Segment
+from shapetree.tree._view import Bound, NodeView, Region, Segment
 
 Json = dict[str, Any]
 
@@ -18,18 +18,18 @@ def shape_data(node: NodeView) -> Json:
         (feature,) = node.features
         return {"segments": [_segment(segment, feature) for segment in node.segments]}
     return {
-        "regions": [
-            {
-                "branch": region.branch,
-                "bounds": [_bound(bound, node.features) for bound in region.bounds],
-            }
-            for region in node.regions
-        ],
+        "regions": [region_data(region, node) for region in node.regions],
         "missingCodes": [
             codes_of(categories, feature)
             for categories, feature in zip(node.missing_categories, node.features, strict=True)
         ],
     }
+
+
+def region_data(region: Region, node: NodeView) -> Json:
+    """A region of a pair."""
+    bounds = [_bound(bound, node.features) for bound in region.bounds]
+    return {"branch": region.branch, "bounds": bounds}
 
 
 def codes_of(categories: Iterable[Level], feature: FeatureInfo) -> list[int]:

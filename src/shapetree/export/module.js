@@ -19,11 +19,12 @@ function readNode(raw, number) {
   const node = { children: [], features: [], branch: null, ...raw, number };
   node.isLeaf = node.children.length === 0;
   node.segments = raw.segments?.map(withLimits);
-  node.regions = raw.regions?.map((region) => ({
-    branch: region.branch,
-    bounds: region.bounds.map(withLimits)
-  }));
+  node.regions = raw.regions?.map(withBounds);
+  node.joined = raw.joined?.map(withBounds);
   return node;
+}
+function withBounds(region) {
+  return { ...region, bounds: region.bounds.map(withLimits) };
 }
 function withLimits(part) {
   return { ...part, low: part.low ?? -Infinity, high: part.high ?? Infinity };
@@ -58,9 +59,13 @@ function isMissing(node, row) {
   });
 }
 function partOf(node, row) {
+  if (node.segments)
+    return node.segments.find((segment) => inSegment(segment, row[node.features[0]]));
+  return node.regions.find((region) => inRegion(node, region, row));
+}
+function inRegion(node, region, row) {
   const values = node.features.map((feature) => row[feature]);
-  if (node.segments) return node.segments.find((segment) => inSegment(segment, values[0]));
-  return node.regions.find((region) => region.bounds.every((bound) => inBound(bound, values)));
+  return region.bounds.every((bound) => inBound(bound, values));
 }
 function inSegment(segment, value) {
   return segment.codes ? segment.codes.includes(value) : value <= segment.high;

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
 
 from shapetree._core.histogram import build_histograms
-from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
+from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._targets import Goal, NodeStatistics
@@ -17,8 +19,13 @@ from shapetree.grow._splits import BinSplit
 
 # The bins of every feature.
 Features = tuple[FeatureBins, ...]
-# A category that has to be listed costs this share of a segment.
+# A category that has to be listed costs this share of a segment. Among many categories some stand
+# out by chance, the best of L as much as this share of a segment for each unit of ln L: where that
+# is more, the choice of each costs the difference. All in all it costs no more than noise gains by
+# choosing among L, which is what so many cuts of each category gain.
 CATEGORY_SHARE = 0.5
+CHOICE_SHARE_PER_LOG = 0.2
+CUTS_PER_CATEGORY = 1.0
 # Gains that differ by less than this share of the node's weight are equal.
 TIE = 1e-10
 # Searching a feature's shape function takes as long as so many visits of a row.
@@ -50,14 +57,37 @@ class Penalties:
     branch : float
         For every branch beyond two, in mean impurity of the node's rows.
     pair : float or None
-        For being a pair, in mean impurity of the node's rows; None for a segment's price, and for
-        having to hold up on new rows, too.
+        For being a pair, in mean impurity of the node's rows; None for the price of segments, and
+        for having to hold up on new rows, too.
+    segments_per_pair : float
+        How many segments that are.
     """
 
     segment: float
     split: float
     branch: float
     pair: float | None = None
+    segments_per_pair: float = 1.0
+    many_rows: float = math.inf
+
+    def segment_price(self, goal: Goal, node: NodeStatistics) -> float:
+        """Impurity mass that every segment of a node beyond two must take away."""
+        return self.segment * goal.penalty_unit(node) * parts_price(node.weight, self.many_rows)
+
+
+def parts_price(weight: float, many_rows: float) -> float:
+    """How many times as much as elsewhere a segment costs in a node of some weight.
+
+    Where rows are many, slivers of the axis stand out that are not worth being read.
+    """
+    return math.sqrt(weight / many_rows) if weight > many_rows else 1.0
+
+
+def choice_share(feature: FeatureBins) -> float:
+    """What choosing one of a feature's categories costs, as a share of a segment."""
+    if not feature.is_categorical:
+        return 0.0
+    return max(0.0, CHOICE_SHARE_PER_LOG * math.log(max(feature.n_bins, 1)) - CATEGORY_SHARE)
 
 
 @dataclass(frozen=True)
@@ -129,15 +159,18 @@ class FeatureShapes:
     n_branches : int array of shape (..., n_features)
     branch_of_bin : uint8 array of shape (..., total bins)
         NO_BRANCH_MARK for bins without rows.
+    offsets : list of int
+        Where each feature's bins start, and the end.
     """
 
     gains: np.ndarray
     penalised_gains: np.ndarray
     n_branches: np.ndarray
     branch_of_bin: np.ndarray
+    offsets: list[int]
 
     @classmethod
-    def empty(cls, n_nodes: int, offsets: np.ndarray) -> FeatureShapes:
+    def empty(cls, n_nodes: int, offsets: list[int]) -> FeatureShapes:
         """Room for the shape functions of some nodes."""
         n_features = len(offsets) - 1
         return cls(
@@ -145,6 +178,7 @@ class FeatureShapes:
             np.empty((n_nodes, n_features)),
             np.empty((n_nodes, n_features), dtype=np.int32),
             np.empty((n_nodes, offsets[-1]), dtype=np.uint8),
+            offsets,
         )
 
     def of(self, node: int) -> FeatureShapes:
@@ -154,6 +188,7 @@ class FeatureShapes:
             self.penalised_gains[node],
             self.n_branches[node],
             self.branch_of_bin[node],
+            self.offsets,
         )
 
     def part(self, first: int, last: int) -> FeatureShapes:
@@ -163,11 +198,12 @@ class FeatureShapes:
             self.penalised_gains[first:last],
             self.n_branches[first:last],
             self.branch_of_bin[first:last],
+            self.offsets,
         )
 
-    def candidate(self, feature: int, offsets: np.ndarray, node: int) -> Candidate:
+    def candidate(self, feature: int, node: int) -> Candidate:
         """The candidate of one of several nodes on some feature."""
-        bins = slice(offsets[feature], offsets[feature + 1])
+        bins = slice(self.offsets[feature], self.offsets[feature + 1])
         return Candidate(
             BinSplit(
                 feature, self.n_branches.item(node, feature), self.branch_of_bin[node, bins].copy()
@@ -175,23 +211,6 @@ class FeatureShapes:
             self.gains.item(node, feature),
             self.penalised_gains.item(node, feature),
         )
-
-
-@dataclass(frozen=True)
-class NodeToSearch:
-    """A node whose shape functions are sought.
-
-    Attributes
-    ----------
-    statistics : NodeStatistics
-    max_branches : int
-    number : int
-        Seeds random starts, together with the fit's own seed.
-    """
-
-    statistics: NodeStatistics
-    max_branches: int
-    number: int
 
 
 class CandidateSearch:
@@ -203,8 +222,11 @@ class CandidateSearch:
         self._seed = options.seed
         self._n_threads = options.n_threads
         self._is_categorical = [feature.is_categorical for feature in features]
-        n_bins = np.array([feature.n_bins for feature in features], dtype=np.int64)
-        self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)])
+        self._choices = {
+            number: share for number, share in enumerate(map(choice_share, features)) if share > 0
+        }
+        n_bins = [feature.n_bins for feature in features]
+        self.offsets = list(accumulate([n + 1 for n in n_bins], initial=0))
         self._search = NodeSearch(goal.criterion, n_bins, self._is_categorical, **options.limits)
 
     @property
@@ -214,7 +236,9 @@ class CandidateSearch:
 
     def search(
         self,
-        nodes: list[NodeToSearch],
+        nodes: list[NodeStatistics],
+        numbers: list[int],
+        max_branches: int,
         histograms: Histograms,
         found: FeatureShapes,
         allowed: np.ndarray | None = None,
@@ -223,7 +247,10 @@ class CandidateSearch:
 
         Parameters
         ----------
-        nodes : list of NodeToSearch
+        nodes : list of NodeStatistics
+        numbers : list of int
+            Of the nodes; they seed random starts, together with the fit's own seed.
+        max_branches : int
         histograms : Histograms
         found : FeatureShapes
             Where the results go.
@@ -231,41 +258,52 @@ class CandidateSearch:
             Features that a node may split on.
         """
         first, last = histograms.first, histograms.last
-        units = np.array([self._goal.penalty_unit(node.statistics) for node in nodes])
-        weights = np.array([node.statistics.weight for node in nodes])
-        numbers = np.array([node.number for node in nodes], dtype=np.uint64)
-        segment_penalty = self._penalties.segment * units
-        arguments: dict[str, Any] = {
-            "max_branches": np.array([node.max_branches for node in nodes], dtype=np.int32),
-            "segment_penalty": segment_penalty,
-            "category_penalty": segment_penalty * CATEGORY_SHARE,
-            "branch_penalty": self._penalties.branch * weights,
-            "seed": np.uint64(self._seed) + numbers,
-            "allowed": None if allowed is None else allowed.view(np.uint8),
-        }
+        penalties = self._penalties
+        segment_penalty = np.array([penalties.segment_price(self._goal, node) for node in nodes])
+        units = np.array([penalties.segment * self._goal.penalty_unit(node) for node in nodes])
         n_visits = VISITS_PER_SEARCH * len(nodes) * (last - first)
         self._search.search(
             histograms.sums, histograms.cells, first, last,
+            max_branches=max_branches,
+            segment_penalty=segment_penalty,
+            category_penalty=units * CATEGORY_SHARE,
+            branch_penalty=np.array([penalties.branch * node.weight for node in nodes]),
+            seed=np.array([self._seed + number for number in numbers], dtype=np.uint64),
+            allowed=None if allowed is None else allowed.view(np.uint8),
             gains=found.gains,
             penalised_gains=found.penalised_gains,
             n_branches=found.n_branches,
             branch_of_bin=found.branch_of_bin,
             n_threads=threads_for(n_visits, self._n_threads),
-            **arguments,
         )  # fmt: skip
+        for feature, share in self._choices.items():
+            if first <= feature < last:
+                self._charge_choice(feature, share * units, nodes, found)
+
+    def _charge_choice(
+        self, feature: int, prices: np.ndarray, nodes: list[NodeStatistics], found: FeatureShapes
+    ) -> None:
+        """Take from gains what choosing among many categories is worth by chance."""
+        bins = slice(self.offsets[feature], self.offsets[feature + 1] - 1)
+        for number, node in enumerate(nodes):
+            branches = found.branch_of_bin[number, bins]
+            branches = branches[branches != NO_BRANCH_MARK]
+            if len(branches) > 1:
+                n_chosen = len(branches) - int(np.bincount(branches).max())
+                most = CUTS_PER_CATEGORY * len(branches) * self._goal.noise(node)
+                price = min(n_chosen * float(prices[number]), most)
+                found.penalised_gains[number, feature] -= price
 
     def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
         """Each node's candidate with the greatest gain after all penalties but the split's.
 
         None where no candidate gains anything.
         """
-        gains, number = found.penalised_gains, np.arange(len(nodes))
-        ties = TIE * np.array([node.weight for node in nodes])
-        features = (gains >= (gains.max(axis=1) - ties)[:, None]).argmax(axis=1)
-        best: list[Candidate | None] = [None] * len(nodes)
-        for node in (gains[number, features] >= ties).nonzero()[0].tolist():
-            best[node] = found.candidate(int(features[node]), self.offsets, node)
-        return best
+        ties = np.array([TIE * node.weight for node in nodes])
+        return [
+            None if feature < 0 else found.candidate(feature, node)
+            for node, feature in enumerate(best_features(found.penalised_gains, ties))
+        ]
 
     def rivals(
         self,
@@ -292,13 +330,19 @@ class CandidateSearch:
         gains[best.split.feature] = -np.inf
         others = np.argsort(-gains, kind="stable")[: n_candidates - 1]
         return [best] + [
-            found.candidate(int(feature), self.offsets, node)
+            found.candidate(int(feature), node)
             for feature in others
             if gains[feature] >= least_share * best.penalised_gain
         ]
 
     def gain_on_new_rows(
-        self, candidate: Candidate, sample: Sample, halving: Halving, node: NodeToSearch
+        self,
+        candidate: Candidate,
+        sample: Sample,
+        halving: Halving,
+        node: NodeStatistics,
+        max_branches: int,
+        node_number: int,
     ) -> float:
         """What a candidate's feature gains on either half of a sample when fitted on the other.
 
@@ -308,14 +352,16 @@ class CandidateSearch:
         sample : Sample
             Its bins are those of the candidate's feature.
         halving : Halving
-        node : NodeToSearch
+        node : NodeStatistics
+        max_branches, node_number : int
         """
         feature, gain = candidate.split.feature, 0.0
         bins = slice(self.offsets[feature], self.offsets[feature + 1])
         codes = sample.bins.array(0)
         for fitted, new in halving:
             found = FeatureShapes.empty(1, self.offsets)
-            self.search([node], self._histogram(sample, feature, fitted), found)
+            histogram = self._histogram(sample, feature, fitted)
+            self.search([node], [node_number], max_branches, histogram, found)
             if found.n_branches[0, feature] >= 2:
                 branch_of_bin = fill_gaps(
                     found.branch_of_bin[0, bins], self._is_categorical[feature]
@@ -325,7 +371,7 @@ class CandidateSearch:
 
     def _histogram(self, sample: Sample, feature: int, rows: np.ndarray) -> Histograms:
         """Sums of some rows of a sample by the bins of one feature."""
-        n_bins = int(self.offsets[feature + 1] - self.offsets[feature])
+        n_bins = self.offsets[feature + 1] - self.offsets[feature]
         sums = np.empty((1, n_bins, sample.targets.n_channels))
         ends, offsets = (np.array([0]), np.array([len(rows)])), np.array([0, n_bins])
         build_histograms(sample.bins, sample.targets, rows, *ends, offsets, sums, 0, 1, 1)

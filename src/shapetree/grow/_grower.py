@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
-from itertools import count
+from itertools import accumulate, count
 
 import numpy as np
 
 from shapetree.data._binning import FeatureBins
 from shapetree.data._sums import exact_units
 from shapetree.data._targets import ClassGoal, Goal, NodeStatistics, RegressionGoal
-from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes, NodeToSearch
+from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._nodes import GrowingNode
 from shapetree.grow._pairs import SAMPLE_ROWS, PairCandidate, PairSearch
@@ -176,8 +176,9 @@ class Grower:
         for some, histograms in self._histograms.parts(nodes, keep):
             first = nodes.index(some[0])
             part = found.part(first, first + len(some))
-            wanted = [NodeToSearch(node.statistics, max_branches, node.number + 1) for node in some]
-            self._search.search(wanted, histograms, part)
+            statistics = [node.statistics for node in some]
+            numbers = [node.number + 1 for node in some]
+            self._search.search(statistics, numbers, max_branches, histograms, part)
         singles = self._search.best(found, [node.statistics for node in nodes])
         for i, (node, single) in enumerate(zip(nodes, singles, strict=True)):
             node.candidate = self._best_candidate(node, single, found, i, max_branches)
@@ -247,9 +248,10 @@ class Grower:
         nodes = [child for child in children if self._may_split(child.statistics, child.depth)]
         for some, histograms in self._histograms.parts(nodes, keep=False):
             found = FeatureShapes.empty(len(some), self._search.offsets)
-            wanted = [NodeToSearch(child.statistics, max_branches, child.number) for child in some]
-            self._search.search(wanted, histograms, found)
-            singles = self._search.best(found, [child.statistics for child in some])
+            statistics = [child.statistics for child in some]
+            numbers = [child.number for child in some]
+            self._search.search(statistics, numbers, max_branches, histograms, found)
+            singles = self._search.best(found, statistics)
             for child, best in zip(some, singles, strict=True):
                 gain_below = 0.0 if best is None else best.penalised_gain
                 gain += max(gain_below - self._search.least_gain(child.statistics), 0.0)
@@ -285,13 +287,14 @@ class Grower:
         features = pair.shape.first, pair.shape.second
         rows = self._rows.at(node.number)
         sample = rows.sample(features, statistics.n_rows, (single.split.feature,))
-        wanted = NodeToSearch(statistics, max_branches, number)
         of_pair = of_single = 0.0
         for halving in sample.halvings(N_HALVINGS):
             of_pair += self._pair_search.gain_on_new_rows(
                 pair, sample, halving, statistics, max_branches, number
             )
-            of_single += self._search.gain_on_new_rows(single, sample, halving, wanted)
+            of_single += self._search.gain_on_new_rows(
+                single, sample, halving, statistics, max_branches, number
+            )
             if of_pair > CLEAR_LEAD * of_single:
                 return True
         return of_pair > PAIR_LEAD * of_single
@@ -324,23 +327,21 @@ class Grower:
         """Send nodes' rows by candidates to children that are numbered from `first` on."""
         if not nodes:
             return []
-        sizes = np.array([candidate.n_branches for candidate in candidates])
-        stops = first + np.cumsum(sizes)
+        sizes = [candidate.n_branches for candidate in candidates]
+        *first_child, stop = accumulate(sizes, initial=first)
         self._rows.split(
             np.array([node.number for node in nodes], dtype=np.int32),
-            (stops - sizes).astype(np.int32),
+            np.array(first_child, dtype=np.int32),
             [candidate.split for candidate in candidates],
         )
-        numbers = np.arange(first, stops[-1], dtype=np.int32)
+        numbers = np.arange(first, stop, dtype=np.int32)
         statistics = describe(self._goal, self._rows, numbers, self._rows.totals(numbers))
         depths = [
-            node.depth + 1
-            for node, size in zip(nodes, sizes.tolist(), strict=True)
-            for _ in range(size)
+            node.depth + 1 for node, size in zip(nodes, sizes, strict=True) for _ in range(size)
         ]
         return [
             GrowingNode(about, number=number, depth=depth)
-            for about, number, depth in zip(statistics, numbers.tolist(), depths, strict=True)
+            for about, number, depth in zip(statistics, range(first, stop), depths, strict=True)
         ]
 
 

@@ -10,8 +10,8 @@ from shapetree.grow._nodes import GrowingNode
 from shapetree.grow._rows import Histograms, Rows
 
 # Memory that the histograms of one call may take, and those that wait for the next level.
-MAX_BYTES = 2**22
-MAX_WAITING_BYTES = 2**23
+MAX_BYTES = 2**21
+MAX_WAITING_BYTES = 2**22
 # Visits of a row by a feature that take as long as subtracting one sum.
 VISITS_PER_DIFFERENCE = 0.5
 # Bins for each row beyond which those without rows are left out.
@@ -24,7 +24,7 @@ class LevelHistograms:
     Parameters
     ----------
     rows : Rows
-    offsets : int array of shape (n_features + 1,)
+    offsets : list of int
         Where each feature's bins start in a histogram, and the end.
     n_channels : int
     exact : bool
@@ -34,11 +34,11 @@ class LevelHistograms:
     """
 
     def __init__(
-        self, rows: Rows, offsets: np.ndarray, n_channels: int, exact: bool, whole: bool
+        self, rows: Rows, offsets: list[int], n_channels: int, exact: bool, whole: bool
     ) -> None:
         self._rows = rows
         self._offsets = offsets
-        self._n_sums = int(offsets[-1]) * n_channels
+        self._n_sums = offsets[-1] * n_channels
         self._exact = exact
         self._whole = whole
 
@@ -73,7 +73,7 @@ class LevelHistograms:
     def _are_small(self, nodes: list[GrowingNode]) -> bool:
         """Whether most bins of most nodes hold no row."""
         n_rows = sum(node.statistics.n_rows for node in nodes)
-        n_bins = len(nodes) * int(self._offsets[-1])
+        n_bins = len(nodes) * self._offsets[-1]
         return not self._whole and BINS_PER_CELL * n_rows * (len(self._offsets) - 1) < n_bins
 
     def _by_features(
@@ -83,8 +83,8 @@ class LevelHistograms:
         n_features = len(self._offsets) - 1
         numbers = np.array([node.number for node in nodes], dtype=np.int32)
         n_rows = sum(node.statistics.n_rows for node in nodes)
-        n_cells = min(n_rows * n_features, len(nodes) * int(self._offsets[-1]))
-        n_sums = n_cells * self._n_sums // max(int(self._offsets[-1]), 1)
+        n_cells = min(n_rows * n_features, len(nodes) * self._offsets[-1])
+        n_sums = n_cells * self._n_sums // max(self._offsets[-1], 1)
         size = max(1, n_features * MAX_BYTES // max(8 * n_sums, 1))
         for first in range(0, n_features, size):
             last = min(first + size, n_features)

@@ -11,9 +11,9 @@ from shapetree._core.content import hash_contents
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._core.sampling import row_hashes
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import BinnedTable
+from shapetree.data._sampling import first_by_hash
 from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
@@ -55,7 +55,7 @@ class LocalRows:
         first_row: int = 0,
     ) -> None:
         self._table = table
-        self._values = Columns(table.columns, table.n_rows)
+        self._values = table.values
         self._binned = binned
         self._coarse = binned if coarse is None else coarse
         self._first_row = first_row
@@ -102,12 +102,12 @@ class LocalRows:
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._places.start[nodes], self._places.stop[nodes]
 
-    def _threads_of(self, nodes: np.ndarray) -> int:
-        """Threads worth starting for a visit of every row of some nodes."""
+    def _threads_of(self, nodes: np.ndarray, n_visits: int = 1) -> int:
+        """Threads worth starting for so many visits of every row of some nodes."""
         if self._n_threads == 1:
             return 1
         starts, stops = self._ranges(nodes)
-        return threads_for(int((stops - starts).sum()), self._n_threads)
+        return threads_for(n_visits * int((stops - starts).sum()), self._n_threads)
 
     def rows_of(self, node: int) -> np.ndarray:
         """Numbers of a node's rows."""
@@ -147,8 +147,7 @@ class LocalRows:
     def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1."""
         starts, stops = self._ranges(nodes)
-        n_rows = int((stops - starts).sum())
-        n_threads = threads_for(n_rows * (last - first), self._n_threads)
+        n_threads = self._threads_of(nodes, last - first)
         columns, targets, order = self._binned.columns, self._goal.targets, self._places.order
         if sparse:
             cells = build_cells(
@@ -164,7 +163,6 @@ class LocalRows:
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""
-        starts, stops = self._ranges(nodes)
         singles = [split if isinstance(split, BinSplit) else None for split in splits]
         self._places.split(
             self._binned.columns,
@@ -174,7 +172,7 @@ class LocalRows:
             np.array([single.feature if single else -1 for single in singles], dtype=np.int32),
             [single.branch_of_bin if single else None for single in singles],
             [None if isinstance(s, BinSplit) else cuts_of(s.cuts, self._values) for s in splits],
-            threads_for(VISITS_PER_MOVE * int((stops - starts).sum()), self._n_threads),
+            self._threads_of(nodes, VISITS_PER_MOVE),
         )
 
     def at(self, node: int) -> LocalRowsOfNode:
@@ -299,20 +297,19 @@ class LocalRowsOfNode:
 
     def branch_counts(self, split: Split) -> np.ndarray:
         """Rows in each branch of a split."""
-        n_threads = threads_for(self.n_rows, self.n_threads)
         if isinstance(split, PairSplit):
+            n_threads = threads_for(VISITS_PER_MOVE * self.n_rows, self.n_threads)
             branches = cuts_of(split.cuts, self.values).branches(self.rows, n_threads)
         else:
             codes = self.binned.columns.array(split.feature)[self.rows]
             branches = split.branch_of_bin[codes]
-        return np.bincount(branches, minlength=split.n_branches)
+        return np.array([np.count_nonzero(branches == b) for b in range(split.n_branches)])
 
     def _places(self, max_rows: int | None) -> np.ndarray | None:
         """Which of the rows a sample holds; None for all."""
         if max_rows is None or self.n_rows <= max_rows:
             return None
-        hashes = row_hashes(self.rows.astype(np.int64) + self.first_row)
-        return np.sort(np.argpartition(hashes, max_rows)[:max_rows]).astype(np.int32)
+        return first_by_hash(self.rows, max_rows, self.first_row)
 
     def _targets_at(self, places: np.ndarray) -> Targets:
         return self.targets.take(places if self.in_order else self.rows[places])

@@ -109,7 +109,7 @@ def tree_of(root: TreeNode, impurity_scale: float = 1.0) -> TreeArrays:
         parent += [number] * len(node.children)
         depth += [depth[number] + 1] * len(node.children)
     sketches = [node.sketch for node in nodes if node.sketch is not None]
-    return TreeArrays(
+    return TreeArrays.unchecked(
         parent=np.array(parent),
         depth=np.array(depth),
         first_child=np.array(first_child),

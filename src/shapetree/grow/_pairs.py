@@ -22,7 +22,6 @@ from shapetree.data._targets import Goal, NodeStatistics
 from shapetree.grow._candidates import (
     CandidateSearch,
     FeatureShapes,
-    NodeToSearch,
     SearchOptions,
     gain_of,
 )
@@ -38,8 +37,6 @@ SAMPLE_ROWS = 20_000
 # paper's filter takes the most promising at each node, judged by so many of its rows.
 MAX_SCREENED = 20_000
 FILTER_ROWS = 5_000
-# Penalty for using a pair, in segments.
-SEGMENTS_PER_PAIR = 1.0
 # Growing an inner tree on a grid takes as long as so many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
 # Pairs that get an inner tree on their grid: half of them, but so many for each that is fitted.
@@ -70,14 +67,13 @@ class PairList:
     """
 
     def __init__(self, n_features: int, listed: np.ndarray | None = None) -> None:
-        self._listed: np.ndarray | None = None
-        # Of all pairs, those with the first feature f start at `starts[f]`.
-        n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
-        self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
-        if listed is not None:
-            self._listed = listed
-        elif len(self) <= MAX_SCREENED:
-            self._listed = self.take(np.arange(len(self)))
+        self._listed = listed
+        if listed is None:
+            # Of all pairs, those with the first feature f start at `starts[f]`.
+            n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
+            self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
+            if len(self) <= MAX_SCREENED:
+                self._listed = self.take(np.arange(len(self)))
 
     def __len__(self) -> int:
         return int(self._starts[-1]) if self._listed is None else len(self._listed)
@@ -344,7 +340,7 @@ class PairSearch:
         n_threads: int,
     ) -> tuple[np.ndarray, np.ndarray]:
         """Gains of the pairs on their grids, and how their inner trees start."""
-        found = [(np.empty(0), np.empty(0, dtype=START))]
+        found: list[tuple[np.ndarray, np.ndarray]] = []
         size = min(self._chunk(ALL_GROUPS), VISITS_PER_CALL // VISITS_PER_GRID)
         for first in range(0, len(pairs), size):
             some = slice(first, first + size)
@@ -356,7 +352,9 @@ class PairSearch:
                     n_threads=n_threads, **search_options,
                 )
             )  # fmt: skip
-        gains, starts = zip(*found, strict=True)
+        if len(found) == 1:
+            return found[0]
+        gains, starts = zip((np.empty(0), np.empty(0, dtype=START)), *found, strict=True)
         return np.concatenate(gains), np.concatenate(starts)
 
     def _promising(
@@ -388,9 +386,9 @@ class PairSearch:
     ) -> FeatureShapes:
         """Each feature's own best shape function."""
         search = CandidateSearch(self._frame.features, self._goal, self._search_options_of_fit)
-        found = FeatureShapes.empty(1, self._frame.offsets)
-        wanted = [NodeToSearch(node, max_branches, node_number)]
-        search.search(wanted, Histograms(0, len(self._frame.features), histogram[None]), found)
+        found = FeatureShapes.empty(1, search.offsets)
+        histograms = Histograms(0, len(self._frame.features), histogram[None])
+        search.search([node], [node_number], max_branches, histograms, found)
         return found.of(0)
 
     def _fit(
@@ -408,12 +406,12 @@ class PairSearch:
         size = max(1, VISITS_PER_CALL // (n_looked_at * self._options.n_orientations))
         for first in range(0, len(pairs), size):
             some = slice(first, first + size)
-            features, places = np.unique(pairs[some], return_inverse=True)
-            sample = rows.sample(tuple(features.tolist()), self._options.sample_rows)
+            features = sorted(set(pairs[some].ravel().tolist()))
+            sample = rows.sample(tuple(features), self._options.sample_rows)
+            places = np.searchsorted(features, pairs[some])
             fits = self._fits(
-                sample, sample.rows, places.reshape(-1, 2), starts[some], groups.positions,
-                search_options,
-            )  # fmt: skip
+                sample, sample.rows, places, starts[some], groups.positions, search_options
+            )
             which = int(np.argmax(fits.penalised_gains))
             gain = sample.scale * fits.penalised_gains[which] - self.pair_penalty(node)
             if gain > (0.0 if best is None else best.penalised_gain):
@@ -500,7 +498,7 @@ class PairSearch:
     def _search_options(
         self, node: NodeStatistics, max_branches: int, node_number: int
     ) -> dict[str, Any]:
-        segment_penalty = self._penalties.segment * self._goal.penalty_unit(node)
+        segment_penalty = self._penalties.segment_price(self._goal, node)
         return {
             "max_branches": max_branches,
             "region_penalty": self._goal.region_penalty * segment_penalty,
@@ -512,7 +510,8 @@ class PairSearch:
         """What a pair must gain more than its regions cost."""
         if self._penalties.pair is not None:
             return self._penalties.pair * node.weight
-        return SEGMENTS_PER_PAIR * self._penalties.segment * self._goal.penalty_unit(node)
+        n_segments = self._penalties.segments_per_pair
+        return n_segments * self._penalties.segment_price(self._goal, node)
 
     def _shape(
         self,
@@ -525,13 +524,15 @@ class PairSearch:
         """A fitted shape function of a pair, with the positions of `like` if that is given."""
         cuts, regions, cut_low, cut_high = number_cuts(fits.low[which, : fits.n_nodes[which]])
         first, second = map(int, pair)
+        # Of a sample's columns, `pair` has the numbers in the sample.
+        features = (first, second) if like is None else (like.first, like.second)
         return PairShape(
             first=first,
             second=second,
             n_branches=int(fits.n_branches[which]),
             cut_a=fits.a[which, cuts],
             cut_b=fits.b[which, cuts],
-            cut_threshold=fits.threshold[which, cuts],
+            cut_threshold=self._thresholds(features, fits, which, cuts),
             cut_low=cut_low,
             cut_high=cut_high,
             branch_of_piece=fits.branch[which, regions],
@@ -541,6 +542,17 @@ class PairSearch:
             missing_branch=int(fits.missing_branch[which]),
             saw_missing=bool(fits.missing_branch[which] >= 0),
         )
+
+    def _thresholds(
+        self, features: tuple[int, int], fits: PairFits, which: int, cuts: np.ndarray
+    ) -> np.ndarray:
+        """Thresholds of cuts; whole ones along an axis of whole numbers, which part the same."""
+        thresholds = fits.threshold[which, cuts]
+        other_weights = fits.b[which, cuts], fits.a[which, cuts]
+        for feature, other_weight in zip(features, other_weights, strict=True):
+            if self._frame.features[feature].is_whole:
+                thresholds = np.where(other_weight == 0, np.floor(thresholds), thresholds)
+        return thresholds
 
     def _positions_of(self, feature: int, positions: np.ndarray) -> np.ndarray:
         """Places of a categorical feature's categories in the node's order; else empty."""
@@ -609,7 +621,7 @@ def pair_options(
     if isinstance(pairs, bool | np.bool_):
         raise TypeError(f"pairs must be a number, 'auto', 'all' or a list, got {pairs!r}")
     if isinstance(pairs, str | Integral):
-        allowed = PairList(n_features)
+        allowed = PairList(0 if pairs == 0 else n_features)
     else:
         listed = _pairs_in_groups(pairs, [feature.name for feature in features])
         allowed = PairList(n_features, listed)
@@ -620,9 +632,7 @@ def pair_options(
         exact = True
     elif isinstance(pairs, Integral):
         n_fitted, n_screened = int(pairs), n_all
-        if n_fitted == 0:
-            allowed = PairList(0)
-        elif n_fitted > n_all:
+        if n_fitted > n_all:
             warnings.warn(
                 f"pairs={n_fitted} is more than the {n_all} pairs of {n_features} features; "
                 f"all of them are fitted",
@@ -636,12 +646,9 @@ def pair_options(
         n_fitted,
         n_screened,
         MAX_ROWS if screen == "delta" else FILTER_ROWS,
-        int(
-            np.clip(
-                n_screened // 2,
-                MIN_FINALISTS_PER_FIT * n_fitted,
-                MAX_FINALISTS_PER_FIT * n_fitted,
-            )
+        min(
+            max(n_screened // 2, MIN_FINALISTS_PER_FIT * n_fitted),
+            MAX_FINALISTS_PER_FIT * n_fitted,
         ),
         n_orientations,
         exact,

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import sys
+import threading
 from types import TracebackType
 
 from tqdm.auto import tqdm
 
 # A depth that no tree reaches says nothing of how much there is to do.
 DEEPEST = 1000
+
+
+class Stopped(Exception):
+    """A fit that another one's failure, or Ctrl-C, has ended."""
 
 
 class Progress:
@@ -23,40 +28,111 @@ class Progress:
     n_rows : int
     max_depth : int or None
         None for unlimited depth: then each row has a single step, to its leaf.
+    stop : Event, optional
+        Ends the fit when it is set.
     """
 
-    def __init__(self, verbose: int, n_rows: int, max_depth: int | None) -> None:
+    def __init__(
+        self,
+        verbose: int,
+        n_rows: int,
+        max_depth: int | None,
+        stop: threading.Event | None = None,
+    ) -> None:
         if max_depth is not None and max_depth > DEEPEST:
             max_depth = None
         self._max_depth = max_depth
+        self._stop = stop
         self._n_leaves = 0
         self._deepest = 0
-        self._bar = tqdm(
-            total=n_rows * (1 if max_depth is None else max_depth),
-            desc=f"shapetree, {n_rows:,} rows",
-            bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}",
-            disable=not verbose,
-        )
+        self._bar: tqdm | None = None
+        if verbose:
+            self._bar = tqdm(
+                total=n_rows * (1 if max_depth is None else max_depth),
+                desc=f"shapetree, {n_rows:,} rows",
+                bar_format="{desc}: {percentage:3.0f}%|{bar}| {elapsed}{postfix}",
+            )
 
     def split(self, n_rows: int, depth: int) -> None:
         """Note that a node at some depth was split."""
+        self._check()
         self._deepest = max(self._deepest, depth + 1)
-        if self._max_depth is not None:
+        if self._bar is not None and self._max_depth is not None:
             self._bar.update(n_rows)
 
     def leaf(self, n_rows: int, depth: int) -> None:
         """Note that a node at some depth stays a leaf."""
+        self._check()
+        if self._bar is None:
+            return
         self._n_leaves += 1
         self._bar.set_postfix_str(f"depth {self._deepest}, {self._n_leaves} leaves", refresh=False)
         self._bar.update(n_rows if self._max_depth is None else n_rows * (self._max_depth - depth))
 
     def sweep(self, number: int, objective: float) -> None:
         """Note the penalised loss after a sweep of refinement, or before the first."""
-        if not self._bar.disable:
+        self._check()
+        if self._bar is not None:
             when = f"after sweep {number}" if number else "before refinement"
             self._bar.write(f"penalised loss {when}: {objective:,.1f}", file=sys.stderr)
 
+    def _check(self) -> None:
+        if self._stop is not None and self._stop.is_set():
+            raise Stopped
+
     def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+
+class TestProgress:
+    """A bar for the fits that strength and shrinkage are chosen by; silent unless `verbose`.
+
+    Parameters
+    ----------
+    verbose : int
+    n_rows : int
+
+    Attributes
+    ----------
+    stop : Event
+        Ends all fits that are under way when it is set.
+    """
+
+    def __init__(self, verbose: int, n_rows: int) -> None:
+        self.stop = threading.Event()
+        self._n_rows = n_rows
+        self._lock = threading.Lock()
+        self._bar = tqdm(
+            total=0,
+            desc=f"shapetree, {n_rows:,} rows, choosing",
+            bar_format="{desc}: {n_fmt} of {total_fmt} test fits|{bar}| {elapsed}",
+            disable=not verbose,
+        )
+
+    def expect(self, n_tests: int) -> None:
+        """Note that so many more fits are to come."""
+        self._bar.total = (self._bar.total or 0) + n_tests
+        self._bar.refresh()
+
+    def tested(self) -> None:
+        """Note that a fit is done."""
+        with self._lock:
+            self._bar.update(1)
+
+    def of_test(self) -> Progress:
+        """The silent progress of one of the fits."""
+        return Progress(0, self._n_rows, None, self.stop)
+
+    def __enter__(self) -> TestProgress:
         return self
 
     def __exit__(

@@ -28,6 +28,11 @@ class BinSplit:
     n_branches: int
     branch_of_bin: np.ndarray
 
+    @property
+    def features(self) -> tuple[int, ...]:
+        """The feature that it splits on."""
+        return (self.feature,)
+
     def shape(self, bins: tuple[FeatureBins, ...], largest_branch: int) -> ShapeFunction:
         """The split in the feature's own values; the unseen goes to the largest branch."""
         return shape_from_bins(
@@ -46,6 +51,11 @@ class PairSplit:
         """Number of branches."""
         return self.cuts.n_branches
 
+    @property
+    def features(self) -> tuple[int, ...]:
+        """The features that it splits on."""
+        return self.cuts.first, self.cuts.second
+
     def shape(self, bins: tuple[FeatureBins, ...], largest_branch: int) -> PairShape:
         """The split; missing values go to the largest branch if it has seen none."""
         return self.cuts.with_largest_branch(largest_branch)
@@ -60,4 +70,14 @@ def cuts_of(shape: PairShape, columns: Columns) -> PairCuts:
         columns, shape.first, shape.second, *shape.positions,
         shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
         shape.branch_of_piece, shape.missing_branch,
+    )  # fmt: skip
+
+
+def regions_of(shape: PairShape, columns: Columns) -> PairCuts:
+    """The same, ready to tell the rows' regions; that of missing values comes last."""
+    n_regions = len(shape.branch_of_piece)
+    return PairCuts(
+        columns, shape.first, shape.second, *shape.positions,
+        shape.cut_a, shape.cut_b, shape.cut_threshold, shape.cut_low, shape.cut_high,
+        np.arange(n_regions, dtype=np.int32), n_regions,
     )  # fmt: skip

@@ -79,7 +79,7 @@ class ClassLoss(TreeLoss):
 
     def anchors(self, rows: RefinedRows, nodes: list[int]) -> np.ndarray:
         """One for all nodes: how much a row can lose is known."""
-        return np.repeat(self._anchor, len(nodes))
+        return self._anchor.repeat(len(nodes))
 
 
 class NumberLoss(TreeLoss):

@@ -63,7 +63,7 @@ class PairRefitter:
 
     def best(
         self, number: int, care: CareSet, price: float, region_price: float, slack: float
-    ) -> PairSplit | None:
+    ) -> AssignedPair | None:
         """The best split on a pair for a node's care set; None if that has been searched before.
 
         Parameters
@@ -119,85 +119,91 @@ def most_in_wrong_branches(care: CareSet, slack: float) -> float:
     return bought
 
 
-def assigned(care: CareSet, shape: PairShape, region_price: float) -> PairSplit | None:
+@dataclass(frozen=True)
+class AssignedPair:
+    """A split on a pair whose regions go where a care set loses least.
+
+    Attributes
+    ----------
+    split : PairSplit
+    losses : list of float
+        What the rows of each branch lose beyond branch 0.
+    """
+
+    split: PairSplit
+    losses: list[float]
+
+
+def assigned(care: CareSet, shape: PairShape, region_price: float) -> AssignedPair | None:
     """Send the regions of a shape function where a care set loses least; join where it pays.
 
     None if a single region is left.
     """
-    pruned = _prune_cuts(shape, care.region_losses(shape), region_price, care.n_branches)
-    return None if pruned is None else PairSplit(pruned)
+    costs = care.region_losses(shape).tolist()
+    low, high = shape.cut_low.tolist(), shape.cut_high.tolist()
+    # Of each cut, what its rows lose in each branch, and least after all that is above it in turn.
+    total: list[list[float]] = [[]] * len(low)
+    least, is_joined = [0.0] * len(low), [False] * len(low)
+
+    def at(target: int) -> tuple[list[float], float]:
+        if target < 0:
+            return costs[-1 - target], min(costs[-1 - target])
+        return total[target], least[target]
+
+    for cut in range(len(low) - 1, -1, -1):
+        (of_low, least_low), (of_high, least_high) = at(low[cut]), at(high[cut])
+        total[cut] = [one + other for one, other in zip(of_low, of_high, strict=True)]
+        parted, together = least_low + least_high + region_price, min(total[cut])
+        is_joined[cut] = together <= parted
+        least[cut] = min(parted, together)
+    if is_joined[0]:
+        return None
+    return _keep_cuts(care, shape, costs, total, is_joined)
+
+
+def _keep_cuts(
+    care: CareSet,
+    shape: PairShape,
+    costs: list[list[float]],
+    total: list[list[float]],
+    is_joined: list[bool],
+) -> AssignedPair:
+    """Number the cuts that stay, and give the regions between them branches."""
+    targets = list(zip(shape.cut_low.tolist(), shape.cut_high.tolist(), strict=True))
+    cut_at, low, branch, losses = [0], [-1], [-1], [0.0] * care.n_branches
+
+    def best_branch(of_branches: list[float]) -> int:
+        best = of_branches.index(min(of_branches))
+        losses[best] += of_branches[best]
+        return best
+
+    for place, cut in enumerate(cut_at):
+        if cut < 0 or is_joined[cut]:
+            branch[place] = best_branch(costs[-1 - cut] if cut < 0 else total[cut])
+            continue
+        low[place] = len(cut_at)
+        cut_at += targets[cut]
+        low += [-1, -1]
+        branch += [-1, -1]
+    places, regions, cut_low, cut_high = number_cuts(np.array(low))
+    kept = [cut_at[place] for place in places.tolist()]
+    split = PairSplit(
+        replace(
+            shape,
+            n_branches=care.n_branches,
+            cut_a=shape.cut_a[kept],
+            cut_b=shape.cut_b[kept],
+            cut_threshold=shape.cut_threshold[kept],
+            cut_low=cut_low,
+            cut_high=cut_high,
+            branch_of_piece=np.array(branch, dtype=np.int32)[regions],
+            missing_branch=best_branch(costs[-1]),
+        )
+    )
+    return AssignedPair(split, losses)
 
 
 def branch_goal(n_branches: int) -> ClassGoal:
     """What a search for pairs learns where branches stand for classes; it has no rows itself."""
     nothing = np.zeros((0, 1), dtype=np.int32)
     return ClassGoal(nothing, [n_branches], np.zeros(0), "gini", n_branches)
-
-
-def _prune_cuts(
-    shape: PairShape, costs: np.ndarray, price: float, n_branches: int
-) -> PairShape | None:
-    """Leave out cuts that do not pay for a further region; None if a single one is left.
-
-    Parameters
-    ----------
-    shape : PairShape
-    costs : array of shape (n_regions + 1, n_branches)
-        What the rows of each region, and those that lack a feature, lose in each branch.
-    price : float
-        What each region but the first costs.
-    n_branches : int
-    """
-    n_cuts = len(shape.cut_low)
-    total, best = np.empty((n_cuts, n_branches)), np.empty(n_cuts)
-    joined = np.zeros(n_cuts, dtype=bool)
-
-    def costs_of(target: int) -> tuple[np.ndarray, float]:
-        if target < 0:
-            return costs[-1 - target], float(costs[-1 - target].min())
-        return total[target], float(best[target])
-
-    for cut in range(n_cuts - 1, -1, -1):
-        (low, best_low), (high, best_high) = map(
-            costs_of, (int(shape.cut_low[cut]), int(shape.cut_high[cut]))
-        )
-        total[cut] = low + high
-        parted, together = best_low + best_high + price, float(total[cut].min())
-        joined[cut] = together <= parted
-        best[cut] = min(parted, together)
-    if joined[0]:
-        return None
-    return _keep_cuts(shape, costs, total, joined, n_branches)
-
-
-def _keep_cuts(
-    shape: PairShape,
-    costs: np.ndarray,
-    total: np.ndarray,
-    joined: np.ndarray,
-    n_branches: int,
-) -> PairShape:
-    """Number the cuts that stay, and give the regions between them branches."""
-    cut_at, low, branch = [0], [-1], [-1]
-    for place, cut in enumerate(cut_at):
-        if cut < 0 or joined[cut]:
-            branch[place] = int((costs[-1 - cut] if cut < 0 else total[cut]).argmin())
-            continue
-        low[place] = len(cut_at)
-        for target in (int(shape.cut_low[cut]), int(shape.cut_high[cut])):
-            cut_at.append(target)
-            low.append(-1)
-            branch.append(-1)
-    places, regions, cut_low, cut_high = number_cuts(np.array(low))
-    kept = [cut_at[place] for place in places]
-    return replace(
-        shape,
-        n_branches=n_branches,
-        cut_a=shape.cut_a[kept],
-        cut_b=shape.cut_b[kept],
-        cut_threshold=shape.cut_threshold[kept],
-        cut_low=cut_low,
-        cut_high=cut_high,
-        branch_of_piece=np.array(branch, dtype=np.int32)[regions],
-        missing_branch=int(costs[-1].argmin()),
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import reduce
 from itertools import takewhile
 from typing import Any
@@ -252,7 +252,7 @@ class _LeafJoiner:
         It is another one by rounding, or where values have been shrunk.
         """
         if not self._same_prediction(node.statistics.value, value):
-            node.statistics = replace(node.statistics, value=value)
+            node.statistics = node.statistics._replace(value=value)
         node.become_leaf()
 
 

@@ -6,7 +6,7 @@ Nodes are named by their numbers, and every answer is a sum over a node's rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Protocol
 
@@ -22,14 +22,14 @@ from shapetree.data._targets import NodeStatistics, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows, LocalRowsOfNode
 from shapetree.grow._rows import Rows, RowsOfNode
-from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
+from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of, regions_of
 from shapetree.tree._shape import PairShape
 
 # Groups of rows by how many times their regret is what they lose in their second best branch.
 RATIOS_PER_OCTAVE = 4
 N_RATIOS = 128
 # Memory that a level's cells may take at a time.
-MAX_CELL_BYTES = 2**24
+MAX_CELL_BYTES = 2**23
 
 
 @dataclass(frozen=True)
@@ -206,14 +206,21 @@ class LocalCareSet:
         return len(self.rows)
 
     @cached_property
+    def _by_branch(self) -> np.ndarray:
+        """What each row loses in each branch, beyond branch 0."""
+        losses = np.zeros((self.n_rows, self.n_branches))
+        losses[:, 1:] = self.losses[:, : self.n_branches - 1]
+        return losses
+
+    @cached_property
     def _least(self) -> np.ndarray:
         """What each row loses in its best branch, beyond branch 0."""
-        return np.minimum(self.losses[:, : self.n_branches - 1].min(axis=1, initial=0.0), 0.0)
+        return self._by_branch.min(axis=1)
 
     @cached_property
     def _regrets(self) -> np.ndarray:
         """What each row would lose more than in its best branch, over all branches."""
-        return self.losses[:, : self.n_branches - 1].sum(axis=1) - self.n_branches * self._least
+        return self._by_branch.sum(axis=1) - self.n_branches * self._least
 
     @property
     def least(self) -> float:
@@ -227,9 +234,8 @@ class LocalCareSet:
 
     def losses_by_ratio(self) -> np.ndarray:
         """What rows lose in their second best branch, and their regrets, both in sum."""
-        by_branch = np.insert(self.losses[:, : self.n_branches - 1], 0, 0.0, axis=1)
-        by_branch.partition(1, axis=1)
-        loss = by_branch[:, 1] - by_branch[:, 0]
+        ranked = np.partition(self._by_branch, 1, axis=1)
+        loss = ranked[:, 1] - ranked[:, 0]
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log2(self._regrets / loss) * RATIOS_PER_OCTAVE
         group = np.clip(np.nan_to_num(ratio, nan=N_RATIOS), 0, N_RATIOS - 1).astype(np.intp)
@@ -248,8 +254,7 @@ class LocalCareSet:
         unit : float
             Grid that weights are rounded to.
         """
-        by_branch = np.insert(self.losses[:, : self.n_branches - 1], 0, 0.0, axis=1)
-        labels = by_branch.argmin(axis=1).astype(np.int32)[:, None]
+        labels = self._by_branch.argmin(axis=1).astype(np.int32)[:, None]
         weights = on_grid(self._regrets / divisor, unit)
         targets = Targets(labels, None, weights, self.n_branches)
         return self.holder.some(self.rows, targets, weights, in_order=True)
@@ -257,11 +262,8 @@ class LocalCareSet:
     def region_losses(self, shape: PairShape) -> np.ndarray:
         """What rows lose in each branch beyond branch 0, by region; missing values last."""
         n_regions = len(shape.branch_of_piece)
-        numbered = replace(
-            shape, branch_of_piece=np.arange(n_regions, dtype=np.int32), missing_branch=n_regions
-        )
         n_threads = threads_for(len(self.rows), self.holder.n_threads)
-        region = cuts_of(numbered, self.holder.values).branches(self.rows, n_threads)
+        region = regions_of(shape, self.holder.values).branches(self.rows, n_threads)
         losses = np.zeros((n_regions + 1, self.n_branches))
         for branch in range(1, self.n_branches):
             losses[:, branch] = np.bincount(
@@ -422,7 +424,7 @@ class LocalRefinedRows:
             Number of the first node in the level.
         cells : LossCells
         """
-        wanted = np.array([n > 0 for n in n_care]).view(np.uint8)
+        wanted = np.array(n_care, dtype=bool).view(np.uint8)
         max_cells = MAX_CELL_BYTES // (8 * self.max_branches - 4)
         n_features, first = len(self.bins), 0
         while first < len(n_care):

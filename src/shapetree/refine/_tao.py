@@ -12,91 +12,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from shapetree._core.reduced import cheapest_shape, cheapest_shapes
+from shapetree._core.reduced import (
+    ReducedProblem,
+    cheapest_shape,
+    cheapest_shapes,
+    reduced_problems,
+)
 from shapetree._threads import threads_for
-from shapetree.grow._candidates import CATEGORY_SHARE
+from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
 from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
-from shapetree.refine._pairs import PairRefitter, assigned
+from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned
 from shapetree.refine._rows import CareSet, LossCells, RefinedRows
 from shapetree.refine._splits import extra_parts
 from shapetree.refine._working import WorkingTree
-
-# Objectives that differ by less are equal: as a share of the rows' price, and, where they lose
-# next to nothing, of what they might lose.
-TOLERANCE = 1e-10
-ROUNDING = 1e-12
-
-
-@dataclass(slots=True)
-class Problem:
-    """One node's reduced problem.
-
-    Attributes
-    ----------
-    number : int
-        Of the node.
-    n_rows, n_care : int
-        The node's rows, and those of them for which branches differ.
-    least : float
-        What the rows would lose beyond branch 0 if each took the branch where it loses least.
-    below : list of float
-        Complexity of what each branch leads to.
-    present : float
-        Objective of the tree from the node on, as it is.
-    alone : list of float
-        The same if all rows took one branch, which then took the node's place.
-    first : float
-        Loss of all rows in branch 0.
-    unit : float
-        Loss that a part is worth.
-    tolerance : float
-        Objectives that differ by less are equal.
-    to_beat : float
-        Objective that a new split must be below.
-    fixed : float
-        What no split of the rows among all branches can change.
-    """
-
-    number: int
-    n_rows: int
-    n_care: int
-    least: float
-    below: list[float]
-    present: float
-    alone: list[float]
-    first: float
-    unit: float
-    tolerance: float
-    to_beat: float
-    fixed: float
-
-    @property
-    def bound(self) -> float:
-        """What a new split must cost less than, beyond branch 0 and what no split can change."""
-        return self.to_beat - self.fixed
-
-    def objective(self, n_extra: float, losses: list[float], counts: list[int]) -> float:
-        """Objective with another split; branches that no row takes are as good as gone.
-
-        Parameters
-        ----------
-        n_extra : float
-            Parts of the split beyond those of CART's.
-        losses : list of float
-            What the rows of each branch lose beyond branch 0.
-        counts : list of int
-            Rows of each branch, or anything else that is 0 without any.
-        """
-        used = [branch for branch, count in enumerate(counts) if count > 0]
-        loss = self.first + sum([losses[branch] for branch in used if branch > 0])
-        parts = n_extra + len(used) - 1 + sum([self.below[branch] for branch in used])
-        return loss + self.unit * parts
 
 
 @dataclass(frozen=True)
@@ -138,6 +71,7 @@ class Refiner:
         self._options = options
         self._pairs = pairs
         self._report = report
+        self._choice_shares = np.array([choice_share(feature) for feature in rows.bins])
         self._table = LeafTable(rows, loss)
         loss.begin(rows)
 
@@ -203,126 +137,110 @@ class Refiner:
             solution = best.get(problem.number)
             if solution is not None:
                 changes[problem.number] = solution.split
-            elif min(problem.alone) <= problem.present + problem.tolerance:
-                changes[problem.number] = problem.alone.index(min(problem.alone))
+            elif problem.only_branch >= 0:
+                changes[problem.number] = problem.only_branch
             else:
                 tree.nodes[problem.number].settled_at = price
         if changes:
             tree.change(changes)
         return bool(changes)
 
-    def _problems(self, nodes: list[int], price: float) -> list[Problem]:
+    def _problems(self, nodes: list[int], price: float) -> list[ReducedProblem]:
         """Find out what each branch would cost the rows of some nodes of one level."""
-        tree, unit = self._tree, price * self._options.penalty
-        anchors = self._loss.anchors(self._rows, nodes)
-        sums, n_care, least = self._rows.branch_losses(nodes, self._table.lines, anchors)
-        sizes = self._rows.sizes()
-        problems = []
-        for number, of_node, n_caring, at_best in zip(
-            nodes, sums.tolist(), n_care.tolist(), least.tolist(), strict=True
-        ):
-            below = [tree.n_parts[child] for child in tree.nodes[number].children]
-            present, first, *added = of_node
-            alone = [first + unit * below[0]]
-            for more, parts in zip(added, below[1:], strict=False):
-                alone.append(first + more + unit * parts)
-            present += unit * tree.n_parts[number]
-            n_rows = sizes[number]
-            tolerance = TOLERANCE * n_rows * price + ROUNDING * max(alone)
-            # One branch for all is simpler: it wins where it is no worse.
-            to_beat = min(present, *alone) - tolerance
-            fixed = first + unit * (len(below) - 1 + sum(below))
-            problems.append(
-                Problem(
-                    number, n_rows, n_caring, at_best, below, present, alone, first, unit,
-                    tolerance, to_beat, fixed,
-                )
-            )  # fmt: skip
-        return problems
+        tree, rows = self._tree, self._rows
+        anchors = self._loss.anchors(rows, nodes)
+        return reduced_problems(
+            nodes, [tree.nodes[number].children for number in nodes], tree.n_parts, rows.sizes(),
+            *rows.branch_losses(nodes, self._table.lines, anchors),
+            price, price * self._options.penalty,
+        )  # fmt: skip
 
-    def _best_of_one_feature(self, problems: list[Problem]) -> dict[int, Solution]:
+    def _best_of_one_feature(self, problems: list[ReducedProblem]) -> dict[int, Solution]:
         """The best split of each node on a single feature, where there is one to beat the rest."""
         rows, found = self._rows, dict[int, Solution]()
-        bounds = [problem.bound for problem in problems]
         # No split is better than every row in its best branch: some nodes need not be looked at.
-        n_care = [
-            problem.n_care if problem.least < bound else 0
-            for problem, bound in zip(problems, bounds, strict=True)
-        ]
+        n_care = [problem.n_care if problem.may_improve else 0 for problem in problems]
         if not any(n_care):
             return found
-        n_branches = np.array([len(problem.below) for problem in problems], dtype=np.int32)
-        all_bounds = np.array(bounds)
         for first, cells in rows.loss_cells(n_care):
-            here = slice(first, first + len(cells.starts))
+            some = problems[first : first + len(cells.starts)]
+            unit = some[0].unit
+            prices = np.array([[self._tree.nodes[problem.number].parts_price] for problem in some])
             costs = cheapest_shapes(
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
-                rows.is_categorical, n_branches[here], all_bounds[here],
-                **self._limits(problems[0].unit), only_best=not self._options.limits_rows,
+                rows.is_categorical,
+                np.array([problem.n_branches for problem in some], dtype=np.int32),
+                np.array([problem.bound for problem in some]),
+                segment_penalty=unit * prices,
+                category_penalty=unit * CATEGORY_SHARE,
+                choice_penalty=unit * self._choice_shares,
+                max_segments=self._options.max_segments, only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
-            for node in (costs.min(axis=1) < all_bounds[here]).nonzero()[0].tolist():
-                problem = problems[first + node]
-                solution = self._solve(problem, cells, node, costs[node], bounds[first + node])
-                if solution is not None:
-                    found[problem.number] = solution
+            for node, cost in enumerate(costs.min(axis=1).tolist()):
+                if cost < some[node].bound:
+                    solution = self._solve(some[node], cells, node, costs[node])
+                    if solution is not None:
+                        found[some[node].number] = solution
         return found
 
-    def _limits(self, unit: float) -> dict[str, Any]:
-        return {
-            "segment_penalty": unit,
-            "category_penalty": CATEGORY_SHARE * unit,
-            "max_segments": self._options.max_segments,
-        }
-
     def _solve(
-        self, problem: Problem, cells: LossCells, node: int, costs: np.ndarray, bound: float
+        self, problem: ReducedProblem, cells: LossCells, node: int, costs: np.ndarray
     ) -> Solution | None:
-        """The best split on a single feature that keeps the limits and costs less than `bound`."""
-        rows, n_branches = self._rows, len(problem.below)
+        """The best split on a single feature that keeps the limits and is good enough."""
+        rows, n_branches = self._rows, problem.n_branches
         while True:
             feature = int(costs.argmin())
-            if not costs[feature] < bound:
+            if not costs[feature] < problem.bound:
                 return None
             costs[feature] = np.inf
             is_categorical = bool(rows.is_categorical[feature])
             branch_of_bin, losses, counts = cheapest_shape(
                 *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
-                **self._limits(problem.unit),
+                segment_penalty=problem.unit * self._tree.nodes[problem.number].parts_price,
+                category_penalty=problem.unit * CATEGORY_SHARE,
+                max_segments=self._options.max_segments,
             )  # fmt: skip
             split = BinSplit(feature, n_branches, branch_of_bin)
             if not all(counts):
                 # Rows that do not care may yet take the other branches.
                 counts = rows.branch_counts(problem.number, split, n_branches)
-            objective = problem.objective(extra_parts(split, rows.bins), losses, counts)
+            objective = problem.objective(self._extra_parts(problem, split), losses, counts)
             if objective < problem.to_beat and self._keeps_limits(problem, split):
                 return Solution(split, objective)
 
-    def _keeps_limits(self, problem: Problem, split: Split) -> bool:
+    def _extra_parts(self, problem: ReducedProblem, split: Split) -> float:
+        price = self._tree.nodes[problem.number].parts_price
+        return extra_parts(split, self._rows.bins, price)
+
+    def _keeps_limits(self, problem: ReducedProblem, split: Split) -> bool:
         options = self._options
         return not options.limits_rows or self._tree.keeps_limits(problem.number, split, options)
 
     # Pairs
 
     def _improve_by_pairs(
-        self, problems: list[Problem], best: dict[int, Solution], price: float
+        self, problems: list[ReducedProblem], best: dict[int, Solution], price: float
     ) -> None:
         """Put splits on pairs in the place of solutions that they are better than."""
-        care_sets = self._rows.care_sets([len(problem.below) for problem in problems])
+        rows = self._rows
+        care_sets = rows.care_sets([problem.n_branches for problem in problems])
         for problem, care in zip(problems, care_sets, strict=True):
             solution = best.get(problem.number)
             to_beat = problem.to_beat
             if solution is not None:
                 to_beat = solution.objective - problem.tolerance
-            for split in self._splits_on_pairs(problem, care, price, to_beat):
-                objective = self._objective_of_pair(problem, split, care)
-                if objective < to_beat and self._keeps_limits(problem, split):
-                    best[problem.number] = Solution(split, objective)
+            for pair in self._splits_on_pairs(problem, care, price, to_beat):
+                counts = rows.branch_counts(problem.number, pair.split, problem.n_branches)
+                n_extra = self._extra_parts(problem, pair.split)
+                objective = problem.objective(n_extra, pair.losses, counts)
+                if objective < to_beat and self._keeps_limits(problem, pair.split):
+                    best[problem.number] = Solution(pair.split, objective)
                     to_beat = objective
 
     def _splits_on_pairs(
-        self, problem: Problem, care: CareSet, price: float, to_beat: float
-    ) -> Iterator[PairSplit]:
+        self, problem: ReducedProblem, care: CareSet, price: float, to_beat: float
+    ) -> Iterator[AssignedPair]:
         """The node's own regions with other branches, and the pair that fits its care set best."""
         assert self._pairs is not None
         if care.n_rows == 0:
@@ -330,7 +248,7 @@ class Refiner:
         region_price = price * self._options.penalty
         # Two regions, and two branches, cost so much at least; a split on a pair may lose as much
         # as is left.
-        parts = 2.0 + float(np.sort(problem.below)[:2].sum())
+        parts = 2.0 + sum(sorted(problem.below)[:2])
         slack = to_beat - (problem.first + care.least) - region_price * parts
         if slack <= 0.0:
             return
@@ -343,12 +261,3 @@ class Refiner:
             fitted = self._pairs.best(problem.number, care, price, region_price, slack)
             if fitted is not None:
                 yield fitted
-
-    def _objective_of_pair(self, problem: Problem, split: PairSplit, care: CareSet) -> float:
-        cuts, n_branches = split.cuts, len(problem.below)
-        losses = care.region_losses(cuts)
-        of_branches = np.zeros(n_branches)
-        branch_of_region = np.append(cuts.branch_of_piece, cuts.missing_branch)
-        np.add.at(of_branches, branch_of_region, losses[np.arange(len(losses)), branch_of_region])
-        counts = self._rows.branch_counts(problem.number, split, n_branches)
-        return problem.objective(extra_parts(split, self._rows.bins), of_branches.tolist(), counts)

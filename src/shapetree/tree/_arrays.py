@@ -118,6 +118,15 @@ class TreeArrays:
             self._set(name, getattr(self, name))
         self._check()
 
+    @classmethod
+    def unchecked(cls, sketches: Sequence[NodeSketch] | None, **arrays: np.ndarray) -> TreeArrays:
+        """A tree that is known to be one: its arrays were just made of nodes."""
+        tree = object.__new__(cls)
+        for name, array in arrays.items():
+            tree._set(name, array)
+        object.__setattr__(tree, "sketches", sketches)
+        return tree
+
     def _set(self, name: str, given: np.ndarray) -> None:
         array: np.ndarray = np.array(given, dtype=_DTYPES[name], order="C")
         array.flags.writeable = False
@@ -163,6 +172,20 @@ class TreeArrays:
     def n_leaves(self) -> int:
         """Number of leaves."""
         return int(self.is_leaf.sum())
+
+    @property
+    def n_segments(self) -> int:
+        """Segments of all shape functions: groups of categories and regions of pairs count, too."""
+        n_segments = 0
+        for node in np.flatnonzero(~self.is_leaf).tolist():
+            branches = self.piece_branch[self.pieces(node)]
+            if self.second_feature[node] >= 0:
+                n_segments += len(branches)
+            elif np.isnan(self.piece_upper[self.pieces(node)][0]):
+                n_segments += int(self.n_branches[node])
+            else:
+                n_segments += 1 + int(np.count_nonzero(np.diff(branches)))
+        return n_segments
 
     @property
     def max_depth(self) -> int:
@@ -212,8 +235,8 @@ class TreeArrays:
     @cached_property
     def used_features(self) -> list[int]:
         """Features that the tree reads, ascending."""
-        used = np.union1d(self.feature, self.second_feature)
-        return used[used >= 0].tolist()
+        used = {*self.feature.tolist(), *self.second_feature.tolist()}
+        return sorted(feature for feature in used if feature >= 0)
 
     def feature_importances(self, n_features: int) -> np.ndarray:
         """Each feature's share of all gains; the two of a pair have half of its gain each."""

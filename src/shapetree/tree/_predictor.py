@@ -7,7 +7,6 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from shapetree._core.columns import Columns
 from shapetree._core.predictor import TreeLayout, find_leaves
 from shapetree._threads import threads_for
 from shapetree.data._table import Table
@@ -22,8 +21,7 @@ def leaves_of(tree: TreeArrays, table: Table, n_threads: int) -> np.ndarray:
     layout = _layouts.get(tree)
     if layout is None:
         layout = _layouts[tree] = TreeLayout(tree)
-    columns = Columns(table.columns, table.n_rows)
-    return find_leaves(columns, layout, threads_for(table.n_rows, n_threads))
+    return find_leaves(table.values, layout, threads_for(table.n_rows, n_threads))
 
 
 def paths_to(tree: TreeArrays, leaves: np.ndarray) -> csr_matrix:

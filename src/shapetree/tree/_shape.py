@@ -70,6 +70,10 @@ def shape_from_bins(
         branch[branch == NO_BRANCH_MARK] = largest_branch
     else:
         upper, branch = pieces_of_bins(branch_of_bin, bins.low, bins.high)
+        if bins.is_whole:
+            upper = np.floor(upper)  # parts whole numbers in the same way
+        if bins.has_places:
+            upper, branch = None, branch[np.searchsorted(upper, bins.low)]
     return ShapeFunction(feature, n_branches, upper, branch, missing_branch, saw_missing)
 
 
@@ -135,21 +139,24 @@ def number_cuts(low: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np
     cut_low, cut_high : int arrays of shape (n_cuts,)
         As in `PairShape`.
     """
-    code = np.empty(len(low), dtype=np.int32)
+    child = low.tolist()
+    code = [0] * len(child)
     cuts: list[int] = []
     regions: list[int] = []
     waiting = [0]
     while waiting:
         node = waiting.pop()
-        if low[node] < 0:
+        if child[node] < 0:
             code[node] = -1 - len(regions)
             regions.append(node)
         else:
             code[node] = len(cuts)
             cuts.append(node)
-            waiting += [int(low[node]) + 1, int(low[node])]
-    below = low[cuts]
-    return np.array(cuts), np.array(regions), code[below], code[below + 1]
+            waiting += [child[node] + 1, child[node]]
+    cut_low, cut_high = (
+        np.array([code[child[cut] + side] for cut in cuts], dtype=np.int32) for side in (0, 1)
+    )
+    return np.array(cuts), np.array(regions), cut_low, cut_high
 
 
 def with_branches(shape: Shape, new_branch: np.ndarray, n_branches: int) -> Shape:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.sketch import count_cells, count_targets, lay_out_axes
+from shapetree._threads import threads_for
 from shapetree.data._missing import is_known
 from shapetree.data._sampling import first_by_hash, hash_limits
+from shapetree.data._sums import bound_of_sum, exact_unit, on_grid
 from shapetree.data._table import Table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._sketch import (
@@ -33,6 +34,7 @@ def sketch_tree(
     y: np.ndarray,
     n_classes: int | None,
     target_edges: np.ndarray | None,
+    n_threads: int,
 ) -> TreeSketches:
     """Sketches of a tree's nodes.
 
@@ -49,8 +51,9 @@ def sketch_tree(
         None for regression.
     target_edges : array or None
         Bounds of the target's cells.
+    n_threads : int
     """
-    return _Sketcher(tree, leaves, table, y, n_classes, target_edges).sketches()
+    return _Sketcher(tree, leaves, table, y, n_classes, target_edges, n_threads).sketches()
 
 
 class _Sketcher:
@@ -64,14 +67,17 @@ class _Sketcher:
         y: np.ndarray,
         n_classes: int | None,
         target_edges: np.ndarray | None,
+        n_threads: int,
     ) -> None:
         self._tree = tree
         self._leaves = leaves
         self._table = table
-        self._columns = Columns(table.columns, table.n_rows)
+        self._columns = table.values
         self._y = np.ascontiguousarray(y, dtype=np.float64 if n_classes is None else np.int32)
         self._n_classes = n_classes
         self._target_edges = target_edges
+        self._n_threads = n_threads
+        self._missing_of: dict[int, np.ndarray | None] = {}
 
     def sketches(self) -> TreeSketches:
         """Sketches of all nodes."""
@@ -105,10 +111,15 @@ class _Sketcher:
         has_codes = has_axis & is_coded[tree.feature]
         axes = self._axes(has_axis & ~has_codes, n_rows)
         n_cells = axes.n_cells()
+        edges, edge_start = axes.inner_edges(n_cells)
         n_cells[has_codes] = np.diff(tree.piece_start)[has_codes]
-        edges, edge_start = axes.inner_edges()
         cell_start = starts(np.where(has_axis, n_cells + 1, 0))
-        counts, totals = count_cells(
+        n_visits = len(self._leaves) + int(n_rows[has_axis].sum())
+        y, n_threads = self._y, threads_for(n_visits, self._n_threads)
+        if self._n_classes is None:
+            # On a grid sums are exact, in whatever order threads make them.
+            y = on_grid(y, exact_unit(bound_of_sum(y)))
+        counts, totals, least, greatest = count_cells(
             self._columns,
             self._leaves,
             tree.parent,
@@ -116,11 +127,13 @@ class _Sketcher:
             edge_start,
             edges,
             cell_start,
-            None if self._n_classes is None else self._y,
-            self._y if self._n_classes is None else None,
+            None if self._n_classes is None else y,
+            y if self._n_classes is None else None,
             self._n_classes or 1,
+            n_threads,
         )
-        return Densities(axes, cell_start, counts, totals if self._n_classes is None else None)
+        totals = totals if self._n_classes is None else None
+        return Densities(axes, cell_start, counts, totals, least, greatest)
 
     def _axes(self, has_axis: np.ndarray, n_rows: np.ndarray) -> Axes:
         """How to part the axes of ordered features."""
@@ -129,17 +142,19 @@ class _Sketcher:
         # All bounds of a node's pieces but the last, which is infinite, are thresholds.
         is_threshold = np.repeat(has_axis, pieces)
         is_threshold[tree.piece_start[1:][pieces > 0] - 1] = False
-        return Axes(
-            *lay_out_axes(
-                self._columns,
-                self._leaves,
-                tree.parent,
-                np.where(has_axis, tree.feature, -1).astype(np.int32),
-                hash_limits(n_rows, RANGE_ROWS),
-                starts(np.where(has_axis, pieces - 1, 0)),
-                tree.piece_upper[is_threshold],
-            )
+        threshold_start = starts(np.where(has_axis, pieces - 1, 0))
+        thresholds = tree.piece_upper[is_threshold]
+        laid_out = lay_out_axes(
+            self._columns,
+            self._leaves,
+            tree.parent,
+            np.where(has_axis, tree.feature, -1).astype(np.int32),
+            hash_limits(n_rows, RANGE_ROWS),
+            threshold_start,
+            thresholds,
+            threads_for(len(self._leaves), self._n_threads),
         )
+        return Axes(*laid_out, threshold_start, thresholds)
 
     # --- nodes that split on a pair ---
 
@@ -159,19 +174,28 @@ class _Sketcher:
         """Where a node's rows lie in the plane of its pair."""
         features = self._tree.features_of(node)
         coded = [self._table.features[feature].is_categorical for feature in features]
-        known = np.ones(len(rows), dtype=bool)
+        known = rows
         for feature in features:
-            known &= is_known(self._column(feature)[rows])
-        sample = first_by_hash(rows[known], RANGE_ROWS)
+            is_missing = self._missing(feature)
+            if is_missing is not None:
+                known = known[~is_missing[known]]
+        sample = known[first_by_hash(known, RANGE_ROWS)]
         low, high = self._plane(node, finite(self._points(features, sample)))
-        drawn = first_by_hash(sample, N_POINTS)
+        drawn = sample[first_by_hash(sample, N_POINTS)]
         with np.errstate(over="ignore"):
             ranges = np.where(coded, 1.0, high - low)
         targets = self._y[drawn]
         if self._n_classes is None:
             targets = np.array([in_digits(target, SUM_DIGITS) for target in targets.tolist()])
         points = in_decimals(finite(self._points(features, drawn)), ranges)
-        return Scatter(low, high, points, targets, int((~known).sum()))
+        return Scatter(low, high, points, targets, len(rows) - len(known))
+
+    def _missing(self, feature: int) -> np.ndarray | None:
+        """Which rows lack a feature; None if none does."""
+        if feature not in self._missing_of:
+            is_missing = ~is_known(self._column(feature))
+            self._missing_of[feature] = is_missing if is_missing.any() else None
+        return self._missing_of[feature]
 
     def _points(self, features: list[int], rows: np.ndarray) -> np.ndarray:
         return np.stack([self._column(feature)[rows] for feature in features], axis=1)
@@ -203,4 +227,6 @@ def _rows_by_leaf(
         start[children.start : children.stop] = start[node] + starts(
             n_rows[children.start : children.stop - 1]
         )
-    return start, np.argsort(start[leaves], kind="stable")
+    # Small numbers are sorted without comparisons.
+    rank = np.argsort(np.argsort(start)).astype(np.min_scalar_type(tree.node_count))
+    return start, np.argsort(rank[leaves], kind="stable").astype(np.int32)

@@ -6,20 +6,26 @@ Everything that people see of a tree (words, pictures, pages and exports) reads 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._scores import HeldOut, score_words
 from shapetree.tree._sketch import Density, NodeSketch, Scatter
 
 # Weights of the sums that are a pair's features themselves.
 AXES = ((1.0, 0.0), (0.0, 1.0))
 # Infinite values of a pair's features count as the greatest finite ones.
 GREATEST = sys.float_info.max
+# Steps through a category's width that fill a plane evenly, one for each feature.
+SPREADING = (0.7548777, 0.5698403)
+TINIEST = sys.float_info.min
 
 
 @dataclass(frozen=True)
@@ -158,7 +164,9 @@ class NodeView:
         Its shape function of one feature; along the axis of an ordered feature, one for each branch
         of a categorical one.
     regions : tuple of Region
-        Its shape function of a pair.
+        Its shape function of a pair: parts of the plane that do not overlap.
+    joined_regions : tuple of Region
+        The same in fewer and larger regions, as words say it; those of one branch may overlap.
     cuts : tuple of Cut
         What makes the regions; no cut comes after one that leads to it.
     missing_branch : int or None
@@ -172,6 +180,9 @@ class NodeView:
         Numbers of the nodes its branches lead to.
     counts : int array or None
         Rows by class, or by the tree's cells of the target; None if there are several targets.
+    row_shares : array of shape (n_outputs, n_values) or None
+        Share of its rows that each class of each output has; `value` has what the tree predicts
+        instead, which weights and shrinkage make differ. None for numbers, or if it is not known.
     mean, deviation : float or None
         Mean and standard deviation of the rows' target; None for classes.
     density : Density or None
@@ -191,12 +202,14 @@ class NodeView:
     features: tuple[FeatureInfo, ...]
     segments: tuple[Segment, ...]
     regions: tuple[Region, ...]
+    joined_regions: tuple[Region, ...]
     cuts: tuple[Cut, ...]
     missing_branch: int | None
     missing_categories: tuple[tuple[Level, ...], ...]
     saw_missing: bool
     children: tuple[int, ...]
     counts: np.ndarray | None = None
+    row_shares: np.ndarray | None = None
     mean: float | None = None
     deviation: float | None = None
     density: Density | None = None
@@ -246,6 +259,16 @@ class TreeView:
         Bounds of the cells that `NodeView.counts` counts a numeric target in.
     is_training : bool
         Whether the rows are those the tree was fitted on.
+    target_names : tuple of str or None
+        Name of each output; None if they have none.
+    ranges : array of shape (n_features, 2)
+        Least and greatest number of each feature in training; NaN where that is not known.
+    held_out : HeldOut or None
+        Scores on rows that were not fitted on, where they are known.
+    is_weighted : bool
+        Whether training rows counted by different weights.
+    shrinkage : float
+        How far predictions lean on those of the nodes above.
     """
 
     nodes: tuple[NodeView, ...]
@@ -254,6 +277,22 @@ class TreeView:
     classes: tuple[tuple[Any, ...], ...] | None
     target_edges: np.ndarray | None
     is_training: bool
+    target_names: tuple[str, ...] | None
+    ranges: np.ndarray
+    held_out: HeldOut | None
+    is_weighted: bool = False
+    shrinkage: float = 0.0
+
+    @property
+    def predicted_word(self) -> str:
+        """What to call predicted shares where they are not the rows'."""
+        only_weights = self.is_training and self.is_weighted and self.shrinkage == 0
+        return "weighted" if only_weights else "predicted"
+
+    @property
+    def target_name(self) -> str | None:
+        """Name of the target; None if it has none, or if there are several."""
+        return self.target_names[0] if self.target_names and self.n_outputs == 1 else None
 
     @property
     def n_outputs(self) -> int:
@@ -279,8 +318,27 @@ class TreeView:
         total = root.squared_error(root.mean)
         return 1 - loss / total if total > 0 else None
 
+    def scores_in_words(self) -> list[str]:
+        """What is known of how good the tree is, the scores on rows that it has not seen first."""
+        has_classes = self.classes is not None
+        words = []
+        if self.held_out is not None:
+            rows = f"{self.held_out.n_rows:,} unseen row{'s' * (self.held_out.n_rows != 1)}"
+            words.append(f"{score_words(has_classes, self.held_out.chief)} on {rows}")
+        score = self.score()
+        if score is not None:
+            said = score_words(has_classes, score)
+            words.append(f"training {said}" if self.is_training else f"{said} on the rows given")
+        return words
 
-def view_of(fitted: FittedTree, X: Any = None, y: Any = None) -> TreeView:
+
+# Views of training rows are asked for again and again, and take a while to make.
+_made: WeakKeyDictionary[FittedTree, dict[bool, TreeView]] = WeakKeyDictionary()
+
+
+def view_of(
+    fitted: FittedTree, X: Any = None, y: Any = None, *, with_units: bool = True
+) -> TreeView:
     """View of a fitted tree.
 
     Parameters
@@ -288,19 +346,33 @@ def view_of(fitted: FittedTree, X: Any = None, y: Any = None) -> TreeView:
     fitted : FittedTree
     X, y : table and targets, optional
         Rows to count instead of those of training; what the tree does stays the same.
+    with_units : bool, default=True
+        Whether units are part of the names.
     """
+    if X is not None or y is not None:
+        return _make_view(fitted, X, y, with_units)
+    made = _made.setdefault(fitted, {})
+    if with_units not in made:
+        made[with_units] = _make_view(fitted, None, None, with_units)
+    return made[with_units]
+
+
+def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView:
     if (X is None) != (y is None):
         given, lacking = ("X", "y") if y is None else ("y", "X")
         raise ValueError(f"{given} was given without {lacking}; give both, or neither of them")
-    classes = None
-    if fitted.classes is not None:
-        classes = tuple(tuple(labels.tolist()) for labels in fitted.classes)
-    tree, features = fitted.tree, fitted.features
+    tree, names = fitted.tree, fitted.names
+    features = names.name_features(fitted.features, with_units)
+    classes = names.name_classes(fitted.classes)
     sketches = fitted.sketches if X is None else fitted.sketch_rows(X, y)
     nodes = tuple(
         _view_node(tree, node, features, classes, None if sketches is None else sketches[node])
         for node in range(tree.node_count)
     )
+    is_weighted = _is_weighted(tree)
+    if sketches is None and classes is not None and not is_weighted and fitted.shrinkage == 0:
+        # Several targets are not counted, but nothing makes predictions differ from the rows.
+        nodes = tuple(replace(node, row_shares=node.value) for node in nodes)
     return TreeView(
         nodes=nodes,
         features=features,
@@ -308,7 +380,18 @@ def view_of(fitted: FittedTree, X: Any = None, y: Any = None) -> TreeView:
         classes=classes,
         target_edges=fitted.summary.target_edges,
         is_training=X is None,
+        target_names=names.name_targets(with_units),
+        ranges=fitted.summary.ranges,
+        held_out=fitted.held_out,
+        is_weighted=is_weighted,
+        shrinkage=fitted.shrinkage,
     )
+
+
+def _is_weighted(tree: TreeArrays) -> bool:
+    """Whether the weights of nodes tell more than their numbers of rows."""
+    share = tree.weighted_n_node_samples / max(float(tree.weighted_n_node_samples[0]), TINIEST)
+    return not np.allclose(share, tree.n_node_samples / tree.n_node_samples[0], rtol=1e-9, atol=0)
 
 
 def _view_node(
@@ -327,7 +410,11 @@ def _view_node(
         )
     used = [features[feature] for feature in tree.features_of(node)]
     cuts = _cuts(tree, node)
-    regions = _regions(tree, node, used, cuts) if len(used) == 2 else ()
+    regions: tuple[Region, ...] = ()
+    joined: tuple[Region, ...] = ()
+    if len(used) == 2:
+        plane = PairPlane(tree, node, used)
+        regions, joined = plane.regions(), plane.joined_regions()
     view = NodeView(
         number=node,
         parent=int(tree.parent[node]) if node else None,
@@ -340,6 +427,7 @@ def _view_node(
         features=tuple(used),
         segments=_segments(tree, node, used[0]) if len(used) == 1 else (),
         regions=regions,
+        joined_regions=joined,
         cuts=cuts,
         missing_branch=int(tree.missing_branch[node]) if used else None,
         missing_categories=_missing_categories(tree, node, used) if len(used) == 2 else (),
@@ -352,6 +440,7 @@ def _view_node(
         view,
         n_rows=int(sketch.counts.sum()),
         counts=sketch.counts,
+        row_shares=None if classes is None else sketch.counts[None] / max(sketch.counts.sum(), 1),
         mean=sketch.mean,
         deviation=sketch.deviation,
         density=sketch.density,
@@ -390,28 +479,130 @@ def _cuts(tree: TreeArrays, node: int) -> tuple[Cut, ...]:
     )
 
 
-def _regions(
-    tree: TreeArrays, node: int, features: list[FeatureInfo], cuts: tuple[Cut, ...]
-) -> tuple[Region, ...]:
-    """A pair's regions, from the low side of its cuts to the high side."""
-    branches = tree.piece_branch[tree.pieces(node)].tolist()
-    found: dict[int, Region] = {}
+Limits = dict[tuple[float, float], tuple[float, float]]
+# Regions of a pair that are joined; the time that takes grows with their cube.
+MAX_JOINED = 100
 
-    pending: list[tuple[int, dict[tuple[float, float], tuple[float, float]]]] = [(0, {})]
-    while pending:
-        target, limits = pending.pop()
-        if target < 0:
-            bounds = [
-                _bound(tree, node, features, which, low, high)
-                for which, (low, high) in limits.items()
+
+class PairPlane:
+    """The plane that a pair's node cuts into regions, as bounds of weighted sums.
+
+    *Limits* are the bounds of a region: by weights, above which number and up to which.
+    """
+
+    def __init__(self, tree: TreeArrays, node: int, features: list[FeatureInfo]) -> None:
+        cuts, pieces = tree.cuts(node), tree.pieces(node)
+        self._tree, self._node, self._features = tree, node, features
+        self._weights = list(zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True))
+        self._thresholds = tree.cut_threshold[cuts].tolist()
+        self._below, self._above = tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist()
+        self._branches = tree.piece_branch[pieces].tolist()
+
+    def regions(self) -> tuple[Region, ...]:
+        """All regions, from the low side of the cuts to the high side."""
+        found = self._limits_of_regions()
+        return tuple(self._region(piece, found[piece]) for piece in range(len(self._branches)))
+
+    def joined_regions(self) -> tuple[Region, ...]:
+        """Fewer and larger regions that say the same.
+
+        Each is widened, bound by bound, as long as all that it covers goes to its branch. Of the
+        wide regions, those are taken that cover most of what is not covered yet. So many regions
+        that nobody would read them stay as they are.
+        """
+        if len(self._branches) > MAX_JOINED:
+            return self.regions()
+        found = {
+            piece: limits
+            for piece, limits in self._limits_of_regions().items()
+            if not self._is_empty(limits)
+        }
+        joined = []
+        for branch in range(max(self._branches) + 1):
+            pieces = [piece for piece in sorted(found) if self._branches[piece] == branch]
+            wide = [
+                self._widened(found[piece], branch, order)
+                for piece in pieces
+                for order in (found[piece], reversed(found[piece]))
             ]
-            found[-1 - target] = Region(branches[-1 - target], tuple(bounds))
-            continue
-        cut = cuts[target]
-        low, high = limits.get(cut.weights, (-np.inf, np.inf))
-        pending.append((cut.high, {**limits, cut.weights: (max(low, cut.threshold), high)}))
-        pending.append((cut.low, {**limits, cut.weights: (low, min(high, cut.threshold))}))
-    return tuple(found[piece] for piece in range(len(branches)))
+            covered = [{piece for piece in pieces if _covers(each, found[piece])} for each in wide]
+            left = set(pieces)
+            while left:
+                best = max(range(len(wide)), key=lambda i: len(covered[i] & left))
+                joined.append(Region(branch, self._bounds(wide[best])))
+                left -= covered[best]
+        return tuple(joined)
+
+    def _limits_of_regions(self) -> dict[int, Limits]:
+        """Bounds of each region."""
+        found: dict[int, Limits] = {}
+        pending: list[tuple[int, Limits]] = [(0, {})]
+        while pending:
+            target, limits = pending.pop()
+            if target < 0:
+                found[-1 - target] = limits
+                continue
+            which, threshold = self._weights[target], self._thresholds[target]
+            low, high = limits.get(which, (-np.inf, np.inf))
+            pending.append((self._below[target], {**limits, which: (low, min(high, threshold))}))
+            pending.append((self._above[target], {**limits, which: (max(low, threshold), high)}))
+        return found
+
+    def _widened(self, limits: Limits, branch: int, order: Iterable[tuple[float, float]]) -> Limits:
+        """Limits without the bounds that make no difference, others as far out as can be."""
+        for which in list(order):
+            steps = {t for w, t in zip(self._weights, self._thresholds, strict=True) if w == which}
+            for side, farthest in ((0, -np.inf), (1, np.inf)):
+                own = limits[which][side]
+                beyond = sorted(t for t in {*steps, farthest} if (t > own if side else t < own))
+                for bound in beyond if not side else reversed(beyond):
+                    low, high = limits[which]
+                    wider = limits | {which: (low, bound) if side else (bound, high)}
+                    if self._all_go_to(branch, wider):
+                        limits = wider
+                        break
+        return {which: bounds for which, bounds in limits.items() if bounds != (-np.inf, np.inf)}
+
+    def _all_go_to(self, branch: int, limits: Limits) -> bool:
+        """Whether all points within limits go to a branch; no if that is not easily seen."""
+        pending = [(0, limits)]
+        while pending:
+            target, limits = pending.pop()
+            if target < 0:
+                if self._branches[-1 - target] != branch:
+                    return False
+                continue
+            which, threshold = self._weights[target], self._thresholds[target]
+            low, high = limits.get(which, (-np.inf, np.inf))
+            if low < threshold:
+                pending.append((self._below[target], limits | {which: (low, min(high, threshold))}))
+            if high > threshold:
+                pending.append((self._above[target], limits | {which: (max(low, threshold), high)}))
+        return True
+
+    def _is_empty(self, limits: Limits) -> bool:
+        """Whether nothing can lie within limits, or no category does."""
+        return any(low >= high for low, high in limits.values()) or any(
+            bound.categories == () for bound in self._bounds(limits)
+        )
+
+    def _region(self, piece: int, limits: Limits) -> Region:
+        return Region(self._branches[piece], self._bounds(limits))
+
+    def _bounds(self, limits: Limits) -> tuple[Bound, ...]:
+        return tuple(
+            _bound(self._tree, self._node, self._features, which, low, high)
+            for which, (low, high) in limits.items()
+        )
+
+
+def _covers(one: Limits, other: Limits) -> bool:
+    """Whether all that is within the other limits is within the one."""
+    everything = (-np.inf, np.inf)
+    return all(
+        low <= other.get(which, everything)[0] and other.get(which, everything)[1] <= high
+        for which, (low, high) in one.items()
+    )
 
 
 def _missing_categories(
@@ -474,8 +665,9 @@ def _plane(
             axes.append(PlaneAxis(0.0, float(len(drawn)), drawn))
             slot = np.full(len(places), np.nan)
             slot[order] = np.arange(len(order))
-            # Spread over the category's width, so that equal points can be told apart.
-            spread = 0.15 + 0.7 * (np.arange(len(values)) * 0.618034 % 1)
+            # Spread over the category's width, so that equal points can be told apart; by other
+            # steps for the other feature, or they would stand in line.
+            spread = 0.15 + 0.7 * (np.arange(len(values)) * SPREADING[side] % 1)
             columns.append(slot[values.astype(np.intp)] + spread)
     points = np.stack(columns, axis=1)
     drawable = ~np.isnan(points).any(axis=1)

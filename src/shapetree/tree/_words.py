@@ -1,111 +1,24 @@
-"""Numbers and conditions in words, the same wherever a tree is described.
+"""What leads to a branch, and what a node predicts, in words that are the same everywhere.
 
-`page/src/words.js` says the same things the same way; tests compare the two.
+Rules, text, graphs, pictures, tables and pages say these sentences; `_digits.py` decides on the
+digits of their numbers.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_HALF_UP, Context, Decimal
-from functools import lru_cache
 
-# Significant digits that a rounded number has, unless fewer say it all.
-DIGITS = 4
-# Digits of thresholds that are looked at; in a sentence, so many are still said exactly.
-FEW_DIGITS = 6
-# Digits that say every number exactly.
-ALL_DIGITS = 17
-# Threshold by threshold, the same numbers are put into words again and again.
-remember = lru_cache(maxsize=8192)
-# Decimals are computed with enough digits, whatever precision the caller has set.
-_CONTEXT = Context(prec=2 * ALL_DIGITS)
+from shapetree.data._table import FeatureInfo, Level
+from shapetree.tree._digits import exact, percent, remember, rounded, with_spread
+from shapetree.tree._view import Bound, NodeView, Region, Segment, TreeView
 
-
-@remember
-def exact(number: float) -> str:
-    """The shortest decimal that reads back as the number.
-
-    Examples
-    --------
-    >>> exact(0.1), exact(3.0), exact(1e22), exact(-2.5e-9)
-    ('0.1', '3', '1e22', '-2.5e-9')
-    """
-    if math.isinf(number) or math.isnan(number):
-        return str(number)
-    return _plain(Decimal(repr(float(number))))
-
-
-@remember
-def rounded(number: float, digits: int = DIGITS) -> str:
-    """The number to some significant digits, ties away from zero.
-
-    Examples
-    --------
-    >>> rounded(219.9801), rounded(0.000123451), rounded(12345678)
-    ('220', '0.0001235', '12350000')
-    """
-    if not math.isfinite(number):
-        return str(number)
-    if number == 0:
-        return "0"
-    return _plain(_to_digits(number, digits))
-
-
-def at_most(number: float, digits: int) -> str:
-    """The greatest decimal of some significant digits that is not above the number.
-
-    Examples
-    --------
-    >>> at_most(0.15000000223517418, 4), at_most(-1.23456, 3)
-    ('0.15', '-1.24')
-    """
-    return _towards(number, digits, -1)
-
-
-def at_least(number: float, digits: int) -> str:
-    """The least decimal of some significant digits that is not below the number.
-
-    Examples
-    --------
-    >>> at_least(0.15000000223517418, 4), at_least(-1.23456, 3)
-    ('0.1501', '-1.23')
-    """
-    return _towards(number, digits, 1)
-
-
-def n_digits(text: str) -> int:
-    """Significant digits of a number in words, zeros at its end not counted.
-
-    Examples
-    --------
-    >>> n_digits("0.0120"), n_digits("-1.5e300"), n_digits("1200")
-    (2, 2, 2)
-    """
-    mantissa = text.lstrip("-").split("e")[0]
-    return len(mantissa.replace(".", "").strip("0"))
-
-
-def readable(threshold: float) -> str:
-    """A threshold for people who look at a tree, the same in text, pictures and pages.
-
-    Examples
-    --------
-    >>> readable(1033.5), readable(0.14234999999999998), readable(0.0723456789)
-    ('1033.5', '0.14235', '0.0723457')
-    """
-    return rounded(threshold, FEW_DIGITS)
-
-
-def percent(share: float) -> str:
-    """A share in whole percent.
-
-    Examples
-    --------
-    >>> percent(0.8149)
-    '81 %'
-    """
-    return f"{math.floor(100 * share + 0.5)} %"
+# Categories that are named before the rest is only counted.
+MAX_CATEGORIES = 8
+# Regions that are described before the rest is only counted.
+MAX_REGIONS = 4
+# What differs by no more is the same, but for rounding: shares, and means in deviations.
+SAME_SHARE = 1e-9
 
 
 def listing(words: Sequence[str]) -> str:
@@ -121,37 +34,50 @@ def listing(words: Sequence[str]) -> str:
     return ", ".join(words[:-1]) + " and " + words[-1]
 
 
-def interval(
-    name: str, low: float, high: float, is_whole: bool = False, digits: int | None = None
-) -> str:
+def n_rows_words(n_rows: int) -> str:
+    """A number of rows.
+
+    Examples
+    --------
+    >>> n_rows_words(1), n_rows_words(12345)
+    ('1 row', '12,345 rows')
+    """
+    return f"{n_rows:,} {'row' if n_rows == 1 else 'rows'}"
+
+
+# --- numbers between bounds ---
+
+
+def readable(threshold: float) -> str:
+    """A threshold as all bounds name it.
+
+    Examples
+    --------
+    >>> readable(1033.5), readable(0.14234999999999998)
+    ('1033.5', '0.14235')
+    """
+    bound = upper_bound(threshold)
+    return exact(threshold) if bound is None else bound[1]
+
+
+def interval(name: str, low: float, high: float, digits: int | None = None) -> str:
     """What it means to be above `low` and at most `high`, exactly unless digits are given.
 
     Examples
     --------
-    >>> interval("age", 17.5, math.inf, is_whole=True)
-    'age ≥ 18'
-    >>> interval("words", 3.5, 5.5, is_whole=True), interval("words", 3.5, 4.5, is_whole=True)
-    ('words in [4, 5]', 'words = 4')
+    >>> interval("age", 17, math.inf), interval("dose", 0.3, 1.5)
+    ('age > 17', 'dose in (0.3, 1.5]')
     >>> interval("dose", 0.3, 0.14234999999999998 * 10)
     'dose in (0.3, 1.4235)'
     """
-    if is_whole and math.isfinite(low) and math.isfinite(high):
-        first, last = exact(_next_whole(low)), exact(math.floor(high))
-        return f"{name} = {first}" if first == last else f"{name} in [{first}, {last}]"
-    return join_bounds(
-        name, lower_bound(low, is_whole, digits), upper_bound(high, is_whole, digits)
-    )
+    return join_bounds(name, lower_bound(low, digits), upper_bound(high, digits))
 
 
 @remember
-def lower_bound(
-    low: float, is_whole: bool = False, digits: int | None = None
-) -> tuple[str, str] | None:
+def lower_bound(low: float, digits: int | None = None) -> tuple[str, str] | None:
     """Sign and number of a lower bound, exact unless digits are given; None if there is none."""
     if low == -math.inf:
         return None
-    if is_whole:
-        return "≥", exact(_next_whole(low))
     if digits is not None:
         return ">", rounded(low, digits)
     after = math.nextafter(low, math.inf)
@@ -159,14 +85,10 @@ def lower_bound(
 
 
 @remember
-def upper_bound(
-    high: float, is_whole: bool = False, digits: int | None = None
-) -> tuple[str, str] | None:
+def upper_bound(high: float, digits: int | None = None) -> tuple[str, str] | None:
     """Sign and number of an upper bound, exact unless digits are given; None if there is none."""
     if high == math.inf:
         return None
-    if is_whole:
-        return "<", exact(_next_whole(high))
     if digits is not None:
         return "≤", rounded(high, digits)
     after = math.nextafter(high, math.inf)
@@ -177,72 +99,198 @@ def join_bounds(name: str, lower: tuple[str, str] | None, upper: tuple[str, str]
     """One or two bounds of a quantity."""
     if lower is None or upper is None:
         bound = lower or upper
-        return f"{name} is any number" if bound is None else f"{name} {bound[0]} {bound[1]}"
+        return f"{name} is known" if bound is None else f"{name} {bound[0]} {bound[1]}"
     start = "(" if lower[0] == ">" else "["
     end = ")" if upper[0] == "<" else "]"
     return f"{name} in {start}{lower[1]}, {upper[1]}{end}"
 
 
-def weighted_sum(weights: tuple[str, str], names: tuple[str, str]) -> str:
-    """A pair's weighted sum, the first weight being 0 or 1, both given as text.
+def weighted_sum(
+    weights: tuple[float, ...], names: tuple[str, ...], digits: int | None = None
+) -> str:
+    """A pair's weighted sum, the first weight being 0 or 1; exact unless digits are given.
 
     Examples
     --------
-    >>> weighted_sum(("1", "-0.5"), ("x", "y"))
-    'x - 0.5·y'
+    >>> weighted_sum((1.0, -0.5), ("x", "y")), weighted_sum((0.0, 1.0), ("x", "y"))
+    ('x - 0.5·y', 'y')
     """
+    if len(names) == 1:
+        return names[0]
     (a, b), (first, second) = weights, names
-    if a == "0":
+    if a == 0:
         return second
-    if b == "0":
+    if b == 0:
         return first
-    return f"{first} - {b[1:]}·{second}" if b.startswith("-") else f"{first} + {b}·{second}"
-
-
-def _next_whole(number: float) -> float:
-    """The least whole number above a number, among those that floats have."""
-    return max(math.floor(number) + 1, math.nextafter(number, math.inf))
+    weight = exact(abs(b)) if digits is None else rounded(abs(b), digits)
+    return f"{first} {'-' if b < 0 else '+'} {weight}·{second}"
 
 
 def _shorter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
     return other if len(other[1]) < len(one[1]) and other[1] != "inf" else one
 
 
-@remember
-def _towards(number: float, digits: int, side: int) -> str:
-    """The number to some digits, rounded to one side."""
-    if number == 0 or not math.isfinite(number):
-        return exact(number)
-    decimal = _to_digits(number, digits)
-    if side * (float(decimal) - number) < 0:
-        step = Decimal(1).scaleb(_exponent(number) - digits + 1)
-        decimal = _CONTEXT.add(decimal, side * step)
-    return _plain(decimal)
+# --- categories ---
 
 
-def _to_digits(number: float, digits: int) -> Decimal:
-    context = Context(prec=min(digits, ALL_DIGITS), rounding=ROUND_HALF_UP)
-    return context.create_decimal(Decimal(number))
+def category_words(feature: FeatureInfo, categories: Sequence[Level]) -> str:
+    """Being one of some categories: these, or if they are too many to name, what else is not.
+
+    Missing values and new categories are neither.
+
+    Examples
+    --------
+    >>> category_words(FeatureInfo("size", ("L", "M", "S")), ("L", "M"))
+    'size in {L, M}'
+    """
+    assert feature.categories is not None
+    if len(categories) == 1:
+        return f"{feature.name} = {categories[0]}"
+    others = [c for c in feature.categories if c not in categories]
+    if not others:
+        return f"{feature.name} is known"
+    if len(categories) <= MAX_CATEGORIES or len(categories) <= len(others):
+        return f"{feature.name} in {{{_some(categories)}}}"
+    if len(others) == 1:
+        return f"{feature.name} is known but not {others[0]}"
+    return f"{feature.name} is known but none of {{{_some(others)}}}"
 
 
-def _exponent(number: float) -> int:
-    """Power of ten of the first digit."""
-    return Decimal(number).adjusted()
+def missing_words(feature: FeatureInfo) -> str:
+    """Being missing, or a category that training has not seen."""
+    return "missing or new" if feature.is_categorical else "missing"
 
 
-def _plain(decimal: Decimal) -> str:
-    """A decimal without needless zeros, in powers of ten only where it would be long."""
-    sign, figures, exponent = decimal.normalize(_CONTEXT).as_tuple()
-    digits = "".join(map(str, figures))
-    if digits == "0":
-        return "0"
-    point = len(digits) + int(exponent)  # where the decimal point is, counted from the left
-    minus = "-" if sign else ""
-    if -4 <= point <= 16:
-        if point <= 0:
-            return f"{minus}0.{'0' * -point}{digits}"
-        if point >= len(digits):
-            return f"{minus}{digits}{'0' * (point - len(digits))}"
-        return f"{minus}{digits[:point]}.{digits[point:]}"
-    mantissa = digits[0] + (f".{digits[1:]}" if len(digits) > 1 else "")
-    return f"{minus}{mantissa}e{point - 1}"
+def _some(categories: Sequence[Level]) -> str:
+    """The first categories, and how many more there are."""
+    shown = ", ".join(str(category) for category in categories[:MAX_CATEGORIES])
+    more = len(categories) - MAX_CATEGORIES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+# --- the branches of a node ---
+
+
+def branch_words(node: NodeView, branch: int, digits: int | None = None) -> str:
+    """Values of a node's feature, or the regions of its pair, that lead to a branch.
+
+    Missing values are mentioned where training rows had them.
+    """
+    parts = [
+        segment_words(segment, digits)
+        for segment in node.segments
+        if segment.branch == branch and segment.categories != ()
+    ]
+    regions = [region for region in node.joined_regions if region.branch == branch]
+    parts += [_in_braces(region_words(region, node, digits)) for region in regions[:MAX_REGIONS]]
+    if len(regions) > MAX_REGIONS:
+        more = len(regions) - MAX_REGIONS
+        parts.append(f"{more} more {'region' if more == 1 else 'regions'}")
+    if node.missing_branch == branch:
+        parts += _missing_parts(node)
+    return " or ".join(parts) or "no values"
+
+
+def segment_words(segment: Segment, digits: int | None = None) -> str:
+    """The values of a segment, for example "≤ 3" or "red, green"."""
+    if segment.categories is not None:
+        return _some(segment.categories)
+    words = interval("", segment.low, segment.high, digits).strip()
+    return "any number" if words == "is known" else words.removeprefix("in ")
+
+
+def region_words(region: Region, node: NodeView, digits: int | None = None) -> str:
+    """The bounds of a region of a pair."""
+    words = [bound_words(bound, node.features, digits) for bound in region.bounds]
+    bounded = {bound.side for bound in region.bounds}
+    for side, categories in enumerate(node.missing_categories):
+        if categories and side not in bounded:
+            words.append(category_words(node.features[side], node.known_categories(side)))
+    return " and ".join(words) or "both known"
+
+
+def bound_words(bound: Bound, features: tuple[FeatureInfo, ...], digits: int | None = None) -> str:
+    """One bound of a region."""
+    if bound.categories is not None and bound.side is not None:
+        return category_words(features[bound.side], bound.categories)
+    names = tuple(feature.name for feature in features)
+    return interval(weighted_sum(bound.weights, names, digits), bound.low, bound.high, digits)
+
+
+def _in_braces(words: str) -> str:
+    return f"{{{words}}}" if " and " in words else words
+
+
+def _missing_parts(node: NodeView) -> list[str]:
+    """What counts as missing in a node: missing values if rows lacked some, and odd categories."""
+    parts = []
+    if node.saw_missing:
+        parts.append(missing_words(node.features[0]) if node.segments else "either missing")
+    for feature, categories in zip(node.features, node.missing_categories, strict=False):
+        if categories:
+            parts.append(category_words(feature, categories))
+    return parts
+
+
+# --- what a node predicts ---
+
+
+def outcome_words(view: TreeView, node: NodeView) -> str:
+    """What a node predicts: each class and its share, or each number and its spread."""
+    if view.classes is None:
+        return number_words(node)
+    return listing(
+        [f"{label} ({share_words(view, node, i)})" for i, label in enumerate(node.prediction)]
+    )
+
+
+def share_words(view: TreeView, node: NodeView, output: int = 0) -> str:
+    """Share of a node's rows that are of the class it predicts; what it predicts, if that differs.
+
+    Weights of rows, shrinkage, and other rows than those of training make them differ.
+    """
+    assert view.classes is not None
+    best = view.classes[output].index(node.prediction[output])
+    beside = predicted_words(view, node, best, output)
+    if node.row_shares is None:
+        return beside or ""
+    if node.n_rows == 0:
+        return f"no rows, {beside}"
+    said = percent(float(node.row_shares[output, best]))
+    return f"{said} of rows, {beside}" if beside else said
+
+
+def predicted_words(view: TreeView, node: NodeView, number: int, output: int = 0) -> str | None:
+    """What a node predicts for a class, given by its number; None if that is the rows' share."""
+    predicted = float(node.value[output, number])
+    if node.row_shares is not None and node.n_rows > 0:
+        share = float(node.row_shares[output, number])
+        if abs(share - predicted) <= SAME_SHARE or percent(share) == percent(predicted):
+            return None
+    return f"{view.predicted_word} {percent(predicted)}"
+
+
+def number_words(node: NodeView) -> str:
+    """The numbers that a node predicts, and the spread of its rows."""
+    return "".join(number_and_spread(node))
+
+
+def number_and_spread(node: NodeView) -> tuple[str, str]:
+    """What a node predicts, and what to add on the spread of its rows.
+
+    The rows' own mean stands beside the prediction where the two differ: for medians, weights of
+    rows, shrinkage, and other rows than those of training.
+    """
+    if len(node.prediction) > 1 or node.deviation is None or node.mean is None:
+        return listing([rounded(number) for number in node.prediction]), ""
+    (predicted,) = node.prediction
+    if node.n_rows == 0:
+        return rounded(predicted), " (no rows)"
+    said, spread = with_spread(predicted, node.deviation)
+    mean, _ = with_spread(node.mean, node.deviation)
+    is_mean = said == mean or abs(predicted - node.mean) <= SAME_SHARE * node.deviation
+    if node.n_rows == 1:
+        return said, " (1 row)" if is_mean else f" (1 row: {mean})"
+    if spread is None:
+        return said, ""
+    return said, f" ± {spread}" if is_mean else f" (rows: {mean} ± {spread})"

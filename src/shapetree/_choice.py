@@ -1,0 +1,551 @@
+"""Strength, criterion and shrinkage chosen from the data: cross-validation on the training rows.
+
+A *trial* is a strength of the penalties together with a criterion. Its trees are fitted without the
+rows of one fold and tested on them. All trials see the same folds, so that two of them are compared
+row by row, and what both get right or wrong does not count as noise.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from scipy.stats import rankdata
+
+from shapetree._core.sampling import row_hashes
+from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._sums import exact_mean
+from shapetree.data._targets import medians_of
+from shapetree.refine import shrink
+from shapetree.tree._arrays import TreeArrays
+
+Result = TypeVar("Result")
+
+# What strength="cv" chooses from, and what it prefers.
+STRENGTHS = (0.0, 0.3, 1.0, 3.0)
+# What a person is shown to choose from.
+PATH = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
+USUAL_STRENGTH = 1.0
+# Rows that hold the same values are kept in one fold, unless they weigh more than this share of it:
+# folds of few distinct rows would have nothing in common with each other.
+HEAVY_SHARE = 1 / 32
+# By how many standard errors a trial must be better to be better for sure: one with weaker
+# penalties, and any other. Trees of fewer rows are the better for being simple, so that folds speak
+# against weak penalties more than all rows would.
+SURE, SURE_OF_OTHERS = 1.5, 2.5
+# Numbers of rows that make a difference to how much is tested.
+FEW_ROWS, MANY_ROWS = 2_500, 20_000
+# Strengths that are tried with other criteria, too.
+N_LEADING = 2
+# No share of a class counts as less in log loss.
+LEAST_SHARE = 1e-3
+# Numbers are dealt out to folds in so many groups of like size.
+N_STRATA = 10
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A way to fit that is tried out."""
+
+    strength: float
+    criterion: str
+
+    def is_stronger(self, other: Trial) -> bool:
+        """Whether penalties are higher than another trial's."""
+        return self.strength > other.strength
+
+
+@dataclass(frozen=True, eq=False)
+class FoldTest:
+    """How a tree that was fitted without a fold does on the fold's rows.
+
+    Attributes
+    ----------
+    scores : array of shape (n_rows of the fold,)
+        What is right about each prediction: 1 at best.
+    gains : array of shape (n_rows of the fold,)
+        What is better about it than if the tree were a leaf.
+    losses : array of shape (n_shrinkages,)
+        Loss of all rows in sum, by shrinkage.
+    n_leaves : int
+    seconds : float
+        How long the fit took.
+    """
+
+    scores: np.ndarray
+    gains: np.ndarray
+    losses: np.ndarray
+    n_leaves: int
+    seconds: float
+
+
+def path_of(strength: Any) -> tuple[float, ...]:
+    """The strengths to choose from that a parameter says, ascending."""
+    if isinstance(strength, str):
+        return STRENGTHS
+    try:
+        given = np.asarray(strength, dtype=np.float64)
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    if given.ndim != 1 or len(given) == 0 or not (np.isfinite(given) & (given >= 0)).all():
+        raise ValueError(
+            "strength must be a number, 'cv', or a list of strengths to choose from, all of them "
+            f"finite and 0 or greater; got {strength!r}"
+        )
+    return tuple(np.unique(given).tolist())
+
+
+def usual_of(path: tuple[float, ...]) -> float:
+    """The strength of a path that is nearest to the usual one; of two as near, the stronger."""
+    return min(reversed(path), key=lambda m: abs(np.log((m + 0.01) / (USUAL_STRENGTH + 0.01))))
+
+
+# --- folds ---
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Which rows are held out together.
+
+    Attributes
+    ----------
+    of_row : int array of shape (n_rows,)
+        The fold of each row.
+    group : int array of shape (n_rows,)
+        The same number for rows that hold the same values and are in one fold.
+    weights : array of shape (n_rows,)
+    n_folds : int
+    """
+
+    of_row: np.ndarray
+    group: np.ndarray
+    weights: np.ndarray
+    n_folds: int
+
+    def held_out(self, fold: int) -> np.ndarray:
+        """Which rows are in a fold, as a mask."""
+        return self.of_row == fold
+
+
+def make_folds(
+    binned: BinnedTable,
+    strata: np.ndarray,
+    weights: np.ndarray | None,
+    n_folds: int,
+    seed: int,
+) -> Folds:
+    """Deal rows out to folds: as many of every stratum to each, and equal rows together.
+
+    Neither the order of the rows nor that of the columns matters.
+
+    Parameters
+    ----------
+    binned : BinnedTable
+        Rows are equal if their bins are.
+    strata : int array of shape (n_rows,)
+        Classes, or groups of numbers.
+    weights : array of shape (n_rows,) or None
+    n_folds : int
+    seed : int
+    """
+    weights = np.ones(len(strata)) if weights is None else weights
+    hashes, group = np.unique(_hashes_of_rows(binned), return_inverse=True)
+    heavy = np.bincount(group, weights) > HEAVY_SHARE * weights.sum() / n_folds
+    if heavy.any():
+        # Of very many equal rows, each stands for itself; equals with equal targets are alike.
+        is_single = np.flatnonzero(heavy[group])
+        is_single = is_single[np.lexsort((strata[is_single], group[is_single]))]
+        group[is_single] = len(hashes) + np.arange(len(is_single))
+        hashes = np.concatenate([hashes, np.arange(len(is_single), dtype=np.uint64)])
+    stratum = np.zeros(len(hashes), dtype=np.int64)
+    np.maximum.at(stratum, group, strata)
+    mixed = row_hashes((hashes + np.uint64(seed)).view(np.int64))
+    order = np.lexsort((mixed, stratum))
+    order = order[np.bincount(group, minlength=len(hashes))[order] > 0]
+    fold = np.zeros(len(hashes), dtype=np.int64)
+    fold[order] = np.arange(len(order)) % n_folds
+    return Folds(fold[group], group, weights, n_folds)
+
+
+def strata_of(targets: np.ndarray, has_classes: bool) -> np.ndarray:
+    """Classes, or groups of numbers from the least to the greatest, by the first output."""
+    first = targets[:, 0]
+    if has_classes:
+        return first.astype(np.int64)
+    rank = rankdata(first, method="max") - 1
+    return (rank * N_STRATA // len(first)).astype(np.int64)
+
+
+def _hashes_of_rows(binned: BinnedTable) -> np.ndarray:
+    """A hash of each row's bins; the order of the columns makes no difference."""
+    hashes = np.zeros(binned.n_rows, dtype=np.uint64)
+    for number, feature in enumerate(binned.features):
+        codes = binned.columns.array(number).astype(np.uint64)
+        hashes += row_hashes((codes + _key_of(feature)).view(np.int64))
+    return hashes
+
+
+def _key_of(feature: FeatureBins) -> np.uint64:
+    """A number by which a feature is known wherever its column stands."""
+    key = np.array([feature.n_bins], dtype=np.int64)
+    if feature.low is not None and feature.high is not None:
+        ends = np.concatenate([feature.low, feature.high]).astype(np.float64)
+        key = np.concatenate([key, ends.view(np.int64)])
+    places = np.arange(len(key), dtype=np.int64)
+    return row_hashes(np.bitwise_xor(key, row_hashes(places).view(np.int64))).sum()
+
+
+# --- trials ---
+
+
+@dataclass(frozen=True)
+class Race:
+    """Tests that leave hopeless trials behind.
+
+    Attributes
+    ----------
+    n_folds : int
+        Rows are dealt out to so many.
+    n_rivals : tuple of int
+        How many trials, beside the usual one, are tested on each further fold after the first;
+        folds that are not named are never held out.
+    """
+
+    n_folds: int
+    n_rivals: tuple[int, ...]
+
+
+def race_for(n_rows: int) -> Race:
+    """Few rows need many tests to tell trials apart; of many rows, few folds tell enough."""
+    if n_rows <= FEW_ROWS:
+        return Race(5, (2, 2, 2, 2))
+    if n_rows <= MANY_ROWS:
+        return Race(4, (2, 1))
+    return Race(3, (1,))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be tried.
+
+    Attributes
+    ----------
+    trials : tuple of Trial
+        From the weakest penalties to the strongest; the usual criterion first.
+    usual : Trial
+        The one to prefer unless another is better for sure.
+    shrinkages : tuple of float
+    race : Race or None
+        None to test every trial on every fold.
+    """
+
+    trials: tuple[Trial, ...]
+    usual: Trial
+    shrinkages: tuple[float, ...]
+    race: Race | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """What was chosen, and what that is based on.
+
+    Attributes
+    ----------
+    trial : Trial
+    shrinkage : float
+    results : dict or None
+        All trials in the form of scikit-learn's `cv_results_`; None if nothing was tried.
+    """
+
+    trial: Trial
+    shrinkage: float
+    results: dict[str, Any] | None = None
+
+
+# Differences for the rows of some folds, in their order.
+Differences = dict[int, np.ndarray]
+# Tests trials on folds, all of them at once.
+RunTests = Callable[[list[tuple[Trial, int]]], list[FoldTest]]
+
+
+def choose(plan: Plan, folds: Folds, run: RunTests) -> Choice:
+    """Try out what is planned, and choose.
+
+    Parameters
+    ----------
+    plan : Plan
+    folds : Folds
+    run : function
+    """
+    record = Record(plan.trials, folds)
+    if plan.race is None:
+        record.add(run, plan.trials, range(folds.n_folds))
+    else:
+        _hold_race(plan.race, plan, record, run)
+    chosen = record.choose(plan.usual)
+    shrinkage = plan.shrinkages[int(record.losses(chosen).argmin())]
+    return Choice(chosen, shrinkage, record.results())
+
+
+def _hold_race(race: Race, plan: Plan, record: Record, run: RunTests) -> None:
+    """Test strengths on one fold, the best by other criteria, and the best of all on more folds."""
+    usual = plan.usual
+    _walk(plan, record, run)
+    hopeful = [trial for trial in record.ranked() if not record.is_hopeless(trial, usual)]
+    leading = [trial.strength for trial in hopeful if not trial.is_stronger(usual)][:N_LEADING]
+    others = [trial for trial in plan.trials if trial.criterion != usual.criterion]
+    record.add(run, [trial for trial in others if trial.strength in leading], [0])
+    for fold, n_rivals in enumerate(race.n_rivals, start=1):
+        rivals = [trial for trial in record.ranked() if trial != usual]
+        record.add(run, [usual, *rivals[:n_rivals]], [fold])
+
+
+def _walk(plan: Plan, record: Record, run: RunTests) -> None:
+    """Test strengths on the first fold, from the usual one on, both ways until all is lost."""
+    usual = plan.usual
+    same = [trial for trial in plan.trials if trial.criterion == usual.criterion]
+    weaker = [trial for trial in reversed(same) if usual.is_stronger(trial)]
+    ways = [weaker, [trial for trial in same if trial.is_stronger(usual)]]
+    record.add(run, [usual] + [way[0] for way in ways if way], [0])
+    for step in range(1, len(same)):
+        ways = [way for way in ways if len(way) > step]
+        ways = [way for way in ways if not record.is_hopeless(way[step - 1], usual)]
+        record.add(run, [way[step] for way in ways], [0])
+
+
+class Record:
+    """What is known of trials, and how they compare.
+
+    Parameters
+    ----------
+    trials : sequence of Trial
+    folds : Folds
+    """
+
+    def __init__(self, trials: Sequence[Trial], folds: Folds) -> None:
+        self._trials = tuple(trials)
+        self._folds = folds
+        self._found: dict[Trial, dict[int, FoldTest]] = {trial: {} for trial in trials}
+
+    def add(self, run: RunTests, trials: Sequence[Trial], folds: Sequence[int]) -> None:
+        """Test trials on folds."""
+        wanted = [(trial, fold) for fold in folds for trial in trials]
+        for (trial, fold), test in zip(wanted, run(wanted), strict=True):
+            self._found[trial][fold] = test
+
+    def ranked(self) -> list[Trial]:
+        """The trials that were tested on most folds, the best first; of equals, the stronger."""
+        most = max(map(len, self._found.values()))
+        tested = [trial for trial in reversed(self._trials) if len(self._found[trial]) == most]
+        return sorted(tested, key=lambda trial: -self.score(trial)[0])
+
+    def is_hopeless(self, trial: Trial, usual: Trial) -> bool:
+        """Whether the usual trial is better for sure on all folds of another."""
+        return self._surely(self._leads(usual, trial), SURE) > 0.0
+
+    def losses(self, trial: Trial) -> np.ndarray:
+        """Losses by shrinkage of a trial's trees, in sum."""
+        return np.sum([test.losses for test in self._found[trial].values()], axis=0)
+
+    def choose(self, usual: Trial) -> Trial:
+        """The trial to fit with.
+
+        The usual one, or the one that is better by most, less what may be chance. If no tree is
+        better than none for sure, the strongest.
+        """
+        n_tested = len(self._found[usual])
+        finalists = [trial for trial in self._trials if len(self._found[trial]) == n_tested]
+        if not any(self._surely(self._gains(trial), SURE) > 0.0 for trial in finalists):
+            same = [trial for trial in self._trials if trial.criterion == usual.criterion]
+            return max(same, key=lambda trial: trial.strength)
+        best, most = usual, 0.0
+        for trial in reversed(finalists):
+            n_errors = SURE if usual.is_stronger(trial) else SURE_OF_OTHERS
+            lead = self._surely(self._leads(trial, usual), n_errors)
+            if lead > most:
+                best, most = trial, lead
+        return best
+
+    def _score(self, trial: Trial, fold: int) -> float:
+        """Mean score of a trial on a fold; NaN if it was not tested there."""
+        test = self._found[trial].get(fold)
+        if test is None:
+            return np.nan
+        weights = self._folds.weights[self._folds.held_out(fold)]
+        return float(test.scores @ weights / weights.sum())
+
+    def _gains(self, trial: Trial) -> Differences:
+        """What a trial's trees are better by than no tree, for each row."""
+        return {fold: test.gains for fold, test in self._found[trial].items()}
+
+    def _leads(self, trial: Trial, other: Trial) -> Differences:
+        """What a trial's trees are better by than another's, for each row that both saw."""
+        ours, theirs = self._found[trial], self._found[other]
+        folds = [fold for fold in ours if fold in theirs]
+        return {fold: ours[fold].scores - theirs[fold].scores for fold in folds}
+
+    def _surely(self, differences: Differences, n_errors: float) -> float:
+        """A mean difference less so many standard errors; equal rows tell no more than one."""
+        rows = np.concatenate([np.flatnonzero(self._folds.held_out(fold)) for fold in differences])
+        values = np.concatenate(list(differences.values()))
+        weights, group = self._folds.weights[rows], self._folds.group[rows]
+        mean = values @ weights / weights.sum()
+        of_groups = np.bincount(group, weights * (values - mean))
+        return float(mean - n_errors * np.sqrt(of_groups @ of_groups) / weights.sum())
+
+    def score(self, trial: Trial) -> tuple[float, float]:
+        """Mean score of a trial on all rows that it was tested on, and its standard error."""
+        scores = {fold: test.scores for fold, test in self._found[trial].items()}
+        mean = self._surely(scores, 0.0)
+        return mean, mean - self._surely(scores, 1.0)
+
+    def results(self) -> dict[str, Any]:
+        """All trials in the form of scikit-learn's `cv_results_`."""
+        tests = [list(self._found[trial].values()) for trial in self._trials]
+        scores = {
+            f"split{fold}_test_score": np.array(
+                [self._score(trial, fold) for trial in self._trials]
+            )
+            for fold in range(max(len(found) for found in tests))
+        }
+        table: dict[str, Any] = {}
+        for name in ("seconds", "n_leaves"):
+            values = [[getattr(test, name) for test in found] for found in tests]
+            key = "fit_time" if name == "seconds" else name
+            table[f"mean_{key}"], table[f"std_{key}"] = _means_and_deviations(values)
+        for name in ("strength", "criterion"):
+            column = [getattr(trial, name) for trial in self._trials]
+            table[f"param_{name}"] = np.ma.MaskedArray(column, mask=False)
+        table["params"] = [
+            {"strength": trial.strength, "criterion": trial.criterion} for trial in self._trials
+        ]
+        table |= scores
+        by_trial = np.array(list(scores.values())).T
+        means, deviations = _means_and_deviations([row[~np.isnan(row)] for row in by_trial])
+        table["mean_test_score"], table["std_test_score"] = means, deviations
+        table["rank_test_score"] = rankdata(-np.nan_to_num(means, nan=-np.inf), "min").astype(
+            np.int32
+        )
+        return table
+
+
+def _means_and_deviations(values: list[Any]) -> tuple[np.ndarray, np.ndarray]:
+    """Of each list, NaN if it is empty."""
+    means = np.array([np.mean(some) if len(some) else np.nan for some in values])
+    return means, np.array([np.std(some) if len(some) else np.nan for some in values])
+
+
+# --- what a tree is worth on new rows ---
+
+
+def test_of(
+    tree: TreeArrays,
+    leaves: np.ndarray,
+    targets: np.ndarray,
+    weights: np.ndarray,
+    loss: Loss,
+    shrinkages: Sequence[float],
+    seconds: float,
+) -> FoldTest:
+    """How a tree does on rows that end in some leaves.
+
+    Parameters
+    ----------
+    tree : TreeArrays
+    leaves : int array of shape (n_rows,)
+    targets : array of shape (n_rows, n_outputs)
+    weights : array of shape (n_rows,)
+    loss : Loss
+    shrinkages : sequence of float
+    seconds : float
+        How long the tree took to fit.
+    """
+    losses = [loss.of(shrink(tree, each).value[leaves], targets) @ weights for each in shrinkages]
+    scores, of_leaf = loss.scores(tree.value[leaves], targets)
+    _, of_root = loss.scores(tree.value[np.zeros_like(leaves)], targets)
+    return FoldTest(scores, of_leaf - of_root, np.array(losses), tree.n_leaves, seconds)
+
+
+class Loss(ABC):
+    """What predictions for rows lose, and what is right about them."""
+
+    @abstractmethod
+    def of(self, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """What each row loses for which a tree predicts some values, as shrinkage sees it."""
+
+    @abstractmethod
+    def scores(self, values: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What is right about each prediction: as it counts, and as it changes with all values."""
+
+
+class LossOfClasses(Loss):
+    """Log loss for shrinkage; accuracy, and beside it the quadratic score of the shares."""
+
+    def of(self, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Log loss of each row, summed over outputs."""
+        return -np.log(np.maximum(_shares_of(values, targets), LEAST_SHARE)).sum(axis=1)
+
+    def scores(self, values: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether the class is right, and 2 p(class) - Σ p² of the shares p; means of outputs."""
+        is_right = values.argmax(axis=2) == targets
+        quadratic = 2.0 * _shares_of(values, targets) - (values**2).sum(axis=2)
+        return is_right.mean(axis=1), quadratic.mean(axis=1)
+
+
+class LossOfNumbers(Loss):
+    """Squared or absolute error; as a score, the share of it that the tree takes away.
+
+    Parameters
+    ----------
+    targets : array of shape (n_rows, n_outputs)
+        Those of all rows.
+    weights : array of shape (n_rows,)
+    is_absolute : bool
+    """
+
+    def __init__(self, targets: np.ndarray, weights: np.ndarray, is_absolute: bool) -> None:
+        self._is_absolute = is_absolute
+        middle = medians_of(targets, weights) if is_absolute else exact_mean(targets, weights)
+        self._unit = 1.0
+        without_tree = self.of(np.broadcast_to(middle[:, None], (*targets.shape, 1)), targets)
+        mean = float(without_tree @ weights / weights.sum())
+        self._unit = mean if np.isfinite(mean) and mean > 0 else 1.0
+
+    def of(self, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Error of each row, summed over outputs."""
+        off = np.abs(values[:, :, 0] - targets)
+        return (off if self._is_absolute else off**2).sum(axis=1)
+
+    def scores(self, values: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The share of the error that is left to a tree without splits, less 1."""
+        scores = 1.0 - self.of(values, targets) / self._unit
+        return scores, scores
+
+
+def _shares_of(values: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """What shares the rows' own classes have, (n_rows, n_outputs)."""
+    return np.take_along_axis(values, targets[:, :, None].astype(np.intp), axis=2)[:, :, 0]
+
+
+# --- many fits at once ---
+
+
+def run_together(
+    jobs: Sequence[Callable[[], Result]], n_threads: int, stop: threading.Event
+) -> list[Result]:
+    """Run jobs in threads; if one fails, or on Ctrl-C, the others are told to stop."""
+    if n_threads == 1 or len(jobs) <= 1:
+        return [job() for job in jobs]
+    with ThreadPoolExecutor(min(n_threads, len(jobs))) as pool:
+        futures = [pool.submit(job) for job in jobs]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise

@@ -1,0 +1,72 @@
+"""What the page says of a node, in the library's own words.
+
+The page puts numbers into words only where a visitor makes new ones, by typing in a row.
+"""
+
+from __future__ import annotations
+
+from shapetree.export._shapes import Json, region_data, shape_data
+from shapetree.tree._digits import percent
+from shapetree.tree._view import Bound, NodeView, Region, Segment, TreeView
+from shapetree.tree._words import (
+    branch_words,
+    lower_bound,
+    number_and_spread,
+    outcome_words,
+    region_words,
+    segment_words,
+    share_words,
+    upper_bound,
+    weighted_sum,
+)
+
+
+def outcome_data(view: TreeView, node: NodeView, trained: TreeView) -> Json:
+    """What a node predicts; sentences on single rows speak of the training rows."""
+    words = {"outcome": outcome_words(view, node)}
+    if not view.is_training:
+        words["trained"] = outcome_words(trained, trained.nodes[node.number])
+    if view.classes is None:
+        words["numberWords"], words["spreadWords"] = number_and_spread(node)
+    else:
+        words["share"] = share_words(view, node)
+        words["shortShare"] = _short_share(view, node)
+    return words
+
+
+def _short_share(view: TreeView, node: NodeView) -> str:
+    """Only the rows' share, where there is no room for more."""
+    assert view.classes is not None
+    if node.row_shares is None or node.n_rows == 0:
+        return "no rows"
+    best = view.classes[0].index(node.prediction[0])
+    return percent(float(node.row_shares[0, best]))
+
+
+def shape_words(node: NodeView) -> Json:
+    """A node's shape function with words for its branches, parts and bounds."""
+    data = shape_data(node)
+    data["branchWords"] = [branch_words(node, branch) for branch in range(len(node.children))]
+    for segment, part in zip(node.segments, data.get("segments", ()), strict=True):
+        part |= {"words": segment_words(segment), **_bounds(segment)}
+    for region, part in zip(node.regions, data.get("regions", ()), strict=True):
+        part["words"] = region_words(region, node)
+    if node.regions:
+        data["joined"] = [_joined(region, node) for region in node.joined_regions]
+    return data
+
+
+def _joined(region: Region, node: NodeView) -> Json:
+    data = region_data(region, node) | {"words": region_words(region, node)}
+    names = tuple(feature.name for feature in node.features)
+    for bound, part in zip(region.bounds, data["bounds"], strict=True):
+        part |= {"quantity": weighted_sum(bound.weights, names), **_bounds(bound)}
+    return data
+
+
+def _bounds(part: Segment | Bound) -> Json:
+    """Sign and number of either bound, where there is one."""
+    if part.categories is not None:
+        return {}
+    bounds = {"lower": lower_bound(part.low), "upper": upper_bound(part.high)}
+    return {name: bound for name, bound in bounds.items() if bound is not None}

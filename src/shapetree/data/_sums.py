@@ -75,8 +75,9 @@ def exact_sums(values: np.ndarray, weights: np.ndarray | None, units: np.ndarray
 def exact_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Weights as evidence, which add up without rounding; none that is positive vanishes.
 
-    Whole numbers count rows, if these are no more than a table can have. Others are shares: they are scaled to add up to the number of equally
-    weighted rows that tell as much, (Σ w)² / Σ w², so that equal weights of any size count as 1.
+    Whole numbers count rows, if these are no more than a table can have. Others are shares: they
+    are scaled to add up to the number of equally weighted rows that tell as much, (Σ w)² / Σ w²,
+    so that equal weights of any size count as 1.
 
     Returns
     -------

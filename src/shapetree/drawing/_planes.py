@@ -137,9 +137,7 @@ def _pieces(corners: Polygon, places: list[_Placer], sides: tuple[int, int]) -> 
     """A region's polygon on the axes that are drawn: one for each slot of categories."""
     pieces = [corners] if corners else []
     for side, placer in enumerate(places):
-        pieces = [
-            moved for piece in pieces for moved in _in_slots(piece, side, placer) if moved
-        ]
+        pieces = [moved for piece in pieces for moved in _in_slots(piece, side, placer) if moved]
     turned = [[(piece[sides[0]], piece[sides[1]]) for piece in polygon] for polygon in pieces]
     return [polygon if _area(polygon) > 0 else polygon[::-1] for polygon in turned]
 
@@ -179,6 +177,4 @@ def _with(point: Point, side: int, value: float) -> Point:
 
 def _area(polygon: Polygon) -> float:
     """Twice the area, negative if the corners go round to the right."""
-    return sum(
-        polygon[i - 1][0] * y - x * polygon[i - 1][1] for i, (x, y) in enumerate(polygon)
-    )
+    return sum(polygon[i - 1][0] * y - x * polygon[i - 1][1] for i, (x, y) in enumerate(polygon))

@@ -386,7 +386,9 @@ class OrderedCard(StripCard):
         segment = next(segment for segment in self.node.segments if value <= segment.high)
         low, high = self.scale.place(segment.low), self.scale.place(segment.high)
         # Not on a threshold, where it would not be seen on which side it is.
-        place = min(max(self.scale.place(value), low + 0.08 * (high - low)), high - 0.08 * (high - low))
+        place = min(
+            max(self.scale.place(value), low + 0.08 * (high - low)), high - 0.08 * (high - low)
+        )
         return strip.x0 + strip.width * place
 
 

@@ -102,7 +102,9 @@ def _other_font(character: str, fonts: tuple[str, ...]) -> str | None:
     None if they have it or if it is not drawn, nothing if no font has it.
     """
     code = ord(character)
-    if unicodedata.category(character)[0] in "CZ" or any(code in have for have in _own_codes(fonts)):
+    if unicodedata.category(character)[0] in "CZ" or any(
+        code in have for have in _own_codes(fonts)
+    ):
         return None
     return next((name for name, have in _all_codes() if code in have), "")
 

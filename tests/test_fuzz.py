@@ -295,6 +295,7 @@ def test_cheapest_shapes(data, seed, n_branches):
     limits = {
         "segment_penalty": data.draw(extremes),
         "category_penalty": data.draw(extremes),
+        "choice_penalty": 0.0,
         "max_segments": data.draw(st.sampled_from([1, 2, 3, 5, 2**30])),
     }
     arguments = nearly(

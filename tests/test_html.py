@@ -81,8 +81,9 @@ def test_other_rows_can_be_shown():
     data = data_of(export_html(tree, X=X[:50], y=y[:50]))
     assert data["nodes"][0]["rows"] == 50
     assert not data["isTraining"]
-    assert data["score"] == pytest.approx(tree.score(X[:50], y[:50]))
+    assert data["scores"] == [f"R² {tree.score(X[:50], y[:50]):.3f} on the rows given"]
     training = data_of(export_html(tree))
+    assert training["scores"] == [f"training R² {tree.score(X, y):.3f}"]
     assert [node["trained"] for node in data["nodes"]] == (
         [node["outcome"] for node in training["nodes"]]
     )

@@ -5,7 +5,7 @@ import { byId, html, nameText } from "./dom.js";
 import { explainRow } from "./explain.js";
 import { readModel } from "./model.js";
 import { hideNode, showNode } from "./nodepanel.js";
-import { leafOf, readRow } from "./predict.js";
+import { leafOf, newCategories, readRow } from "./predict.js";
 import { setUpPrint } from "./print.js";
 import { setUpSearch } from "./search.js";
 import { setUpTheme } from "./theme.js";
@@ -38,9 +38,10 @@ function predict(named) {
   };
 }
 
-/** The sentence for a row, and the one on what would change its prediction. */
+/** The sentence for a row, the one on what would change its prediction, and what is unlike training. */
 function explain(named) {
-  return explainRow(model, readRow(model, named));
+  const row = readRow(model, named);
+  return explainRow(model, row, { newValues: newCategories(model, named, row) });
 }
 
 function showHeader() {
@@ -54,15 +55,13 @@ function showHeader() {
     leaves === 1 ? "1 leaf" : `${leaves.toLocaleString("en-US")} leaves`,
     `depth ${depth}`,
   ];
-  if (model.score !== null) facts.unshift(scoreWords());
-  byId("facts").replaceChildren(...facts.map((fact) => html("li", {}, fact)));
+  facts.unshift(...model.scores.map(capitalised));
+  if (model.target !== null) facts.unshift(`Predicts ${model.target}`);
+  byId("facts").replaceChildren(...facts.map((fact) => html("li", { dir: "auto" }, fact)));
 }
 
-function scoreWords() {
-  const rows = model.isTraining ? "in training" : "on the rows given";
-  return model.classes
-    ? `${(100 * model.score).toFixed(1)} % right ${rows}`
-    : `R² ${model.score.toFixed(3)} ${rows}`;
+function capitalised(words) {
+  return words[0].toUpperCase() + words.slice(1);
 }
 
 function showLegend() {

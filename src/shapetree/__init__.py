@@ -1,5 +1,7 @@
 """Decision trees whose nodes split on shape functions."""
 
+from shapetree import _start  # isort: skip  # noqa: F401, the first, before what takes time
+
 from importlib.metadata import version
 
 from shapetree._estimators import (
@@ -9,6 +11,7 @@ from shapetree._estimators import (
     from_json,
     refine_tree,
 )
+from shapetree.data._dates import date_parts
 from shapetree.export import (
     export_dot,
     export_html,
@@ -23,6 +26,7 @@ from shapetree.plot import plot_node, plot_path, plot_tree
 __all__ = [
     "ShapeTreeClassifier",
     "ShapeTreeRegressor",
+    "date_parts",
     "export_dot",
     "export_html",
     "export_js",

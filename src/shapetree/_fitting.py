@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,13 +35,15 @@ from shapetree._choice import (
     test_of,
     usual_of,
 )
+from shapetree._core.content import hash_contents
 from shapetree._core.criterion import Criterion
+from shapetree._core.sampling import row_hashes
 from shapetree._threads import effective_threads
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._sums import exact_weights
 from shapetree.data._table import Table, read_table
-from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
+from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal, RegressionGoal
 from shapetree.grow._candidates import (
     CandidateSearch,
     InnerTreeOptions,
@@ -64,15 +67,30 @@ from shapetree.refine import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, sketch_nodes
+from shapetree.tree._naming import Names, target_names
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._sketch import summarise
 
 UNLIMITED = 2**30
 # Rows whose impurity a split must take away by default.
 SPLIT_PENALTY = 6.0
+# A first split that gains less than this share of the impurity, and less than noise does by so many
+# cuts (for classes, for numbers that may have outliers; four times as many for a pair) or so many
+# times the categories, must hold up on new rows: trees grown on either half must tell of the other,
+# by so many standard errors.
+SHARE_IN_DOUBT = 0.6
+CUTS_IN_DOUBT = (35.0, 200.0)
+CATEGORIES_IN_DOUBT = 2.0
+CLEARLY = 1.0
+# Distinct rows that can be halved, and how many there must be for each row: where most are the same
+# as others, there is little to choose from, and halves would have nothing in common.
+LEAST_TO_HALVE = 50
+LEAST_DISTINCT = 0.25
 # What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
+# How far targets may be apart: the sums of what is off, squared or not, must be numbers.
+MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Bins that pairs are screened with where single features have one for each value.
 COARSE_BINS = 255
 
@@ -126,6 +144,11 @@ class Parameters:
         """Whether splits are CART's own, thresholds to two branches."""
         return self.max_branches == 2 and self.inner_max_leaf_nodes == 2
 
+    @property
+    def prices_splits(self) -> bool:
+        """Whether it is ours to say what a split must earn."""
+        return self.split_penalty == "auto" and self.strength > 0 and not self.is_cart
+
     def penalty(self, name: str, automatic: float) -> float:
         """A penalty as the user gave it, or the automatic one at the strength in use."""
         given = getattr(self, name)
@@ -149,15 +172,15 @@ class TrainingRows:
         Class labels of each output; None for numbers.
     weights : array of shape (n_rows,) or None
         As evidence, see `exact_weights`; None if all are 1.
-    weight_scale : float
-        Factor by which the user's own weights were multiplied for that.
+    weight_size : float
+        What evidence of 1 weighs by the user's own weights.
     """
 
     table: Table
     targets: np.ndarray
     classes: tuple[np.ndarray, ...] | None
     weights: np.ndarray | None
-    weight_scale: float = 1.0
+    weight_size: float = 1.0
 
     @property
     def n_classes(self) -> list[int] | None:
@@ -189,9 +212,9 @@ class TrainingRows:
             return self
         rows = self if self.weights.all() else self.take(self.weights > 0)
         assert rows.weights is not None
-        weights, scale = exact_weights(rows.weights)
+        weights, size = exact_weights(rows.weights)
         is_equal = bool((weights == 1).all())
-        return replace(rows, weights=None if is_equal else weights, weight_scale=scale)
+        return replace(rows, weights=None if is_equal else weights, weight_size=size)
 
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
@@ -251,15 +274,16 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
+    names = Names(targets=target_names(y))
     pairs = _read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
     choice = _choose(binned, parameters, pairs)
     parameters = parameters.with_trial(choice.trial)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = _learn(binned, parameters, pairs, progress)
+        outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
     del binned  # what follows needs its memory
-    return _finish(outcome, rows, parameters, choice)
+    return replace(_finish(outcome, rows, parameters, choice), names=names)
 
 
 def refine_fitted(
@@ -268,16 +292,19 @@ def refine_fitted(
     """Refine a fitted tree for some rows, which `reader` reads."""
     choice = Choice(Trial(fitted.strength, fitted.criterion), fitted.shrinkage)
     parameters = parameters.with_trial(choice.trial)
+    targets = fitted.read_targets(X, y)
+    if fitted.classes is None:
+        _check_spread(targets, parameters.criterion)
     rows = TrainingRows(
         fitted.read_table(X, reader),
-        fitted.read_targets(X, y),
+        targets,
         fitted.classes,
         _row_weights(X, y, sample_weight, parameters),
     ).with_evidence()
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = _read_pairs(rows.table, parameters)
-    coarse = _coarse_bins(rows, parameters, pairs)
+    coarse = _coarse_bins(rows, binned, parameters, pairs)
     held = _hold(BinnedRows(rows, binned, coarse), parameters)
     goal = held.goal
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
@@ -290,7 +317,8 @@ def refine_fitted(
         )
     tree = tree_of(refined, goal.impurity_scale)
     outcome = _Outcome(tree, goal.criterion_name, np.array(history))
-    return replace(_finish(outcome, rows, parameters, choice), has_names=fitted.has_names)
+    finished = _finish(outcome, rows, parameters, choice)
+    return replace(finished, has_names=fitted.has_names, names=fitted.names)
 
 
 def fit_path(
@@ -364,9 +392,11 @@ def _read_rows(
         path_of(parameters.strength)  # which says so if it makes no sense
     table = read_table(X, parameters.categorical_features)
     targets, classes = read_targets(y, has_classes), None
+    check_consistent_length(X, targets)
     if has_classes:
         classes, targets = find_classes(targets)
-    check_consistent_length(X, targets)
+    else:
+        _check_spread(targets, parameters.criterion)
     weights = _row_weights(X, y, sample_weight, parameters)
     return TrainingRows(table, targets, classes, weights).with_evidence()
 
@@ -378,38 +408,77 @@ def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> 
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is zero for every row; give some row a positive weight")
+        if not _has_finite_sum(weights):
+            raise ValueError(
+                "sample_weight adds up to more than a number can hold; divide it by a large one"
+            )
     if parameters.class_weight is None:
         return weights
     by_class = compute_sample_weight(parameters.class_weight, y)
     if (by_class < 0).any() or not np.isfinite(by_class).all():
         raise ValueError("class_weight must hold finite weights that are not negative")
-    weights = by_class if weights is None else weights * by_class
+    with np.errstate(over="ignore"):
+        weights = by_class if weights is None else weights * by_class
     if not weights.any():
         raise ValueError("class_weight and sample_weight together leave every row weightless")
+    if not _has_finite_sum(weights):
+        raise ValueError(
+            "class_weight gives rows weights that add up to more than a number can hold; divide it "
+            "by a large one"
+        )
     return weights
+
+
+def _has_finite_sum(weights: np.ndarray) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(weights.sum()))
+
+
+def _check_spread(targets: np.ndarray, criterion: str) -> None:
+    """Refuse targets that are too far apart for what is to be summed of them."""
+    limit = MAX_SPREAD[criterion]
+    apart = targets.max(axis=0) / 2 - targets.min(axis=0) / 2
+    if (apart > limit / 2).any():
+        raise ValueError(
+            f"the targets in y are more than {limit:g} apart, which is too much for "
+            f"criterion={criterion!r}; divide y by a large number"
+        )
 
 
 def _bin(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
-    return BinnedRows(rows, binned, _coarse_bins(rows, parameters, pairs))
+    return BinnedRows(rows, binned, _coarse_bins(rows, binned, parameters, pairs))
 
 
 def _coarse_bins(
-    rows: TrainingRows, parameters: Parameters, pairs: PairOptions
+    rows: TrainingRows, binned: BinnedTable, parameters: Parameters, pairs: PairOptions
 ) -> BinnedTable | None:
-    """Bins to screen pairs with where single features have one for each value."""
-    if len(pairs.pairs) == 0 or parameters.max_bins is not None:
+    """Bins to screen pairs with where those of single features will not do.
+
+    They may be one for each value, or categories with an order of their own: in a pair, a node
+    finds its own order for them.
+    """
+    if len(pairs.pairs) == 0:
         return None
-    return bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads)
+    if parameters.max_bins is None:
+        return bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads).without_order()
+    has_order = any(feature.has_places for feature in binned.features)
+    return binned.without_order() if has_order else None
 
 
 def _learn(
-    binned_rows: BinnedRows, parameters: Parameters, pairs: PairOptions, progress: Progress
+    binned_rows: BinnedRows,
+    parameters: Parameters,
+    pairs: PairOptions,
+    progress: Progress,
+    must_hold_up: bool = False,
 ) -> _Outcome:
-    """Grow a tree, and refine it unless told otherwise."""
+    """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
     root = _grow(held, tools, parameters, progress)
+    if must_hold_up and _is_chance(root, binned_rows, goal, parameters, pairs):
+        return _learn(binned_rows, replace(parameters, max_depth=0), pairs, progress)
     if parameters.refine is None:
         finish(root, binned.features)
         return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
@@ -433,7 +502,7 @@ def _finish(
     sketches = sketch_nodes(
         tree, rows.table, rows.targets, rows.n_classes, summary.target_edges, parameters.threads
     )
-    weights = tree.weighted_n_node_samples / rows.weight_scale
+    weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),
         features=rows.table.features,
@@ -446,6 +515,87 @@ def _finish(
         history=outcome.history,
         cv_results=choice.results,
     )
+
+
+# --- noise ---
+
+
+def _is_chance(
+    root: GrowingNode,
+    rows: BinnedRows,
+    goal: Goal,
+    parameters: Parameters,
+    pairs: PairOptions,
+) -> bool:
+    """Whether a tree may be nothing but noise, and does not hold up on new rows."""
+    if root.split is None or not parameters.prices_splits:
+        return False
+    doubt = _doubt(root, rows.binned, goal)
+    if doubt <= LEAST_DISTINCT:
+        return False
+    content = _contents(rows.rows, rows.binned)
+    n_distinct = int(content.max()) + 1
+    if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
+        return False
+    return doubt * goal.total_weight > n_distinct and not _holds_up(
+        rows, content, parameters, pairs
+    )
+
+
+def _doubt(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
+    """How many times as much noise might gain as the first split does; 0 if that tells so much.
+
+    Rows that are there twice make twice as much of noise.
+    """
+    about = root.statistics
+    before = about.weight * about.impurity
+    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
+    if before - after >= SHARE_IN_DOUBT * before:
+        return 0.0
+    assert root.split is not None
+    features = [binned.features[feature] for feature in root.split.features]
+    n_categories = sum(feature.n_bins for feature in features if feature.is_categorical)
+    n_cuts = CUTS_IN_DOUBT[isinstance(goal, RegressionGoal)] * len(features) ** 2
+    by_chance = goal.noise(about) * (n_cuts + CATEGORIES_IN_DOUBT * n_categories)
+    return by_chance / max(before - after, np.finfo(float).tiny)
+
+
+def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
+    """A number for each row, counted from 0, the same for rows that are the same."""
+    targets = np.unique(rows.targets, axis=0, return_inverse=True)[1].reshape(-1)
+    hashes = hash_contents(binned.columns, np.arange(rows.table.n_rows, dtype=np.int32))
+    hashes ^= row_hashes(targets.astype(np.int64))
+    return np.unique(hashes, return_inverse=True)[1]
+
+
+def _holds_up(
+    rows: BinnedRows, content: np.ndarray, parameters: Parameters, pairs: PairOptions
+) -> bool:
+    """Whether trees that grow on one half of the rows tell anything of the other half."""
+    weights = np.ones(len(content)) if rows.rows.weights is None else rows.rows.weights
+    saved = np.zeros(content.max() + 1)
+    # Hashes are numbered in order, which halves them at random.
+    for half in (0, 1):
+        is_new = content % 2 != half
+        held, new = _hold(rows.take(~is_new), parameters), rows.rows.take(is_new)
+        with Progress(0, held.n_rows, parameters.max_depth) as silent:
+            root = _grow(held, _pair_tools(held, parameters, pairs), parameters, silent)
+        finish(root, rows.binned.features)
+        tree = tree_of(root, held.goal.impurity_scale)
+        values = tree.value[leaves_of(tree, new.table, parameters.threads)]
+        lost = [_distances(each, new.targets, parameters) for each in (tree.value[:1], values)]
+        saved += np.bincount(content[is_new], (lost[0] - lost[1]) * weights[is_new], len(saved))
+    return bool(saved.sum() > CLEARLY * np.sqrt((saved**2).sum()))
+
+
+def _distances(values: np.ndarray, targets: np.ndarray, parameters: Parameters) -> np.ndarray:
+    """How far predictions are from rows' targets: Brier's score, or as the criterion has it."""
+    if parameters.criterion in ("squared_error", "absolute_error"):
+        off = values[:, :, 0] - targets
+        return (off**2 if parameters.criterion == "squared_error" else np.abs(off)).sum(axis=1)
+    values = np.broadcast_to(values, (len(targets), *values.shape[1:]))
+    shares = np.take_along_axis(values, targets[:, :, None].astype(np.intp), axis=2)[:, :, 0]
+    return ((values**2).sum(axis=2) - 2 * shares + 1).sum(axis=1)
 
 
 # --- strength, criterion and shrinkage, chosen ---
@@ -623,9 +773,10 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
             branch=parameters.branch_penalty,
             pair=pair,
             segments_per_pair=parameters.strength if is_given else 1.0,
+            many_rows=math.inf if is_given else goal.many_rows,
         ),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
-        min_weight_leaf=parameters.min_weight_fraction_leaf * goal.total_weight,
+        min_weight_leaf=max(_min_weight_leaf(goal, parameters), _least_leaf(goal, parameters)),
         seed=int(check_random_state(parameters.random_state).randint(2**31 - 1)),
         n_threads=parameters.threads,
     )
@@ -633,12 +784,10 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
 
 def _limits(n_rows: int, goal: Goal, parameters: Parameters) -> Limits:
     return Limits(
-        max_depth=UNLIMITED if parameters.max_depth is None else parameters.max_depth,
+        max_depth=_at_most(parameters.max_depth),
         max_branches=parameters.max_branches,
-        max_leaf_nodes=(
-            UNLIMITED if parameters.max_leaf_nodes is None else parameters.max_leaf_nodes
-        ),
-        lookahead=parameters.lookahead,
+        max_leaf_nodes=_at_most(parameters.max_leaf_nodes),
+        lookahead=_at_most(parameters.lookahead),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
         min_impurity_decrease=parameters.min_impurity_decrease / goal.impurity_scale,
@@ -656,8 +805,19 @@ def _refine_options(n_rows: int, goal: Goal, parameters: Parameters) -> RefineOp
         min_segment_rows=_as_rows(parameters.inner_min_samples_leaf, n_rows),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
-        min_weight_leaf=parameters.min_weight_fraction_leaf * goal.total_weight,
+        min_weight_leaf=_min_weight_leaf(goal, parameters),
+        least_leaf=_least_leaf(goal, parameters),
+        many_rows=goal.many_rows if parameters.refine_penalty == "auto" else math.inf,
     )
+
+
+def _min_weight_leaf(goal: Goal, parameters: Parameters) -> float:
+    return parameters.min_weight_fraction_leaf * goal.total_weight
+
+
+def _least_leaf(goal: Goal, parameters: Parameters) -> float:
+    """Weight that a leaf has at least unless the user prices splits."""
+    return goal.least_leaf if parameters.prices_splits else 0.0
 
 
 def _at_most(limit: int | None) -> int:

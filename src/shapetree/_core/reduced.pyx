@@ -11,7 +11,6 @@ import numpy as np
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t
-from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
@@ -37,7 +36,7 @@ cdef double TOLERANCE = 1e-10
 cdef double ROUNDING_OF_LOSSES = 1e-12
 
 ctypedef struct Problem:
-    # What holds for all features of a node.
+    # What holds for a feature of a node.
     int n_branches
     int n_others             # branches beyond the first that cells have losses of
     int max_segments
@@ -276,9 +275,23 @@ cdef double least_cost(
     return total + price - ROUNDING * (fabs(total) + price + penalty)
 
 
+cdef inline Problem problem_of(
+    int n_branches, Py_ssize_t n_others, int max_segments, double segment_penalty,
+    double category_penalty, double bound,
+) noexcept nogil:
+    cdef Problem problem
+    problem.n_branches = n_branches
+    problem.n_others = <int> n_others
+    problem.max_segments = max_segments
+    problem.segment_penalty = segment_penalty
+    problem.category_penalty = category_penalty
+    problem.bound = bound
+    return problem
+
+
 cdef double solve_feature(
     const int32_t* bin_of_cell, const double* losses, int n_cells, int n_bins, bint categorical,
-    const Problem* problem, Arena* arena, branch_t* branch_of_cell,
+    Problem its_problem, Arena* arena, branch_t* branch_of_cell,
 ) noexcept nogil:
     """What the feature's cheapest shape function costs beyond branch 0.
 
@@ -286,6 +299,7 @@ cdef double solve_feature(
     """
     cdef:
         Mark mark = arena_mark(arena)
+        const Problem* problem = &its_problem
         int k = problem.n_branches, i, b, n, missing_branch = 0
         bint has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins
         int n_known = n_cells - has_missing
@@ -352,7 +366,7 @@ def cheapest_shapes(
     const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
     const double[::1] bounds not None,             # IN: (n_nodes,)
     *,
-    double segment_penalty, double category_penalty, int max_segments, bint only_best,
+    segment_penalty, category_penalty, choice_penalty, int max_segments, bint only_best,
     int n_threads,
 ):
     """What every feature's cheapest shape function costs, for each of some nodes.
@@ -362,13 +376,19 @@ def cheapest_shapes(
     shape function loses beyond branch 0, with penalties; infinite where it cannot be below the
     node's bound or, if `only_best`, is above the cost of another feature.
 
+    Penalties are numbers, or arrays that can be broadcast to (n_nodes, n_features): what a segment
+    beyond two costs, what a category beyond the first to be listed does, and what choosing the
+    feature does.
+
     Returns an array (n_nodes, n_features).
     """
     cdef:
         Py_ssize_t task, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f, i
-        Problem* problems
+        Problem problem
         Arenas arenas
         double[:, ::1] costs
+        double[::1] least
+        const double[:, ::1] segment, category, choice
     if n_threads < 1 or n_branches.shape[0] != n_nodes or bounds.shape[0] != n_nodes or not (
             n_bins.shape[0] == categorical.shape[0] == n_features):
         raise ValueError("n_threads is out of range, or nodes or features lack what they need")
@@ -388,40 +408,43 @@ def cheapest_shapes(
     costs[:, :] = INFINITY
     if n_nodes == 0 or n_features == 0 or bin_of_cell.shape[0] == 0:
         return result
+    segment, category, choice = [
+        np.ascontiguousarray(np.broadcast_to(penalty, (n_nodes, n_features)), dtype=np.float64)
+        for penalty in (segment_penalty, category_penalty, choice_penalty)]
+    for node in range(n_nodes):
+        for f in range(n_features):
+            problem = problem_of(
+                n_branches[node], losses.shape[1], max_segments, segment[node, f],
+                category[node, f], INFINITY)
+            check_problem(&problem)
     n_threads = min(n_threads, n_nodes * n_features)
     arenas = Arenas(n_threads)
-    problems = <Problem*> malloc(n_nodes * sizeof(Problem))
-    if problems == NULL:
-        raise MemoryError("no memory for a search")
-    try:
-        for node in range(n_nodes):
-            problems[node] = Problem(
-                n_branches[node], losses.shape[1], max_segments, segment_penalty,
-                category_penalty, bounds[node])
-            check_problem(&problems[node])
-        if only_best:
-            for node in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="dynamic"):
-                for f in range(n_features):
-                    i = starts[node, f]
-                    costs[node, f] = solve_feature(
-                        &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
-                        <int> n_bins[f], categorical[f], &problems[node],
-                        &arenas.of_thread[threadid()], NULL)
-                    if costs[node, f] < problems[node].bound:
-                        # Of equals, the first is as good as any.
-                        problems[node].bound = costs[node, f]
-        else:
-            for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
-                               schedule="dynamic"):
-                node = task // n_features
-                f = task % n_features
+    least = np.array(bounds)
+    if only_best:
+        for node in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            for f in range(n_features):
                 i = starts[node, f]
-                costs[node, f] = solve_feature(
+                costs[node, f] = choice[node, f] + solve_feature(
                     &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
-                    <int> n_bins[f], categorical[f], &problems[node],
+                    <int> n_bins[f], categorical[f],
+                    problem_of(n_branches[node], losses.shape[1], max_segments, segment[node, f],
+                               category[node, f], least[node] - choice[node, f]),
                     &arenas.of_thread[threadid()], NULL)
-    finally:
-        free(problems)
+                if costs[node, f] < least[node]:
+                    # Of equals, the first is as good as any.
+                    least[node] = costs[node, f]
+    else:
+        for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
+                           schedule="dynamic"):
+            node = task // n_features
+            f = task % n_features
+            i = starts[node, f]
+            costs[node, f] = choice[node, f] + solve_feature(
+                &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
+                <int> n_bins[f], categorical[f],
+                problem_of(n_branches[node], losses.shape[1], max_segments, segment[node, f],
+                           category[node, f], least[node] - choice[node, f]),
+                &arenas.of_thread[threadid()], NULL)
     arenas.finish()
     return result
 
@@ -452,12 +475,8 @@ def cheapest_shape(
         uint8_t[::1] branch, branch_of_cell
         double lost[256]
         int n_of_branch[256]
-    problem.n_branches = n_branches
-    problem.n_others = losses.shape[1]
-    problem.max_segments = max_segments
-    problem.segment_penalty = segment_penalty
-    problem.category_penalty = category_penalty
-    problem.bound = INFINITY
+    problem = problem_of(
+        n_branches, losses.shape[1], max_segments, segment_penalty, category_penalty, INFINITY)
     check_problem(&problem)
     if losses.shape[0] != n_cells or not 0 <= n_bins < 2**31 - 1:
         raise ValueError("n_bins out of range, or cells without losses")
@@ -470,7 +489,7 @@ def cheapest_shape(
     if n_cells:
         with nogil:
             solve_feature(
-                &bin_of_cell[0], &losses[0, 0], n_cells, n_bins, categorical, &problem,
+                &bin_of_cell[0], &losses[0, 0], n_cells, n_bins, categorical, problem,
                 arenas.of_thread, &branch_of_cell[0])
     arenas.finish()
     memset(lost, 0, sizeof(lost))
@@ -596,6 +615,9 @@ cdef void settle_between(
         if below < 0:
             for j in range(i):
                 branch[j] = branch[i]
+        elif branch[i] == branch[below]:
+            for j in range(below + 1, i):
+                branch[j] = branch[below]
         elif i > below + 1:
             threshold = parting_of_bins(&low[0], &high[0], below, i)
             for j in range(below + 1, i):
@@ -692,6 +714,8 @@ def reduced_problems(
         branches = children[i]
         problem = ReducedProblem.__new__(ReducedProblem)
         problem.number = nodes[i]
+        if not 0 <= problem.number < min(len(sizes), len(n_parts)):
+            raise IndexError(f"there is no node {problem.number}")
         problem.n_rows = sizes[problem.number]
         problem.n_care = n_care[i]
         problem.n_branches = len(branches)

@@ -41,6 +41,13 @@ PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|Inf|Infinit
 DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?")
 THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?")
 WHOLE = re.compile(r"[+-]?\d+")
+PERCENT = re.compile(r"(.*\S)\s*%")
+# A sign of money before or after an amount, and a minus sign before either.
+MONEY = r"[$€£¥]|USD|EUR|GBP|CHF|JPY"
+MONEY_FIRST = re.compile(rf"([+-]?)({MONEY})\s*([+-]?[\d.,]+)")
+MONEY_LAST = re.compile(rf"([+-]?)([\d.,]+)\s*({MONEY})")
+# Money whose amounts are written with a comma between thousands; euros are written either way.
+ENGLISH_MONEY = frozenset(("$", "£", "¥", "USD", "GBP", "JPY"))
 CLOCK = r"([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?Z|[+-]\d{2}:?\d{2})?)?"
 DATE = re.compile(
     rf"(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{4}}){CLOCK}"
@@ -50,6 +57,10 @@ LARGEST_WHOLE = 2**53
 LEAST_COUNTED = 20
 # Text is suspicious if it has so many distinct values, and one in two rows has its own.
 MANY_LEVELS = 50
+# Share of the rows that have a value of their own where the column names rows, some of which are
+# there twice; and rows from which on that can be told.
+NEARLY_ALL = 0.95
+LEAST_NAMED = 50
 # Share of the distinct values up to which text among numbers looks like a mistake.
 MOST_ODD = 0.2
 
@@ -206,7 +217,8 @@ def numbers_of(texts: Sequence[str], separator: str | None) -> list[float | None
     """Numbers that texts stand for, in the style that all of them share; None for others.
 
     A comma is a decimal comma, unless it parts the values of the file: then it is between
-    thousands.
+    thousands. Percentages and amounts of money are the numbers that are written, if all of them
+    have the same sign; amounts that can be read in two ways are none.
 
     Examples
     --------
@@ -214,10 +226,20 @@ def numbers_of(texts: Sequence[str], separator: str | None) -> list[float | None
     ([1.5, 2.0], [1.5, 2.0], [1500.0])
     >>> numbers_of(["1", "one"], ",")
     [1.0, None]
+    >>> numbers_of(["12.5 %", "3%"], ","), numbers_of(["$1,234.50", "-$7"], ";")
+    ([12.5, 3.0], [1234.5, -7.0])
+    >>> numbers_of(["€ 3.000"], ";"), numbers_of(["€ 3.000", "€ 12,50"], ";")
+    ([None], [3000.0, 12.5])
     """
     plain = _plain_numbers(texts)
     if plain is not None:
         return plain
+    percentages = [PERCENT.fullmatch(text) for text in texts]
+    if all(percentages):
+        return numbers_of([found[1] for found in percentages if found], separator)
+    amounts = _amounts(texts)
+    if amounts is not None:
+        return amounts
     style = THOUSANDS if separator == "," else DECIMAL_COMMA
     as_plain = _without_commas if separator == "," else _with_decimal_comma
     styled = [float(as_plain(text)) if style.fullmatch(text) else None for text in texts]
@@ -234,6 +256,37 @@ def _plain_numbers(texts: Sequence[str]) -> list[float | None] | None:
         return list(pa.array(texts, pa.string()).cast(pa.float64()).to_pylist())
     except pa.ArrowInvalid:
         return None
+
+
+def _amounts(texts: Sequence[str]) -> list[float | None] | None:
+    """Amounts of one sort of money, None for all if it is not clear how to read them.
+
+    None instead of a list if there is other text among them.
+    """
+    first = [MONEY_FIRST.fullmatch(text) for text in texts]
+    last = [MONEY_LAST.fullmatch(text) for text in texts]
+    if all(first):
+        found = [(each[2], each[1] + each[3]) for each in first if each]
+    elif all(last):
+        found = [(each[3], each[1] + each[2]) for each in last if each]
+    else:
+        return None
+    money, amounts = {sign for sign, _ in found}, [amount for _, amount in found]
+    if len(money) > 1:
+        return None
+    readings = [
+        [float(read(amount)) for amount in amounts]
+        for style, read in (
+            (PLAIN, str),
+            (THOUSANDS, _without_commas),
+            (DECIMAL_COMMA, _with_decimal_comma),
+        )
+        if all(map(style.fullmatch, amounts))
+    ]
+    if money <= ENGLISH_MONEY:
+        readings = readings[:1]
+    is_clear = readings and all(reading == readings[0] for reading in readings)
+    return list(readings[0]) if is_clear else [None] * len(texts)
 
 
 def _without_commas(text: str) -> str:
@@ -341,8 +394,11 @@ def _reason(column: Column, n_rows: int) -> str | None:
         return "no numbers or text"
     if column.n_distinct == 1 and column.n_missing == 0:
         return "always the same"
-    if column.kind is Kind.CATEGORY and column.n_distinct == n_rows - column.n_missing:
+    n_known = n_rows - column.n_missing
+    if column.kind is Kind.CATEGORY and column.n_distinct == n_known:
         return "text, no two alike"
+    if column.kind is Kind.CATEGORY and _nearly_all(column.n_distinct, n_known):
+        return "text, hardly two alike"
     if column.kind is Kind.WHOLE and _counts_rows(column):
         return "counts the rows"
     return None
@@ -352,7 +408,20 @@ def _counts_rows(column: Column) -> bool:
     values = column.values
     if values is None or column.n_missing or len(values) < LEAST_COUNTED:
         return False
-    return bool((np.diff(values.to_numpy()) == 1).all())
+    numbers = values.to_numpy()
+    is_next = np.diff(numbers) == 1
+    if is_next.all():
+        return True
+    # Some rows may be there twice.
+    has_no_gap = int(numbers.max()) - int(numbers.min()) + 1 == column.n_distinct
+    return (
+        has_no_gap and _nearly_all(column.n_distinct, len(numbers)) and is_next.mean() >= NEARLY_ALL
+    )
+
+
+def _nearly_all(n_distinct: int, n_rows: int) -> bool:
+    """Whether nearly every row has a value of its own."""
+    return n_rows >= LEAST_NAMED and n_distinct >= NEARLY_ALL * n_rows
 
 
 def is_like_a_name(column: Column, n_rows: int) -> bool:

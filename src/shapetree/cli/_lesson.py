@@ -236,7 +236,14 @@ def _warn(table: RawTable, columns: list[Column], choices: Choices, voice: Voice
     dates = [column.name for column in columns if column.reason == "dates"]
     if dates:
         voice.note(
-            f"{listed(dates)}: dates are ignored; make numbers of them, such as year and month"
+            f"{listed(dates)}: dates are ignored; make year, month and weekday of them first, as "
+            "shapetree.date_parts does"
+        )
+    n_copies = table.count_copies()
+    if n_copies:
+        copies = "1 row is a copy" if n_copies == 1 else f"{n_copies:,} rows are copies"
+        voice.note(
+            f"{copies} of another; where both learning and test have a row, the test is too kind"
         )
     for column in columns:
         if column.odd is not None and column.name not in choices.categorical:

@@ -12,7 +12,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.pieces import thresholds_between
 from shapetree._threads import VISITS_PER_CALL
 from shapetree.data._sampling import sampled
-from shapetree.data._table import Table
+from shapetree.data._table import FeatureInfo, Table
 
 # Rows that bins are made from at most; larger tables give a sample.
 MAX_BINNED_ROWS = 200_000
@@ -32,13 +32,15 @@ class FeatureBins:
 
     An ordered feature's bin b holds the values from `low[b]` to `high[b]`; a categorical one's bin
     b is its category b, and it has no bounds. All values of a feature that `is_whole` are whole
-    numbers.
+    numbers. Where bins are categories with an order of their own, the bounds are their places, and
+    `has_places`.
     """
 
     n_bins: int
     low: np.ndarray | None = None
     high: np.ndarray | None = None
     is_whole: bool = False
+    has_places: bool = False
 
     @property
     def is_categorical(self) -> bool:
@@ -69,6 +71,11 @@ class BinnedTable:
     def n_rows(self) -> int:
         """Number of rows."""
         return self.columns.n_rows
+
+    def without_order(self) -> BinnedTable:
+        """The same, but categories with an order of their own have none."""
+        features = [FeatureBins(f.n_bins) if f.has_places else f for f in self.features]
+        return BinnedTable(tuple(features), self.columns)
 
     def take(self, kept: np.ndarray) -> BinnedTable:
         """Keep the rows that a boolean mask marks."""
@@ -116,7 +123,7 @@ def bin_table(
     for j, (feature, column) in enumerate(zip(table.features, table.columns, strict=True)):
         assert column is not None
         if feature.categories is not None:
-            features[j], columns[j] = _bin_categories(column, len(feature.categories))
+            features[j], columns[j] = _bin_categories(column, feature)
         elif max_bins is None:
             features[j], columns[j] = _bin_every_number(column)
         else:
@@ -167,7 +174,8 @@ def _find_bins(
         for i, n in enumerate(n_bins.tolist()):
             feature = FeatureBins(n, lows[i, :n].copy(), highs[i, :n].copy())
             found.append(feature)
-            ends.append(feature.thresholds)
+            # Unless bins were made of a sample, no value lies between two of them.
+            ends.append(highs[i, : max(0, n - 1)] if rows is None else feature.thresholds)
     return found, ends
 
 
@@ -202,8 +210,12 @@ def _bin_numbers(
     return bins
 
 
-def _bin_categories(codes: np.ndarray, n_categories: int) -> tuple[FeatureBins, np.ndarray]:
+def _bin_categories(codes: np.ndarray, info: FeatureInfo) -> tuple[FeatureBins, np.ndarray]:
+    n_categories = len(info.categories or ())
     feature = FeatureBins(n_categories)
+    if info.is_ordered:
+        places = np.arange(n_categories, dtype=np.float64)
+        feature = FeatureBins(n_categories, places, places, has_places=True)
     return feature, np.where(codes < 0, n_categories, codes).astype(feature.dtype)
 
 

@@ -6,6 +6,8 @@ training and prediction walk the same two paths.
 """
 
 import numbers
+import re
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -27,6 +29,10 @@ Level: TypeAlias = str | bool | int | float
 Array: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = Array | nw.Series[Any]
 
+# Rows that Python has looked up before a data frame has begun to.
+FEW_ROWS = 64
+# Values from which on a share of new categories is worth a warning.
+LEAST_TO_WARN = 10
 MAX_ROWS = np.iinfo(np.int32).max - 1  # rows are indexed with 32-bit integers
 
 
@@ -43,11 +49,15 @@ class FeatureInfo:
         in ascending order. None for a numeric feature.
     is_whole : bool
         Whether the column's type in training was one of whole numbers.
+    is_ordered : bool
+        Whether the categories have an order of their own, in which they stand: shape functions then
+        part them into segments, not into any subsets.
     """
 
     name: str
     categories: tuple[Level, ...] | None = None
     is_whole: bool = False
+    is_ordered: bool = False
 
     @property
     def is_categorical(self) -> bool:
@@ -134,8 +144,9 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
         values = source.column(j)
         if _has_categorical_dtype(values, name) if asked is None else asked[j]:
             codes, levels = _factorize(values, name)
-            categories = _sorted_categories(levels)
-            features.append(FeatureInfo(name, categories))
+            order = _own_order(values, name)
+            categories = _sorted_categories(levels) if order is None else order
+            features.append(FeatureInfo(name, categories, is_ordered=order is not None))
             columns.append(_recode(codes, levels, categories))
         else:
             features.append(FeatureInfo(name, is_whole=_has_whole_dtype(values)))
@@ -154,7 +165,9 @@ def encode_table(
     """Read a table to predict on, with the features that training has learnt.
 
     Columns are matched by position. The table may be of another kind than in training: categories
-    are compared as Python values, so 1, 1.0 and True are the same category.
+    are compared as Python values, so 1, 1.0 and True are the same category. But a column of numbers
+    where training had text, or the other way round, is refused, and where most values are
+    categories that training has not seen, a warning says so.
 
     Parameters
     ----------
@@ -185,11 +198,76 @@ def encode_table(
     return Table(source.n_rows, tuple(features), columns, source.has_names)
 
 
+def new_categories(X: Any, table: Table) -> dict[int, dict[int, Any]]:
+    """Categories of a table to predict on that training has not seen, by feature and row.
+
+    Parameters
+    ----------
+    X : array-like or data frame
+        The table.
+    table : Table
+        What `encode_table` has made of it.
+    """
+    source, found = _open(X, min_rows=1), {}
+    for j, column in enumerate(table.columns):
+        if column is None or table.features[j].categories is None:
+            continue
+        unknown = np.flatnonzero(column == MISSING_CODE).tolist()
+        if unknown:
+            values = source.column(j)[unknown]
+            listed = values.to_list() if isinstance(values, nw.Series) else values.tolist()
+            found[j] = {
+                row: value
+                for row, value in zip(unknown, listed, strict=True)
+                if not is_missing(value)
+            }
+    return found
+
+
 def _encode_column(values: Values, feature: FeatureInfo) -> Array:
     if feature.categories is None:
-        return _as_numbers(values, feature.name, "It was numeric in training.")
+        return _as_numbers(
+            values, feature.name, "It was numeric in training; turn it into numbers."
+        )
     codes, levels = _factorize(values, feature.name)
-    return _recode(codes, levels, feature.categories)
+    _check_levels(levels, feature)
+    recoded = _recode(codes, levels, feature.categories)
+    _warn_of_new(codes, levels, recoded, feature)
+    return recoded
+
+
+def _check_levels(levels: list[Level | None], feature: FeatureInfo) -> None:
+    """Refuse text where training had numbers, and the other way round."""
+    given = [level for level in levels if level is not None]
+    known = feature.categories or ()
+    if not given or not known:
+        return
+    is_text, was_text = ({isinstance(level, str) for level in each} for each in (given, known))
+    if is_text.isdisjoint(was_text):
+        held = ("text", "numbers") if was_text == {True} else ("numbers", "text")
+        raise ValueError(
+            f"Column {feature.name!r} held {held[0]} such as {known[0]!r} in training, but holds "
+            f"{held[1]} such as {given[0]!r} now. Turn it into {held[0]}, written as in training."
+        )
+
+
+def _warn_of_new(
+    codes: Array, levels: list[Level | None], recoded: Array, feature: FeatureInfo
+) -> None:
+    """Say that most values are categories that training has not seen."""
+    if not (recoded == MISSING_CODE).any():
+        return
+    is_given = np.array([level is not None for level in levels] + [False])[codes]
+    n_given = int(np.count_nonzero(is_given))
+    n_new = int(np.count_nonzero(is_given & (recoded == MISSING_CODE)))
+    if n_given >= LEAST_TO_WARN and n_new > n_given / 2:
+        warnings.warn(
+            f"Column {feature.name!r}: {n_new:,} of {n_given:,} values are categories that "
+            "training has not seen; they are treated as missing. Check that the column is written "
+            "as it was in training.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 # From any input to named columns
@@ -412,6 +490,11 @@ def _only_nan_beside_text(values: Array) -> bool:
 
 
 def _unsupported(name: str, held: str) -> TypeError:
+    if re.match(r"date|time|duration|period", held, re.IGNORECASE):
+        return TypeError(
+            f"Column {name!r} holds {held} values. shapetree.date_parts makes year, month, weekday "
+            "and hour of them, or an argument must be a string, a bool or a number."
+        )
     return TypeError(
         f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
         "number. Turn the column into a number or a category first."
@@ -457,7 +540,9 @@ def _factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
     kind = _kind_of(values, name)
     if isinstance(values, nw.Series) and (values.dtype.is_float() or values.dtype.is_decimal()):
         values = _series_to_numpy(values)
-    if isinstance(values, nw.Series):
+    if isinstance(values, nw.Series) and len(values) <= FEW_ROWS:
+        codes, levels = _factorize_objects(values.to_list())
+    elif isinstance(values, nw.Series):
         codes, levels = _factorize_series(values)
     elif values.dtype.kind == "O" or kind is _Kind.TEXT:
         codes, levels = _factorize_objects(values.tolist())
@@ -497,6 +582,24 @@ def _plain(level: Any, name: str) -> Level:
     if isinstance(level, str):
         return str.__str__(level)  # the text itself, also for a member of an enumeration
     raise _unsupported(name, type(level).__name__)
+
+
+def _own_order(values: Values, name: str) -> tuple[Level, ...] | None:
+    """All categories of a type that orders them; None for others."""
+    if not isinstance(values, nw.Series):
+        return None
+    native = values.to_native()
+    if values.implementation.is_pyarrow():
+        if not getattr(native.type, "ordered", False):
+            return None
+        declared = native.combine_chunks().dictionary.to_pylist()
+    elif getattr(native.dtype, "ordered", False):  # pandas
+        declared = list(native.dtype.categories)
+    elif isinstance(values.dtype, nw.Enum):  # polars
+        declared = list(values.dtype.categories)
+    else:
+        return None
+    return tuple(_plain(level, name) for level in declared)
 
 
 def _sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:

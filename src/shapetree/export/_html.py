@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from shapetree.drawing._scales import check_scale, scale_of, target_scale
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.export._page_words import outcome_data, shape_words
 from shapetree.export._shapes import Json, codes_of
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, PlaneAxis, TreeView, view_of
 
@@ -49,6 +49,10 @@ def export_html(
     title: str | None = None,
     scale: str = "auto",
     swap: bool = False,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> str:
     """Write a fitted tree as an interactive page.
 
@@ -71,6 +75,14 @@ def export_html(
         Axes of numeric features; see `plot_tree`.
     swap : bool, default=False
         Whether to swap the axes of pairs; see `plot_tree`.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -88,8 +100,8 @@ def export_html(
     >>> page[:15], "<title>Irises</title>" in page
     ('<!doctype html>', True)
     """
-    fitted = fitted_tree(estimator)
-    view = view_of(fitted, X, y)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_of(fitted, rows_for_tree(estimator, X), y)
     if view.n_outputs > 1:
         raise ValueError(
             f"a page shows one target, but this tree has {view.n_outputs}; use export_text or "
@@ -112,13 +124,16 @@ def page_data(view: TreeView, trained: TreeView, title: str, scale: str, swap: b
         "title": title,
         "classes": None if view.classes is None else [str(label) for label in view.classes[0]],
         "features": [
-            _feature(feature, float(scale))
-            for feature, scale in zip(view.features, view.scales, strict=True)
+            _feature(feature, float(deviation), limits)
+            for feature, deviation, limits in zip(
+                view.features, view.scales, view.ranges.tolist(), strict=True
+            )
         ],
         "colours": _colours(view),
         "targets": None if view.target_edges is None else _targets(view.target_edges),
         "isTraining": view.is_training,
-        "score": _finite(view.score()),
+        "target": view.target_name,
+        "scores": view.scores_in_words(),
         "predictedWord": view.predicted_word,
         "nodes": [_node(node, view, trained, scale, swap) for node in view.nodes],
     }
@@ -149,9 +164,10 @@ def _targets(edges: np.ndarray) -> Json:
     }
 
 
-def _feature(feature: FeatureInfo, scale: float) -> Json:
+def _feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
     if feature.categories is None:
-        return {"name": feature.name, "whole": feature.is_whole, "scale": scale}
+        range_ = None if math.isnan(limits[0]) else [_finite(limit) for limit in limits]
+        return {"name": feature.name, "whole": feature.is_whole, "scale": scale, "range": range_}
     return {
         "name": feature.name,
         "categories": [str(category) for category in feature.categories],
@@ -173,7 +189,9 @@ def _node(node: NodeView, view: TreeView, trained: TreeView, scale: str, swap: b
         "counts": node.counts.tolist(),
         **outcome_data(view, node, trained),
     }
-    if view.classes is not None:
+    if view.classes is None:
+        shared["deviation"] = _finite(trained.nodes[node.number].deviation)
+    else:
         shared["predicted"] = int(node.value[0].argmax())
     if node.is_leaf:
         return shared

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -18,8 +19,13 @@ from shapetree.grow._splits import BinSplit
 
 # The bins of every feature.
 Features = tuple[FeatureBins, ...]
-# A category that has to be listed costs this share of a segment.
+# A category that has to be listed costs this share of a segment. Among many categories some stand
+# out by chance, the best of L as much as this share of a segment for each unit of ln L: where that
+# is more, the choice of each costs the difference. All in all it costs no more than noise gains by
+# choosing among L, which is what so many cuts of each category gain.
 CATEGORY_SHARE = 0.5
+CHOICE_SHARE_PER_LOG = 0.2
+CUTS_PER_CATEGORY = 1.0
 # Gains that differ by less than this share of the node's weight are equal.
 TIE = 1e-10
 # Searching a feature's shape function takes as long as so many visits of a row.
@@ -62,6 +68,26 @@ class Penalties:
     branch: float
     pair: float | None = None
     segments_per_pair: float = 1.0
+    many_rows: float = math.inf
+
+    def segment_price(self, goal: Goal, node: NodeStatistics) -> float:
+        """Impurity mass that every segment of a node beyond two must take away."""
+        return self.segment * goal.penalty_unit(node) * parts_price(node.weight, self.many_rows)
+
+
+def parts_price(weight: float, many_rows: float) -> float:
+    """How many times as much as elsewhere a segment costs in a node of some weight.
+
+    Where rows are many, slivers of the axis stand out that are not worth being read.
+    """
+    return math.sqrt(weight / many_rows) if weight > many_rows else 1.0
+
+
+def choice_share(feature: FeatureBins) -> float:
+    """What choosing one of a feature's categories costs, as a share of a segment."""
+    if not feature.is_categorical:
+        return 0.0
+    return max(0.0, CHOICE_SHARE_PER_LOG * math.log(max(feature.n_bins, 1)) - CATEGORY_SHARE)
 
 
 @dataclass(frozen=True)
@@ -196,6 +222,9 @@ class CandidateSearch:
         self._seed = options.seed
         self._n_threads = options.n_threads
         self._is_categorical = [feature.is_categorical for feature in features]
+        self._choices = {
+            number: share for number, share in enumerate(map(choice_share, features)) if share > 0
+        }
         n_bins = [feature.n_bins for feature in features]
         self.offsets = list(accumulate([n + 1 for n in n_bins], initial=0))
         self._search = NodeSearch(goal.criterion, n_bins, self._is_categorical, **options.limits)
@@ -229,14 +258,15 @@ class CandidateSearch:
             Features that a node may split on.
         """
         first, last = histograms.first, histograms.last
-        penalties, unit_of = self._penalties, self._goal.penalty_unit
-        segment_penalty = np.array([penalties.segment * unit_of(node) for node in nodes])
+        penalties = self._penalties
+        segment_penalty = np.array([penalties.segment_price(self._goal, node) for node in nodes])
+        units = np.array([penalties.segment * self._goal.penalty_unit(node) for node in nodes])
         n_visits = VISITS_PER_SEARCH * len(nodes) * (last - first)
         self._search.search(
             histograms.sums, histograms.cells, first, last,
             max_branches=max_branches,
             segment_penalty=segment_penalty,
-            category_penalty=segment_penalty * CATEGORY_SHARE,
+            category_penalty=units * CATEGORY_SHARE,
             branch_penalty=np.array([penalties.branch * node.weight for node in nodes]),
             seed=np.array([self._seed + number for number in numbers], dtype=np.uint64),
             allowed=None if allowed is None else allowed.view(np.uint8),
@@ -246,6 +276,23 @@ class CandidateSearch:
             branch_of_bin=found.branch_of_bin,
             n_threads=threads_for(n_visits, self._n_threads),
         )  # fmt: skip
+        for feature, share in self._choices.items():
+            if first <= feature < last:
+                self._charge_choice(feature, share * units, nodes, found)
+
+    def _charge_choice(
+        self, feature: int, prices: np.ndarray, nodes: list[NodeStatistics], found: FeatureShapes
+    ) -> None:
+        """Take from gains what choosing among many categories is worth by chance."""
+        bins = slice(self.offsets[feature], self.offsets[feature + 1] - 1)
+        for number, node in enumerate(nodes):
+            branches = found.branch_of_bin[number, bins]
+            branches = branches[branches != NO_BRANCH_MARK]
+            if len(branches) > 1:
+                n_chosen = len(branches) - int(np.bincount(branches).max())
+                most = CUTS_PER_CATEGORY * len(branches) * self._goal.noise(node)
+                price = min(n_chosen * float(prices[number]), most)
+                found.penalised_gains[number, feature] -= price
 
     def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
         """Each node's candidate with the greatest gain after all penalties but the split's.

@@ -498,7 +498,7 @@ class PairSearch:
     def _search_options(
         self, node: NodeStatistics, max_branches: int, node_number: int
     ) -> dict[str, Any]:
-        segment_penalty = self._penalties.segment * self._goal.penalty_unit(node)
+        segment_penalty = self._penalties.segment_price(self._goal, node)
         return {
             "max_branches": max_branches,
             "region_penalty": self._goal.region_penalty * segment_penalty,
@@ -511,7 +511,7 @@ class PairSearch:
         if self._penalties.pair is not None:
             return self._penalties.pair * node.weight
         n_segments = self._penalties.segments_per_pair
-        return n_segments * self._penalties.segment * self._goal.penalty_unit(node)
+        return n_segments * self._penalties.segment_price(self._goal, node)
 
     def _shape(
         self,

@@ -28,6 +28,11 @@ class BinSplit:
     n_branches: int
     branch_of_bin: np.ndarray
 
+    @property
+    def features(self) -> tuple[int, ...]:
+        """The feature that it splits on."""
+        return (self.feature,)
+
     def shape(self, bins: tuple[FeatureBins, ...], largest_branch: int) -> ShapeFunction:
         """The split in the feature's own values; the unseen goes to the largest branch."""
         return shape_from_bins(
@@ -45,6 +50,11 @@ class PairSplit:
     def n_branches(self) -> int:
         """Number of branches."""
         return self.cuts.n_branches
+
+    @property
+    def features(self) -> tuple[int, ...]:
+        """The features that it splits on."""
+        return self.cuts.first, self.cuts.second
 
     def shape(self, bins: tuple[FeatureBins, ...], largest_branch: int) -> PairShape:
         """The split; missing values go to the largest branch if it has seen none."""

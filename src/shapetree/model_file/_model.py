@@ -11,7 +11,7 @@ from shapetree.data._table import FeatureInfo
 from shapetree.tree._fitted import FittedTree
 
 FORMAT = "shapetree-model"
-VERSION = 2
+VERSION = 3
 # Criteria that a tree of each kind may have been grown by.
 CRITERIA = {
     "ShapeTreeClassifier": ("gini", "entropy"),

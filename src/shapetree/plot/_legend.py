@@ -27,7 +27,7 @@ class _Entry:
 
 
 class Head:
-    """Title and legend above a picture.
+    """Title, scores on unseen rows and legend above a picture.
 
     Parameters
     ----------
@@ -45,6 +45,10 @@ class Head:
         n_lines = 1 + max((entry.line for entry in self._entries), default=0)
         self._pitch = line_height(SIZE) + 3
         self._title_height = 0.0 if title is None else line_height(TITLE_SIZE) + 4
+        # Training scores alone say little, so pictures leave them out.
+        has_caption = scene.view.held_out is not None
+        self._caption = ", ".join(scene.view.scores_in_words()) if has_caption else ""
+        n_lines += 1 if self._caption else 0
         self.height = self._title_height + n_lines * self._pitch + 6
 
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
@@ -52,6 +56,10 @@ class Head:
         if self._title is not None:
             canvas.text(x, y, self._title, TITLE_SIZE, room=self._room, bold=True)
         y += self._title_height
+        if self._caption:
+            words = self._caption[0].upper() + self._caption[1:]
+            canvas.text(x, y, words, SIZE, room=self._room, colour=GREY)
+            y += self._pitch
         if self._scene.view.classes is None:
             self._draw_scale(canvas, x, y)
             return
@@ -94,7 +102,7 @@ class Head:
 
     @property
     def _target_name(self) -> str:
-        return getattr(self._scene.view, "target_name", None) or ""
+        return self._scene.view.target_name or ""
 
     def _draw_scale(self, canvas: Canvas, x: float, y: float) -> None:
         """A colour scale of the target, with its range."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shapetree.data._names import node_number
@@ -17,13 +17,14 @@ from shapetree.plot._colours import DARK, FAINT, GREY, PALE, palette_for
 from shapetree.plot._layout import Box
 from shapetree.plot._leaves import draw_histogram, target_place
 from shapetree.plot._legend import Head
-from shapetree.plot._picture import Drawing, Picture
+from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
 from shapetree.plot._text import clean, width
 from shapetree.tree._digits import percent
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView
+from shapetree.tree._words import predicted_words
 
 MARGIN = 10.0
 MAX_BARS = 40
@@ -45,6 +46,10 @@ def plot_node(
     title: str | None = None,
     scale: str = "auto",
     swap: bool = False,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> Picture:
     """Draw one node of a fitted tree in detail.
 
@@ -78,6 +83,14 @@ def plot_node(
     swap : bool, default=False
         Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
         except that longitude goes to the right and latitude up, and so do x and y.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -93,22 +106,23 @@ def plot_node(
     >>> list(picture.nodes)
     [0]
     """
-    fitted = fitted_tree(estimator)
-    view = view_to_draw(fitted, X, y, ax)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_to_draw(fitted, rows_for_tree(estimator, X), y, ax)
     number = node_number(node, len(view.nodes))
     check_title(title)
     check_scale(scale)
     check_swap(swap)
     drawn = view.nodes[number]
     palette = palette_for(view, branch_colors, class_colors, cmap, len(drawn.children))
-    scene = Scene(view, palette, LARGE, read_row(fitted, row, number), scale, swap)
+    marked = read_row(fitted, view, rows_for_tree(estimator, row), number)
+    scene = Scene(view, palette, LARGE, marked, scale, swap)
     height, draw = _prepare(scene, drawn)
     head = Head(scene, title, LARGE.width)
     canvas = Canvas()
     head.draw(canvas, MARGIN, MARGIN)
     box = Box(MARGIN, MARGIN, MARGIN + LARGE.width, MARGIN + height).moved(0, head.height)
     draw(canvas, box)
-    return Picture(Drawing(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN), ax)
+    return Picture(CanvasDrawing(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN), ax)
 
 
 def _prepare(scene: Scene, node: NodeView) -> tuple[float, Draw]:
@@ -176,20 +190,21 @@ def _prepare_bars(scene: Scene, node: NodeView) -> tuple[float, Draw]:
     order = sorted(range(len(labels)), key=lambda i: -shares[i])[:MAX_BARS]
     n_more = len(labels) - len(order)
     names = [clean(labels[i]) for i in order]
+    sizes = [_class_share(scene, node, i) for i in order]
+    size = max(width(words, TEXT) for words in [*sizes, "100 %"])
     room = min(max(width(name, TEXT, bold=True) for name in names), 150.0)
     pitch = line_height(TEXT) + 4
 
     def draw(canvas: Canvas, box: Box) -> None:
         top = _draw_leaf_header(canvas, scene, node, box)
         left = box.x0 + LARGE.pad + room + 6
-        length = box.x1 - LARGE.pad - width("100 %", TEXT) - 6 - left
-        for i, name in zip(order, names, strict=True):
+        length = box.x1 - LARGE.pad - size - 6 - left
+        for i, name, words in zip(order, names, sizes, strict=True):
             bold = labels[i] == node.prediction[0]
             canvas.text(left - 6, top, name, TEXT, room=room, bold=bold, align="right")
             bar = Box(left, top + 1, left + length * shares[i], top + pitch - 4)
             canvas.rectangle(bar._replace(x1=left + length), FAINT)
             canvas.rectangle(bar, scene.palette.classes[i])
-            words = percent(shares[i])
             canvas.text(left + length + 6, top, words, TEXT, room=width(words, TEXT), colour=GREY)
             top += pitch
         if n_more:
@@ -198,6 +213,15 @@ def _prepare_bars(scene: Scene, node: NodeView) -> tuple[float, Draw]:
 
     n_lines = len(order) + bool(n_more)
     return LARGE.pad * 2 + line_height(LARGE.name) + n_lines * pitch + 3, draw
+
+
+def _class_share(scene: Scene, node: NodeView, number: int) -> str:
+    """A class's share of the node's rows, and what is predicted where that differs."""
+    share, predicted = (
+        percent(scene.shares(node)[number]),
+        predicted_words(scene.view, node, number),
+    )
+    return share if predicted is None else f"{share}, {predicted}"
 
 
 def _prepare_histogram(scene: Scene, node: NodeView) -> tuple[float, Draw]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shapetree.drawing._palette import BRANCHES
+from shapetree.drawing._palette import branch_colour
 from shapetree.plot._canvas import Painted
 from shapetree.plot._checks import check_title
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 COLUMNS = ("strength", "score", "error", "n_leaves", "n_segments", "is_chosen")
 SIZES = {"leaves": "n_leaves", "segments": "n_segments"}
 INCHES = (6.4, 4.2)
-LINE, CHOSEN = BRANCHES[0], BRANCHES[4]
+LINE, CHOSEN = branch_colour(0), branch_colour(4)
 
 
 def plot_path(

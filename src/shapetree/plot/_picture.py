@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,30 +26,50 @@ MAX_INCHES = 100.0
 MAX_SCALE = 1.5
 
 
-@dataclass(frozen=True)
-class Drawing:
-    """What is to be drawn: everything, the boxes of nodes, and the size of it all in points."""
+class Drawing(ABC):
+    """What a picture is made from: it can be drawn into any axes.
 
-    canvas: Canvas
+    Attributes
+    ----------
+    nodes : dict of int to Box
+        Where nodes are drawn.
+    """
+
     nodes: dict[int, Box]
-    width: float
-    height: float
 
-    def paint(self, ax: Axes, max_scale: float) -> Painted:
-        """Draw into axes, enlarged by so much at most."""
-        _set_limits(ax, self.width, self.height, max_scale)
-        painted = self.canvas.paint(ax)
-        _keep_in_scale(ax, painted)
-        return painted
+    @abstractmethod
+    def make_axes(self, figure: Figure) -> Axes:
+        """Axes for the drawing alone, in a figure that becomes as large as it has to be."""
 
-    def paint_alone(self, figure: Figure) -> tuple[Axes, Painted]:
-        """Draw into a figure, which becomes as large as it has to be."""
-        scale = min(1.0, MAX_INCHES * POINTS_PER_INCH / max(self.width, self.height))
-        inches = scale / POINTS_PER_INCH
-        figure.set_size_inches(self.width * inches, self.height * inches)
+    @abstractmethod
+    def draw(self, ax: Axes) -> list[Text]:
+        """Draw into axes; all texts are returned."""
+
+
+class CanvasDrawing(Drawing):
+    """A canvas, and the size of what is on it, in points."""
+
+    def __init__(self, canvas: Canvas, nodes: dict[int, Box], width: float, height: float) -> None:
+        self._canvas = canvas
+        self.nodes = nodes
+        self._width = width
+        self._height = height
+
+    def make_axes(self, figure: Figure) -> Axes:
+        """Axes that fill a figure of the drawing's size."""
+        inches = 1 / POINTS_PER_INCH
+        inches *= min(1.0, MAX_INCHES * POINTS_PER_INCH / max(self._width, self._height))
+        figure.set_size_inches(self._width * inches, self._height * inches)
         figure.set_facecolor("white")
-        ax = figure.add_axes((0.0, 0.0, 1.0, 1.0))
-        return ax, self.paint(ax, 1.0)
+        figure.set_layout_engine("none")
+        return figure.add_axes((0.0, 0.0, 1.0, 1.0))
+
+    def draw(self, ax: Axes) -> list[Text]:
+        """Draw what is on the canvas, made to fit."""
+        _set_limits(ax, self._width, self._height)
+        painted = self._canvas.paint(ax)
+        _keep_in_scale(ax, painted)
+        return [text for text, _ in painted.texts]
 
 
 class Drawable(Protocol):
@@ -92,15 +112,13 @@ class Picture:
             from matplotlib.backends.backend_agg import FigureCanvasAgg
             from matplotlib.figure import Figure
 
-            figure = Figure(layout="none")
+            figure = Figure()
             FigureCanvasAgg(figure)
-            ax, painted = drawing.paint_alone(figure)
-        else:
-            painted = drawing.paint(ax, MAX_SCALE)
+            ax = drawing.make_axes(figure)
         self.ax: Axes = ax
         self.figure: Figure = _root_figure(ax)
         self.nodes = drawing.nodes
-        self.texts: list[Text] = [text for text, _ in painted.texts]
+        self.texts: list[Text] = drawing.draw(ax)
 
     def save(self, path: str | Path, **kwargs: Any) -> None:
         """Write the figure to a file; its ending says the format.
@@ -121,10 +139,10 @@ class Picture:
         if not self._is_own_figure:
             plt.show()
             return
-        figure = plt.figure(layout="none")
+        figure = plt.figure()
         try:
             with _glyphs_known():
-                self._drawing.paint_alone(figure)
+                self._drawing.draw(self._drawing.make_axes(figure))
                 plt.show()
         finally:
             # Otherwise, the window is still open.
@@ -182,11 +200,11 @@ def _glyphs_known() -> Iterator[None]:
         yield
 
 
-def _set_limits(ax: Axes, width: float, height: float, max_scale: float) -> None:
+def _set_limits(ax: Axes, width: float, height: float) -> None:
     room = ax.get_window_extent()
     dpi = _root_figure(ax).dpi
-    x = max(0.0, room.width / dpi * POINTS_PER_INCH / max_scale - width) / 2
-    y = max(0.0, room.height / dpi * POINTS_PER_INCH / max_scale - height) / 2
+    x = max(0.0, room.width / dpi * POINTS_PER_INCH / MAX_SCALE - width) / 2
+    y = max(0.0, room.height / dpi * POINTS_PER_INCH / MAX_SCALE - height) / 2
     # Only what is too large for the drawing both ways is left empty.
     if not (x > 0 and y > 0):
         x = y = 0.0

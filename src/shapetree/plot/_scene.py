@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from shapetree.plot._colours import Colour, Palette
 from shapetree.plot._text import clean
 from shapetree.tree._digits import percent
 from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._words import number_and_spread, predicted_words
 
 
 @dataclass(frozen=True)
@@ -166,19 +166,21 @@ class Scene:
         """What the node predicts."""
         if self.view.classes is not None:
             return clean(node.prediction[0])
-        value = number(node.prediction[0], 4)
-        if node.deviation is None or not math.isfinite(node.deviation):
-            return value
-        return f"{value} ± {number(node.deviation, 2)}"
+        number, spread = number_and_spread(node)
+        return number + spread if spread.startswith(" ±") else number
 
     def support(self, node: NodeView) -> str:
         """How many rows that is about, and what share of them is of the predicted class."""
         if not node.n_rows:
             return "no rows"
         if self.view.classes is None:
-            return rows_of(node)
-        predicted = self.view.classes[0].index(node.prediction[0])
-        return f"{percent(float(self.shares(node)[predicted]))} of {node.n_rows:,}"
+            spread = number_and_spread(node)[1]
+            mean = spread.strip(" ()").replace("rows:", "mean") if "rows:" in spread else ""
+            return f"{rows_of(node)}, {mean}" if mean else rows_of(node)
+        best = self.view.classes[0].index(node.prediction[0])
+        share = f"{percent(float(self.shares(node)[best]))} of {node.n_rows:,}"
+        predicted = predicted_words(self.view, node, best)
+        return share if predicted is None else f"{share}, {predicted}"
 
 
 def rows_of(node: NodeView) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shapetree.data._names import node_number
@@ -20,10 +21,10 @@ from shapetree.plot._colours import palette_for
 from shapetree.plot._layout import Gaps, Placement, curve, place_tree
 from shapetree.plot._leaves import draw_leaf, leaf_shape
 from shapetree.plot._legend import Head
-from shapetree.plot._picture import Drawing, Picture
+from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import SMALL, Scene, most_branches
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView, TreeView
 
 MARGIN = 10.0
@@ -49,6 +50,10 @@ def plot_tree(
     title: str | None = None,
     scale: str = "auto",
     swap: bool = False,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> Picture:
     """Draw a fitted tree.
 
@@ -86,6 +91,14 @@ def plot_tree(
     swap : bool, default=False
         Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
         except that longitude goes to the right and latitude up, and so do x and y.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -103,8 +116,8 @@ def plot_tree(
     >>> sorted(picture.nodes)
     [0, 1, 2, 3]
     """
-    fitted = fitted_tree(estimator)
-    view = view_to_draw(fitted, X, y, ax)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_to_draw(fitted, rows_for_tree(estimator, X), y, ax)
     root = node_number(node, len(view.nodes))
     check_depth(max_depth)
     check_direction(direction)
@@ -116,7 +129,8 @@ def plot_tree(
     palette = palette_for(
         view, branch_colors, class_colors, cmap, most_branches(view.nodes[i] for i in shown)
     )
-    scene = Scene(view, palette, SMALL, read_row(fitted, row, root), scale, swap)
+    marked = read_row(fitted, view, rows_for_tree(estimator, row), root)
+    scene = Scene(view, palette, SMALL, marked, scale, swap)
     n_leaves = len(shown) - len(children)
     downwards = n_leaves <= MANY_LEAVES if direction is None else direction == "down"
     return _draw(scene, root, children, downwards, title, ax)
@@ -168,7 +182,7 @@ def _draw(
         canvas.is_faded = scene.is_beside(leaf)
         draw_leaf(canvas, scene, leaf, shape, boxes[leaf.number], bool(leaf.children))
     width, height = inner + 2 * MARGIN, top + placed.height + MARGIN
-    return Picture(Drawing(canvas, boxes, width, height), ax)
+    return Picture(CanvasDrawing(canvas, boxes, width, height), ax)
 
 
 def _draw_edges(

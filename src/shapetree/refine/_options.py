@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -12,6 +13,8 @@ class RefineOptions:
     Attributes
     ----------
     max_sweeps : int
+    many_rows : float
+        Weight of a node from which on its extra parts cost more, see `parts_price`.
     penalty : float
         What each segment beyond two and each branch beyond the first must earn, in penalty units.
     max_segments : int
@@ -20,6 +23,8 @@ class RefineOptions:
     min_samples_split : int
     min_samples_leaf : int
     min_weight_leaf : float
+    least_leaf : float
+        Weight below which leaves join others when all is done.
     """
 
     max_sweeps: int
@@ -29,6 +34,8 @@ class RefineOptions:
     min_samples_split: int
     min_samples_leaf: int
     min_weight_leaf: float
+    least_leaf: float = 0.0
+    many_rows: float = math.inf
 
     @property
     def limits_rows(self) -> bool:

@@ -9,24 +9,27 @@ import numpy as np
 from shapetree._core.reduced import count_extra_parts, settle_empty_bins
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import FeatureBins
-from shapetree.grow._candidates import CATEGORY_SHARE
+from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
 from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.tree._shape import PairShape, ShapeFunction, join_regions, with_branches
 
 Bins = tuple[FeatureBins, ...]
 
 
-def extra_parts(split: Split, bins: Bins) -> float:
+def extra_parts(split: Split, bins: Bins, price: float = 1.0) -> float:
     """Parts that a split has beyond those of CART's.
 
-    Segments beyond two; or categories beyond the first to be listed, at their price; or regions
-    beyond two, and one more for being a pair.
+    Segments beyond two; or categories beyond the first to be listed, and the choice among many,
+    at their price; or regions beyond two, and one more for being a pair. Segments and regions count
+    `price` times.
     """
     if isinstance(split, PairSplit):
-        return float(len(split.cuts.branch_of_piece) - 1)
-    is_categorical = bins[split.feature].is_categorical
-    n_extra = count_extra_parts(split.branch_of_bin, is_categorical)
-    return CATEGORY_SHARE * n_extra if is_categorical else float(n_extra)
+        return price * (len(split.cuts.branch_of_piece) - 1)
+    known = bins[split.feature]
+    n_extra = count_extra_parts(split.branch_of_bin, known.is_categorical)
+    if not known.is_categorical:
+        return price * n_extra
+    return CATEGORY_SHARE * n_extra + choice_share(known)
 
 
 def smallest_part(split: Split, n_rows: np.ndarray, bins: Bins) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -23,7 +22,7 @@ from shapetree._core.reduced import (
     reduced_problems,
 )
 from shapetree._threads import threads_for
-from shapetree.grow._candidates import CATEGORY_SHARE
+from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
 from shapetree.grow._splits import BinSplit, PairSplit, Split
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
@@ -72,6 +71,7 @@ class Refiner:
         self._options = options
         self._pairs = pairs
         self._report = report
+        self._choice_shares = np.array([choice_share(feature) for feature in rows.bins])
         self._table = LeafTable(rows, loss)
         loss.begin(rows)
 
@@ -164,12 +164,17 @@ class Refiner:
             return found
         for first, cells in rows.loss_cells(n_care):
             some = problems[first : first + len(cells.starts)]
+            unit = some[0].unit
+            prices = np.array([[self._tree.nodes[problem.number].parts_price] for problem in some])
             costs = cheapest_shapes(
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
                 rows.is_categorical,
                 np.array([problem.n_branches for problem in some], dtype=np.int32),
                 np.array([problem.bound for problem in some]),
-                **self._limits(some[0].unit), only_best=not self._options.limits_rows,
+                segment_penalty=unit * prices,
+                category_penalty=unit * CATEGORY_SHARE,
+                choice_penalty=unit * self._choice_shares,
+                max_segments=self._options.max_segments, only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
             for node, cost in enumerate(costs.min(axis=1).tolist()):
@@ -178,13 +183,6 @@ class Refiner:
                     if solution is not None:
                         found[some[node].number] = solution
         return found
-
-    def _limits(self, unit: float) -> dict[str, Any]:
-        return {
-            "segment_penalty": unit,
-            "category_penalty": CATEGORY_SHARE * unit,
-            "max_segments": self._options.max_segments,
-        }
 
     def _solve(
         self, problem: ReducedProblem, cells: LossCells, node: int, costs: np.ndarray
@@ -199,15 +197,21 @@ class Refiner:
             is_categorical = bool(rows.is_categorical[feature])
             branch_of_bin, losses, counts = cheapest_shape(
                 *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
-                **self._limits(problem.unit),
+                segment_penalty=problem.unit * self._tree.nodes[problem.number].parts_price,
+                category_penalty=problem.unit * CATEGORY_SHARE,
+                max_segments=self._options.max_segments,
             )  # fmt: skip
             split = BinSplit(feature, n_branches, branch_of_bin)
             if not all(counts):
                 # Rows that do not care may yet take the other branches.
                 counts = rows.branch_counts(problem.number, split, n_branches)
-            objective = problem.objective(extra_parts(split, rows.bins), losses, counts)
+            objective = problem.objective(self._extra_parts(problem, split), losses, counts)
             if objective < problem.to_beat and self._keeps_limits(problem, split):
                 return Solution(split, objective)
+
+    def _extra_parts(self, problem: ReducedProblem, split: Split) -> float:
+        price = self._tree.nodes[problem.number].parts_price
+        return extra_parts(split, self._rows.bins, price)
 
     def _keeps_limits(self, problem: ReducedProblem, split: Split) -> bool:
         options = self._options
@@ -228,7 +232,7 @@ class Refiner:
                 to_beat = solution.objective - problem.tolerance
             for pair in self._splits_on_pairs(problem, care, price, to_beat):
                 counts = rows.branch_counts(problem.number, pair.split, problem.n_branches)
-                n_extra = extra_parts(pair.split, rows.bins)
+                n_extra = self._extra_parts(problem, pair.split)
                 objective = problem.objective(n_extra, pair.losses, counts)
                 if objective < to_beat and self._keeps_limits(problem, pair.split):
                     best[problem.number] = Solution(pair.split, objective)

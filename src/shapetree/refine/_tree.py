@@ -101,12 +101,13 @@ def _refine(
     loss = loss_of(rows.goal)
     max_branches = max(2, *(len(node.children) for node in nodes))
     refined = refined_rows(rows, loss.rows, len(nodes), max_branches)
-    tree = WorkingTree(nodes, refined, is_sent)
+    tree = WorkingTree(nodes, refined, is_sent, options.many_rows)
     if not is_sent or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.
         tree.settle_shapes()
     refitter = None if pairs is None else PairRefitter(*pairs)
     history = Refiner(tree, refined, loss, options, refitter, report).refine()
+    tree.join_light_leaves(options.least_leaf)
     return tree.finished(), history
 
 

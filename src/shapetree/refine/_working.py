@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from shapetree.grow._candidates import parts_price
 from shapetree.grow._nodes import TreeNode
 from shapetree.grow._splits import Split
 from shapetree.refine._options import RefineOptions
@@ -32,7 +34,9 @@ class WorkingNode:
     parent : int
         -1 for the root.
     extra_parts : float
-        Parts of the split beyond those of CART's.
+        Parts of the split beyond those of CART's, at their price.
+    parts_price : float
+        How many times as much as a branch a segment costs here.
     settled_at : float or None
         The price at which the node was found to be the best it can be; None if something has
         changed since then.
@@ -42,6 +46,7 @@ class WorkingNode:
     children: list[int] = field(default_factory=list)
     parent: int = -1
     extra_parts: float = 0.0
+    parts_price: float = 1.0
     settled_at: float | None = None
 
 
@@ -56,6 +61,8 @@ class WorkingTree:
         Rows of these nodes.
     is_sent : bool
         Whether the rows are where the nodes' splits send them, and not all at the root.
+    many_rows : float
+        Weight of a node from which on its extra parts cost more.
 
     Attributes
     ----------
@@ -68,19 +75,27 @@ class WorkingTree:
         Those whose rows are others than when they were last asked for.
     """
 
-    def __init__(self, nodes: list[WorkingNode], rows: RefinedRows, is_sent: bool) -> None:
+    def __init__(
+        self,
+        nodes: list[WorkingNode],
+        rows: RefinedRows,
+        is_sent: bool,
+        many_rows: float = math.inf,
+    ) -> None:
         self.nodes = nodes
         self.rows = rows
         for number, node in enumerate(nodes):
             for child in node.children:
                 nodes[child].parent = number
             if node.split is not None:
-                node.extra_parts = extra_parts(node.split, rows.bins)
                 rows.set_split(number, node.split, node.children)
         self._known_pieces: list[tuple[int, np.ndarray, int]] | None = None
-        self._number()
         if not is_sent:
             rows.send([0])
+        for node, weight in zip(nodes, rows.weights(list(range(len(nodes)))), strict=True):
+            node.parts_price = parts_price(weight, many_rows)
+            self._count_extra_parts(node)
+        self._number()
         self.changed_leaves: list[int] = []
         self._tidy([0])
 
@@ -143,15 +158,21 @@ class WorkingTree:
     def _set(self, number: int, split: Split | None, children: list[int]) -> None:
         node = self.nodes[number]
         node.split, node.children, node.settled_at = split, children, None
-        node.extra_parts = 0.0 if split is None else extra_parts(split, self.rows.bins)
+        self._count_extra_parts(node)
         for child in children:
             self.nodes[child].parent = number
         self.rows.set_split(number, split, children)
+
+    def _count_extra_parts(self, node: WorkingNode) -> None:
+        node.extra_parts = 0.0
+        if node.split is not None:
+            node.extra_parts = extra_parts(node.split, self.rows.bins, node.parts_price)
 
     def _become(self, number: int, child: int) -> None:
         """Let a node take the place of its child; all others below it are gone."""
         only = self.nodes[child]
         split, children = only.split, only.children
+        self.nodes[number].parts_price = only.parts_price
         # The child must have given up its children before another node leads to them.
         self.rows.set_split(child, None, [])
         self._set(number, split, children)
@@ -245,6 +266,37 @@ class WorkingTree:
             ):
                 return False
         return True
+
+    def join_light_leaves(self, least: float) -> None:
+        """Let leaves that weigh less join the sibling that is most like them."""
+        while True:
+            weights = self.rows.weights(list(range(len(self.nodes))))
+            light = [
+                [leaf for leaf in level if self.nodes[leaf].split is None and weights[leaf] < least]
+                for level in self.levels[1:]
+            ]
+            # Of the deepest level, one leaf of a node at a time, the lightest first.
+            deepest = next((leaves for leaves in reversed(light) if leaves), None)
+            if deepest is None:
+                return
+            deepest.sort(key=lambda leaf: -weights[leaf])
+            leaf_of = {self.nodes[leaf].parent: leaf for leaf in deepest}
+            for parent, leaf in leaf_of.items():
+                self._join_sibling(parent, leaf)
+            self.rows.send(list(leaf_of))
+            self._tidy(list(leaf_of))
+
+    def _join_sibling(self, parent: int, leaf: int) -> None:
+        node = self.nodes[parent]
+        siblings = [child for child in node.children if child != leaf]
+        own, *others = (each.value for each in self.rows.describe([leaf, *siblings]))
+        likest = int(np.argmin([np.abs(other - own).sum() for other in others]))
+        if len(siblings) == 1:
+            self._become(parent, siblings[0])
+            return
+        assert node.split is not None
+        kept = [branch for branch, child in enumerate(node.children) if child != leaf]
+        self._set(parent, keeping(node.split, kept, likest), siblings)
 
     def finished(self) -> TreeNode:
         """The tree, with its shape functions and the statistics of its rows."""

@@ -72,6 +72,8 @@ def shape_from_bins(
         upper, branch = pieces_of_bins(branch_of_bin, bins.low, bins.high)
         if bins.is_whole:
             upper = np.floor(upper)  # parts whole numbers in the same way
+        if bins.has_places:
+            upper, branch = None, branch[np.searchsorted(upper, bins.low)]
     return ShapeFunction(feature, n_branches, upper, branch, missing_branch, saw_missing)
 
 

@@ -237,10 +237,14 @@ class DataSummary:
         Standard deviation of each ordered feature that the tree uses; 1 for all others.
     target_edges : array or None
         Bounds of the target's cells; None for classes.
+    ranges : array of shape (n_features, 2)
+        Least and greatest number of each ordered feature that the tree uses; NaN for all others,
+        and where files of former versions do not say.
     """
 
     scales: np.ndarray
     target_edges: np.ndarray | None
+    ranges: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,7 +402,12 @@ def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummar
     found = deviations(table.values, np.array(ordered, dtype=np.int32), rows)
     # Nothing can be divided by zero or infinity.
     scales[ordered] = np.where((found > 0) & (found < np.inf), found, 1.0)
-    return DataSummary(scales, None if y is None else _target_edges(y))
+    ranges = np.full((len(table.features), 2), np.nan)
+    for feature in ordered:
+        column = table.columns[feature]
+        assert column is not None
+        ranges[feature] = np.fmin.reduce(column), np.fmax.reduce(column)
+    return DataSummary(scales, None if y is None else _target_edges(y), ranges)
 
 
 def _range(numbers: list[float]) -> tuple[float, float]:

@@ -251,17 +251,23 @@ def share_words(view: TreeView, node: NodeView, output: int = 0) -> str:
     """
     assert view.classes is not None
     best = view.classes[output].index(node.prediction[output])
-    predicted = float(node.value[output, best])
-    shares = node.row_shares
-    if shares is None:
-        return f"{view.predicted_word} {percent(predicted)}"
+    beside = predicted_words(view, node, best, output)
+    if node.row_shares is None:
+        return beside or ""
     if node.n_rows == 0:
-        return f"no rows, predicted {percent(predicted)}"
-    share = float(shares[output][best])
-    said = percent(share)
-    if abs(share - predicted) <= SAME_SHARE or said == percent(predicted):
-        return said
-    return f"{said} of rows, {view.predicted_word} {percent(predicted)}"
+        return f"no rows, {beside}"
+    said = percent(float(node.row_shares[output, best]))
+    return f"{said} of rows, {beside}" if beside else said
+
+
+def predicted_words(view: TreeView, node: NodeView, number: int, output: int = 0) -> str | None:
+    """What a node predicts for a class, given by its number; None if that is the rows' share."""
+    predicted = float(node.value[output, number])
+    if node.row_shares is not None and node.n_rows > 0:
+        share = float(node.row_shares[output, number])
+        if abs(share - predicted) <= SAME_SHARE or percent(share) == percent(predicted):
+            return None
+    return f"{view.predicted_word} {percent(predicted)}"
 
 
 def number_words(node: NodeView) -> str:

@@ -1,0 +1,121 @@
+"""Noise has a leaf, and default regression trees neither tiny leaves nor slivers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._view import view_of
+
+N_SEEDS = 20
+# Of so many seeds, with all tables and targets, leaves that noise must have at least.
+LEAST_LEAVES = 0.9
+
+
+def numbers(rng):
+    return pd.DataFrame(rng.normal(size=(300, 10))).add_prefix("x")
+
+
+def many_levels(rng):
+    n_rows, n_levels = 2000, 1000
+    levels = [f"level {i}" for i in rng.integers(0, n_levels, n_rows)]
+    return pd.DataFrame({"c": levels, "x": rng.normal(size=n_rows)})
+
+
+def classes(rng, n_rows):
+    return (rng.random(n_rows) < 0.5).astype(int)
+
+
+def rare_class(rng, n_rows):
+    return (rng.random(n_rows) < 0.1).astype(int)
+
+
+def normal(rng, n_rows):
+    return rng.normal(size=n_rows)
+
+
+@pytest.mark.parametrize("is_repeated", [False, True])
+@pytest.mark.parametrize(
+    ("make", "pairs"), [(numbers, 0), (many_levels, 0), (numbers, "auto")],
+    ids=["numbers", "many levels", "pairs"],
+)  # fmt: skip
+@pytest.mark.parametrize("target", [classes, rare_class, normal])
+def test_noise_has_a_leaf(make, pairs, target, is_repeated):
+    kind = ShapeTreeRegressor if target is normal else ShapeTreeClassifier
+    n_leaves = 0
+    for seed in range(N_SEEDS):
+        rng = np.random.default_rng(seed)
+        X = make(rng)
+        y = target(rng, len(X))
+        if is_repeated:
+            X, y = pd.concat([X, X], ignore_index=True), np.concatenate([y, y])
+        tree = kind(max_depth=4, pairs=pairs, random_state=0, n_threads=1).fit(X, y)
+        n_leaves += tree.tree_.node_count == 1
+    least = LEAST_LEAVES - 0.15 * (is_repeated and pairs == "auto")
+    assert n_leaves >= least * N_SEEDS
+
+
+def test_a_weak_signal_is_not_taken_for_noise():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(1000, 5))
+    y = X[:, 0] + 2.5 * rng.normal(size=1000)
+    assert ShapeTreeRegressor(max_depth=3).fit(X, y).tree_.node_count > 1
+    y = (rng.random(1000) < 0.5 + 0.12 * np.sign(X[:, 1])).astype(int)
+    assert ShapeTreeClassifier(max_depth=3).fit(X, y).tree_.node_count > 1
+
+
+def test_categories_that_matter_are_found_among_many():
+    rng = np.random.default_rng(2)
+    level = rng.integers(0, 200, 8000)
+    effect = rng.normal(size=200)[level]
+    y = effect + rng.normal(size=8000)
+    X = pd.DataFrame({"c": [f"level {i}" for i in level], "x": rng.normal(size=8000)})
+    tree = ShapeTreeRegressor(max_depth=3, random_state=0).fit(X[:6000], y[:6000])
+    assert tree.score(X[6000:], y[6000:]) > 0.35
+
+
+def test_few_kinds_of_rows_are_told_apart():
+    # Halves without a kind of row in common would learn nothing of each other.
+    X = pd.DataFrame({"c": np.repeat(["a", "b", "c"], 40)})
+    y = np.tile([0, 0, 0, 1], 30)
+    y[:40] = np.tile([1, 1, 1, 0], 10)
+    assert ShapeTreeClassifier(max_depth=2).fit(X, y).tree_.node_count > 1
+
+
+def test_a_price_of_the_users_own_is_taken_at_its_word():
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(300, 10)), rng.integers(0, 2, 300)
+    tree = ShapeTreeClassifier(max_depth=3, split_penalty=0.0, segment_penalty=0.0).fit(X, y)
+    assert tree.tree_.node_count > 1
+
+
+def steps(rng, n_rows):
+    X = rng.uniform(size=(n_rows, 3))
+    # Some rows are far off, and would earn leaves of their own.
+    y = np.floor(5 * X[:, 0]) + X[:, 1] + 0.5 * rng.standard_t(2, n_rows)
+    return X, y
+
+
+@pytest.mark.parametrize("refine", [None, "tao"])
+@pytest.mark.parametrize("max_branches", [2, 4])
+def test_regression_leaves_have_several_rows(refine, max_branches):
+    for seed in range(5):
+        X, y = steps(np.random.default_rng(seed), 3000)
+        tree = ShapeTreeRegressor(
+            max_depth=5, max_branches=max_branches, refine=refine, random_state=0
+        ).fit(X, y)
+        leaves = [node for node in view_of(fitted_tree(tree)).nodes if node.is_leaf]
+        assert min(leaf.n_rows for leaf in leaves) >= 5
+        assert sum(leaf.n_rows for leaf in leaves) == 3000
+
+
+@pytest.mark.parametrize("refine", [None, "tao"])
+def test_many_rows_do_not_make_slivers(refine):
+    # A curve that one branch crosses again and again where it is flat.
+    rng = np.random.default_rng(4)
+    x = rng.uniform(size=20_000)
+    y = 2 * x + 0.05 * np.sin(400 * x) + 0.5 * rng.normal(size=len(x))
+    tree = ShapeTreeRegressor(max_depth=2, refine=refine, random_state=0).fit(x[:, None], y)
+    root = view_of(fitted_tree(tree)).nodes[0]
+    assert len(root.segments) <= 4

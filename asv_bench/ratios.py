@@ -463,6 +463,21 @@ def refinement(effort: Effort) -> Iterator[Line]:
     yield speedup_over("sgtlearn", what, [time for each in times for time in each], 30)
 
 
+def choosing(effort: Effort) -> Iterator[Line]:
+    """What it costs to have the data choose the strength, beside one default fit."""
+    for n_rows, target in ((5_000, 12.0), (100_000, 8.0)):
+        for kind, make in (("clusters", clusters), ("classes", classes)):
+            data = make(n_rows)
+            usual = ShapeTreeClassifier(max_depth=6, n_threads=1)
+            chosen = ShapeTreeClassifier(max_depth=6, n_threads=1, strength="cv")
+            times = best_times(
+                min(2, turns_for(n_rows, effort)),
+                partial(chosen.fit, *data),
+                partial(usual.fit, *data),
+            )
+            yield share_of("default", f"strength='cv', {kind}, {n_rows:,} rows", times, target)
+
+
 def clusters(n_rows: int) -> Labelled:
     """Two classes, each of several clusters in eight of twenty dimensions."""
     return make_classification(n_rows, 20, n_informative=8, random_state=0)
@@ -532,6 +547,7 @@ PARTS: dict[str, Callable[[Effort], Iterator[Line]]] = {
     "memory": peak_memory,
     "pairs": fits_of_pairs,
     "refine": refinement,
+    "choose": choosing,
     "show": showing,
 }
 

@@ -109,15 +109,24 @@ class Reader:
         self._names = []
         held, at = self._read_all_of(text, at)
         while text.startswith(" or ", at):
-            missing = re.compile(r" or missing(?: or new)?(?=\)|$)").match(text, at)
-            if missing:
+            at += len(" or ")
+            if self._condition.match(text, at) or text[at] == "(":
+                more, at = self._read_all_of(text, at)
+            else:
                 # The name goes without saying where all is about one feature.
                 (name,) = set(self._names)
-                more, at = self._read_condition(f"{name} is{missing[0][3:]}", 0)[0], missing.end()
-            else:
-                more, at = self._read_all_of(text, at + len(" or "))
+                verb = "is " if text.startswith(("missing", "known"), at) else ""
+                lead = f"{name} {verb}"
+                more, end, _ = self._read_condition(lead + text[at:], 0)
+                at += end - len(lead)
             held = held | more
         return held, at
+
+    def all_of(self, text):
+        """Which rows satisfy conditions that are joined by "and"."""
+        held, at = self._read_all_of(text, 0)
+        assert at == len(text), text[at:]
+        return held
 
     def _read_all_of(self, text, at):
         held, at = self._read_part(text, at)
@@ -172,3 +181,73 @@ class Reader:
         above = SIGNS[">" if found["start"] == "(" else "≥"](total, float(found["low"]))
         below = SIGNS["<" if found["end"] == ")" else "≤"](total, float(found["high"]))
         return above & below
+
+
+class TextReader:
+    """Reads `export_text` back and sends rows through it.
+
+    Parameters
+    ----------
+    text : str
+    rows : Rows
+    features : dict
+        By what a line says it splits on, the names of its features.
+    """
+
+    LINE = re.compile(
+        r"(?P<indent>[ │]*)(?:[├└]─ (?P<condition>.*?): )?(?P<content>.*)  \[(?P<n>.*)\]"
+    )
+
+    def __init__(self, text, rows, features):
+        self._rows, self._reader, self._features = rows, Reader(rows), features
+        self.outcomes, self._children, stack = [], [], []
+        for number, line in enumerate(text.splitlines()):
+            found = self.LINE.fullmatch(line)
+            depth = len(found["indent"]) // 3 + (found["condition"] is not None)
+            self.outcomes.append(found["content"])
+            self._children.append([])
+            stack = [*stack[:depth], number]
+            if depth:
+                n_rows = int(found["n"].split()[0].replace(",", ""))
+                self._children[stack[-2]].append((found["condition"], n_rows, number))
+
+    def lines(self):
+        """Number of the line that each row ends in."""
+        at = np.zeros(len(self._rows), dtype=int)
+        for number, children in enumerate(self._children):
+            here = at == number
+            if not children:
+                continue
+            names = self._features[self.outcomes[number]]
+            held = [self._condition(condition, names) for condition, _, _ in children]
+            # Missing values that are not mentioned go to the branch with the most rows.
+            largest = int(np.argmax([n_rows for _, n_rows, _ in children]))
+            known = np.all([self._rows.known(name) for name in names], axis=0)
+            if not any("missing" in condition for condition, _, _ in children):
+                held[largest] = held[largest] | ~known
+            assert (np.sum(held, axis=0)[here] == 1).all(), [c for c, _, _ in children]
+            for (_, _, child), its in zip(children, held, strict=True):
+                at[here & its] = child
+        return at
+
+    def _condition(self, text, names):
+        known = np.all([self._rows.known(name) for name in names], axis=0)
+        held = np.zeros(len(self._rows), dtype=bool)
+        if text == "no values":
+            return held
+        text = text.replace("missing or new", "missing").replace("either missing", "missing")
+        for part in text.split(" or "):
+            if part == "missing":
+                held |= ~known
+            elif len(names) == 2:
+                # Regions are of rows that have both.
+                held |= self._reader.all_of(part[1:-1] if part[0] == "{" else part) & known
+            elif names[0] in self._rows._values:
+                held |= self._reader.all_of(
+                    f"{names[0]} is known"
+                    if part == "any number"
+                    else f"{names[0]} {'in ' * (part[0] in '([')}{part}"
+                )
+            else:
+                held |= self._rows.among(names[0], part.split(", "))
+        return held

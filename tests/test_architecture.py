@@ -24,8 +24,8 @@ LAYERS = {
         *("_targets",),
     ],
     "tree": [
-        *("_shape", "_sketch", "_arrays", "_predictor", "_sketcher", "_fitted", "_view"),
-        *("_digits", "_words"),
+        *("_shape", "_sketch", "_arrays", "_predictor", "_sketcher", "_naming", "_scores"),
+        *("_fitted", "_view", "_digits", "_words"),
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
     "grow": [
@@ -33,9 +33,11 @@ LAYERS = {
         *("_histograms", "_grower"),
     ],
     "refine": None,
-    "explain": ["_conditions", "_outcomes", "_flips", "_rows", "_rules", "_tables"],
+    "explain": ["_conditions", "_outcomes", "_wishes", "_flips", "_rows", "_rules", "_tables"],
+    "drawing": ["_palette", "_ticks", "_scales", "_outlines", "_planes"],
     "plot": None,
     "export": None,
+    "_choice": None,
     "_fitting": None,
     "_estimators": None,
     "recipes": None,
@@ -49,7 +51,8 @@ UNREAD = ["_core", "grow", "refine", *READERS]
 # Nothing here knows the estimators, under whatever name.
 BELOW = ORDER[: ORDER.index("_estimators")]
 ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
-# What asks an estimator something; `fitted_tree` alone may.
+# Functions that may ask an estimator something, and what they ask.
+MAY_ASK = {"fitted_tree", "tree_holder", "rows_for_tree"}
 QUESTIONS = {"check_is_fitted", "is_classifier", "is_regressor", "validate_data", "get_params"}
 # What only an estimator has.
 MANNERS = {"tree_", "classes_", "n_classes_", "criterion_", "shrinkage_", "refinement_history_"}
@@ -242,11 +245,13 @@ def test_nothing_below_the_estimators_takes_them_as_anything(path):
     for function in functions:
         types = annotated(function)
         assert not [name for name in ALIASES & types.keys() if types[name] in ("", "Any", "object")]
-        if "estimator" in types and function.name != "fitted_tree":
-            # Only what users call takes one, and hands down no more than its fitted tree.
+        if "estimator" in types and function.name not in MAY_ASK:
+            # Only what users call takes one, and hands down no more than its fitted tree and rows
+            # as this sees them.
             assert types["estimator"] == "HoldsTree"
             assert not function.name.startswith("_")
-            assert uses_of("estimator", function) == ["fitted_tree(estimator)"]
+            uses = {re.match(r"\w+\(estimator\b", use)[0] for use in uses_of("estimator", function)}
+            assert uses <= {f"{name}(estimator" for name in MAY_ASK}
 
 
 def uses_of(name, function):

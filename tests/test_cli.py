@@ -119,7 +119,7 @@ def test_fit_shows_columns_scores_and_the_tree(folder):
         r"shape tree +9\d\.\d %",
         r"CART +\d+\.\d %",
         r"commonest class +\d+\.\d % +50\.0 %",
-        r"fitted on the 320 training rows\nhour  \[320 rows\]\n├─ ",
+        r"training rows\nPredicts busy; accuracy 9\d\.\d % on 80 unseen rows\nhour  \[320 rows",
         r"Nothing was written",
     ):
         assert re.search(words, shown), words
@@ -155,6 +155,8 @@ def test_the_scores_are_those_of_the_written_model_on_rows_it_has_not_seen(tmp_p
         398 * json.loads(succeed("inspect", tmp_path / "model.json", "--json"))["training_score"]
     )
     assert report["scores"][0]["scores"]["accuracy"] == pytest.approx(n_right / 171)
+    held_out = json.loads((tmp_path / "model.json").read_text())["held_out"]
+    assert held_out == {"rows": 171, "scores": report["scores"][0]["scores"]}
 
 
 def view_rows(model):
@@ -462,7 +464,7 @@ def test_explain_a_row_all_rows_and_a_row_typed_in(folder):
     assert f"Row 2: {one.splitlines()[0]}\n" in every
     assert every.count("Predicted") == 400
     result = run("explain", model, "--set", "hour=8", "--set", "weather=hail")
-    assert "hour in [8" in result.stdout or "hour = 8" in result.stdout
+    assert "because hour in (7, 8]" in result.stdout
     assert "the model has not seen and takes as missing: hail" in result.stderr
     result = run("explain", model, "--set", "hour=8")
     assert "not given, and taken as missing: weather" in result.stderr
@@ -477,6 +479,22 @@ def test_explain_what_if(folder):
     assert before["row"] == 1
     assert after["leaf"] == flip["leaf"] != before["leaf"]
     assert after["sentence"].startswith("Predicted ")
+
+
+def test_explain_takes_wishes(folder):
+    arguments = ["explain", folder / "visitors.json", folder / "shop.csv", "--row", "1", "--json"]
+    (usual,) = json.loads(succeed(*arguments))["explanations"]
+    feature = usual["flip"]["feature"]
+    (kept,) = json.loads(succeed(*arguments, "--fixed", feature))["explanations"]
+    assert kept["flip"] is None or feature not in {c["feature"] for c in kept["flip"]["changes"]}
+    (none,) = json.loads(succeed(*arguments, "--only", feature, "--fixed", feature))["explanations"]
+    assert none["flip"] is None
+    (up,) = json.loads(succeed(*arguments, "--direction", "hour=up"))["explanations"]
+    if up["flip"] is not None and up["flip"]["feature"] == "hour":
+        assert up["flip"]["new"] > up["flip"]["old"]
+    target = usual["prediction"] + 5
+    (more,) = json.loads(succeed(*arguments, "--target", f"{target}:"))["explanations"]
+    assert more["flip"] is None or float(more["flip"]["outcome"].split(" ")[0]) >= target - 1
 
 
 @pytest.mark.parametrize(
@@ -745,6 +763,13 @@ def test_wrong_usage_of_fit(folder, arguments, words):
         (["predict", "busy.json", "shop.csv", "-o", "out.xlsx"], "must end in .csv", 2),
         (["explain", "busy.json"], "name a file, or type a row in", 2),
         (["explain", "busy.json", "--row", "1"], "name a file", 2),
+        (["explain", "busy.json", "shop.csv", "--fixed", "hours"], "--fixed names 'hours'", 2),
+        (
+            ["explain", "busy.json", "shop.csv", "--target", "may be"],
+            "one of the classes no, yes",
+            2,
+        ),
+        (["explain", "busy.json", "shop.csv", "--direction", "hour=on"], "'up' or 'down'", 2),
         (["explain", "busy.json", "--set", "hour=1", "--row", "1"], "--row needs a file", 2),
         (["explain", "busy.json", "shop.csv", "--set", "hour=1"], "needs --row", 2),
         (["explain", "busy.json", "shop.csv", "--row", "401"], "there is no row 401", 1),

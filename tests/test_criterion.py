@@ -23,6 +23,14 @@ def test_impurity_and_weight_equal_their_naive_twins(sample):
     assert_allclose(sample.criterion.weight(whole), sample.total_weight, rtol=1e-12)
 
 
+@given(samples())
+def test_many_impurities_are_those_of_each_alone(sample):
+    alone = [sample.criterion.impurity(stats) for stats in sample.stats]
+    assert sample.criterion.impurities(sample.stats).tolist() == alone
+    with pytest.raises(ValueError, match="statistics"):
+        sample.criterion.impurities(sample.stats[:, 1:])
+
+
 @given(arrays(np.float64, st.integers(1, 12), elements=WEIGHTS))
 def test_entropy_is_exact_over_many_orders_of_magnitude(counts):
     criterion = Criterion("entropy", [len(counts)])

@@ -261,13 +261,15 @@ def test_graphs_show_features_conditions_colours_and_missing_values():
     graph = export_dot(tree)
     assert '0 [label="legs\\n100 rows"];' in graph
     assert '0 -> 1 [label="≤ 3 or missing", color="#0072B2"];' in graph
-    assert '[label="cow 100 %\\n50 rows"]' in graph
-    assert export_dot(tree, max_depth=0).splitlines()[3] == '  0 [label="cow 50 %\\n100 rows …"];'
+    assert '[label="cow (100 %)\\n50 rows"]' in graph
+    assert export_dot(tree, max_depth=0).splitlines()[3] == '  0 [label="cow (50 %)\\n100 rows …"];'
 
 
 def test_graphs_round_and_refuse_as_text_does():
-    tree = ShapeTreeRegressor(**UNRESTRAINED).fit([[0.0], [1 / 3]], [0.0, 1 / 3])
-    assert "0.33\\n" in export_dot(tree, digits=2)
+    tree = ShapeTreeRegressor(**UNRESTRAINED).fit([[0.12], [0.13]], [0.0, 1 / 3])
+    assert '"≤ 0.125"' in export_dot(tree)
+    assert '"≤ 0.13"' in export_dot(tree, digits=2)
+    assert '"0.3333 (1 row)\\n1 row"' in export_dot(tree)
     for options in ({"digits": 0}, {"max_depth": -1}):
         with pytest.raises(ValueError, match=next(iter(options))):
             export_dot(tree, **options)

@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from shapetree import (
@@ -104,11 +105,11 @@ def test_nothing_but_an_estimator_has_a_fitted_tree(ask, given):
         ask(given)
 
 
-def test_a_pipeline_is_told_from_its_last_step():
+def test_a_pipeline_must_end_in_a_tree():
     pipeline = make_pipeline(ShapeTreeClassifier(max_depth=1)).fit(X, Y)
-    with pytest.raises(TypeError, match="got Pipeline"):
-        export_text(pipeline)
-    assert export_text(pipeline[-1])
+    assert export_text(pipeline) == export_text(pipeline[-1])
+    with pytest.raises(TypeError, match="got a Pipeline that ends in StandardScaler"):
+        export_text(make_pipeline(StandardScaler()))
 
 
 @pytest.mark.parametrize("ask", [fitted_tree, export_text, export_json, plot_tree])

@@ -81,18 +81,20 @@ def test_other_rows_can_be_shown():
     data = data_of(export_html(tree, X=X[:50], y=y[:50]))
     assert data["nodes"][0]["rows"] == 50
     assert not data["isTraining"]
-    assert data["score"] == pytest.approx(tree.score(X[:50], y[:50]))
+    assert data["scores"] == [f"R² {tree.score(X[:50], y[:50]):.3f} on the rows given"]
     training = data_of(export_html(tree))
-    # Nodes that no row reaches have neither mean nor deviation, which JSON says as null.
-    assert [node["trainedDeviation"] for node in data["nodes"]] == (
-        [node["deviation"] for node in training["nodes"]]
+    assert training["scores"] == [f"training R² {tree.score(X, y):.3f}"]
+    assert [node["trained"] for node in data["nodes"]] == (
+        [node["outcome"] for node in training["nodes"]]
     )
 
 
 def test_nodes_without_rows_are_valid_json():
     tree, X, y = fitted("numbers")
     data = data_of(export_html(tree, X=X[:1], y=y[:1]))
-    assert any(node["rows"] == 0 and node["deviation"] is None for node in data["nodes"])
+    empty = [node for node in data["nodes"] if node["rows"] == 0]
+    assert empty
+    assert all(node["outcome"].endswith(" (no rows)") for node in empty)
 
 
 def test_pairs_and_categories_are_given_by_number():

@@ -35,7 +35,7 @@ from shapetree.data._table import FeatureInfo
 from shapetree.model_file import NotAModel
 from shapetree.tree._sketch import TreeSketches
 
-SCHEMA = json.loads((files("shapetree") / "model-1.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((files("shapetree") / "model-3.schema.json").read_text(encoding="utf-8"))
 VALIDATOR = Draft202012Validator(SCHEMA)
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid")
@@ -424,7 +424,7 @@ def test_what_is_neither_text_nor_path_is_refused(source):
         ('{"format": "shapetree-model"}', "lacks the member 'version'"),
         ('{"format": "shapetree-model", "version": "1"}', "version must be a whole number"),
         ('{"format": "shapetree-model", "version": 1e999}', "version must be a whole number"),
-        ('{"format": "shapetree-model", "version": 3, "new": 0}', "install a newer shapetree"),
+        ('{"format": "shapetree-model", "version": 4, "new": 0}', "install a newer shapetree"),
     ],
 )
 def test_text_that_is_no_model_is_refused(text, words):
@@ -520,7 +520,7 @@ STRUCTURE = [
     ("whole labels", (*LINE, "sketch", "scatter"), {}, 'has the member "scatter"'),
     ("whole labels", (*LINE, "sketch", "density", "cells"), [0], "must be a whole number"),
     ("whole labels", (*LINE, "sketch", "density", "totals"), [0], 'has the member "totals"'),
-    ("whole labels", (*LINE, "sketch", "density", "places", 0), -1, "must be between 0 and 1"),
+    ("whole labels", (*LINE, "sketch", "density", "ends"), [1], "ends must have 2 items"),
     ("whole labels", ("parameters", "pairs"), {"number": 1}, "number must be a text"),
     ("pairs of classes", (*PAIR, "split", "cuts"), [], "cuts must have"),
     ("pairs of classes", (*PAIR, "split", "cuts", 0, "a"), 2, r"cuts\[0\].a must be a whole"),
@@ -570,6 +570,7 @@ MEANING = [
     ("whole labels", (*LINE, "sketch", "density", "counts", 0, 0), 10**6, "must be a whole number"),
     ("whole labels", (*LINE, "sketch", "density", "missing"), [1, 1, 1], "must add up"),
     ("whole labels", (*LINE, "sketch", "density", "bounds", 0), 1e9, "bounds must ascend"),
+    ("whole labels", (*LINE, "sketch", "density", "ends", 0), 1e9, "ends must ascend"),
     ("pairs of classes", (*PAIR, "split", "cuts", 0, "low"), 0, "must be a later cut, or a piece"),
     ("pairs of classes", (*PAIR, "split", "cuts", 0, "low"), -99, "must be a whole number between"),
     ("pairs of classes", (*PAIR, "split", "positions"), [[], [9] * 99], "must have"),
@@ -602,7 +603,8 @@ def test_the_schema_refuses_what_it_can_know(name, path, value, words):
 
 @pytest.mark.parametrize("name", ["pairs of classes", "means", "several texts"])
 def test_nothing_that_is_required_may_be_left_out(name):
-    content, optional = copy_of(name), {"history", "weight", "missing", "missing_total"}
+    content = copy_of(name)
+    optional = {"history", "weight", "missing", "missing_total", "range", "ends"}
 
     def members(part, path):
         items = part.items() if isinstance(part, dict) else enumerate(part)
@@ -628,7 +630,7 @@ def test_nothing_that_is_required_may_be_left_out(name):
 
 def test_whole_numbers_may_be_written_with_a_point():
     content = changed("whole labels", (*LINE, "split", "branches"), 3.0)
-    content["version"] = 1.0
+    content["version"] = 3.0
     VALIDATOR.validate(content)
     from_json(json.dumps(content))
 
@@ -744,8 +746,10 @@ def test_files_that_were_written_once_are_read_for_ever(path):
     assert export_text(tree) == expected["text"]
     assert len(tree.explain(rows)) == len(rows)
     assert export_html(tree)
-    if path.name.startswith("v1-"):
-        VALIDATOR.validate(json.loads(path.read_text(encoding="utf-8")))
+    version = path.name.split("-")[0].removeprefix("v")
+    schema = files("shapetree") / f"model-{version}.schema.json"
+    validator = Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
+    validator.validate(json.loads(path.read_text(encoding="utf-8")))
 
 
 def test_there_are_such_files():

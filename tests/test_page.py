@@ -1,6 +1,7 @@
 """The page in a browser: it predicts and explains as Python does, and can be used by everyone."""
 
 import math
+import re
 import shutil
 from functools import cache
 from itertools import pairwise
@@ -175,7 +176,8 @@ def test_the_page_predicts_and_explains_as_python_does(open_page, name):
     said = [predicted["prediction"] for predicted, _ in answers]
     assert said == tree.predict(rows).tolist()
     for (_, said), explanation in zip(answers, tree.explain(rows), strict=True):
-        assert said["sentence"] == str(explanation)
+        assert said["sentence"] == explanation.sentence
+        assert tuple(said["notes"]) == explanation.notes
         assert said["flip"] == (None if explanation.flip is None else str(explanation.flip))
 
 
@@ -190,7 +192,8 @@ def test_numbers_are_written_as_in_python(open_page):
     rows = [(one + other) / 2 for one, other in pairwise(X[:, 0].tolist())]
     answers = open_page(tree).evaluate("rows => rows.map(x => shapetree.explain({x0: x}))", rows)
     for said, explanation in zip(answers, tree.explain(np.array(rows)[:, None]), strict=True):
-        assert said["sentence"] == str(explanation)
+        assert said["sentence"] == explanation.sentence
+        assert tuple(said["notes"]) == explanation.notes
         assert said["flip"] == (None if explanation.flip is None else str(explanation.flip))
 
 
@@ -226,6 +229,35 @@ def test_values_can_be_tried_out(open_page):
     assert page.locator("#outcome").inner_text() == "setosa"
     page.get_by_role("button", name="Reset to typical values").click()
     assert box.input_value() == "1.3"
+
+
+def test_values_beyond_training_are_marked(open_page):
+    page = open_page(iris_tree(max_depth=1))
+    box, note = page.get_by_label("petal width (cm)", exact=True), page.locator(".field .beyond")
+    assert note.is_hidden()
+    box.fill("9")
+    assert note.inner_text() == "9 is beyond 0.1 to 2.5, the range in training"
+    assert "Note: petal width (cm) = 9 is beyond" in page.locator("#sentence").inner_text()
+    box.fill("2.5")
+    assert note.is_hidden()
+
+
+def test_values_can_be_kept(open_page):
+    page = open_page(iris_tree(max_depth=1))
+    page.get_by_label("Keep petal width (cm) as it is").check()
+    assert page.locator("#flip").inner_text().startswith("No change of one or two of the other")
+    page.get_by_label("Keep petal width (cm) as it is").uncheck()
+    assert page.locator("#flip").inner_text().startswith("It would be")
+
+
+def test_the_head_tells_the_target_and_unseen_scores(open_page):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    tree = ShapeTreeClassifier(max_depth=1).fit(X[::2], y.rename("species")[::2])
+    tree.evaluate(X[1::2], y[1::2])
+    facts = open_page(tree).locator("#facts li").all_inner_texts()
+    assert facts[0] == "Predicts species"
+    assert re.fullmatch(r"Accuracy \d\d\.\d % on 75 unseen rows", facts[1])
+    assert re.fullmatch(r"Training accuracy \d\d\.\d %", facts[2])
 
 
 def test_categories_can_be_tried_out(open_page):

@@ -266,7 +266,7 @@ def test_neighbouring_thresholds_look_different():
     x = np.concatenate([np.full(20, 1.00001), np.full(20, 1.00002), np.full(20, 1.00003)])[:, None]
     tree = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(x, np.repeat([0, 1, 0], 20))
     for picture in (plot_tree(tree), plot_node(tree)):
-        assert len({word for word in words_of(picture) if word.startswith("1.0")}) == 2
+        assert len({word for word in words_of(picture) if word.startswith("1.0")}) == 4
 
 
 def test_numbers_are_written_with_their_deviation():
@@ -285,11 +285,12 @@ def test_other_rows_are_counted_instead():
     check(few)
 
 
-def test_weighted_shares_are_those_of_the_tree():
+def test_shares_are_those_of_the_rows_whatever_their_weights():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
     y = np.array([0] * 5 + [1] * 5 + [1] * 10)
     tree = ShapeTreeClassifier(class_weight={0: 3, 1: 1}, max_depth=1).fit(X, y)
-    assert "75 % of 10" in words_of(plot_tree(tree))
+    assert "50 % of 10, weighted 75 %" in words_of(plot_tree(tree))
+    assert {"50 %, weighted 75 %", "50 %, weighted 25 %"} <= set(words_of(plot_node(tree, 1)))
 
 
 def rows_of_all_kinds(X, i):
@@ -391,15 +392,15 @@ def test_large_trees_stay_drawable():
     X, y = noise(10, n_rows=1200)
     tree = ShapeTreeClassifier(max_depth=None, max_branches=2, **FREE).fit(X, y)
     picture = plot_tree(tree, direction="down")
-    assert picture.ax.get_xlim()[1] > 72 * 100
-    assert max(picture.figure.get_size_inches()) == pytest.approx(100)
+    assert picture.ax.get_xlim()[1] > 72 * 95
+    assert max(picture.figure.get_size_inches()) <= 100.001
 
 
 def test_few_artists_are_made():
     tree = ShapeTreeClassifier(max_depth=6, **FREE).fit(*noise(10))
     picture = plot_tree(tree)
     assert len(picture.ax.collections) < 12
-    assert len(picture.texts) < 8 * len(picture.nodes) + 20
+    assert len(picture.texts) < 12 * len(picture.nodes) + 20
 
 
 # --- bad input ---

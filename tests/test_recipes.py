@@ -136,6 +136,52 @@ def test_unknown_parameters_are_refused():
         estimator("CART", max_dept=3)
 
 
+# The paper's versions
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("name", NAMES)
+def test_the_papers_versions_fit_without_our_penalties(name, task):
+    X, y = data_for(task)
+    model = estimator(name, task=task, paper=True, max_depth=3)
+    params = model.get_params()
+    ours = ("segment_penalty", "split_penalty", "branch_penalty")
+    assert {params[penalty] for penalty in ours} == {0.0}
+    assert params["max_bins"] is None
+    assert params["criterion"] in ("gini", "squared_error")
+    stronger = clone(model).set_params(strength=100.0)
+    assert_same_tree(model.fit(X, y), stronger.fit(X, y))
+    assert model.get_n_leaves() > 1
+
+
+@pytest.mark.parametrize("name", ["CART", "BiCART", "AxTAO", "BiTAO", "HSTree"])
+def test_trees_of_thresholds_are_the_papers_anyway(name):
+    assert estimator(name, paper=True).get_params() == estimator(name).get_params()
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "GT" in name])
+def test_shape_trees_come_in_two_versions(name):
+    assert estimator(name, paper=True).get_params() != estimator(name).get_params()
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name.startswith("SGT") and name[-1] != "T"]
+)
+def test_the_papers_greedy_trees_gain_at_least_what_cart_does(name):
+    X, y = data_for("classification", n_rows=300)
+    ours = estimator(name, paper=True, max_depth=1, inner_max_leaf_nodes=None).fit(X, y).tree_
+    assert ours.gain[0] >= estimator("CART", max_depth=1).fit(X, y).tree_.gain[0] - 1e-9
+
+
+def test_the_papers_inner_trees_may_have_64_leaves_for_pairs_too():
+    rng = np.random.default_rng(0)
+    X = rng.random((6000, 2))
+    y = ((np.floor(8 * X[:, 0]) + np.floor(8 * X[:, 1])) % 2).astype(int)
+    params = {"max_depth": 1, "pairs": 1, "inner_max_leaf_nodes": 64, "n_orientations": 2}
+    tree = estimator("S2GT-C", paper=True, **params).fit(X, y).tree_
+    assert 32 < len(tree.piece_branch) <= 64
+
+
 # Search spaces
 
 

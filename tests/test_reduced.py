@@ -16,6 +16,7 @@ from shapetree._core.reduced import (
     cheapest_shape,
     cheapest_shapes,
     count_extra_parts,
+    reduced_problems,
     settle_empty_bins,
 )
 from shapetree.data._binning import FeatureBins
@@ -405,6 +406,10 @@ def test_bins_without_rows_go_where_the_finished_shape_function_sends_them(
     found = settle_empty_bins(branches, n_rows, bins.low, bins.high, largest)
     assert_array_equal(branches if found is None else found, expected)
     assert (found is None) == np.array_equal(branches, expected)
+    # Marks tell as well which bins hold no rows.
+    marked = np.where(held, branches, NO_BRANCH).astype(np.uint8)
+    found = settle_empty_bins(marked, None, bins.low, bins.high, largest)
+    assert_array_equal(marked if found is None else found, expected)
 
 
 @given(SEEDS, st.integers(0, 12), st.booleans())
@@ -504,3 +509,73 @@ def test_bins_that_do_not_fit_are_refused(change, message):
     assert settle_empty_bins(**good) is None
     with pytest.raises(ValueError, match=message):
         settle_empty_bins(**good | change)
+
+
+# What a new shape function must beat
+
+
+@given(SEEDS, st.integers(2, 4), st.sampled_from([0.0, 0.25, 2.0]))
+def test_problems_know_what_a_new_split_must_beat(seed, max_branches, unit):
+    rng = np.random.default_rng(seed)
+    n_nodes = int(rng.integers(1, 4))
+    n_branches = rng.integers(2, max_branches + 1, n_nodes)
+    stops = n_nodes + np.cumsum(n_branches)
+    children = [list(range(stop - n, stop)) for stop, n in zip(stops, n_branches, strict=True)]
+    n_parts = rng.integers(0, 5, stops[-1]).astype(float).tolist()
+    sizes = rng.integers(1, 100, stops[-1]).tolist()
+    sums = rng.integers(-20, 20, (n_nodes, 1 + max_branches)) / 4
+    n_care, least = rng.integers(0, 9, n_nodes), rng.integers(-40, 1, n_nodes) / 4
+    problems = reduced_problems(
+        list(range(n_nodes)), children, n_parts, sizes, sums, n_care, least, 1.0, unit
+    )
+    for i, problem in enumerate(problems):
+        below = [n_parts[child] for child in children[i]]
+        lost = np.append(0.0, sums[i, 2 : 1 + n_branches[i]])
+        alone = sums[i, 1] + lost + unit * np.array(below)
+        present = sums[i, 0] + unit * n_parts[i]
+        tolerance = 1e-10 * sizes[i] + 1e-12 * alone.max()
+        assert (problem.number, problem.n_rows, problem.n_care) == (i, sizes[i], n_care[i])
+        assert (problem.n_branches, problem.below) == (n_branches[i], below)
+        assert problem.tolerance == pytest.approx(tolerance)
+        assert problem.to_beat == pytest.approx(min(present, alone.min()) - tolerance)
+        # All branches in use, at least as cheap as every row in its best branch.
+        everywhere = [1] * n_branches[i]
+        losses = [0.0, float(least[i]), *[0.0] * (n_branches[i] - 2)]
+        objective = problem.objective(0.0, losses, everywhere)
+        assert problem.bound - least[i] == pytest.approx(problem.to_beat - objective)
+        assert problem.may_improve == (least[i] < problem.bound)
+        is_no_worse = alone.min() <= present + problem.tolerance
+        assert problem.only_branch == (alone.argmin() if is_no_worse else -1)
+        one = np.eye(n_branches[i])[problem.only_branch].tolist()
+        if is_no_worse:
+            best = problem.objective(0.0, lost.tolist(), one)
+            assert best == pytest.approx(alone.min())
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"nodes": [3]}, IndexError),
+        ({"nodes": [-1]}, IndexError),
+        ({"nodes": [0, 1]}, ValueError),
+        ({"children": [[1, 2, 1]]}, ValueError),
+        ({"children": [[]]}, ValueError),
+        ({"children": [[1, 7]]}, IndexError),
+        ({"least": np.zeros(2)}, ValueError),
+    ],
+)
+def test_problems_that_lack_something_are_refused(change, error):
+    good = {
+        "nodes": [0],
+        "children": [[1, 2]],
+        "n_parts": [1.0, 0.0, 0.0],
+        "sizes": [3, 2, 1],
+        "sums": np.zeros((1, 3)),
+        "n_care": np.zeros(1, dtype=np.int64),
+        "least": np.zeros(1),
+        "price": 1.0,
+        "unit": 1.0,
+    }
+    assert len(reduced_problems(**good)) == 1
+    with pytest.raises(error):
+        reduced_problems(**good | change)

@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets, build_cells, build_histograms
-from shapetree._core.search import NO_BRANCH_MARK, NodeSearch
+from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features
 from shapetree.data._binning import FeatureBins
 from shapetree.tree._shape import shape_from_bins
 
@@ -64,7 +64,7 @@ def search_nodes(
     criterion, targets, codes, n_bins, categorical, nodes, sparse=False, n_threads=1,
     max_branches=2, penalties=FREE, seed=3, allowed=None, features=None, **limits,
 ):  # fmt: skip
-    """Search several nodes, each given by its rows; options are one for each node, or for all."""
+    """Search several nodes, each given by its rows; seeds and penalties for each, or for all."""
     n_nodes = len(nodes)
     sums, cells = sums_of(targets, codes, n_bins, nodes, sparse, features)
     search = NodeSearch(criterion, n_bins, categorical, **limits)
@@ -336,7 +336,7 @@ def levels(draw):
     n_nodes = int(rng.integers(1, 5))
     at = rng.integers(0, n_nodes, len(rows))
     options = {
-        "max_branches": rng.integers(2, 5, n_nodes),
+        "max_branches": int(rng.integers(2, 5)),
         "seed": rng.integers(0, 2**63, n_nodes),
         "penalties": some_penalties(rng.choice([0.0, 0.5], n_nodes)),
     }
@@ -349,7 +349,7 @@ def test_several_nodes_are_searched_as_each_alone(level, sparse):
     problem, nodes, options, limits = level
     together = search_nodes(*problem, nodes, sparse=sparse, **options, **limits)
     for node, rows in enumerate(nodes):
-        own = {name: options[name][node] for name in ("max_branches", "seed")}
+        own = {"max_branches": options["max_branches"], "seed": options["seed"][node]}
         own["penalties"] = {name: each[node] for name, each in options["penalties"].items()}
         alone = search_nodes(*problem, [rows], sparse=sparse, **own, **limits)
         assert_same_results(together.of(node), alone.of(0))
@@ -579,3 +579,21 @@ def test_rows_in_any_number_of_bins_give_the_cells_of_their_histogram(n_bins, we
     assert dense.n_branches[0] >= 2
     assert_array_equal(sparse.branch_of_bin, dense.branch_of_bin)
     assert sparse.penalised_gains[0] == dense.penalised_gains[0]
+
+
+# The best feature of a node
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_the_first_of_the_best_features_is_chosen_if_it_gains(seed):
+    rng = np.random.default_rng(seed)
+    gains = rng.choice([-np.inf, -1.0, 0.0, 1.0, 1.0 + 1e-9, 2.0], rng.integers(1, 6, 2))
+    ties = rng.choice([0.0, 1e-8, 0.5], len(gains))
+    for found, of_node, tie in zip(best_features(gains, ties), gains, ties, strict=True):
+        close = [f for f, gain in enumerate(of_node) if gain >= of_node.max() - tie]
+        assert found == (close[0] if of_node[close[0]] >= tie else -1)
+
+
+def test_every_node_needs_its_tie():
+    with pytest.raises(ValueError, match="every node needs its tie"):
+        best_features(np.zeros((2, 3)), np.zeros(1))

@@ -22,8 +22,8 @@ from shapetree.tree._sketch import Axes, NodeSketch
 
 INF, NAN, LARGEST, TINY = np.inf, np.nan, np.finfo(float).max, 5e-324
 LETTERS, SHADES = ["a", "b", "c", "d"], ["dark", "light", "pale"]
-# Means are kept in nine digits, sums in five, and places on an axis in four decimals.
-MEAN, SUM, PLACE = 1e-7, 1e-4, 2e-4
+# Means are kept in nine digits, sums in five.
+MEAN, SUM = 1e-7, 1e-4
 
 # Trees and data
 
@@ -109,7 +109,8 @@ def is_known(feature, value):
 
 def cell_of(edges, value):
     """Number of the cell of a value; the outermost cells hold what lies beyond."""
-    inner = edges[1:-1].tolist()
+    # Not in single precision, in which edges may be the same as values.
+    inner, value = edges[1:-1].tolist(), float(value)
     return next((cell for cell, edge in enumerate(inner) if value <= edge), len(inner))
 
 
@@ -130,7 +131,7 @@ def assert_density(node, X, y, rows, classes):
         cells = [feature.categories.index(column[row]) for row in known]
         n_cells = len(feature.categories)
         assert density.edges is None
-        assert density.positions is None
+        assert density.ends is None
     else:
         cells = [cell_of(density.edges, column[row]) for row in known]
         n_cells = len(density.edges) - 1
@@ -242,32 +243,41 @@ def test_rows_of_a_table_of_shapes_are_counted_right(name, after):
 # Axes
 
 
-def assert_axis(axis, thresholds):
-    """Thresholds are edges, everything ascends, and every segment has room."""
-    edges, positions = axis.edges, axis.positions
-    assert np.isfinite(edges).all()
-    assert np.isfinite(positions).all()
-    assert len(edges) == len(positions) == axis.n_cells + 1
-    assert np.all(np.diff(edges) >= 0)
-    assert np.all(np.diff(positions) > 0)
-    assert (positions[0], positions[-1]) == (0, 1)
-    assert np.isin(axis.bounds, edges).all()
-    assert np.all(np.diff(axis.bounds) > 0)
-    assert np.isin(thresholds, axis.bounds).all()
-    at = [0.0, *axis.places[np.searchsorted(axis.bounds, thresholds)].tolist(), 1.0]
-    least = min(0.14, 0.7 / (len(at) - 1))
-    assert np.diff(at).min() >= least - PLACE, np.diff(at)
+def assert_axis(axis, thresholds, ends):
+    """Thresholds are edges, everything ascends, no segment is left out, and the ends are reached."""
+    assert np.isfinite(axis.edges).all()
+    assert len(axis.edges) == axis.n_cells + 1
+    assert np.all(np.diff(axis.edges) >= 0)
+    assert np.isin(axis.bounds, axis.edges).all()
+    # Without rows beyond, the outermost cells have no width.
+    assert np.all(np.diff(axis.bounds)[1:-1] > 0)
+    assert np.isin(thresholds, axis.bounds[1:-1]).all()
+    segments = [axis.bounds[0], *thresholds, axis.bounds[-1]]
+    assert np.all(np.diff(segments) > 0)
+    if ends is not None:
+        assert axis.bounds[0] <= ends[0] <= ends[1] <= axis.bounds[-1]
 
 
 @EVERY_TREE
 @pytest.mark.parametrize("after", AFTER)
-def test_thresholds_are_edges_and_segments_have_room(name, after):
+def test_thresholds_are_edges_and_all_rows_lie_on_the_axis(name, after):
     model, tree = fitted(name, after)[0], fitted(name, after)[0].tree_
     for view in (view_of(model), view_of(model, *other_rows(name))):
         for node in view.nodes:
             if node.density is not None and node.density.edges is not None:
                 thresholds = tree.piece_upper[tree.pieces(node.number)][:-1]
-                assert_axis(node.density.axis, thresholds)
+                assert_axis(node.density.axis, thresholds, node.density.ends)
+
+
+@EVERY_TREE
+def test_the_ends_of_an_axis_are_those_of_the_rows(name):
+    model, X, _ = fitted(name)
+    paths = model.decision_path(X).toarray().astype(bool)
+    for node in view_of(model).nodes:
+        if node.density is not None and node.density.edges is not None:
+            values = X[node.features[0].name].to_numpy(dtype=float)[paths[:, node.number]]
+            values = np.clip(values[~np.isnan(values)], -LARGEST, LARGEST)
+            assert node.density.ends == (values.min(), values.max())
 
 
 def axis_of(values, thresholds, limit=2**64 - 1):
@@ -284,20 +294,26 @@ def axis_of(values, thresholds, limit=2**64 - 1):
             np.array([0, len(thresholds), len(thresholds)]),
             thresholds,
         )
-        axis = Axes(*laid_out).of_node(0)
-        assert len(axis.edges) == len(axis.positions)
-    assert_same_axis(axis, *naive_axis(values, thresholds, limit))
-    return axis
+        start, bounds, cells = laid_out
+        assert start.tolist() == [0, len(bounds), len(bounds)]
+        assert_same_axis(bounds, cells, *naive_axis(values, thresholds, limit))
+        axes = Axes(*laid_out, np.array([0, len(thresholds), len(thresholds)]), thresholds)
+        return axes.of_node(0, ends_of(values))
 
 
-def assert_same_axis(axis, bounds, cells, places):
-    assert_array_equal(axis.bounds, bounds)
-    assert_array_equal(axis.cells, cells)
-    assert_allclose(axis.places, places, atol=PLACE)
+def ends_of(values):
+    """The least and the greatest of all values."""
+    known = np.clip([value for value in values if value == value], -LARGEST, LARGEST)
+    return (known.min(), known.max()) if len(known) else None
+
+
+def assert_same_axis(bounds, cells, expected_bounds, expected_cells):
+    assert_allclose(bounds, expected_bounds, rtol=1e-12)
+    assert_array_equal(cells, [*expected_cells, 0])
 
 
 def naive_axis(values, thresholds, limit):
-    """Bounds, cells and places of an axis, for the values of rows with hashes up to a limit."""
+    """Bounds and cells of an axis, for the values of rows with hashes up to a limit."""
     hashes = row_hashes(np.arange(len(values)))
     values = sorted(np.clip(values[~np.isnan(values) & (hashes <= limit)], -LARGEST, LARGEST))
     values, thresholds = [float(value) for value in values], thresholds.tolist()
@@ -305,10 +321,24 @@ def naive_axis(values, thresholds, limit):
         return naive_axis_of_values(sorted(set(values)), thresholds)
     tail = len(values) // 100
     low, high = min([values[tail], *thresholds]), max([values[-1 - tail], *thresholds])
-    bounds = naive_range(low, high, 0.06 * (high / 2 - low / 2) * 2)
-    bounds[1:1] = thresholds
-    shares = naive_room([b / 4 - a / 4 for a, b in pairwise(bounds)])
-    return bounds, [max(2, round(36 * share)) for share in shares], naive_places(shares)
+    is_log = low > 0 and 2 * sum(v <= low + 0.1 * (high - low) for v in values) >= len(values)
+    if low not in thresholds:
+        low = np.nextafter(low, -LARGEST)
+    inner = sorted({low, *thresholds, high})
+    lengths = [naive_length(a, b, is_log) for a, b in pairwise(inner)]
+    bounds, cells = [-LARGEST, low], [1]
+    for (a, b), length in zip(pairwise(inner), lengths, strict=True):
+        n_cells = max(1, round(36 * length / naive_length(low, high, is_log)))
+        if is_log:
+            bounds += [a * (b / a) ** (i / n_cells) for i in range(1, n_cells)]
+            cells += [1] * (n_cells - 1)
+        bounds.append(b)
+        cells.append(1 if is_log else n_cells)
+    return [*bounds, LARGEST], [*cells, 1]
+
+
+def naive_length(low, high, is_log):
+    return np.log(high) - np.log(low) if is_log else high / 4 - low / 4
 
 
 def naive_axis_of_values(values, thresholds):
@@ -323,10 +353,7 @@ def naive_axis_of_values(values, thresholds):
     margin = gaps[len(gaps) // 2] if gaps else 0.0
     bounds = naive_range(known[0], known[-1], margin)
     bounds[1:1] = inner
-    segment = np.searchsorted(thresholds, bounds[1:])  # of each cell
-    sizes = np.bincount(segment, minlength=len(thresholds) + 1)
-    room = naive_room([float(size) for size in sizes])
-    return bounds, [1] * len(segment), naive_places([room[i] / sizes[i] for i in segment])
+    return bounds, [1] * (len(bounds) - 1)
 
 
 def naive_range(low, high, margin):
@@ -336,26 +363,11 @@ def naive_range(low, high, margin):
     return [max(low, -LARGEST), min(high, LARGEST)]
 
 
-def naive_room(wanted):
-    """Shares of segments, none of them too small; the others give what these lack."""
-    least, total = min(0.14, 0.7 / len(wanted)), sum(wanted)
-    wanted = [size / total if total else 1 / len(wanted) for size in wanted]
-    shares, small = wanted, set()
-    while new := {i for i, share in enumerate(shares) if share < least} - small:
-        small |= new
-        rest = (1 - least * len(small)) / sum(w for i, w in enumerate(wanted) if i not in small)
-        shares = [least if i in small else w * rest for i, w in enumerate(wanted)]
-    return shares
-
-
-def naive_places(widths):
-    return np.append(0.0, np.cumsum(widths) / np.sum(widths))
-
-
 def test_axes_go_by_rows_with_small_hashes():
     values = np.random.default_rng(0).normal(size=3000)
     sample = axis_of(values, [0.25], limit=2**61)
-    assert sample.bounds[-1] != axis_of(values, [0.25]).bounds[-1]
+    assert sample.bounds[-2] != axis_of(values, [0.25]).bounds[-2]
+    assert sample.bounds[-1] == values.max()
 
 
 def test_axes_pass_over_missing_values_and_bound_infinite_ones():
@@ -401,12 +413,6 @@ def test_deviations_are_those_of_the_known_numbers():
     assert np.isnan(found[2])
 
 
-def test_a_segment_that_just_has_room_keeps_it_when_another_needs_some():
-    values = np.linspace(0, 1, 400)
-    for thresholds in ([0.001, 0.15], [0.16, 0.29, 0.3], [0.02, 0.17, 0.33, 0.34], [0.13, 0.27]):
-        assert_axis(axis_of(values, thresholds), thresholds)
-
-
 @settings(max_examples=150)
 @given(
     st.integers(0, 2**32 - 1),
@@ -419,7 +425,7 @@ def test_axes_of_any_values_show_every_segment(seed, n_values, n_thresholds, sca
     values = rng.permutation(np.concatenate([rng.normal(size=n_values)] * 2)) * scale
     thresholds = np.unique(rng.normal(size=n_thresholds) * scale)
     if len(values) or len(thresholds):
-        assert_axis(axis_of(values, thresholds), thresholds)
+        assert_axis(axis_of(values, thresholds), thresholds, ends_of(values))
 
 
 STRANGE = {
@@ -445,7 +451,7 @@ STRANGE = {
 @pytest.mark.parametrize("case", STRANGE)
 def test_axes_of_strange_values_show_every_segment(case):
     values, thresholds = STRANGE[case]
-    assert_axis(axis_of(values, thresholds), thresholds)
+    assert_axis(axis_of(values, thresholds), thresholds, ends_of(values))
 
 
 def test_few_values_have_a_cell_each():
@@ -453,10 +459,19 @@ def test_few_values_have_a_cell_each():
     assert axis.edges[1:-1].tolist() == [1.5, 2.5, 6.0]
 
 
-def test_outliers_do_not_stretch_an_axis():
+def test_outliers_have_a_cell_of_their_own():
     values = np.append(np.linspace(0, 1, 999), 1e9)
-    assert axis_of(values, [0.5]).edges[-1] < 2
-    assert axis_of(np.append(values, [1e9] * 99), [0.5]).edges[-1] >= 1e9
+    axis = axis_of(values, [0.5])
+    assert axis.edges[-2] < 2
+    assert axis.edges[-1] == 1e9
+    assert axis_of(np.append(values, [1e9] * 99), [0.5]).edges[-2] >= 1e9
+
+
+def test_crowded_positive_numbers_have_cells_of_equal_ratio():
+    axis = axis_of(np.geomspace(1, 1e4, 400), [10.0])
+    ratios = axis.edges[2:-1] / axis.edges[1:-2]
+    assert ratios.max() < 1.5 < 1e4 ** (1 / 20)
+    assert axis_of(np.linspace(1, 1e4, 400), [10.0]).edges[5] > 1000
 
 
 # Joining
@@ -666,7 +681,7 @@ def test_strange_columns_are_sketched_without_warning(kind, pairs, name):
         for node in each.nodes:
             if node.density is not None:
                 thresholds = [segment.high for segment in node.segments[:-1]]
-                assert_axis(node.density.axis, thresholds)
+                assert_axis(node.density.axis, thresholds, node.density.ends)
                 assert node.density.counts.sum() + node.density.missing.sum() == node.n_rows
             if node.plane is not None:
                 for corners in node.plane.polygons:

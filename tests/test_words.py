@@ -205,14 +205,14 @@ def test_what_is_beyond_a_number_is_hardly_farther_and_ends_exactly(number, orig
     for text in texts:
         reached = float(text)
         assert reached >= number if number > origin else reached <= number
-        assert abs(reached - number) <= abs(number / 20 - origin / 20) * (1 + 1e-9)
+        assert abs(reached - number) <= abs(number / 50 - origin / 50) * (1 + 1e-9)
     assert list(map(n_digits, texts)) == sorted(map(n_digits, texts))
 
 
 @given(plain, st.floats(1e-300, 1e300))
 def test_a_number_is_written_finely_enough_for_its_spread(number, deviation):
     said, spread = with_spread(number, deviation)
-    assert spread == rounded(deviation)
+    assert spread == rounded(deviation, 3)
     assert abs(Decimal(said) - Decimal(number)) <= max(
         Decimal(deviation) / 10, abs(Decimal(number)) * Decimal("1e-15")
     )

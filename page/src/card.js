@@ -5,7 +5,7 @@ import { predictionWords, shortBranchWords } from "./conditions.js";
 import { shorten, svg, svgText, textWidth } from "./dom.js";
 import { drawShape, shapeHeight, SMALL } from "./figures/index.js";
 import { drawShares, drawTargets } from "./figures/leaf.js";
-import { featureNames, subtreeOf } from "./model.js";
+import { scaleWords, subtreeOf, titleNames } from "./model.js";
 import { countOf } from "./words.js";
 
 const PADDING = 14;
@@ -93,8 +93,8 @@ function leafTitle(model, node, room) {
 
 /** The features' names; those of a pair are cut so that both can be seen. */
 function splitTitle(model, node, room) {
-  const names = featureNames(model, node);
-  if (names.length === 1) return names[0];
+  const names = titleNames(model, node);
+  if (names.length === 1) return names[0] + scaleWords(node);
   const widths = names.map((name) => textWidth(name, TITLE_SIZE, TITLE_WEIGHT));
   const free = room - textWidth(" × ", TITLE_SIZE, TITLE_WEIGHT);
   const shares = widths.map((_, i) => Math.max(free / 2, free - widths[1 - i]) - 1);

@@ -1,53 +1,24 @@
-/**
- * Colours that colour-blind people can tell apart: strong ones (Okabe and Ito's) for branches, muted
- * ones (Paul Tol's) for classes, in an order that keeps the first classes' hues away from the first
- * branches', so that the two are not confused.
- */
+/** The colours of branches, classes and targets, which Python chooses for all pictures. */
 
-const BRANCHES = [
-  "#0072b2",
-  "#d55e00",
-  "#009e73",
-  "#cc79a7",
-  "#e69f00",
-  "#56b4e9",
-  "#8a6d3b",
-  "#7f7f7f",
-];
-const CLASSES = [
-  "#ddcc77",
-  "#aa4499",
-  "#88ccee",
-  "#999933",
-  "#882255",
-  "#44aa99",
-  "#cc6677",
-  "#6655bb",
-  "#117733",
-];
-// From low to high targets: the cividis scale, roughly.
-const TARGETS = ["#00224e", "#3b496c", "#6c6d72", "#a69d75", "#e2cb5c", "#fee838"];
-// How later rounds through a palette differ from the first: towards black or white.
-const SHADES = [0, -0.3, 0.35, -0.5, 0.55, -0.15, 0.18, -0.4, 0.45, -0.22, 0.27, -0.08];
+let palette = { branches: [], classes: [], numbers: [] };
 
-export const branchColour = (branch) => repeated(BRANCHES, branch);
-export const classColour = (number) => repeated(CLASSES, number);
+export function useColours(colours) {
+  palette = colours;
+}
+
+export const branchColour = (branch) => palette.branches[branch];
+export const classColour = (number) => palette.classes[number];
 
 /** Colour of a target, given its place from 0 to 1. */
 export function targetColour(place) {
-  const scaled = Math.min(Math.max(place, 0), 1) * (TARGETS.length - 1);
-  const start = Math.min(Math.floor(scaled), TARGETS.length - 2);
-  return mixed(TARGETS[start], TARGETS[start + 1], scaled - start);
+  const { numbers } = palette;
+  const scaled = Math.min(Math.max(place, 0), 1) * (numbers.length - 1);
+  const start = Math.min(Math.floor(scaled), numbers.length - 2);
+  return mixed(numbers[start], numbers[start + 1], scaled - start);
 }
 
-function repeated(palette, number) {
-  const shade = SHADES[Math.floor(number / palette.length) % SHADES.length];
-  return mixed(
-    palette[number % palette.length],
-    shade < 0 ? "#000000" : "#ffffff",
-    Math.abs(shade),
-  );
-}
+/** All colours from the least to the greatest target, for a legend. */
+export const targetGradient = () => `linear-gradient(to right, ${palette.numbers.join(", ")})`;
 
 function mixed(one, other, share) {
   const [from, to] = [channels(one), channels(other)];

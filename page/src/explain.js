@@ -1,29 +1,71 @@
 /** Why a row is predicted what it is, and what would change that, in the library's own sentences. */
 
-import { changeInWords, findFlip } from "./flip.js";
+import { findFlip, flipInWords } from "./flip.js";
 import { pathOf } from "./predict.js";
 import { conditionsOf, merge, wordsOf } from "./reasons.js";
-import { listing } from "./words.js";
+import { ALL_DIGITS, exact, FEW_DIGITS, listing, rounded } from "./words.js";
 
-/** The sentence of a row, and that of its flip or null. */
-export function explainRow(model, row) {
+/**
+ * The sentence of a row, that of its flip or null, and what is unlike training in it.
+ *
+ * `newValues` holds categories that training has not seen by feature; a flip leaves features alone
+ * that `mayChange` refuses.
+ */
+export function explainRow(model, row, { newValues = new Map(), mayChange } = {}) {
   const path = pathOf(model, row);
   const conditions = merge(path.slice(0, -1).flatMap((node) => conditionsOf(node, row)));
-  const outcome = outcomeOf(path.at(-1));
+  const words = outcomeOf(path.at(-1));
+  const outcome = model.target === null ? words : `${model.target}: ${words}`;
   const reasons = conditions.map((condition) => wordsOf(model, condition));
   const sentence = reasons.length
     ? `Predicted ${outcome} because ${listing(reasons)}`
     : `Predicted ${outcome} for every row`;
-  return { sentence, flip: flipInWords(model, row) };
+  const notes = notesOf(model, row, conditions, newValues);
+  return { sentence, flip: flipSentence(model, row, mayChange), notes };
 }
 
-function flipInWords(model, row) {
-  const flip = findFlip(model, row);
+function flipSentence(model, row, mayChange) {
+  const flip = findFlip(model, row, mayChange);
   if (flip === null) return null;
-  const { name } = model.features[flip.feature];
-  const change = changeInWords(model, row, flip);
-  return `It would be ${outcomeOf(flip.leaf)} if ${name} ${change}`;
+  const words = listing(flipInWords(model, row, flip));
+  return `It would be ${outcomeOf(flip.leaf)} if ${words}`;
+}
+
+/** What is unlike training in the values that decide. */
+function notesOf(model, row, conditions, newValues) {
+  const features = [...new Set(conditions.flatMap((condition) => condition.features))];
+  return features.flatMap((feature) => {
+    const { name } = model.features[feature];
+    if (newValues.has(feature)) {
+      return [`${name} = ${newValues.get(feature)} was never seen in training`];
+    }
+    const beyond = beyondWords(model, feature, row[feature]);
+    return beyond === null ? [] : [`${name} = ${beyond}`];
+  });
+}
+
+/** That a number is beyond the range in training, in as few digits as show it; null if it is not. */
+export function beyondWords(model, feature, value) {
+  const { range } = model.features[feature];
+  if (!range || value === null) return null;
+  const low = range[0] ?? -Infinity;
+  const high = range[1] ?? Infinity;
+  if (low <= value && value <= high) return null;
+  let texts = [value, low, high].map(exact);
+  for (let digits = FEW_DIGITS; digits < ALL_DIGITS; digits += 1) {
+    const short = [value, low, high].map((number) => rounded(number, digits));
+    const [said, least, greatest] = short.map(readNumber);
+    if (value < low ? said < least : said > greatest) {
+      texts = short;
+      break;
+    }
+  }
+  return `${texts[0]} is beyond ${texts[1]} to ${texts[2]}, the range in training`;
 }
 
 /** What a leaf predicts, and how its training rows are spread. */
 const outcomeOf = (leaf) => leaf.trained ?? leaf.outcome;
+
+function readNumber(text) {
+  return text.endsWith("inf") ? (text.startsWith("-") ? -Infinity : Infinity) : Number(text);
+}

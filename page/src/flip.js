@@ -1,9 +1,10 @@
 /**
- * The smallest change of a single feature that changes a row's prediction, found and said as
+ * The smallest change of a row that changes what is predicted for it, found and said as
  * `explain/_flips.py` does.
  *
  * Between two neighbouring bounds of the tree on a number, all else being as it is, the prediction
- * does not change. So the values nearest to the row's own in every such cell are all there is to try.
+ * does not change. So the values nearest to the row's own in every such cell are all there is to
+ * try. Where no change of one feature is enough, such a change is followed by one of another.
  */
 
 import { isCategorical } from "./model.js";
@@ -20,30 +21,75 @@ import {
   rounded,
 } from "./words.js";
 
-/** The smallest change, the first feature's of equals; null if there is none. */
-export function findFlip(model, row) {
-  const outcome = outcomeOf(leafOf(model, row));
+// Changes of two features that are tried.
+const MAX_TRIED = 20_000;
+
+/**
+ * The smallest change, the first feature's of equals, as `{ changes, size, leaf }`; null if there is
+ * none. Features that `mayChange` refuses stay as they are.
+ */
+export function findFlip(model, row, mayChange = () => true) {
+  const from = leafOf(model, row);
+  const features = model.used.filter(mayChange);
+  const tries = features.flatMap((feature) => changes(model, feature, row));
   let best = null;
-  for (const feature of model.used) {
-    for (const { value, size } of changes(model, feature, row)) {
-      const leaf = leafOf(model, changed(row, feature, value));
-      if (outcomeOf(leaf) !== outcome && (best === null || size < best.size)) {
-        best = { feature, value, size, leaf };
+  for (const { feature, value, size } of tries) {
+    const leaf = leafOf(model, row.with(feature, value));
+    if (willDo(model, from, leaf) && (best === null || size < best.size)) {
+      best = { changes: [{ feature, value }], size, leaf };
+    }
+  }
+  return best ?? findTwo(model, row, from, features, tries);
+}
+
+/** Changes of two features of a row for which one is not enough. */
+function findTwo(model, row, from, features, tries) {
+  if (!model.nodes.some((node) => willDo(model, from, node))) return null;
+  const most = Math.max(1, Math.floor(MAX_TRIED / Math.max(1, tries.length)));
+  const first = [...tries].sort((one, other) => one.size - other.size).slice(0, most);
+  let best = null;
+  for (const feature of features) {
+    for (const one of first.filter((each) => each.feature !== feature)) {
+      const changed = row.with(one.feature, one.value);
+      for (const other of changes(model, feature, changed)) {
+        const leaf = leafOf(model, changed.with(feature, other.value));
+        const size = other.size + one.size;
+        if (willDo(model, from, leaf) && (best === null || size < best.size)) {
+          const both = [one, other].sort((a, b) => a.feature - b.feature);
+          best = {
+            changes: both.map(({ feature: f, value }) => ({ feature: f, value })),
+            size,
+            leaf,
+          };
+        }
       }
     }
   }
   return best;
 }
 
-/** What would have to change, for example "rose from 1 to 2". */
-export function changeInWords(model, row, flip) {
-  const info = model.features[flip.feature];
-  const old = row[flip.feature];
-  const shown = isCategorical(info) ? info.categories[flip.value] : shownNumber(model, row, flip);
-  if (old === null) return `were ${shown} instead of missing`;
-  if (isCategorical(info)) return `were ${shown} instead of ${info.categories[old]}`;
-  const verb = flip.value > old ? "rose" : "fell";
-  return `${verb} from ${oldInWords(old, flip.value, shown)} to ${shown}`;
+/** Whether a leaf predicts something else; a number must be beyond the spread of the old leaf. */
+function willDo(model, from, to) {
+  if (model.classes) return from.predicted !== to.predicted;
+  return Math.abs(to.value[0] - from.value[0]) > (from.deviation ?? 0);
+}
+
+/** What would have to change, for example "x rose from 1 to 2". */
+export function flipInWords(model, row, flip) {
+  let shown = flip.changes.map((_, place) => shownValue(model, row, flip, place));
+  if (shown.length > 1 && !leadsThere(model, row, flip, shown)) {
+    shown = flip.changes.map(({ feature, value }) => exactly(model, feature, value));
+  }
+  return flip.changes.map((change, place) => changeInWords(model, row, change, shown[place]));
+}
+
+function changeInWords(model, row, { feature, value }, shown) {
+  const info = model.features[feature];
+  const old = row[feature];
+  if (old === null) return `${info.name} were ${shown} instead of missing`;
+  if (isCategorical(info)) return `${info.name} were ${shown} instead of ${info.categories[old]}`;
+  const verb = value > old ? "rose" : "fell";
+  return `${info.name} ${verb} from ${oldInWords(old, value, shown)} to ${shown}`;
 }
 
 /** The row's number, in as few digits as keep it on its side of the number shown. */
@@ -55,19 +101,13 @@ function oldInWords(from, to, shown) {
   return exact(from);
 }
 
-const outcomeOf = (leaf) => leaf.predicted ?? leaf.value[0];
-
-function changed(row, feature, value) {
-  return row.with(feature, value);
-}
-
 // --- values to try ---
 
 function changes(model, feature, row) {
   if (!isCategorical(model.features[feature])) return changesOfNumber(model, feature, row);
   return differentCategories(model, feature)
     .filter((code) => code !== row[feature])
-    .map((value) => ({ value, size: 1 }));
+    .map((value) => ({ feature, value, size: 1 }));
 }
 
 /** The first categories of those that the tree treats alike. */
@@ -100,7 +140,8 @@ function changesOfNumber(model, feature, row) {
     const low = i === 0 ? -Infinity : edges[i - 1];
     if (own !== null && low < own && own <= high) return [];
     const value = nearest(own, low, high, isWhole);
-    return value === null ? [] : [{ value, size: changeSize(model.features[feature], own, value) }];
+    if (value === null) return [];
+    return [{ feature, value, size: changeSize(model.features[feature], own, value) }];
   });
 }
 
@@ -165,9 +206,32 @@ function nodesOf(model, feature) {
   return model.nodes.filter((node) => node.features.includes(feature));
 }
 
+// --- what to say of them ---
+
 /** A value, in as few digits as can be, that leads to the same leaf and goes hardly farther. */
-function shownNumber(model, row, { feature, value, leaf }) {
+function shownValue(model, row, flip, place) {
+  const { feature, value } = flip.changes[place];
+  if (isCategorical(model.features[feature])) return exactly(model, feature, value);
+  const changed = changedRow(row, flip.changes);
   const texts = beyond(value, row[feature] ?? NaN);
-  const isSame = (text) => leafOf(model, changed(row, feature, Number(text))) === leaf;
-  return texts.find(isSame) ?? texts.at(-1);
+  const isSame = (text) => leafOf(model, changed.with(feature, Number(text))) === flip.leaf;
+  return texts.slice(0, -1).find(isSame) ?? texts.at(-1);
+}
+
+function exactly(model, feature, value) {
+  const info = model.features[feature];
+  return isCategorical(info) ? info.categories[value] : exact(value);
+}
+
+/** Whether what is shown of several changes leads to their leaf. */
+function leadsThere(model, row, flip, shown) {
+  const read = flip.changes.map(({ feature, value }, place) => ({
+    feature,
+    value: isCategorical(model.features[feature]) ? value : Number(shown[place]),
+  }));
+  return leafOf(model, changedRow(row, read)) === flip.leaf;
+}
+
+function changedRow(row, all) {
+  return all.reduce((changed, { feature, value }) => changed.with(feature, value), row);
 }

@@ -1,11 +1,11 @@
 /** Puts the page together. */
 
-import { branchColour, classColour } from "./colours.js";
+import { branchColour, classColour, targetGradient, useColours } from "./colours.js";
 import { byId, html, nameText } from "./dom.js";
 import { explainRow } from "./explain.js";
 import { readModel } from "./model.js";
 import { hideNode, showNode } from "./nodepanel.js";
-import { leafOf, readRow } from "./predict.js";
+import { leafOf, newCategories, readRow } from "./predict.js";
 import { setUpPrint } from "./print.js";
 import { setUpSearch } from "./search.js";
 import { setUpTheme } from "./theme.js";
@@ -16,6 +16,7 @@ import { countOf } from "./words.js";
 
 const model = readModel(JSON.parse(byId("tree-data").textContent));
 
+useColours(model.colours);
 setUpTheme();
 showHeader();
 showLegend();
@@ -37,9 +38,10 @@ function predict(named) {
   };
 }
 
-/** The sentence for a row, and the one on what would change its prediction. */
+/** The sentence for a row, the one on what would change its prediction, and what is unlike training. */
 function explain(named) {
-  return explainRow(model, readRow(model, named));
+  const row = readRow(model, named);
+  return explainRow(model, row, { newValues: newCategories(model, named, row) });
 }
 
 function showHeader() {
@@ -53,16 +55,12 @@ function showHeader() {
     leaves === 1 ? "1 leaf" : `${leaves.toLocaleString("en-US")} leaves`,
     `depth ${depth}`,
   ];
-  if (model.score !== null) facts.unshift(scoreWords());
-  byId("facts").replaceChildren(...facts.map((fact) => html("li", {}, fact)));
+  facts.unshift(...model.scores.map(capitalised));
+  if (model.target !== null) facts.unshift(`Predicts ${model.target}`);
+  byId("facts").replaceChildren(...facts.map((fact) => html("li", { dir: "auto" }, fact)));
 }
 
-function scoreWords() {
-  const rows = model.isTraining ? "in training" : "on the rows given";
-  return model.classes
-    ? `${(100 * model.score).toFixed(1)} % right ${rows}`
-    : `R² ${model.score.toFixed(3)} ${rows}`;
-}
+const capitalised = (words) => words[0].toUpperCase() + words.slice(1);
 
 function showLegend() {
   const bars = model.classes
@@ -73,6 +71,7 @@ function showLegend() {
           html("span", { class: "swatch line" }),
           "mean target, or a leaf’s prediction",
         ]),
+        ...(model.nodes.some((node) => node.plane) ? [targetLegend()] : []),
       ];
   const most = Math.max(...model.nodes.map((node) => node.children.length));
   const branches = Array.from({ length: most }, (_, i) =>
@@ -80,9 +79,17 @@ function showLegend() {
   );
   byId("legend").replaceChildren(
     ...(most ? [html("li", { class: "group" }, "Branches"), ...branches] : []),
-    html("li", { class: "group" }, model.classes ? "Classes" : "Bars"),
+    html("li", { class: "group" }, model.classes ? (model.target ?? "Classes") : "Bars"),
     ...bars,
   );
+}
+
+/** What the colours of points mean. */
+function targetLegend() {
+  const [low, high] = model.targets.labels;
+  const scale = html("span", { class: "swatch scale" });
+  scale.style.background = targetGradient();
+  return html("li", {}, [`${model.target ?? "target"} ${low}`, scale, high]);
 }
 
 function legendItem(colour, name) {

@@ -54,4 +54,15 @@ export function featureNames(model, node) {
   return node.features.map((feature) => model.features[feature].name);
 }
 
+/** The features in a node's title: of a pair, what goes to the right comes first. */
+export function titleNames(model, node) {
+  const names = featureNames(model, node);
+  return node.plane ? node.plane.sides.map((side) => names[side]) : names;
+}
+
+/** What a title says about an axis that is not linear. */
+export function scaleWords(node) {
+  return { log: " (log scale)", quantile: " (by rows)" }[node.density?.scale] ?? "";
+}
+
 export const isCategorical = (feature) => feature.categories !== undefined;

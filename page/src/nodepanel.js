@@ -7,8 +7,8 @@ import { missingCounts, missingRows, showsMissing, sum, classCounts } from "./fi
 import { drawShape, LARGE, shapeHeight } from "./figures/index.js";
 import { drawTargets } from "./figures/leaf.js";
 import { orderedParts } from "./figures/ordered.js";
-import { featureNames, pathTo } from "./model.js";
-import { countOf, percent, rounded } from "./words.js";
+import { featureNames, pathTo, scaleWords, titleNames } from "./model.js";
+import { countOf, percent } from "./words.js";
 
 const LEAF_HEIGHT = 110;
 
@@ -34,8 +34,8 @@ export function hideNode() {
 
 function title(model, node) {
   if (node.isLeaf) return ["Leaf: ", nameText(predictionWords(model, node))];
-  const names = featureNames(model, node).map((name) => nameText(name));
-  return names.length === 2 ? [names[0], " × ", names[1]] : names;
+  const names = titleNames(model, node).map((name) => nameText(name));
+  return names.length === 2 ? [names[0], " × ", names[1]] : [names[0], scaleWords(node)];
 }
 
 function facts(model, node) {
@@ -136,7 +136,7 @@ function branchButton(node, branch, onOpen) {
 
 function leafBody(model, node) {
   if (model.classes) return [classTable(model, node)];
-  const edges = model.targetEdges;
+  const [low, high] = model.targets.labels;
   const picture = svg(
     "svg",
     {
@@ -147,16 +147,16 @@ function leafBody(model, node) {
     },
     [
       drawTargets(model, node, LARGE.width, LEAF_HEIGHT),
-      endLabel(edges[0], 0, "start"),
-      endLabel(edges.at(-1), LARGE.width, "end"),
+      endLabel(low, 0, "start"),
+      endLabel(high, LARGE.width, "end"),
     ],
   );
   return [picture];
 }
 
-function endLabel(value, x, anchor) {
+function endLabel(text, x, anchor) {
   const attributes = { x, y: LEAF_HEIGHT + 17, "font-size": 12, "text-anchor": anchor };
-  return svg("text", { ...attributes, class: "muted number" }, rounded(value));
+  return svg("text", { ...attributes, class: "muted number" }, text);
 }
 
 /** Rows of each class, and what the tree predicts, where that is not the rows' share. */

@@ -14,6 +14,18 @@ export function readRow(model, named) {
   });
 }
 
+/** Categories that training has not seen, by feature, of a row from which `row` was read. */
+export function newCategories(model, named, row) {
+  const isNew = (feature) =>
+    isCategorical(model.features[feature]) &&
+    row[feature] === null &&
+    !isMissingValue(named[model.features[feature].name]);
+  return new Map(model.used.filter(isNew).map((j) => [j, named[model.features[j].name]]));
+}
+
+const isMissingValue = (value) =>
+  value === null || value === undefined || (typeof value === "number" && Number.isNaN(value));
+
 /** The leaf that a row ends in. */
 export function leafOf(model, row) {
   return pathOf(model, row).at(-1);

@@ -20,7 +20,7 @@ export function rangeOf(model, feature) {
     .filter((node) => node.features.includes(feature))
     .flatMap((node) => {
       if (node.density) return [node.density.edges[0], node.density.edges.at(-1)];
-      const axis = node.plane.axes[node.features.indexOf(feature)];
+      const axis = node.plane.axes[axisOf(node, feature)];
       return [axis.low, axis.high];
     });
   return [Math.min(...ends), Math.max(...ends)];
@@ -46,18 +46,24 @@ function medianOfCells(model, node) {
   return edges[cell] / 2 + edges[cell + 1] / 2;
 }
 
+/** Which axis of a node's plane shows a feature. */
+function axisOf(node, feature) {
+  return node.plane.sides.indexOf(node.features.indexOf(feature));
+}
+
 function medianOfPoints(node, feature) {
-  const side = node.features.indexOf(feature);
-  const values = node.plane.points.map((point) => point[side]).sort((a, b) => a - b);
-  const axis = node.plane.axes[side];
-  return values.length ? values[values.length >> 1] : axis.low / 2 + axis.high / 2;
+  const which = axisOf(node, feature);
+  const { low, high } = node.plane.axes[which];
+  const places = node.plane.points.map((point) => point[which]).sort((a, b) => a - b);
+  const place = places.length ? places[places.length >> 1] : 0.5;
+  return (1 - place) * low + place * high;
 }
 
 function commonest(model, node, feature) {
   if (node.density) return indexOfMost(rowsInCells(model, node));
-  const side = node.features.indexOf(feature);
-  const { codes } = node.plane.axes[side];
-  const slots = node.plane.points.map((point) => Math.floor(point[side]));
+  const which = axisOf(node, feature);
+  const { codes } = node.plane.axes[which];
+  const slots = node.plane.points.map((point) => Math.floor(point[which] * codes.length));
   return (
     codes[indexOfMost(codes.map((_, slot) => slots.filter((at) => at === slot).length))] ?? null
   );

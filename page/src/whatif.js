@@ -2,7 +2,7 @@
 
 import { classColour } from "./colours.js";
 import { byId, html, nameText } from "./dom.js";
-import { explainRow } from "./explain.js";
+import { beyondWords, explainRow } from "./explain.js";
 import { isCategorical } from "./model.js";
 import { pathOf } from "./predict.js";
 import { rangeOf, typicalRow } from "./typical.js";
@@ -14,18 +14,29 @@ const SLIDER_STEPS = 200;
 /** Fills the panel; `onPath` learns the path of every row that is tried. */
 export function setUpWhatIf(model, onPath) {
   const start = typicalRow(model);
+  const kept = new Set();
   let row = [...start];
   const update = () => {
     const path = pathOf(model, row);
     showOutcome(model, path.at(-1));
-    showReasons(model, row);
+    showReasons(model, row, kept);
+    for (const field of fields) field.mark(beyondWords(model, field.feature, row[field.feature]));
     onPath(path, row);
   };
   const fields = byFirstUse(model).map((feature) =>
-    makeField(model, feature, (value) => {
-      row[feature] = value;
-      update();
-    }),
+    makeField(
+      model,
+      feature,
+      (value) => {
+        row[feature] = value;
+        update();
+      },
+      (isKept) => {
+        if (isKept) kept.add(feature);
+        else kept.delete(feature);
+        update();
+      },
+    ),
   );
   const reset = () => {
     row = [...start];
@@ -46,15 +57,29 @@ function byFirstUse(model) {
 
 // --- inputs ---
 
-function makeField(model, feature, onChange) {
+function makeField(model, feature, onChange, onKeep) {
   const info = model.features[feature];
   const id = `feature-${feature}`;
   const label = html("label", { for: id }, nameText(info.name));
+  const note = html("p", { class: "beyond", role: "status" });
   const control = isCategorical(info)
     ? categoryControl(info, id, onChange)
     : numberControl(model, feature, id, onChange);
-  const element = html("div", { class: "field" }, [label, ...control.elements]);
-  return { feature, element, set: control.set };
+  const head = html("div", { class: "field-head" }, [label, keepControl(info.name, onKeep)]);
+  const element = html("div", { class: "field" }, [head, ...control.elements, note]);
+  const mark = (words) => {
+    note.textContent = words ?? "";
+    note.hidden = words === null;
+    element.classList.toggle("outside", words !== null);
+  };
+  return { feature, element, set: control.set, mark };
+}
+
+/** A box that keeps a value out of the changes that are proposed. */
+function keepControl(name, onKeep) {
+  const box = html("input", { type: "checkbox", "aria-label": `Keep ${name} as it is` });
+  box.addEventListener("change", () => onKeep(box.checked));
+  return html("label", { class: "keep", title: "Propose no change of this value" }, [box, "keep"]);
 }
 
 function categoryControl(info, id, onChange) {
@@ -145,7 +170,7 @@ function chances(model, leaf) {
     ]);
   });
   const others = model.classes.length - shown.length;
-  if (leaf.share !== percent(leaf.value[leaf.predicted]))
+  if (leaf.rows > 0 && leaf.share !== percent(leaf.value[leaf.predicted]))
     bars.push(html("li", { class: "muted" }, rowsBehind(model, leaf)));
   if (others > 0)
     bars.push(html("li", { class: "muted" }, `${others} others: ${percent(Math.max(rest, 0))}`));
@@ -154,7 +179,7 @@ function chances(model, leaf) {
 
 /** What the bars are, where they are not shares of the rows. */
 function rowsBehind(model, leaf) {
-  const rows = `${leaf.shortShare} here are ${model.classes[leaf.predicted]}`;
+  const rows = `${leaf.shortShare} of the rows here are ${model.classes[leaf.predicted]}`;
   return `${rows}; the bars show ${model.predictedWord} probabilities`;
 }
 
@@ -162,10 +187,17 @@ function spread(leaf) {
   return html("li", { class: "muted" }, leaf.spreadWords.trim());
 }
 
-function showReasons(model, row) {
-  const { sentence, flip } = explainRow(model, row);
-  byId("sentence").textContent = `${sentence}.`;
+function showReasons(model, row, kept) {
+  const mayChange = (feature) => !kept.has(feature);
+  const { sentence, flip, notes } = explainRow(model, row, { mayChange });
+  byId("sentence").textContent = [`${sentence}.`, ...notes.map((note) => `Note: ${note}.`)].join(
+    " ",
+  );
   byId("flip").hidden = model.used.length === 0;
-  byId("flip").textContent =
-    flip === null ? "No change of a single value would change that." : `${flip}.`;
+  byId("flip").textContent = flip === null ? nothingFlips(kept) : `${flip}.`;
+}
+
+function nothingFlips(kept) {
+  const which = kept.size ? "the other values" : "the values";
+  return `No change of one or two of ${which} would change that.`;
 }

@@ -32,14 +32,14 @@ const atLeast = (number, digits) => towards(number, digits, 1n);
 /**
  * Ways to write a number that something must reach from its origin, the shortest first.
  *
- * Each is the number itself or a little farther, never by more than a twentieth of the way. If
+ * Each is the number itself or a little farther, never by more than a fiftieth of the way. If
  * there is no origin (NaN), four digits are enough. The last way is exact.
  */
 export function beyond(number, origin) {
   const written = exact(number);
   if (!Number.isFinite(number) || countDigits(written) <= FEW_DIGITS) return [written];
   const towards = number > origin ? atLeast : atMost;
-  const way = Math.abs(number / 20 - origin / 20);
+  const way = Math.abs(number / 50 - origin / 50);
   const texts = [];
   for (let digits = Number.isNaN(way) ? DIGITS : 1; digits < ALL_DIGITS; digits += 1) {
     const text = towards(number, digits);

@@ -19,7 +19,7 @@ from shapetree.export import (
     export_sql,
     export_text,
 )
-from shapetree.plot import plot_node, plot_tree
+from shapetree.plot import plot_node, plot_path, plot_tree
 
 __all__ = [
     "ShapeTreeClassifier",
@@ -35,6 +35,7 @@ __all__ = [
     "export_text",
     "from_json",
     "plot_node",
+    "plot_path",
     "plot_tree",
     "refine_tree",
 ]

@@ -28,12 +28,16 @@ Result = TypeVar("Result")
 
 # What strength="cv" chooses from, and what it prefers.
 STRENGTHS = (0.0, 0.3, 1.0, 3.0)
+# What a person is shown to choose from.
+PATH = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 USUAL_STRENGTH = 1.0
 # Rows that hold the same values are kept in one fold, unless they weigh more than this share of it:
 # folds of few distinct rows would have nothing in common with each other.
 HEAVY_SHARE = 1 / 32
-# Trials are better for sure by so many standard errors.
-SURE = 1.5
+# By how many standard errors a trial must be better to be better for sure: one with weaker
+# penalties, and any other. Trees of fewer rows are the better for being simple, so that folds speak
+# against weak penalties more than all rows would.
+SURE, SURE_OF_OTHERS = 1.5, 2.5
 # Numbers of rows that make a difference to how much is tested.
 FEW_ROWS, MANY_ROWS = 2_500, 20_000
 # Strengths that are tried with other criteria, too.
@@ -50,6 +54,10 @@ class Trial:
 
     strength: float
     criterion: str
+
+    def is_stronger(self, other: Trial) -> bool:
+        """Whether penalties are higher than another trial's."""
+        return self.strength > other.strength
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +89,15 @@ def path_of(strength: Any) -> tuple[float, ...]:
     if isinstance(strength, str):
         return STRENGTHS
     try:
-        path = np.unique(np.asarray(strength, dtype=np.float64))
+        given = np.asarray(strength, dtype=np.float64)
     except (TypeError, ValueError):
-        path = np.array([np.nan])
-    if np.ndim(strength) != 1 or len(path) == 0 or not (np.isfinite(path) & (path >= 0)).all():
+        given = np.empty(0)
+    if given.ndim != 1 or len(given) == 0 or not (np.isfinite(given) & (given >= 0)).all():
         raise ValueError(
             "strength must be a number, 'cv', or a list of strengths to choose from, all of them "
             f"finite and 0 or greater; got {strength!r}"
         )
-    return tuple(path.tolist())
+    return tuple(np.unique(given).tolist())
 
 
 def usual_of(path: tuple[float, ...]) -> float:
@@ -203,24 +211,22 @@ class Race:
     ----------
     n_folds : int
         Rows are dealt out to so many.
-    n_tested : int
-        On so many of them the last trials are tested, on one the others.
-    n_rivals : int
-        How many are the last, beside the usual one.
+    n_rivals : tuple of int
+        How many trials, beside the usual one, are tested on each further fold after the first;
+        folds that are not named are never held out.
     """
 
     n_folds: int
-    n_tested: int
-    n_rivals: int
+    n_rivals: tuple[int, ...]
 
 
 def race_for(n_rows: int) -> Race:
     """Few rows need many tests to tell trials apart; of many rows, one fold tells enough."""
     if n_rows <= FEW_ROWS:
-        return Race(n_folds=5, n_tested=5, n_rivals=2)
+        return Race(5, (2, 2, 2, 2))
     if n_rows <= MANY_ROWS:
-        return Race(n_folds=4, n_tested=3, n_rivals=1)
-    return Race(n_folds=3, n_tested=1, n_rivals=0)
+        return Race(4, (2, 1))
+    return Race(3, ())
 
 
 @dataclass(frozen=True)
@@ -276,28 +282,30 @@ def choose(plan: Plan, folds: Folds, run: RunTests) -> Choice:
     folds : Folds
     run : function
     """
-    tests = Tests(plan.trials, folds)
+    record = Record(plan.trials, folds)
     if plan.race is None:
-        tests.add(run, plan.trials, range(folds.n_folds))
+        record.add(run, plan.trials, range(folds.n_folds))
     else:
-        _hold(plan.race, plan, tests, run)
-    chosen = tests.choose(plan.usual)
-    shrinkage = plan.shrinkages[int(tests.losses(chosen).argmin())]
-    return Choice(chosen, shrinkage, tests.results())
+        _hold_race(plan.race, plan, record, run)
+    chosen = record.choose(plan.usual)
+    shrinkage = plan.shrinkages[int(record.losses(chosen).argmin())]
+    return Choice(chosen, shrinkage, record.results())
 
 
-def _hold(race: Race, plan: Plan, tests: Tests, run: RunTests) -> None:
+def _hold_race(race: Race, plan: Plan, record: Record, run: RunTests) -> None:
     """Test all strengths on one fold, the best by other criteria, and the best of all on more."""
     usual = plan.usual
     first = [trial for trial in plan.trials if trial.criterion == usual.criterion]
-    tests.add(run, first, [0])
-    leading = {trial.strength for trial in tests.best(N_LEADING)}
-    tests.add(run, [t for t in plan.trials if t not in first and t.strength in leading], [0])
-    rivals = [trial for trial in tests.best(len(plan.trials)) if trial != usual]
-    tests.add(run, [usual, *rivals[: race.n_rivals]], range(1, race.n_tested))
+    record.add(run, first, [0])
+    leading = [trial.strength for trial in record.ranked() if not trial.is_stronger(usual)]
+    others = [trial for trial in plan.trials if trial.criterion != usual.criterion]
+    record.add(run, [trial for trial in others if trial.strength in leading[:N_LEADING]], [0])
+    for fold, n_rivals in enumerate(race.n_rivals, start=1):
+        rivals = [trial for trial in record.ranked() if trial != usual]
+        record.add(run, [usual, *rivals[:n_rivals]], [fold])
 
 
-class Tests:
+class Record:
     """What is known of trials, and how they compare.
 
     Parameters
@@ -317,10 +325,11 @@ class Tests:
         for (trial, fold), test in zip(wanted, run(wanted), strict=True):
             self._found[trial][fold] = test
 
-    def best(self, n: int) -> list[Trial]:
-        """The n trials with the greatest scores on the first fold; of equals, the stronger."""
-        tested = [trial for trial in reversed(self._trials) if 0 in self._found[trial]]
-        return sorted(tested, key=lambda trial: -self._score(trial, 0))[:n]
+    def ranked(self) -> list[Trial]:
+        """The trials that were tested on most folds, the best first; of equals, the stronger."""
+        most = max(map(len, self._found.values()))
+        tested = [trial for trial in reversed(self._trials) if len(self._found[trial]) == most]
+        return sorted(tested, key=lambda trial: -self.score(trial)[0])
 
     def losses(self, trial: Trial) -> np.ndarray:
         """Losses by shrinkage of a trial's trees, in sum."""
@@ -334,12 +343,16 @@ class Tests:
         """
         n_tested = len(self._found[usual])
         finalists = [trial for trial in self._trials if len(self._found[trial]) == n_tested]
-        if not any(self._surely(self._gains(trial)) > 0.0 for trial in finalists):
+        if not any(self._surely(self._gains(trial), SURE) > 0.0 for trial in finalists):
             same = [trial for trial in self._trials if trial.criterion == usual.criterion]
             return max(same, key=lambda trial: trial.strength)
-        leads = {trial: self._surely(self._leads(trial, usual)) for trial in reversed(finalists)}
-        best = max(leads, key=lambda trial: leads[trial])
-        return best if leads[best] > 0.0 else usual
+        best, most = usual, 0.0
+        for trial in reversed(finalists):
+            n_errors = SURE if usual.is_stronger(trial) else SURE_OF_OTHERS
+            lead = self._surely(self._leads(trial, usual), n_errors)
+            if lead > most:
+                best, most = trial, lead
+        return best
 
     def _score(self, trial: Trial, fold: int) -> float:
         """Mean score of a trial on a fold; NaN if it was not tested there."""
@@ -358,14 +371,20 @@ class Tests:
         ours, theirs = self._found[trial], self._found[usual]
         return {fold: ours[fold].scores - theirs[fold].scores for fold in ours}
 
-    def _surely(self, differences: Differences) -> float:
-        """A mean difference less what may be chance; equal rows tell as much as one of them."""
+    def _surely(self, differences: Differences, n_errors: float) -> float:
+        """A mean difference less so many standard errors; equal rows tell no more than one."""
         rows = np.concatenate([np.flatnonzero(self._folds.held_out(fold)) for fold in differences])
         values = np.concatenate(list(differences.values()))
         weights, group = self._folds.weights[rows], self._folds.group[rows]
         mean = values @ weights / weights.sum()
         of_groups = np.bincount(group, weights * (values - mean))
-        return float(mean - SURE * np.sqrt(of_groups @ of_groups) / weights.sum())
+        return float(mean - n_errors * np.sqrt(of_groups @ of_groups) / weights.sum())
+
+    def score(self, trial: Trial) -> tuple[float, float]:
+        """Mean score of a trial on all rows that it was tested on, and its standard error."""
+        scores = {fold: test.scores for fold, test in self._found[trial].items()}
+        mean = self._surely(scores, 0.0)
+        return mean, mean - self._surely(scores, 1.0)
 
     def results(self) -> dict[str, Any]:
         """All trials in the form of scikit-learn's `cv_results_`."""
@@ -502,7 +521,7 @@ def run_together(
     jobs: Sequence[Callable[[], Result]], n_threads: int, stop: threading.Event
 ) -> list[Result]:
     """Run jobs in threads; if one fails, or on Ctrl-C, the others are told to stop."""
-    if n_threads == 1 or len(jobs) == 1:
+    if n_threads == 1 or len(jobs) <= 1:
         return [job() for job in jobs]
     with ThreadPoolExecutor(min(n_threads, len(jobs))) as pool:
         futures = [pool.submit(job) for job in jobs]

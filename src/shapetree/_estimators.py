@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import cache
 from importlib.metadata import version
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -21,26 +22,38 @@ from sklearn.base import (
     clone,
     is_classifier,
 )
-from sklearn.utils import Bunch
+from sklearn.utils import Bunch, check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shapetree._files import PathLike, read_text, write_file
-from shapetree._fitting import Parameters, fit_tree, refine_fitted, simplify_fitted
+from shapetree._fitting import Parameters, fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree._threads import effective_threads
-from shapetree.data._table import Table
-from shapetree.explain import Explanation, Rules, explain_rows, rules_of, shape_table
+from shapetree.data._labels import read_targets
+from shapetree.data._table import Table, new_categories, open_table
+from shapetree.explain import (
+    Explainer,
+    Explanation,
+    Rules,
+    read_wish,
+    rules_of,
+    shape_table,
+)
 from shapetree.model_file import PREFIX, Model, NotAModel, read_model, write_model
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted import FittedTree, fitted_tree
+from shapetree.tree._fitted import FittedTree, fitted_tree, tree_holder
 from shapetree.tree._predictor import leaves_of, paths_to
+from shapetree.tree._scores import HeldOut, scores_of
 from shapetree.tree._view import view_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Tree = TypeVar("Tree", bound="BaseShapeTree")
+
+# What is the same for all rows of a tree takes much longer to find than a row's explanation.
+_explainers: WeakKeyDictionary[FittedTree, Explainer] = WeakKeyDictionary()
 
 
 class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
@@ -319,24 +332,100 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """
         return paths_to(self.tree_, self.apply(X))
 
-    # --- what the fitted tree does, in words ---
+    def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
+        """Score the tree on rows that it was not fitted on, and remember the scores.
 
-    def explain(self, X: Any) -> list[Explanation]:
-        """Say why each row is predicted what it is.
+        Pictures, pages, texts and the model file show them from then on, beside the scores in
+        training. Another `evaluate` replaces them; a fit, and whatever changes the tree, forgets
+        them.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
+            Rows that were set apart from training.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        dict
+            `accuracy` and `balanced_accuracy`, or `r2` and `mean_absolute_error`; of several
+            targets, the means.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import train_test_split
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> X, X_new, y, y_new = train_test_split(X, y, random_state=0)
+        >>> tree = ShapeTreeClassifier(max_depth=2).fit(X, y)
+        >>> {name: round(score, 3) for name, score in tree.evaluate(X_new, y_new).items()}
+        {'accuracy': 0.974, 'balanced_accuracy': 0.963}
+        """
+        fitted = self.__fitted_tree__()
+        targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
+        check_consistent_length(X, targets)
+        weights = None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        predicted = self.predict(X).reshape(targets.shape)
+        scores = scores_of(targets, predicted, fitted.classes is not None, weights)
+        self._fitted = replace(fitted, held_out=HeldOut(len(targets), scores))
+        return scores
+
+    # --- what the fitted tree does, in words ---
+
+    def explain(
+        self,
+        X: Any,
+        *,
+        fixed: Any = None,
+        only: Any = None,
+        direction: Mapping[Any, str] | None = None,
+        target: Any = None,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> list[Explanation]:
+        """Say why each row is predicted what it is, and what would change that.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+        fixed : list of features, optional
+            Features that a flip must not change, by name or by index: what nobody can change.
+        only : list of features, optional
+            The only features that a flip may change.
+        direction : mapping from features to "up" or "down", optional
+            Features that can only rise, or only fall, such as an age.
+        target : label, list of labels, number, or pair of numbers, optional
+            What flips are to reach: a class, or any of several; a number that the prediction is to
+            reach from wherever it is; or the least and the greatest of a range, None for no end. By
+            default any other class, or a number that is farther off than the rows of the leaf are
+            spread, by their standard deviation.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default that of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name, which are shown beside the names.
 
         Returns
         -------
         list of Explanation
             `str` of each is a sentence, its `path` and `conditions` say the same as data, and its
-            `flip` is the smallest change of a single feature that changes the prediction. Numbers
-            are rounded only as far as the row satisfies what is said. Whoever else satisfies it is
-            predicted the same, unless it speaks of a pair: the weights of a sum are rounded, too,
-            and both of its features must be known. Sizes of changes are compared in standard
-            deviations of the features in training; another category counts as one.
+            `flip` is the smallest change of one feature that changes the prediction, or one of two
+            features where one is not enough. `notes` says which of the values that decide are
+            beyond the range in training, or categories that it has not seen. Every row that
+            satisfies the sentence is predicted the same, provided that both features of a pair are
+            known. Sizes of changes are compared in standard deviations of the features in
+            training; another category counts as one.
 
         Examples
         --------
@@ -350,33 +439,61 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Predicted virginica (98 %) because petal width (cm) > 1.75
         >>> print(why.flip)
         It would be versicolor (91 %) if petal width (cm) fell from 1.8 to 1.75
+        >>> (why,) = tree.explain(iris.data.iloc[[70]], target="setosa")
+        >>> print(why.flip)
+        It would be setosa (100 %) if petal width (cm) fell from 1.8 to 0.8
         """
-        table = self._read_for_prediction(X)
+        fitted = fitted_tree(self, feature_names, class_names, target_name, units)
+        view = view_of(fitted)
+        wish = read_wish(view, fitted.feature_names, fitted.classes, fixed, only, direction, target)
+        opened = open_table(X)
+        table = fitted.read_table(opened, type(self).__name__, fitted.tree.used_features)
         n_threads = effective_threads(self.n_threads)
 
         def route(columns: Sequence[np.ndarray | None]) -> np.ndarray:
             used = next((len(column) for column in columns if column is not None), table.n_rows)
-            return leaves_of(self.tree_, Table(used, table.features, list(columns)), n_threads)
+            return leaves_of(fitted.tree, Table(used, table.features, list(columns)), n_threads)
 
-        return explain_rows(
-            view_of(self.__fitted_tree__()), table.columns, route(table.columns), route
+        explainer = _explainers.get(fitted)
+        if explainer is None:
+            explainer = _explainers[fitted] = Explainer(view)
+        return explainer.explain(
+            table.columns, route(table.columns), route, wish, new_categories(opened, table)
         )
 
-    def rules(self, digits: int | None = None) -> Rules:
+    def rules(
+        self,
+        digits: int | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> Rules:
         """The tree as if/then rules, one for each leaf.
 
         Parameters
         ----------
         digits : int, optional
-            Significant digits of the numbers in the rules' words. By default they are exact: the
-            rows that satisfy a rule are the rows of its leaf.
+            Significant digits of thresholds. By default they are exact: the rows that satisfy a
+            rule are the rows of its leaf, missing values and new categories included.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default that of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name, which are shown beside the names.
 
         Returns
         -------
         Rules
             A sequence of rules; `print` it, or use its `to_frame()` or `to_markdown()`. A rule's
-            support is its share of the training rows, its confidence the share of the class that
-            it predicts, its lift how many times as large that is as in all rows.
+            support is its share of the training rows, its confidence the share of its rows that are
+            of the class it predicts, its lift how many times as large that is as in all rows. If
+            weights or shrinkage make the tree predict another probability, the rule names it
+            beside, and the table has a column `predicted`.
 
         Examples
         --------
@@ -390,15 +507,33 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """
         if digits is not None and digits < 1:
             raise ValueError(f"digits must be at least 1, got {digits}")
-        return rules_of(view_of(self.__fitted_tree__()), digits)
+        return rules_of(
+            view_of(fitted_tree(self, feature_names, class_names, target_name, units)), digits
+        )
 
-    def shape_table(self, node: int = 0) -> pd.DataFrame:
+    def shape_table(
+        self,
+        node: int = 0,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> pd.DataFrame:
         """A node's shape function as a pandas DataFrame.
 
         Parameters
         ----------
         node : int, default=0
             Index of a node of `tree_` that splits.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default that of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name, which are shown beside the names.
 
         Returns
         -------
@@ -419,17 +554,35 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         1  0.80  1.75       1      54
         2  1.75   inf       2      46
         """
-        return shape_table(view_of(self.__fitted_tree__()), node)
+        return shape_table(
+            view_of(fitted_tree(self, feature_names, class_names, target_name, units)), node
+        )
 
     # --- the model file ---
 
-    def to_json(self, path: PathLike | None = None) -> str:
+    def to_json(
+        self,
+        path: PathLike | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> str:
         """Write the fitted tree as JSON, in the format that a schema describes.
 
         Parameters
         ----------
         path : str or path-like, optional
             File to write; an existing one is replaced. By default nothing is written.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default that of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name, which are shown beside the names.
 
         Returns
         -------
@@ -440,9 +593,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Notes
         -----
         The schema is a file of the package: `importlib.resources.files("shapetree") /
-        "model-1.schema.json"`. It says how to predict with a model in another language, too.
-        Trees with features of very many levels need `model-2.schema.json`, which differs only in
-        how it counts their rows. Every later version of the library reads all these models.
+        "model-3.schema.json"`. It says how to predict with a model in another language, too.
+        Every later version of the library reads these models, as this one reads those of the
+        former versions 1 and 2.
 
         Examples
         --------
@@ -454,7 +607,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         >>> bool((ShapeTreeClassifier.from_json(text).predict(X) == tree.predict(X)).all())
         True
         """
-        fitted = self.__fitted_tree__()
+        return self._write(fitted_tree(self, feature_names, class_names, target_name, units), path)
+
+    def _write(self, fitted: FittedTree, path: PathLike | None) -> str:
         self._validate_params()
         kind = "ShapeTreeRegressor" if fitted.classes is None else "ShapeTreeClassifier"
         model = Model(kind, self.get_params(deep=False), fitted)
@@ -500,6 +655,39 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         estimator._fitted = model.fitted
         return estimator
 
+    # --- choosing a size ---
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def strength_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Fit trees along a path of strengths, to see how accurate and how large each is.
+
+        `shapetree.plot_path` draws it, for a person to pick a tree from.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`. This estimator is not changed. If its `strength` is a list, that is the
+            path; otherwise it goes from 0 to 10. `cv` is the number of folds, 5 by default.
+
+        Returns
+        -------
+        Bunch
+            Arrays, of which `pandas.DataFrame` makes a table: each `strength`; the `score` on rows
+            held out (accuracy, or the share of the error that the tree takes away) and its standard
+            `error`; `n_leaves` and `n_segments` of the tree of all rows, regions of pairs being
+            segments, too; and which strength a choice among them would take, `is_chosen`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = ShapeTreeClassifier(strength=[0, 1, 100]).strength_path(X, y)
+        >>> path.n_leaves
+        array([3, 3, 1])
+        """
+        return Bunch(**fit_path(X, y, sample_weight, self._parameters(), is_classifier(self)))
+
     # --- making the fitted tree smaller ---
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
@@ -526,7 +714,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         ----------
         nodes : iterable of int
             Indices of nodes of `tree_`, as `apply` and the exports number them. What is below them
-            goes, and the other nodes are numbered anew.
+            is removed, and the remaining nodes are renumbered.
 
         Returns
         -------
@@ -575,122 +763,123 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     Parameters
     ----------
     max_depth : int or None, default=4
-        Greatest depth of the tree; None for no limit.
+        Maximum depth of the tree; None for no limit.
     max_branches : int, default=3
-        Most branches of a node. A node uses fewer where more gain nothing.
+        Maximum number of branches of a node. A node uses fewer where more would gain nothing.
     criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
         Impurity of a node. "auto" takes Gini where classes are few for the branches (a perplexity
         below twice `max_branches`) and entropy otherwise. "log_loss" is another name of "entropy".
     strength : float, "cv" or array-like, default=1.0
-        How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
-        splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
-        them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
-        "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows,
-        and the criterion with it if that is "auto"; a list
-        is chosen from likewise. It stays at 1 (or what is nearest to it) unless another strength is
-        better on rows held out by more than 1.5 standard errors of the difference, and is the
-        greatest if no tree is better than a leaf. That takes 7 to 20 times as long as a fit.
+        Multiplies all penalties below that are "auto" (for segments, regions, splits, pairs and
+        refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
+        functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
+        and 3 by cross-validation on the training rows, and the criterion with it if that is "auto";
+        give a list to choose from other values. It stays at 1 (or what is nearest to it) unless a
+        weaker one is better on rows held out by more than 1.5 standard errors of the difference, or
+        another one by 2.5; it is the greatest if no tree is better than a leaf. That takes some
+        10 times as long as a fit, and 20 times with few rows.
     cv : int or None, default=None
-        Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
-        number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
-        3 of 4 up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal
-        rows are in one fold, unless they are very many, and each fold has its share of every class.
+        Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
+        number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
+        up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
+        are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
-        pair parts the plane of both into regions, by oblique cuts where both are numbers.
-        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows,
-        or on 20,000 of them:
-        every pair is weighed by what the cells of a rough grid tell beyond noise, and half of them,
-        30 at most, get an oblique inner tree on a finer grid. Of more than 20,000 pairs (200
-        features) only the 20,000 are screened that the paper's filter puts first, judged by at most
-        5,000 of the node's rows. An int fits so many of the best-screened pairs, "all" fits every
-        pair. A list holds pairs, or larger groups, of features that may interact, by name or by
-        index; these are then screened as by "auto".
+        pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 is
+        none. "auto" screens all pairs at each node and fits the 3 most promising on its rows, or on
+        20,000 of them: every pair is weighed by what the cells of a rough grid tell beyond noise,
+        and half of them, 30 at most, get an oblique inner tree on a finer grid. Of more than 20,000
+        pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
+        by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
+        fits every pair. A list holds pairs, or larger groups, of features that may interact, by
+        name or by index; these are then screened as by "auto".
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
         the paper's filter, which crosses the branches of both features' own shape functions.
     pair_penalty : float or "auto", default="auto"
-        What a pair must earn to be preferred to a single feature, as mean impurity of the node.
-        "auto" is the price of a segment; in nodes of up to 5,000 rows the pair must besides gain a
-        tenth more than the single feature on rows that neither was fitted on. It is 0 for plain
+        Penalty for using a pair instead of a single feature, as mean impurity of the node. "auto"
+        is the penalty of one segment; in nodes of up to 5,000 rows the pair must also gain a tenth
+        more than the single feature on rows that neither was fitted on. It is 0 for plain
         thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
     n_orientations : int, default=8
         Directions of a pair's cuts, evenly spaced in the plane of the standardised pair, both axes
         included. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
-        Fewest rows of a node that may be split; a fraction is of all rows.
+        Minimum number of rows in a node to split it, or their fraction of all rows.
     min_samples_leaf : int or float, default=1
-        Fewest rows of each branch; a fraction is of all rows. A shape function that breaks this is
-        passed over for the next best.
+        Minimum number of rows in each branch, or their fraction of all rows. If a shape function
+        breaks this, the next best is taken.
     min_weight_fraction_leaf : float, default=0.0
-        Least weight of each branch, as a fraction of the weight of all rows.
+        Minimum weight of each branch, as a fraction of the weight of all rows.
     min_impurity_decrease : float, default=0.0
-        Least decrease of impurity by a split, weighted by the node's share of all rows, as in
+        Minimum decrease of impurity by a split, weighted by the node's share of all rows, as in
         scikit-learn.
     max_leaf_nodes : int or None, default=None
-        Most leaves; the tree then grows where it gains most.
+        Maximum number of leaves; the tree then grows where it gains most.
     lookahead : int, default=1
-        How many of a node's best features are compared by what the best splits of their branches
-        gain, too, if their own gains come close. 1 goes by their own gains alone; 3 makes trees a
-        little more accurate, above all those with few branches, and takes about twice as long.
+        How many of a node's best features to compare one level deeper, by what the best splits of
+        their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
+        trees a little more accurate, above all those with few branches, and takes about twice as
+        long.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
-        which finds the best partition into so many intervals but takes longer.
+        which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
-        Most pieces, and so most segments of a shape function; None for no limit but the penalty
-        (and 32 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
-        with `pairs="all"` BiCART's.
+        Maximum number of pieces, and thus of segments of a shape function; None for no limit but
+        the penalty (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is
+        CART's, and with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
-        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions
-        of a pair also hold `min_samples_leaf` rows.
+        Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one
+        piece. Regions of a pair also have at least `min_samples_leaf` rows.
     inner_max_depth : int or None, default=None
-        Greatest depth of the inner tree.
+        Maximum depth of the inner tree.
     segment_penalty : float or "auto", default="auto"
-        What every segment beyond two must earn in impurity: rows of Gini mass (5 by default), or
-        bits of entropy (6 by default). Categories that have to be listed cost half as much; regions
-        of a pair beyond two a tenth (a fifth, for entropy) times log2 of the rows they are cut
-        from. 0 gives the paper's unpenalised shape functions.
+        Penalty for every segment beyond two, in rows of Gini mass (5 by default) or bits of entropy
+        (6 by default). Categories that have to be listed cost half as much; regions of a pair
+        beyond two a tenth (a fifth, for entropy) times log2 of the rows they are cut from. 0 gives
+        the paper's unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
-        What a split must earn, as a number of rows: the impurity that so many of the node's rows
-        hold on average. "auto" is 6, but 0 where shape functions are
-        plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
+        Penalty for a split: the impurity of that many average rows of the node. "auto" is 6, but 0
+        if shape functions are plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in
+        CART.
     branch_penalty : float, default=0.0
-        What every branch beyond two must earn, as mean impurity of the node.
+        Penalty for every branch beyond two, as mean impurity of the node.
     assignment : {"auto", "coordinate_descent", "kmeans", "random"}, default="auto"
-        How pieces get their branches. "auto" is exact for two classes and for squared error, and
-        otherwise descends from several starts. The others are the paper's own (coordinate
-        descent from the better of weighted k-means and the inner tree's root) and its ablations
-        (k-means alone; descent from a random start).
+        How branches are assigned to pieces. "auto" is exact for two classes and for squared error,
+        and coordinate descent from several starts otherwise. The others are the paper's own
+        (coordinate descent from the better of weighted k-means and the inner tree's root) and its
+        ablations (k-means alone; descent from a random start).
     refine : {"tao"} or None, default="tao"
         How to refine the grown tree. "tao" is tree alternating optimisation: one node after
         another, from the leaves to the root, gets the shape function that sends its rows where the
-        tree below loses least on them, or goes if a single branch does as well. None leaves the
-        tree as it has grown.
+        tree below loses least on them, or is removed if a single branch does as well. None keeps
+        the tree as it has grown.
     refine_iter : int, default=4
-        Most sweeps over the tree; it ends before where nothing changes any more.
+        Maximum number of sweeps over the tree; refinement stops early when nothing changes.
     refine_penalty : float or "auto", default="auto"
-        What every segment beyond two and every branch beyond the first must earn when the tree is
-        refined, as a number of misclassified rows; regions of a pair count as segments, and being
-        a pair as one more. "auto" is 3, but no more than 2 % of all rows. Ties are broken by how
-        sure leaves are, so a small share of that counts, too. Classes of several outputs are
-        counted one by one.
+        Penalty for every segment beyond two and every branch beyond the first in refinement, as a
+        number of misclassified rows; regions of a pair count as segments, and the pair itself as
+        one more. "auto" is 3, but no more than 2 % of all rows. Ties are broken by how sure leaves
+        are, so a small share of that counts, too. Classes of several outputs are counted one by
+        one.
     ccp_alpha : float, default=0.0
-        Minimal cost-complexity pruning, as in scikit-learn: nodes whose subtree takes away less
-        impurity than this for each further leaf become leaves.
+        Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
+        removes less impurity than this for each further leaf.
     shrinkage : float or "cv", default=0.0
-        Hierarchical shrinkage: draws what nodes of few rows predict towards the nodes above them;
-        with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0 to
-        500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
+        Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
+        above; with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0
+        to 500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
     max_bins : int or None, default=255
-        Most bins of an ordered feature, at most 65535. Features with fewer distinct values keep
-        them all; up to 255 bins take one byte for each value. Beyond 200,000 rows, quantiles are
-        those of a sample. None is exact: every midpoint between
-        distinct values may be a threshold, as in CART.
+        Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
+        values keep them all; up to 255 bins take one byte for each value. Beyond 200,000 rows,
+        quantiles are those of a sample. None is exact: a threshold may lie between any two distinct
+        values, as in CART. Thresholds are short numbers near the middle of the gap between two
+        training values.
     categorical_features : "from_dtype", None or array-like, default="from_dtype"
         Which features are categorical: those with category, string or boolean columns, none, or
         those listed by name, by index or by a boolean mask.
     class_weight : dict, list of dicts, "balanced" or None, default=None
-        Weights of the classes, which multiply those of the rows.
+        Weights of the classes; they multiply the weights of the rows.
     n_threads : int or None, default=None
         Number of threads; None for all cores. The tree is the same for any number. A forked process
         uses one.
@@ -890,115 +1079,117 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     Parameters
     ----------
     max_depth : int or None, default=4
-        Greatest depth of the tree; None for no limit.
+        Maximum depth of the tree; None for no limit.
     max_branches : int, default=3
-        Most branches of a node. A node uses fewer where more gain nothing.
+        Maximum number of branches of a node. A node uses fewer where more would gain nothing.
     criterion : {"squared_error", "absolute_error"}, default="squared_error"
         Impurity of a node. Absolute error is counted on the values of y where these are at most
         512, and on 64 quantile groups of them otherwise; leaves predict exact medians.
     strength : float, "cv" or array-like, default=1.0
-        How much complexity has to earn: all penalties below that are "auto" (for segments, regions,
-        splits, pairs and refinement) are multiplied by it. The knob for the size of trees: 2 makes
-        them smaller and their shape functions plainer, 0 takes all penalties away, as in the paper.
-        "cv" chooses it from 0, 0.3, 1 and 3 by cross-validation on the training rows; a list
-        is chosen from likewise. It stays at 1 (or what is nearest to it) unless another strength is
-        better on rows held out by more than 1.5 standard errors of the difference, and is the
-        greatest if no tree is better than a leaf. That takes 7 to 20 times as long as a fit.
+        Multiplies all penalties below that are "auto" (for segments, regions, splits, pairs and
+        refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
+        functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
+        and 3 by cross-validation on the training rows; give a list to choose from other values. It
+        stays at 1 (or what is nearest to it) unless a weaker one is better on rows held out by more
+        than 1.5 standard errors of the difference, or another one by 2.5; it is the greatest if
+        no tree is better than a leaf. That takes some 10 times as long as a fit, and 20 times with
+        few rows.
     cv : int or None, default=None
-        Folds of the cross-validation that chooses `strength` or `shrinkage`. None goes by the
-        number of rows, and spares hopeless strengths most of the tests: 5 folds up to 2,500 rows,
-        3 of 4 up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal
-        rows are in one fold, unless they are very many, and each fold has its share of every class.
+        Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
+        number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
+        up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
+        are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
-        pair parts the plane of both into regions, by oblique cuts where both are numbers.
-        0 is none. "auto" screens all pairs at each node and fits the 3 most promising on its rows,
-        or on 20,000 of them:
-        every pair is weighed by what the cells of a rough grid tell beyond noise, and half of them,
-        30 at most, get an oblique inner tree on a finer grid. Of more than 20,000 pairs (200
-        features) only the 20,000 are screened that the paper's filter puts first, judged by at most
-        5,000 of the node's rows. An int fits so many of the best-screened pairs, "all" fits every
-        pair. A list holds pairs, or larger groups, of features that may interact, by name or by
-        index; these are then screened as by "auto".
+        pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 is
+        none. "auto" screens all pairs at each node and fits the 3 most promising on its rows, or on
+        20,000 of them: every pair is weighed by what the cells of a rough grid tell beyond noise,
+        and half of them, 30 at most, get an oblique inner tree on a finer grid. Of more than 20,000
+        pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
+        by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
+        fits every pair. A list holds pairs, or larger groups, of features that may interact, by
+        name or by index; these are then screened as by "auto".
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
         the paper's filter, which crosses the branches of both features' own shape functions.
     pair_penalty : float or "auto", default="auto"
-        What a pair must earn to be preferred to a single feature, as mean impurity of the node.
-        "auto" is the price of a segment; in nodes of up to 5,000 rows the pair must besides gain a
-        tenth more than the single feature on rows that neither was fitted on, and refinement fits
-        no pairs in nodes of fewer than 1,000. It is 0 for plain thresholds
-        (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
+        Penalty for using a pair instead of a single feature, as mean impurity of the node. "auto"
+        is the penalty of one segment; in nodes of up to 5,000 rows the pair must also gain a tenth
+        more than the single feature on rows that neither was fitted on, and refinement fits no
+        pairs in nodes of fewer than 1,000. It is 0 for plain thresholds (`inner_max_leaf_nodes=2,
+        max_branches=2`), as in BiCART.
     n_orientations : int, default=8
         Directions of a pair's cuts, evenly spaced in the plane of the standardised pair, both axes
         included. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
-        Fewest rows of a node that may be split; a fraction is of all rows.
+        Minimum number of rows in a node to split it, or their fraction of all rows.
     min_samples_leaf : int or float, default=1
-        Fewest rows of each branch; a fraction is of all rows. A shape function that breaks this is
-        passed over for the next best.
+        Minimum number of rows in each branch, or their fraction of all rows. If a shape function
+        breaks this, the next best is taken.
     min_weight_fraction_leaf : float, default=0.0
-        Least weight of each branch, as a fraction of the weight of all rows.
+        Minimum weight of each branch, as a fraction of the weight of all rows.
     min_impurity_decrease : float, default=0.0
-        Least decrease of impurity by a split, weighted by the node's share of all rows, as in
+        Minimum decrease of impurity by a split, weighted by the node's share of all rows, as in
         scikit-learn.
     max_leaf_nodes : int or None, default=None
-        Most leaves; the tree then grows where it gains most.
+        Maximum number of leaves; the tree then grows where it gains most.
     lookahead : int, default=1
-        How many of a node's best features are compared by what the best splits of their branches
-        gain, too, if their own gains come close. 1 goes by their own gains alone; 3 makes trees a
-        little more accurate, above all those with few branches, and takes about twice as long.
+        How many of a node's best features to compare one level deeper, by what the best splits of
+        their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
+        trees a little more accurate, above all those with few branches, and takes about twice as
+        long.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
-        which finds the best partition into so many intervals but takes longer.
+        which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
-        Most pieces, and so most segments of a shape function; None for no limit but the penalty
-        (and 32 regions of a pair). With 2, two branches and `refine=None` the tree is CART's, and
-        with `pairs="all"` BiCART's.
+        Maximum number of pieces, and thus of segments of a shape function; None for no limit but
+        the penalty (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is
+        CART's, and with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
-        Fewest rows of a piece; a fraction is of all rows. Rarer categories form one piece. Regions
-        of a pair also hold `min_samples_leaf` rows.
+        Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one
+        piece. Regions of a pair also have at least `min_samples_leaf` rows.
     inner_max_depth : int or None, default=None
-        Greatest depth of the inner tree.
+        Maximum depth of the inner tree.
     segment_penalty : float or "auto", default="auto"
-        What every segment beyond two must earn in impurity, as a number of rows that are as far
-        off as the node's are on average (12 by default). Categories that have to be listed cost
-        half as much; regions of a pair beyond two a tenth times log2 of the rows they are cut from.
-        0 gives the paper's unpenalised shape functions.
+        Penalty for every segment beyond two: the impurity of that many average rows of the node (12
+        by default). Categories that have to be listed cost half as much; regions of a pair beyond
+        two cost a tenth times log2 of the rows they are cut from. 0 gives the paper's unpenalised
+        shape functions.
     split_penalty : float or "auto", default="auto"
-        What a split must earn, as a number of rows: the impurity that so many of the node's rows
-        hold on average. "auto" is 6, but 0 where shape functions are
-        plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
+        Penalty for a split: the impurity of that many average rows of the node. "auto" is 6, but 0
+        if shape functions are plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in
+        CART.
     branch_penalty : float, default=0.0
-        What every branch beyond two must earn, as mean impurity of the node.
+        Penalty for every branch beyond two, as mean impurity of the node.
     assignment : {"auto", "coordinate_descent", "kmeans", "random"}, default="auto"
-        How pieces get their branches. "auto" is exact for two classes and for squared error, and
-        otherwise descends from several starts. The others are the paper's own (coordinate
-        descent from the better of weighted k-means and the inner tree's root) and its ablations
-        (k-means alone; descent from a random start).
+        How branches are assigned to pieces. "auto" is exact for two classes and for squared error,
+        and coordinate descent from several starts otherwise. The others are the paper's own
+        (coordinate descent from the better of weighted k-means and the inner tree's root) and its
+        ablations (k-means alone; descent from a random start).
     refine : {"tao"} or None, default="tao"
         How to refine the grown tree. "tao" is tree alternating optimisation: one node after
         another, from the leaves to the root, gets the shape function that sends its rows where the
-        tree below loses least on them, or goes if a single branch does as well. None leaves the
-        tree as it has grown.
+        tree below loses least on them, or is removed if a single branch does as well. None keeps
+        the tree as it has grown.
     refine_iter : int, default=4
-        Most sweeps over the tree; it ends before where nothing changes any more.
+        Maximum number of sweeps over the tree; refinement stops early when nothing changes.
     refine_penalty : float or "auto", default="auto"
-        What every segment beyond two and every branch beyond the first must earn when the tree is
-        refined, as a number of rows that are as far off as the tree's rows are on average; regions
-        of a pair count as segments, and being a pair as one more. "auto" is 12.
+        Penalty for every segment beyond two and every branch beyond the first in refinement, as the
+        loss of that many average rows of the tree; regions of a pair count as segments, and the
+        pair itself as one more. "auto" is 12.
     ccp_alpha : float, default=0.0
-        Minimal cost-complexity pruning, as in scikit-learn: nodes whose subtree takes away less
-        impurity than this for each further leaf become leaves.
+        Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
+        removes less impurity than this for each further leaf.
     shrinkage : float or "cv", default=0.0
-        Hierarchical shrinkage: draws what nodes of few rows predict towards the nodes above them;
-        with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0 to
-        500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
+        Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
+        above; with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0
+        to 500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
     max_bins : int or None, default=255
-        Most bins of an ordered feature, at most 65535. Features with fewer distinct values keep
-        them all; up to 255 bins take one byte for each value. Beyond 200,000 rows, quantiles are
-        those of a sample. None is exact: every midpoint between
-        distinct values may be a threshold, as in CART.
+        Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
+        values keep them all; up to 255 bins take one byte for each value. Beyond 200,000 rows,
+        quantiles are those of a sample. None is exact: a threshold may lie between any two distinct
+        values, as in CART. Thresholds are short numbers near the middle of the gap between two
+        training values.
     categorical_features : "from_dtype", None or array-like, default="from_dtype"
         Which features are categorical: those with category, string or boolean columns, none, or
         those listed by name, by index or by a boolean mask.
@@ -1201,15 +1392,31 @@ def refine_tree(
     return refined
 
 
-def export_json(estimator: BaseShapeTree, path: PathLike | None = None) -> str:
+def export_json(
+    estimator: BaseShapeTree,
+    path: PathLike | None = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
+) -> str:
     """Write a fitted tree as JSON, from which `from_json` makes an equal estimator.
 
     Parameters
     ----------
     estimator : ShapeTreeClassifier or ShapeTreeRegressor
-        A fitted estimator.
+        A fitted estimator; of a pipeline that ends in one, only the tree is written.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -1222,10 +1429,12 @@ def export_json(estimator: BaseShapeTree, path: PathLike | None = None) -> str:
     >>> from shapetree import ShapeTreeClassifier, export_json
     >>> X, y = load_iris(return_X_y=True)
     >>> export_json(ShapeTreeClassifier(max_depth=1).fit(X, y))[:39]
-    '{"format":"shapetree-model","version":1'
+    '{"format":"shapetree-model","version":3'
     """
-    fitted_tree(estimator)
-    return estimator.to_json(path)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    held = tree_holder(estimator)
+    assert isinstance(held, BaseShapeTree)
+    return held._write(fitted, path)
 
 
 def from_json(text_or_path: PathLike) -> ShapeTreeClassifier | ShapeTreeRegressor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
@@ -15,14 +16,15 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from shapetree._choice import (
+    PATH,
     Choice,
-    Folds,
     FoldTest,
     Loss,
     LossOfClasses,
     LossOfNumbers,
     Plan,
-    RunTests,
+    Record,
+    Result,
     Trial,
     choose,
     make_folds,
@@ -65,6 +67,7 @@ from shapetree.refine import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, sketch_nodes
+from shapetree.tree._naming import Names, target_names
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._sketch import summarise
 
@@ -264,6 +267,7 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
+    names = Names(targets=target_names(y))
     pairs = _read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
@@ -271,7 +275,8 @@ def fit_tree(
     parameters = parameters.with_trial(choice.trial)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
         outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
-    return _finish(outcome, rows, parameters, choice)
+    del binned  # what follows needs its memory
+    return replace(_finish(outcome, rows, parameters, choice), names=names)
 
 
 def refine_fitted(
@@ -302,7 +307,55 @@ def refine_fitted(
         )
     tree = tree_of(refined, goal.impurity_scale)
     outcome = _Outcome(tree, goal.criterion_name, np.array(history))
-    return replace(_finish(outcome, rows, parameters, choice), has_names=fitted.has_names)
+    finished = _finish(outcome, rows, parameters, choice)
+    return replace(finished, has_names=fitted.has_names, names=fitted.names)
+
+
+def fit_path(
+    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> dict[str, np.ndarray]:
+    """Fit trees along a path of strengths, and test each on rows held out.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As given by the user.
+    parameters : Parameters
+        A list of strengths is the path; otherwise it is our own.
+    has_classes : bool
+        Whether y holds classes rather than numbers.
+
+    Returns
+    -------
+    dict of arrays
+    """
+    if isinstance(parameters.strength, Real | str):
+        parameters = replace(parameters, strength=PATH)
+    rows = _read_rows(X, y, sample_weight, parameters, has_classes)
+    pairs = _read_pairs(rows.table, parameters)
+    binned = _bin(rows, parameters, pairs)
+    criterion = rows.goal(parameters).criterion_name
+    path = path_of(parameters.strength)
+    trials = tuple(Trial(strength, criterion) for strength in path)
+    usual = Trial(usual_of(path), criterion)
+    n_folds = parameters.cv or N_FOLDS
+    if rows.table.n_rows < n_folds:
+        raise ValueError(f"cv={n_folds} folds need as many rows, got {rows.table.n_rows}")
+    with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
+        tester = _Tester(binned, parameters, pairs, n_folds, (0.0,), progress)
+        record = Record(trials, tester.folds)
+        record.add(tester.test, trials, range(n_folds))
+        trees = tester.trees(trials)
+    chosen = record.choose(usual)
+    scores, errors = np.array([record.score(trial) for trial in trials]).T
+    return {
+        "strength": np.array([trial.strength for trial in trials]),
+        "score": scores,
+        "error": errors,
+        "n_leaves": np.array([tree.n_leaves for tree in trees]),
+        "n_segments": np.array([tree.n_segments for tree in trees]),
+        "is_chosen": np.array([trial == chosen for trial in trials]),
+    }
 
 
 def simplify_fitted(fitted: FittedTree) -> FittedTree:
@@ -325,6 +378,8 @@ def simplify_fitted(fitted: FittedTree) -> FittedTree:
 def _read_rows(
     X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
 ) -> TrainingRows:
+    if not isinstance(parameters.strength, Real):
+        path_of(parameters.strength)  # which says so if it makes no sense
     table = read_table(X, parameters.categorical_features)
     targets, classes = read_targets(y, has_classes), None
     if has_classes:
@@ -521,48 +576,73 @@ def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> C
         raise ValueError(
             f"shrinkage='cv' needs at least {n_folds} rows, got {n_rows}; give a number"
         )
-    # One seed for all fits, which may go on at the same time.
-    seed = int(check_random_state(parameters.random_state or 0).randint(2**31 - 1))
-    parameters = replace(parameters, random_state=seed)
-    folds = make_folds(binned.binned, rows.strata, rows.weights, n_folds, seed)
     with TestProgress(parameters.verbose, n_rows) as progress:
-        return choose(plan, folds, _tester(binned, folds, plan, parameters, pairs, progress))
+        tester = _Tester(binned, parameters, pairs, n_folds, plan.shrinkages, progress)
+        return choose(plan, tester.folds, tester.test)
 
 
-def _tester(
-    binned: BinnedRows,
-    folds: Folds,
-    plan: Plan,
-    parameters: Parameters,
-    pairs: PairOptions,
-    progress: TestProgress,
-) -> RunTests:
-    """What tests trials on folds, on all threads at once."""
-    weights, n_threads = folds.weights, parameters.threads
-    loss: Loss = LossOfClasses()
-    if binned.rows.classes is None:
-        is_absolute = parameters.criterion == "absolute_error"
-        loss = LossOfNumbers(binned.rows.targets, weights, is_absolute)
+class _Tester:
+    """Fits trials and tests them on folds, as many at a time as there are threads.
 
-    def test(trial: Trial, fold: int, n_threads: int) -> FoldTest:
-        held_out, start = folds.held_out(fold), perf_counter()
-        tried = replace(parameters.with_trial(trial), n_threads=n_threads)
-        tree = _learn(binned.take(~held_out), tried, pairs, progress.of_test()).tree
-        tree, seconds = prune_by_cost(tree, tried.ccp_alpha), perf_counter() - start
-        rows = binned.rows.take(held_out)
-        leaves = leaves_of(tree, rows.table, n_threads)
-        progress.tested()
-        return test_of(
-            tree, leaves, rows.targets, weights[held_out], loss, plan.shrinkages, seconds
-        )
+    Parameters
+    ----------
+    binned : BinnedRows
+    parameters : Parameters
+    pairs : PairOptions
+    n_folds : int
+    shrinkages : sequence of float
+    progress : TestProgress
+    """
 
-    def run(wanted: list[tuple[Trial, int]]) -> list[FoldTest]:
-        progress.expect(len(wanted))
-        each = 1 if len(wanted) > 1 else n_threads
-        jobs = [partial(test, trial, fold, each) for trial, fold in wanted]
-        return run_together(jobs, n_threads, progress.stop)
+    def __init__(
+        self,
+        binned: BinnedRows,
+        parameters: Parameters,
+        pairs: PairOptions,
+        n_folds: int,
+        shrinkages: Sequence[float],
+        progress: TestProgress,
+    ) -> None:
+        # One seed for all fits, whichever comes first.
+        seed = int(check_random_state(parameters.random_state or 0).randint(2**31 - 1))
+        self._parameters = replace(parameters, random_state=seed)
+        self._binned = binned
+        self._pairs = pairs
+        self._shrinkages = shrinkages
+        self._progress = progress
+        rows = binned.rows
+        self.folds = make_folds(binned.binned, rows.strata, rows.weights, n_folds, seed)
+        self._loss: Loss = LossOfClasses()
+        if rows.classes is None:
+            is_absolute = parameters.criterion == "absolute_error"
+            self._loss = LossOfNumbers(rows.targets, self.folds.weights, is_absolute)
 
-    return run
+    def test(self, wanted: list[tuple[Trial, int]]) -> list[FoldTest]:
+        """Test trials on folds that they are fitted without."""
+        return self._run([partial(self._test, trial, fold) for trial, fold in wanted])
+
+    def trees(self, trials: Sequence[Trial]) -> list[TreeArrays]:
+        """Trees of all rows."""
+        return self._run([partial(self._fit, trial, self._binned) for trial in trials])
+
+    def _run(self, jobs: list[Callable[[int], Result]]) -> list[Result]:
+        n_threads = self._parameters.threads
+        self._progress.expect(len(jobs))
+        each = 1 if len(jobs) > 1 else n_threads
+        return run_together([partial(job, each) for job in jobs], n_threads, self._progress.stop)
+
+    def _fit(self, trial: Trial, binned: BinnedRows, n_threads: int) -> TreeArrays:
+        parameters = replace(self._parameters.with_trial(trial), n_threads=n_threads)
+        outcome = _learn(binned, parameters, self._pairs, self._progress.of_test())
+        self._progress.tested()
+        return prune_by_cost(outcome.tree, parameters.ccp_alpha)
+
+    def _test(self, trial: Trial, fold: int, n_threads: int) -> FoldTest:
+        held_out, start = self.folds.held_out(fold), perf_counter()
+        tree = self._fit(trial, self._binned.take(~held_out), n_threads)
+        seconds, rows = perf_counter() - start, self._binned.rows.take(held_out)
+        leaves, weights = leaves_of(tree, rows.table, n_threads), self.folds.weights[held_out]
+        return test_of(tree, leaves, rows.targets, weights, self._loss, self._shrinkages, seconds)
 
 
 def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:

@@ -18,8 +18,13 @@ SGT-C(D)  SGT-C whose inner trees come from dynamic programming (DPDT in the pap
 ========  ======================================================================================
 
 The trees of thresholds (CART, BiCART, AxTAO, BiTAO, HSTree) split on Gini or squared error, exactly
-and without penalties. The shape trees (SGT and S2GT) keep this package's defaults: its bins, its
-penalties for segments and splits, and its choice of criterion.
+and without penalties. The shape trees (SGT and S2GT) come in two versions. By default they keep
+this package's defaults: its bins, its penalties for segments and splits, its way to find pairs, and
+its choice of criterion. With `paper=True` they have the paper's objective and its methods: Gini or
+squared error, every threshold between two values, coordinate descent from the better of weighted
+k-means and the inner tree's root, its filter for pairs, and no penalties but its own, which are
+`branch_penalty` (its λ), `pair_penalty` (its γ) and `refine_penalty` (the λ of TAO, times the
+number of rows). These are 0 until they are tuned; inner trees have at most 32 leaves (its L).
 
 The paper gives the trees of thresholds one-hot columns. Here they take categories as they are, and
 split them in two groups; give them one-hot columns to do as the paper does.
@@ -38,7 +43,8 @@ from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
 
 __all__ = ["NAMES", "estimator", "search_space"]
 
-_TASKS = ("classification", "regression")
+# What trees split on where that is not left to the estimator, by task.
+_CRITERIA = {"classification": "gini", "regression": "squared_error"}
 
 _THRESHOLDS = {
     "max_branches": 2,
@@ -52,6 +58,17 @@ _THRESHOLDS = {
 }
 _OBLIQUE_THRESHOLDS = _THRESHOLDS | {"pairs": "all", "pair_penalty": 0.0}
 _REFINED = {"refine": "tao", "refine_penalty": 0.0}
+# What makes a shape tree the paper's own; how many pairs pass its filter is up to the user.
+_PAPER = {
+    "inner_max_leaf_nodes": 32,
+    "segment_penalty": 0.0,
+    "split_penalty": 0.0,
+    "branch_penalty": 0.0,
+    "refine_penalty": 0.0,
+    "assignment": "coordinate_descent",
+    "max_bins": None,
+}
+_PAPER_PAIRS = {"pairs": 5, "pair_screen": "delta", "pair_penalty": 0.0}
 
 # What the paper tunes in every model, and its values for all kinds of small penalties.
 _ALWAYS_TUNED = (
@@ -70,12 +87,21 @@ class _Recipe:
 
     params: dict[str, Any]
     tuned: tuple[str, ...]
-    # Criterion by task; None leaves it to the estimator.
-    criteria: dict[str, str] | None = None
+    # Whether splits are thresholds, by a criterion that is always the same.
+    is_threshold: bool = False
+
+    def all_params(self, task: str, paper: bool) -> dict[str, Any]:
+        """Parameters that make the model, or the paper's version of it."""
+        params = self.params
+        if paper and not self.is_threshold:
+            params = params | _PAPER | (_PAPER_PAIRS if params["pairs"] else {})
+        if paper or self.is_threshold:
+            params = params | {"criterion": _CRITERIA[task]}
+        return params
 
 
 def _threshold_recipe(params: dict[str, Any], *tuned: str) -> _Recipe:
-    return _Recipe(params, tuned, dict(zip(_TASKS, ("gini", "squared_error"), strict=True)))
+    return _Recipe(params, tuned, is_threshold=True)
 
 
 def _shape_recipe(
@@ -116,7 +142,7 @@ NAMES = tuple(_RECIPES)
 
 
 def estimator(
-    name: str, *, task: str = "classification", **params: Any
+    name: str, *, task: str = "classification", paper: bool = False, **params: Any
 ) -> ShapeTreeClassifier | ShapeTreeRegressor:
     """Make an unfitted estimator that is a model of the paper.
 
@@ -125,8 +151,12 @@ def estimator(
     name : str
         One of `NAMES`; the module says what each is.
     task : {"classification", "regression"}, default="classification"
+    paper : bool, default=False
+        Whether a shape tree has the paper's objective and no penalties but its own, rather than
+        this package's defaults. Trees of thresholds are the same either way.
     **params
-        Further parameters of the estimator, which override those of the recipe.
+        Further parameters of the estimator, which override those of the recipe: `pairs="all"`, for
+        one, has the paper's models fit every pair instead of the five that its filter likes best.
 
     Returns
     -------
@@ -140,11 +170,13 @@ def estimator(
     >>> tree = estimator("SGT-T", max_depth=2).fit(X, y)
     >>> print(f"{tree.score(X, y):.2f}")
     0.96
+    >>> tree = estimator("SGT-T", paper=True, max_depth=2).fit(X, y)
+    >>> print(f"{tree.score(X, y):.2f}")
+    0.99
     """
-    recipe = _find(name, task)
-    criterion = {} if recipe.criteria is None else {"criterion": recipe.criteria[task]}
+    made = _find(name, task).all_params(task, paper)
     kind = ShapeTreeClassifier if task == "classification" else ShapeTreeRegressor
-    return kind(**recipe.params | criterion | params)
+    return kind(**made | params)
 
 
 def search_space(name: str, n_rows: int, *, task: str = "classification") -> dict[str, Any]:
@@ -167,6 +199,9 @@ def search_space(name: str, n_rows: int, *, task: str = "classification") -> dic
 
     Notes
     -----
+    The space is meant for the paper's own models, `estimator(name, paper=True)`. In the others, the
+    package's penalties for segments and splits stay in force beside what is tuned.
+
     The paper's penalties for a third branch and for a pair are tuned in the models for which it
     reports their importance. It does not give the values it tried for pairs; these are the values
     of its other penalties. A fraction in `inner_min_samples_leaf` is of all rows.
@@ -214,6 +249,6 @@ def _tried_values(n_rows: int) -> dict[str, Any]:
 def _find(name: str, task: str) -> _Recipe:
     if name not in _RECIPES:
         raise ValueError(f"name must be one of {', '.join(NAMES)}; got {name!r}")
-    if task not in _TASKS:
-        raise ValueError(f"task must be one of {', '.join(_TASKS)}; got {task!r}")
+    if task not in _CRITERIA:
+        raise ValueError(f"task must be one of {', '.join(_CRITERIA)}; got {task!r}")
     return _RECIPES[name]

@@ -1,18 +1,19 @@
 /** Pictures of shape functions and of leaves, small for cards and large for the panel. */
 
 import { drawCategories, markCategory } from "./categories.js";
-import { drawOrdered, markValue } from "./ordered.js";
+import { drawOrdered, markValue, orderedLabelsHeight } from "./ordered.js";
 import { drawPlane, markPoint } from "./plane.js";
 
 export const SMALL = {
   width: 216,
   bars: 38,
   strip: 9,
-  ticks: 15,
+  listLines: 8,
   plane: 118,
   chips: 17,
   missing: 20,
   font: 10.5,
+  axisFont: 9.5,
   point: 2.2,
   dot: 2.2,
 };
@@ -20,11 +21,11 @@ export const LARGE = {
   width: 380,
   bars: 130,
   strip: 20,
-  ticks: 34,
   plane: 300,
   chips: 0,
   missing: 34,
   font: 12,
+  axisFont: 11,
   point: 3.6,
   dot: 4,
   isLarge: true,
@@ -40,9 +41,9 @@ export function drawShape(model, node, size) {
 
 /** Height of what `drawShape` draws. */
 export function shapeHeight(node, size) {
-  if (node.regions) return size.plane + (size.isLarge ? 46 : 15);
+  if (node.regions) return size.plane + (size.isLarge ? 46 : 28);
   const axis = size.bars + size.strip;
-  if (!node.segments[0].codes) return axis + size.ticks;
+  if (!node.segments[0].codes) return axis + orderedLabelsHeight(node, size);
   return axis + (size.isLarge ? 66 : 5 + node.children.length * size.chips);
 }
 

@@ -1,7 +1,9 @@
 /** The shape function of an ordered feature: bars of rows above a strip coloured by branch. */
 
-import { svg, textWidth } from "../dom.js";
+import { branchColour } from "../colours.js";
+import { svg } from "../dom.js";
 import { isMissing } from "../predict.js";
+import { layOutThresholds, lineHeight, withoutCollisions } from "./labels.js";
 import {
   addCounts,
   axisWidth,
@@ -14,37 +16,40 @@ import {
   partLines,
   round,
   showsMissing,
+  sum,
 } from "./bars.js";
 
-const LABEL_GAP = 5;
-// How far a label may be from its tick.
-const LABEL_SHIFT = 14;
+// Widths of segments that are seen, and of those that a gap parts from the next.
+const [NARROWEST, WIDE] = [1, 6];
+const NARROW_BAR = 2.6;
 
 export function drawOrdered(model, node, size) {
   const width = axisWidth(node, size);
-  const cells = cellsOf(node, width);
-  const columns = cells.map((cell, i) => ({ ...cell, counts: classCounts(model, node, i) }));
+  const columns = columnsOf(model, node, width);
   const hasMissing = showsMissing(node);
-  if (hasMissing) columns.push(missingColumn(node, size));
-  return svg(
-    "g",
-    {},
-    [
-      ...drawBars(model, columns, size.bars),
-      model.classes ? null : drawMeans(node, cells, size),
-      ...drawTicks(node, width, size),
-      ...orderedParts(model, node).map((part) => {
-        const [x, end] = [cells[part.cells[0]].x, cells[part.cells.at(-1)]];
-        return drawPart(
-          node,
-          { x, width: end.x + end.width - x - 1, branch: part.branch },
-          size,
-          part.lines,
-        );
-      }),
-      hasMissing ? drawMissing(model, node, size) : null,
-    ].filter((child) => child !== null),
-  );
+  const bars = hasMissing ? [...columns, missingColumn(node, size)] : columns;
+  return svg("g", {}, [
+    ...drawBars(model, bars, size.bars),
+    model.classes ? null : drawMeans(columns, size),
+    ...drawThresholds(node, width, size),
+    ...drawAxis(node, width, size),
+    ...drawParts(model, node, width, size),
+    ...drawBreaks(node, width, size),
+    hasMissing ? drawMissing(model, node, size) : null,
+  ]);
+}
+
+/** The segments, the narrowest last, so that they are not covered. */
+function drawParts(model, node, width, size) {
+  const places = [0, ...node.density.thresholds.map(([place]) => place), 1];
+  const parts = orderedParts(model, node).map((part, i) => {
+    const room = (places[i + 1] - places[i]) * width;
+    const gap = room > WIDE ? 1 : 0;
+    return { part, x: places[i] * width, width: Math.max(room - gap, NARROWEST) };
+  });
+  return parts
+    .sort((one, other) => other.width - one.width)
+    .map(({ part, ...box }) => drawPart(node, { ...box, branch: part.branch }, size, part.lines));
 }
 
 /** The segments with their cells, rows and words. */
@@ -52,21 +57,14 @@ export function orderedParts(model, node) {
   let cell = 0;
   return node.segments.map((segment, i) => {
     const cells = [];
-    const end = i === node.segments.length - 1 ? Infinity : segmentEnd(node, segment);
-    while (cell < node.density.counts.length && (end === Infinity || cell < end))
-      cells.push(cell++);
+    const end = node.density.thresholds[i]?.[2] ?? node.density.counts.length;
+    while (cell < end) cells.push(cell++);
     const counts = addCounts(cells.map((at) => classCounts(model, node, at)));
     const { words } = segment;
     const mean = joinMeans(node, cells);
     const lines = partLines(model, node, words, segment.branch, counts, mean);
     return { branch: segment.branch, cells, counts, words, lines, mean };
   });
-}
-
-/** Number of the cell after a segment. Edges are rounded, so take the one nearest the threshold. */
-function segmentEnd(node, segment) {
-  const gaps = node.density.edges.map((edge) => Math.abs(edge - segment.high));
-  return gaps.indexOf(Math.min(...gaps.slice(1, -1)), 1);
 }
 
 export function drawMissing(model, node, size) {
@@ -103,50 +101,131 @@ export function markValue(node, row, size) {
   return { x: place * axisWidth(node, size), y };
 }
 
-function cellsOf(node, width) {
-  const { positions } = node.density;
-  return positions.slice(1).map((end, i) => ({
-    x: positions[i] * width,
-    width: Math.max((end - positions[i]) * width, 0.2),
-  }));
+/** Bars along the axis; cells too narrow to be seen are joined to their neighbours. */
+function columnsOf(model, node, width) {
+  const edges = node.density.positions.map((place) => place * width);
+  const kept = [0];
+  edges.slice(1, -1).forEach((x, i) => {
+    if (Math.min(x - edges[kept.at(-1)], edges.at(-1) - x) >= NARROW_BAR) kept.push(i + 1);
+  });
+  kept.push(edges.length - 1);
+  return kept.slice(1).map((end, i) => {
+    const cells = Array.from({ length: end - kept[i] }, (_, at) => kept[i] + at);
+    return {
+      x: edges[kept[i]],
+      width: Math.max(edges[end] - edges[kept[i]], 0.2),
+      counts: addCounts(cells.map((cell) => classCounts(model, node, cell))),
+      mean: joinMeans(node, cells),
+    };
+  });
 }
 
-/** The mean target of each cell that has rows; dots are smaller where fewer rows tell it. */
-function drawMeans(node, cells, size) {
-  const known = node.density.means.flatMap((mean, i) => (mean === null ? [] : [[i, mean]]));
-  const values = known.map(([, mean]) => mean);
+/** The mean target of each bar that has rows; dots are smaller where fewer rows tell it. */
+function drawMeans(columns, size) {
+  const known = columns.filter(({ mean }) => mean !== null);
+  const values = known.map(({ mean }) => mean);
   const [low, high] = [Math.min(...values), Math.max(...values)];
-  const points = known.map(([i, mean]) => {
+  const rows = known.map(({ counts }) => sum(counts.map(([, count]) => count)));
+  const points = known.map(({ x, width, mean }) => {
     const share = high > low ? (mean - low) / (high - low) : 0.5;
-    return [round(cells[i].x + cells[i].width / 2), round(size.bars - 4 - share * (size.bars - 8))];
+    return [round(x + width / 2), round(size.bars - 4 - share * (size.bars - 8))];
   });
-  const most = Math.max(...node.density.counts, 1);
+  const most = Math.max(...rows, 1);
   const dots = points.map(([cx, cy], at) => {
-    const share = Math.sqrt(node.density.counts[known[at][0]] / most);
+    const share = Math.sqrt(rows[at] / most);
     return svg("circle", { cx, cy, r: round(size.dot * (0.35 + 0.65 * share)) });
   });
   const line = svg("polyline", { points: points.map((point) => point.join(",")).join(" ") });
   return svg("g", { class: "means" }, [line, ...dots]);
 }
 
-/** Thresholds below the strip; where they would run into each other, put aside, lower or left out. */
-function drawTicks(node, width, size) {
-  const { positions } = node.density;
-  const ends = size.isLarge ? [-Infinity, -Infinity] : [-Infinity];
+/** Thresholds below the strip. */
+function drawThresholds(node, width, size) {
   const top = size.bars + size.strip;
-  const thresholds = node.segments.slice(0, -1);
-  return thresholds.flatMap((segment) => {
-    const x = positions[segmentEnd(node, segment)] * width - 0.5;
-    const text = segment.upper[1];
-    const half = textWidth(text, size.font) / 2;
-    const line = ends.findIndex((end) => x - half > end + LABEL_GAP - LABEL_SHIFT);
-    const tick = svg("line", { x1: round(x), x2: round(x), y1: top, y2: top + 3, class: "tick" });
-    if (line < 0) return [tick];
-    const least = ends[line] + LABEL_GAP + half;
-    const middle = Math.max(Math.min(Math.max(x, half), width - half), least);
-    ends[line] = middle + half;
-    const y = top + 3 + size.font + line * (size.font + 3);
-    const attributes = { x: round(middle), y, "font-size": size.font, "text-anchor": "middle" };
-    return [tick, svg("text", { ...attributes, class: "muted number" }, text)];
+  const { centres, leader, lines } = layOutThresholds(node, width, size);
+  if (lines)
+    return lines.flatMap((line, i) => drawLine(line, top + 4 + i * lineHeight(size), size));
+  return node.density.thresholds.flatMap(([place, text], i) => {
+    const end = top + leader;
+    const points = `${round(place * width)},${top} ${round(centres[i])},${round(end)}`;
+    const attributes = { x: round(centres[i]), y: round(end + size.font), ...textStyle(size) };
+    return [
+      svg("polyline", { points, class: "tick" }),
+      svg("text", { ...attributes, class: "number threshold" }, text),
+    ];
   });
+}
+
+const textStyle = (size) => ({ "font-size": size.font, "text-anchor": "middle" });
+
+/** A line of branches and of the thresholds between them. */
+function drawLine(line, y, size) {
+  return line.flatMap(({ x, branch, label, labelX, width }) => {
+    const attributes = { x: round(labelX), y: round(y + size.font - 1), "font-size": size.font };
+    const isRest = branch === null;
+    const text = svg(
+      "text",
+      { ...attributes, class: isRest ? "muted" : "number threshold" },
+      label,
+    );
+    if (isRest) return [text];
+    const box = { x: round(x), y: round(y + 2.5), width, height: size.font - 4 };
+    return [svg("rect", { ...box, rx: 1.5, fill: branchColour(branch) }), text];
+  });
+}
+
+/** The axis: round numbers, and the least and the greatest of the rows, which never give way. */
+function drawAxis(node, width, size) {
+  const y = size.bars + size.strip + layOutThresholds(node, width, size).height;
+  const { ends, ticks } = node.density;
+  const shown = size.isLarge ? ticks : ticks.filter((_, i) => ticks.length < 5 || i % 2 === 0);
+  const labels = withoutCollisions([...ends, ...shown], width, size.axisFont);
+  return [
+    svg("line", { x1: 0, x2: width, y1: round(y), y2: round(y), class: "tick" }),
+    ...labels.flatMap(({ x, centre, text }) => [
+      svg("line", { x1: round(x), x2: round(x), y1: round(y), y2: round(y + 3), class: "tick" }),
+      svg(
+        "text",
+        {
+          x: round(centre),
+          y: round(y + 3 + size.axisFont),
+          "font-size": size.axisFont,
+          "text-anchor": "middle",
+          class: "muted number",
+        },
+        text,
+      ),
+    ]),
+  ];
+}
+
+/** Two slanted lines through the strip and the axis: what lies beyond is farther away. */
+function drawBreaks(node, width, size) {
+  const axis = size.bars + size.strip + layOutThresholds(node, width, size).height;
+  const middles = [
+    [size.bars + size.strip / 2 + 1, size.strip / 2 + 2],
+    [axis, 4],
+  ];
+  return node.density.breaks.flatMap((place) =>
+    middles.flatMap(([y, reach]) => {
+      const x = place * width;
+      const line = (shift) => ({
+        x1: round(x + shift - 2),
+        y1: round(y + reach),
+        x2: round(x + shift + 2),
+        y2: round(y - reach),
+      });
+      return [
+        svg("line", { ...line(0), class: "break-gap" }),
+        svg("line", { ...line(-2), class: "break" }),
+        svg("line", { ...line(2), class: "break" }),
+      ];
+    }),
+  );
+}
+
+/** Height of what is written below the strip. */
+export function orderedLabelsHeight(node, size) {
+  const { height } = layOutThresholds(node, axisWidth(node, size), size);
+  return height + size.axisFont + 7;
 }

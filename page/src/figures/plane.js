@@ -1,37 +1,31 @@
-/** The shape function of a pair: the plane's regions coloured by branch, with some rows on it. */
+/** The shape function of a pair: a map of its branches, with some rows on it. */
 
 import { branchColour, classColour, targetColour } from "../colours.js";
-import { predictionWords } from "../conditions.js";
-import { svg, svgText } from "../dom.js";
+import { predictionWords, shortBranchWords } from "../conditions.js";
+import { shorten, svg, svgText, textWidth } from "../dom.js";
 import { isMissing } from "../predict.js";
 import { addTooltip } from "../tooltip.js";
-import { countOf, rounded } from "../words.js";
+import { countOf } from "../words.js";
 import { axisWidth, missingCentre, missingRows, round, showsMissing } from "./bars.js";
+import { withoutCollisions } from "./labels.js";
 
 // Room along an axis that the name of a category needs at least.
-const LEAST_ROOM = 22;
+const LEAST_ROOM = 14;
+// Share of a picture that labels beside it may take.
+const MOST_LABEL = 0.28;
+// Letters of a description that are too many for a tooltip.
+const LONG_WORDS = 120;
 
 export function drawPlane(model, node, size) {
-  const place = placer(node, size);
-  const frame = frameOf(node, size);
+  const frame = frameOf(model, node, size);
+  const place = placer(frame);
+  const box = { x: frame.left, y: 0, width: frame.width, height: frame.height };
   return svg("g", {}, [
-    svg("rect", {
-      x: frame.left,
-      y: 0,
-      width: frame.width,
-      height: frame.height,
-      class: "plane-ground",
-    }),
-    ...node.regions.map((region, i) => drawRegion(model, node, region, i, place, size)),
+    svg("rect", { ...box, class: "plane-ground" }),
+    ...node.plane.areas.map((loops, branch) => drawArea(model, node, loops, branch, place, size)),
     ...drawPoints(model, node, place, size),
-    svg("rect", {
-      x: frame.left,
-      y: 0,
-      width: frame.width,
-      height: frame.height,
-      class: "plane-frame",
-    }),
-    ...(size.isLarge ? drawScales(model, node, frame) : []),
+    svg("rect", { ...box, class: "plane-frame" }),
+    ...node.plane.axes.flatMap((axis, i) => drawScale(model, node, axis, i, frame, size)),
     ...drawNames(model, node, frame, size),
     ...(showsMissing(node) ? [drawMissing(model, node, frame, size)] : []),
   ]);
@@ -39,108 +33,133 @@ export function drawPlane(model, node, size) {
 
 /** Where a row lies in the plane. */
 export function markPoint(model, node, row, size) {
+  const frame = frameOf(model, node, size);
   if (isMissing(node, row)) {
     if (!showsMissing(node)) return null;
-    return { x: missingCentre(size), y: frameOf(node, size).height / 2, isPoint: true };
+    return { x: missingCentre(size), y: frame.height / 2, isPoint: true };
   }
-  const at = node.features.map((feature, side) => {
-    const { codes } = node.plane.axes[side];
-    return codes ? codes.indexOf(row[feature]) + 0.5 : row[feature];
+  const at = node.plane.axes.map((axis, i) => {
+    const value = row[node.features[node.plane.sides[i]]];
+    return axis.codes
+      ? (axis.codes.indexOf(value) + 0.5) / axis.codes.length
+      : shareOf(value, axis);
   });
-  const [x, y] = placer(node, size)(onAxes(node, at));
+  const [x, y] = placer(frame)(at);
   return { x, y, isPoint: true };
 }
 
-function frameOf(node, size) {
-  const left = size.isLarge ? 34 : 15;
+/** Where the plane lies: beside the labels of what goes up, and the name of that. */
+function frameOf(model, node, size) {
+  const axis = node.plane.axes[1];
+  const labels = axis.codes ? categoryLabels(model, node, axis, 1) : axis.ticks;
+  const widest = Math.max(0, ...labels.map(([, text]) => textWidth(text, size.axisFont)));
+  const left = size.font + 10 + Math.min(widest, size.width * MOST_LABEL);
   return { left, width: axisWidth(node, size) - left, height: size.plane };
 }
 
-function placer(node, size) {
-  const [across, up] = node.plane.axes;
-  const { left, width, height } = frameOf(node, size);
-  return ([x, y]) => [
-    round(left + shareOf(x, across) * width),
-    round(height - shareOf(y, up) * height),
+/** From places along the axes, from 0 to 1, to places in the picture. */
+function placer({ left, width, height }) {
+  return ([x, y]) => [round(left + x * width), round(height - y * height)];
+}
+
+/** Where a value lies on an axis, or the end that is nearest: axes leave out the rows' tails. */
+function shareOf(value, { low, high }) {
+  const share = (value / 2 - low / 2) / (high / 2 - low / 2);
+  return Math.min(Math.max(share, 0), 1);
+}
+
+/** All that goes to one branch, as one shape. */
+function drawArea(model, node, loops, branch, place, size) {
+  const d = loops
+    .map((loop) => `M${loop.map((point) => place(point).join(" ")).join("L")}Z`)
+    .join("");
+  const child = model.nodes[node.children[branch]];
+  const lines = [
+    `branch ${branch + 1}: ${predictionWords(model, child)}`,
+    shortBranchWords(node, branch, (words) => words.length <= LONG_WORDS),
+    countOf(child.rows, "row"),
   ];
-}
-
-const shareOf = (value, { low, high }) => (value / 2 - low / 2) / (high / 2 - low / 2);
-
-/** A point, or the nearest one that the axes show: they leave out the rows' tails. */
-function onAxes(node, point) {
-  return point.map((value, i) => {
-    const { low, high } = node.plane.axes[i];
-    return Math.min(Math.max(value, low), high);
-  });
-}
-
-function drawRegion(model, node, region, i, place, size) {
-  const corners = node.plane.polygons[i].map(place);
-  const points = corners.map((corner) => corner.join(",")).join(" ");
-  const colour = branchColour(region.branch);
-  const child = model.nodes[node.children[region.branch]];
-  const lines = [region.words, `branch ${region.branch + 1}: ${predictionWords(model, child)}`];
   const focus =
-    size.isLarge && corners.length
+    size.isLarge && loops.length
       ? { tabindex: 0, role: "img", "aria-label": lines.join(", ") }
       : {};
-  const shape = svg("polygon", { points, fill: colour, stroke: colour, class: "region", ...focus });
+  const shape = svg("path", { d, fill: branchColour(branch), class: "region", ...focus });
   return addTooltip(shape, lines);
 }
 
 function drawPoints(model, node, place, size) {
   const { points, targets } = node.plane;
-  const edges = model.targetEdges;
   return points.map((point, i) => {
-    const [cx, cy] = place(onAxes(node, point));
+    const [cx, cy] = place(point);
     const fill = model.classes
       ? classColour(targets[i])
-      : targetColour((targets[i] - edges[0]) / (edges.at(-1) - edges[0]));
+      : targetColour(shareOf(targets[i], model.targets));
     return svg("circle", { cx, cy, r: size.point, fill, class: "point" });
   });
 }
 
+/** The names of the features: what goes to the right below, what goes up on the left. */
 function drawNames(model, node, { left, width, height }, size) {
-  const [across, up] = node.features.map((feature) => model.features[feature].name);
+  const [across, up] = node.plane.sides.map((side) => model.features[node.features[side]].name);
   const style = { size: size.font, weight: size.isLarge ? 600 : 400, "text-anchor": "middle" };
-  const [x, y] = [size.isLarge ? 12 : 9, height / 2];
+  const [x, y] = [size.isLarge ? 11 : 8, height / 2];
   return [
     svgText(across, {
       ...style,
       x: left + width / 2,
-      y: height + (size.isLarge ? 34 : 13),
+      y: height + (size.isLarge ? 36 : 25),
       width: width - 8,
     }),
     svgText(up, { ...style, x, y, width: height - 8, transform: `rotate(-90 ${x} ${y})` }),
   ];
 }
 
-function drawScales(model, node, frame) {
-  const [across, up] = node.features.map((feature) => model.features[feature]);
-  return [
-    ...drawScale(across, node.plane.axes[0], frame, false),
-    ...drawScale(up, node.plane.axes[1], frame, true),
-  ];
+/** Labels of an axis: round numbers, or its categories if there is room for them. */
+function drawScale(model, node, axis, i, { left, width, height }, size) {
+  const isUp = i === 1;
+  const length = isUp ? height : width;
+  const font = size.axisFont;
+  const labels = axis.codes ? categoryLabels(model, node, axis, i) : axis.ticks;
+  if (axis.codes && labels.length > length / LEAST_ROOM) return [];
+  const style = { size: font, class: "muted number" };
+  if (isUp) {
+    return labels.flatMap(([place, text]) => {
+      const y = round(height - place * height);
+      const at = Math.min(Math.max(y + font * 0.35, font * 0.8), height);
+      return [
+        svg("line", { x1: left - 3, x2: left, y1: y, y2: y, class: "tick" }),
+        svgText(text, {
+          ...style,
+          x: left - 5,
+          y: at,
+          width: left - size.font - 9,
+          "text-anchor": "end",
+        }),
+      ];
+    });
+  }
+  const room = axis.codes ? (length / axis.codes.length) * 0.95 : Infinity;
+  const shown = labels.map(([place, text]) => [place, shorten(text, room, font)]);
+  return withoutCollisions(shown, width, font).flatMap(({ x, centre, text }) => [
+    svg("line", {
+      x1: round(left + x),
+      x2: round(left + x),
+      y1: height,
+      y2: height + 3,
+      class: "tick",
+    }),
+    svgText(text, {
+      ...style,
+      x: round(left + centre),
+      y: height + 4 + font,
+      "text-anchor": "middle",
+    }),
+  ]);
 }
 
-/** Labels of an axis: some numbers, or its categories if there is room for them. */
-function drawScale(feature, axis, { left, width, height }, isUp) {
-  const length = isUp ? height : width;
-  const labels = axis.codes
-    ? axis.codes.map((code, i) => [feature.categories[code], i + 0.5])
-    : [0.04, 0.5, 0.96]
-        .map((share) => (1 - share) * axis.low + share * axis.high)
-        .map((value) => [rounded(value, 3), value]);
-  if (labels.length > length / LEAST_ROOM) return [];
-  const room = axis.codes ? (length / axis.codes.length) * 0.95 : length / 3;
-  return labels.map(([text, value]) => {
-    const share = shareOf(value, axis);
-    const shared = { width: room, size: 11, "text-anchor": "middle", class: "muted number" };
-    if (!isUp) return svgText(text, { x: round(left + share * width), y: height + 16, ...shared });
-    const y = round(height - share * height);
-    return svgText(text, { x: left - 6, y, ...shared, transform: `rotate(-90 ${left - 6} ${y})` });
-  });
+function categoryLabels(model, node, { codes }, i) {
+  const { categories } = model.features[node.features[node.plane.sides[i]]];
+  return codes.map((code, slot) => [(slot + 0.5) / codes.length, categories[code]]);
 }
 
 function drawMissing(model, node, frame, size) {
@@ -159,7 +178,6 @@ function drawMissing(model, node, frame, size) {
     height: frame.height,
     rx: 3,
     fill: colour,
-    stroke: colour,
     class: "region",
   });
   const middle = [x + width / 2, frame.height / 2];

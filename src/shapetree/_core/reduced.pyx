@@ -711,6 +711,8 @@ def reduced_problems(
         branches = children[i]
         problem = ReducedProblem.__new__(ReducedProblem)
         problem.number = nodes[i]
+        if not 0 <= problem.number < min(len(sizes), len(n_parts)):
+            raise IndexError(f"there is no node {problem.number}")
         problem.n_rows = sizes[problem.number]
         problem.n_care = n_care[i]
         problem.n_branches = len(branches)

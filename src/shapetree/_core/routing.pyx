@@ -465,6 +465,7 @@ cdef class RoutedRows:
     cdef const uint8_t[::1] only_branch
     cdef int32_t[:, ::1] child
     cdef const int32_t* order             # of `rows`
+    cdef int32_t[::1] scratch             # for rows that are sent or sorted
     cdef int32_t[::1] care_row            # rows of a level that care; leaves' numbers of sent rows
     cdef double[:, ::1] care_loss         # what they lose in branch 1, 2, .. beyond branch 0
     cdef LossBlock* blocks
@@ -495,6 +496,7 @@ cdef class RoutedRows:
         self._arrays = [None] * n_nodes
         self.only_branch = np.zeros(bins.column[0].largest + 1, dtype=np.uint8)
         self.child = np.zeros((n_nodes, max_branches), dtype=np.int32)
+        self.scratch = np.empty(n_places, dtype=np.int32)
         self.care_row = np.empty(n_places, dtype=np.int32)
         self.care_loss = np.empty((n_places, max_branches - 1))
         self.first_block = np.zeros(1, dtype=np.int64)
@@ -649,7 +651,7 @@ cdef class RoutedRows:
     cdef void sort_leaf(self, int leaf) noexcept nogil:
         cdef Py_ssize_t first = self.rows._start[leaf], n = self.rows._stop[leaf] - first
         if n >= MIN_SORTED:
-            sort_rows(&self.rows._order[first], &self.rows._scratch[first], n,
+            sort_rows(&self.rows._order[first], &self.scratch[first], n,
                       <uint32_t> self.rows.n_rows)
 
     cdef int send_from(self, int node, int32_t[::1] number_of_leaf, int n_threads) except -1:
@@ -686,7 +688,7 @@ cdef class RoutedRows:
                 self.move_block(first + block * BLOCK, min(first + (block + 1) * BLOCK, last),
                                 &place[block, 0])
         if last > first:
-            memcpy(&self.rows._order[first], &self.rows._scratch[first],
+            memcpy(&self.rows._order[first], &self.scratch[first],
                    (last - first) * sizeof(int32_t))
         return 0
 
@@ -745,7 +747,7 @@ cdef class RoutedRows:
             int32_t number
         for at in range(first, last):
             number = self.care_row[at]
-            self.rows._scratch[place[number]] = self.order[at]
+            self.scratch[place[number]] = self.order[at]
             place[number] += 1
 
     # Counts

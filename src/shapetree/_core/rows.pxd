@@ -12,10 +12,13 @@ cdef class NodeRows:
     cdef int32_t[::1] _order
     cdef int64_t[::1] _start
     cdef int64_t[::1] _stop
+    # While rows are sent; else None.
     cdef int32_t[::1] _scratch
-    cdef uint8_t[::1] _branch       # of the row at each place, while rows are sent
+    cdef uint8_t[::1] _branch       # of the row at each place
 
     cdef int set_ranges(self, start, stop) except -1
+    cdef int take_scratch(self) except -1
+    cdef int leave_scratch(self) except -1
     cdef int make_room(self, Py_ssize_t n_nodes) except -1
     cdef int check_nodes(self, const int32_t[::1] nodes) except -1
     cdef int share_out(

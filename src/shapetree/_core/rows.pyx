@@ -88,14 +88,23 @@ cdef class NodeRows:
             order = np.array(rows, dtype=np.int32)
             self.n_rows = 1 + int(order.max()) if len(order) else 0
         self._order, self.order = order, for_reading(order)
-        self._scratch = np.empty_like(order)
-        self._branch = np.empty(len(order), dtype=np.uint8)
         self.set_ranges(np.zeros(64, dtype=np.int64), np.zeros(64, dtype=np.int64))
         self._stop[0] = len(order)
 
     cdef int set_ranges(self, start, stop) except -1:
         self._start, self.start = start, for_reading(start)
         self._stop, self.stop = stop, for_reading(stop)
+        return 0
+
+    cdef int take_scratch(self) except -1:
+        """Take memory that is needed only while rows are sent."""
+        self._scratch = np.empty(self._order.shape[0], dtype=np.int32)
+        self._branch = np.empty(self._order.shape[0], dtype=np.uint8)
+        return 0
+
+    cdef int leave_scratch(self) except -1:
+        self._scratch = None
+        self._branch = None
         return 0
 
     cdef int make_room(self, Py_ssize_t n_nodes) except -1:
@@ -165,6 +174,7 @@ cdef class NodeRows:
             raise MemoryError("no memory to send rows")
         kept = []
         try:
+            self.take_scratch()
             for i in range(n_nodes):
                 node = nodes[i]
                 n_blocks += (self._stop[node] - self._start[node] + BLOCK - 1) // BLOCK
@@ -204,6 +214,7 @@ cdef class NodeRows:
                 memcpy(&self._order[first], &self._scratch[first], n * sizeof(int32_t))
         finally:
             free(senders)
+            self.leave_scratch()
         return total_rows
 
     cdef int share_out(

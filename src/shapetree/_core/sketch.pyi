@@ -13,7 +13,7 @@ def lay_out_axes(
     threshold_start: NDArray[Any],
     thresholds: NDArray[Any],
     n_threads: int = 1,
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def count_cells(
     columns: Columns,
     leaves: NDArray[Any],
@@ -26,7 +26,7 @@ def count_cells(
     targets: NDArray[Any] | None,
     n_classes: int,
     n_threads: int = 1,
-) -> tuple[NDArray[Any], NDArray[Any]]: ...
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def count_targets(
     leaves: NDArray[Any],
     parent: NDArray[Any],

@@ -4,7 +4,7 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.float cimport DBL_MAX
-from libc.math cimport NAN, fabs, nextafter, rint, sqrt
+from libc.math cimport NAN, fabs, log, nextafter, pow, rint, sqrt
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 
@@ -18,25 +18,23 @@ cdef enum:
     N_CELLS = 36              # of an axis that is drawn
     MAX_DISTINCT = 24         # values up to which each has a cell of its own
     MAX_TAIL = 32
+    N_MORE = 64               # bounds that an axis may have beside its thresholds and as many more
     LOOKUP_CELLS = 64         # of the table that a search starts with
 
-# Least share of an axis that a segment is drawn with, unless there are too many segments for it.
-cdef double LEAST_SHARE = 0.14
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 cdef double TAIL = 0.01
-# Places on an axis are kept in so many steps.
-cdef double PLACES = 1e4
+# Where so much of a range holds half of the rows, cells of equal ratio tell more than equal widths.
+cdef double CROWDED = 0.1
 
 
 # --- axes ---
 
 
 ctypedef struct Axis:
-    # What an axis is made of; room for the thresholds and twice MAX_DISTINCT numbers, and two.
+    # What an axis is made of; room for twice the thresholds and N_MORE numbers.
     double* bounds
-    double* places
     int64_t* cells
-    double* scratch            # four times that room
+    double* scratch            # for as many numbers
     Py_ssize_t n_bounds
 
 
@@ -92,77 +90,85 @@ cdef double near_least(const double* values, Py_ssize_t n, int sign) noexcept no
     return sign * least[size - 1]
 
 
-cdef void stretch(double* low, double* high, double margin) noexcept nogil:
-    """Make a range wider, if only by a rounding error, within the finite numbers."""
-    low[0] = max(min(low[0] - margin, nextafter(low[0], -DBL_MAX)), -DBL_MAX)
-    high[0] = min(max(high[0] + margin, nextafter(high[0], DBL_MAX)), DBL_MAX)
+cdef double lower(double number, double margin) noexcept nogil:
+    """A lesser number, if only by a rounding error."""
+    return max(min(number - margin, nextafter(number, -DBL_MAX)), -DBL_MAX)
 
 
-cdef void make_room(double* share, Py_ssize_t n, double* wanted) noexcept nogil:
-    """Turn wanted sizes into shares that leave no segment too little; those with enough give it."""
+cdef inline double last_bound(const Axis* axis) noexcept nogil:
+    return axis.bounds[axis.n_bounds - 1]
+
+
+cdef inline void add_bound(Axis* axis, double high, int64_t n_cells) noexcept nogil:
+    """Add a part of some cells, up to a bound."""
+    axis.cells[axis.n_bounds - 1] = n_cells
+    axis.bounds[axis.n_bounds] = high
+    axis.n_bounds += 1
+
+
+cdef double length(double low, double high, bint is_log) noexcept nogil:
+    """Length of a part of an axis."""
+    # Quarters, so that no difference overflows.
+    return log(high) - log(low) if is_log else high / 4 - low / 4
+
+
+cdef void add_part(Axis* axis, double high, double total, bint is_log) noexcept nogil:
+    """Add the part up to a bound, with as many cells as its share of an axis asks for."""
     cdef:
-        double least = min(LEAST_SHARE, 0.7 / n), total = 0.0, left, rest
-        Py_ssize_t i, n_small = 0
-        bint found = True
-    for i in range(n):
-        total += share[i]
-    for i in range(n):
-        wanted[i] = share[i] / total if total > 0.0 else 1.0 / n
-        share[i] = wanted[i]
-    while found:
-        found = False
-        left = 0.0
-        for i in range(n):
-            if wanted[i] >= 0.0 and share[i] < least:
-                wanted[i] = -1.0    # small for good
-                n_small += 1
-                found = True
-            if wanted[i] >= 0.0:
-                left += wanted[i]
-        rest = (1.0 - least * n_small) / left
-        for i in range(n):
-            if found:
-                share[i] = least if wanted[i] < 0.0 else wanted[i] * rest
+        double low = last_bound(axis), edge
+        double share = length(low, high, is_log) / total
+        int64_t i, n_cells = max(<int64_t> 1, <int64_t> rint(share * N_CELLS))
+    if is_log:
+        for i in range(1, n_cells):
+            edge = low * pow(high / low, <double> i / n_cells)
+            if last_bound(axis) < edge < high:
+                add_bound(axis, edge, 1)
+        n_cells = 1
+    add_bound(axis, high, n_cells)
 
 
-cdef void place_bounds(Axis* axis, const double* width) noexcept nogil:
-    """Where to draw an axis's bounds, given its parts' widths."""
+cdef bint is_crowded(
+    const double* values, Py_ssize_t n_values, double low, double high
+) noexcept nogil:
+    """Whether half of the values lie close to the low end of a positive range."""
     cdef:
-        Py_ssize_t i
-        double end = 0.0, total = 0.0
-    for i in range(axis.n_bounds - 1):
-        total += width[i]
-    axis.places[0] = 0.0
-    for i in range(axis.n_bounds - 1):
-        end += width[i]
-        axis.places[i + 1] = rint(end / total * PLACES) / PLACES
+        Py_ssize_t i, n_close = 0
+        double close = low + CROWDED * (high - low)
+    if not low > 0.0:
+        return False
+    for i in range(n_values):
+        n_close += values[i] <= close
+    return 2 * n_close >= n_values
 
 
 cdef void axis_of_range(
-    Axis* axis, double low, double high, const double* thresholds, Py_ssize_t n
+    Axis* axis, const double* values, Py_ssize_t n_values, const double* thresholds, Py_ssize_t n
 ) noexcept nogil:
-    """Cells of about equal width in each segment of a range."""
+    """Cells of equal width or ratio in a range, and one on either side for what lies beyond."""
     cdef:
         Py_ssize_t i
-        double margin
-        double* share = axis.scratch
+        double low = near_least(values, n_values, 1), high = near_least(values, n_values, -1)
+        double first, total
+        bint is_log
     if n > 0:
         low = min(low, thresholds[0])
         high = max(high, thresholds[n - 1])
-    margin = 0.06 * (high / 2 - low / 2) * 2
-    stretch(&low, &high, margin if margin > 0 else max(fabs(low), 1.0) / 2)
-    axis.n_bounds = n + 2
-    axis.bounds[0] = low
+    is_log = is_crowded(values, n_values, low, high)
+    axis.bounds[0] = -DBL_MAX
+    axis.n_bounds = 1
+    # A cell does not hold its lower edge; but none is parted by that from its threshold.
+    first = nextafter(low, -DBL_MAX) if n == 0 or low < thresholds[0] else low
+    if first > -DBL_MAX:
+        add_bound(axis, first, 1)
+    is_log = is_log and last_bound(axis) > 0.0
+    total = length(last_bound(axis), high, is_log)
     for i in range(n):
-        axis.bounds[i + 1] = thresholds[i]
-    axis.bounds[n + 1] = high
-    for i in range(n + 1):
-        # Quarters, so that no difference overflows.
-        share[i] = axis.bounds[i + 1] / 4 - axis.bounds[i] / 4
-    make_room(share, n + 1, share + n + 1)
-    for i in range(n + 1):
-        axis.cells[i] = max(<int64_t> 2, <int64_t> rint(share[i] * N_CELLS))
-    place_bounds(axis, share)
+        if last_bound(axis) < thresholds[i]:
+            add_part(axis, thresholds[i], total, is_log)
+    if last_bound(axis) < high:
+        add_part(axis, high, total, is_log)
+    if last_bound(axis) < DBL_MAX:
+        add_bound(axis, DBL_MAX, 1)
 
 
 cdef void axis_of_values(
@@ -171,10 +177,9 @@ cdef void axis_of_values(
 ) noexcept nogil:
     """A cell for each of a few values, with the thresholds among the edges."""
     cdef:
-        Py_ssize_t i, t = 0, n_inner = 0, n_known = 0, n_here, first
+        Py_ssize_t i, t = 0, n_inner = 0, n_known = 0, first
         double* inner = axis.bounds + 1
         double* known = axis.scratch
-        double* width
         double low, high, middle, margin
     # Edges: thresholds, and midpoints between values that no threshold parts.
     for i in range(n_values + 1):
@@ -213,50 +218,25 @@ cdef void axis_of_values(
             known[i] = known[i + 1] - known[i]
         qsort(known, n_known - 1, sizeof(double), compare)
         margin = known[(n_known - 1) // 2]
-    stretch(&low, &high, margin)
-    axis.bounds[0] = low
-    axis.bounds[n_inner + 1] = high
+    axis.bounds[0] = lower(low, margin)
+    axis.bounds[n_inner + 1] = -lower(-high, margin)
     axis.n_bounds = n_inner + 2
-    # Segments get room by their numbers of cells.
-    width = axis.scratch
-    first = 0
-    n_here = 0
-    t = 0
-    for i in range(1, n_inner + 2):
-        n_here += 1
-        if i == n_inner + 1 or (t < n and axis.bounds[i] == thresholds[t]):
-            width[t] = n_here
-            n_here = 0
-            t += 1
-    make_room(width, t, width + t)
-    t = 0
-    first = 0
-    for i in range(1, n_inner + 2):
-        axis.cells[i - 1] = 1
-        if i == n_inner + 1 or (t < n and axis.bounds[i] == thresholds[t]):
-            while first < i:
-                axis.places[first] = width[t] / (i - n_here)
-                first += 1
-            n_here = i
-            t += 1
     for i in range(n_inner + 1):
-        width[i] = axis.places[i]
-    place_bounds(axis, width)
+        axis.cells[i] = 1
 
 
 cdef void scale_axis(
     Axis* axis, const double* values, Py_ssize_t n_values, const double* thresholds,
     Py_ssize_t n
 ) noexcept nogil:
-    """Part an axis into cells, and give every segment room."""
+    """Part an axis into cells."""
     cdef:
         double distinct[MAX_DISTINCT]
         Py_ssize_t n_distinct = distinct_values(values, n_values, distinct)
     if n_distinct <= MAX_DISTINCT:
         axis_of_values(axis, distinct, n_distinct, thresholds, n)
     else:
-        axis_of_range(
-            axis, near_least(values, n_values, 1), near_least(values, n_values, -1), thresholds, n)
+        axis_of_range(axis, values, n_values, thresholds, n)
 
 
 cdef Py_ssize_t choose_rows(
@@ -307,8 +287,9 @@ def lay_out_axes(
     -------
     bound_start : int64 array of shape (n_nodes + 1,)
         A node's axis has the bounds from its start on; none if it has no axis.
-    bounds, places : float64 arrays
-        Bounds of the parts of an axis, every threshold among them, and where to draw them.
+    bounds : float64 array
+        Bounds of the parts of an axis, every threshold among them. Those at the ends may be the
+        least and the greatest of all numbers: there may be rows up to wherever.
     cells : int64 array
         Number of cells of equal width in the part above each bound; 0 for an axis's last.
     """
@@ -321,7 +302,7 @@ def lay_out_axes(
         uint64_t its_hash
         double value
         int64_t[::1] start, stop, bound_start, cells
-        double[::1] values, bounds, places, scratch
+        double[::1] values, bounds, scratch
         Axis axis
     check_nodes(columns, leaves, parent, feature)
     check_starts(threshold_start, n_nodes, thresholds.shape[0])
@@ -356,13 +337,12 @@ def lay_out_axes(
     stops = starts[:n_nodes].copy()
     stop = stops
     values = np.empty(start[n_nodes] + 1)
-    n_most += 2 * MAX_DISTINCT + 2
-    room = thresholds.shape[0] + (2 * MAX_DISTINCT + 2) * np.count_nonzero(
-        np.asarray(feature) >= 0) + n_most
+    n_most = 2 * n_most + N_MORE
+    room = 2 * thresholds.shape[0] + N_MORE * np.count_nonzero(np.asarray(feature) >= 0) + n_most
     found_starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    all_bounds, all_places, all_cells = np.empty(room), np.empty(room), np.zeros(room, dtype="i8")
-    bound_start, bounds, places, cells = found_starts, all_bounds, all_places, all_cells
-    scratch = np.empty(4 * n_most)
+    all_bounds, all_cells = np.empty(room), np.zeros(room, dtype=np.int64)
+    bound_start, bounds, cells = found_starts, all_bounds, all_cells
+    scratch = np.empty(n_most)
     with nogil:
         for part in range(n_threads):
             for i in range(first[part], last[part]):
@@ -379,7 +359,6 @@ def lay_out_axes(
         for node in range(n_nodes):
             if feature[node] >= 0:
                 axis.bounds = &bounds[at]
-                axis.places = &places[at]
                 axis.cells = &cells[at]
                 axis.scratch = &scratch[0]
                 n_found = stop[node] - start[node]
@@ -390,7 +369,7 @@ def lay_out_axes(
                 cells[at + axis.n_bounds - 1] = 0
                 at += axis.n_bounds
             bound_start[node + 1] = at
-    return found_starts, all_bounds[:at], all_places[:at], all_cells[:at]
+    return found_starts, all_bounds[:at], all_cells[:at]
 
 
 # --- counts ---
@@ -418,6 +397,15 @@ cdef inline Py_ssize_t cell_of_row(const Passed* node, Py_ssize_t row) noexcept 
         return bin_of(&node.lookup, (<const float*> at)[0], node.lookup.width)
     code = (<const int32_t*> at)[0]
     return code if 0 <= code < node.n_cells else node.n_cells
+
+
+cdef inline double number_of_row(const Passed* node, Py_ssize_t row) noexcept nogil:
+    """A row's number, infinite ones as the greatest finite ones."""
+    cdef:
+        const char* at = node.data + row * node.stride
+        double value = (
+            (<const double*> at)[0] if node.kind == FLOAT64 else (<const float*> at)[0])
+    return min(max(value, -DBL_MAX), DBL_MAX)
 
 
 def count_cells(
@@ -465,6 +453,9 @@ def count_cells(
     counts : int32 array of shape (n_cells, n_classes)
     totals : float64 array of shape (n_cells,)
         Sums of the targets; 0 for classes.
+    least, greatest : float64 arrays of shape (n_nodes,)
+        Of the numbers of each node's rows, infinite ones as the greatest finite ones; an infinite
+        range where there are none.
     """
     cdef:
         Py_ssize_t n_rows = columns.n_rows, n_edges
@@ -485,7 +476,7 @@ def count_cells(
     cdef:
         Py_ssize_t n_cells = cell_start[n_nodes], part, n_parts = n_threads
         int32_t[:, :, ::1] counts
-        double[:, ::1] totals
+        double[:, ::1] totals, least, greatest
         double[::1] uppers = np.empty(3 * edges.shape[0] + 4 * n_nodes)
         uint16_t[::1] before = np.zeros(LOOKUP_CELLS * n_nodes, dtype=np.uint16)
         Passed* nodes
@@ -494,7 +485,8 @@ def count_cells(
     # Every thread counts for itself.
     counted = np.zeros((n_parts, n_cells, n_classes), dtype=np.int32)
     summed = np.zeros((n_parts, n_cells))
-    counts, totals = counted, summed
+    lows, highs = np.full((n_parts, n_nodes + 1), np.inf), np.full((n_parts, n_nodes + 1), -np.inf)
+    counts, totals, least, greatest = counted, summed, lows, highs
     nodes = <Passed*> malloc((n_nodes + 1) * sizeof(Passed))
     if nodes == NULL:
         raise MemoryError("no memory to count rows")
@@ -520,26 +512,36 @@ def count_cells(
                 count_part(
                     nodes, leaves, labels, targets,
                     n_rows * part // n_parts, n_rows * (part + 1) // n_parts, n_classes,
-                    &counts[part, 0, 0], &totals[part, 0])
+                    &counts[part, 0, 0], &totals[part, 0], &least[part, 0], &greatest[part, 0])
     free(nodes)
-    return counted.sum(axis=0, dtype=np.int32), summed.sum(axis=0)
+    return (
+        counted.sum(axis=0, dtype=np.int32), summed.sum(axis=0),
+        lows.min(axis=0)[:n_nodes], highs.max(axis=0)[:n_nodes])
 
 
 cdef void count_part(
     const Passed* nodes, const int32_t[::1] leaves, const int32_t[::1] labels,
     const double[::1] targets, Py_ssize_t first, Py_ssize_t last, Py_ssize_t n_classes,
-    int32_t* counts, double* totals,
+    int32_t* counts, double* totals, double* least, double* greatest,
 ) noexcept nogil:
     """Count some rows in the cells of every node that they pass."""
     cdef:
         Py_ssize_t row, cell
         int node
+        double value
         bint has_labels = labels is not None
     for row in range(first, last):
         node = leaves[row]
         while node >= 0:
             if nodes[node].kind != NOT_GIVEN:
-                cell = nodes[node].first_cell + cell_of_row(&nodes[node], row)
+                cell = cell_of_row(&nodes[node], row)
+                if nodes[node].kind != INT32 and cell < nodes[node].n_cells:
+                    value = number_of_row(&nodes[node], row)
+                    if value < least[node]:
+                        least[node] = value
+                    if value > greatest[node]:
+                        greatest[node] = value
+                cell += nodes[node].first_cell
                 if has_labels:
                     counts[cell * n_classes + labels[row]] += 1
                 else:

@@ -21,6 +21,15 @@
 #define FOR_EVERY_MACHINE
 #endif
 
+/* A loop that the compiler makes anew for each set of constants it is called with. */
+#ifndef WITH_CONSTANTS
+#if defined(__GNUC__)
+#define WITH_CONSTANTS static inline __attribute__((always_inline))
+#else
+#define WITH_CONSTANTS static inline
+#endif
+#endif
+
 /* Number of the lowest bit that is set, of at least one. */
 static inline int lowest_bit(uint64_t bits) {
 #if defined(__GNUC__)
@@ -232,16 +241,13 @@ static inline void sums_to_lanes(const double *sums, int n_active, int width, in
                     = sums[((int64_t) h * width + b) * stride + j];
 }
 
-/* The best cut between buckets along each of several orientations at once. `buckets` holds
-   (n_buckets, n_planes, n_lanes) sums, one lane an orientation: of weights, of n_values statistics
-   and, in plane `rows_plane`, of rows; `total` those of all buckets, by plane. `loss` and `position`
-   receive, by lane, the impurity of both sides, but for a constant, and the first bucket above the
-   cut, 0 where no cut leaves `min_rows` on both sides. `prefix` has room for n_planes x n_lanes. */
-FOR_EVERY_MACHINE
-static void best_cuts_of_orientations(
-        const double *buckets, const double *total, int n_buckets, int n_planes, int n_values,
-        int rows_plane, int n_lanes, int n_outputs, int entropy, double min_rows, double *prefix,
-        double *here, double *loss, double *position) {
+/* What `best_cuts_of_orientations` says; the compiler makes a version of it for each usual number of
+   lanes and values. */
+WITH_CONSTANTS void best_cuts(
+        const double *restrict buckets, const double *restrict total, int n_buckets,
+        const int n_planes, const int n_values, const int rows_plane, const int n_lanes,
+        const int n_outputs, const int entropy, double min_rows, double *restrict prefix,
+        double *restrict here, double *restrict loss, double *restrict position) {
     for (int i = 0; i < n_planes * n_lanes; i++)
         prefix[i] = 0.0;
     for (int l = 0; l < n_lanes; l++) {
@@ -276,6 +282,34 @@ static void best_cuts_of_orientations(
             position[l] = better ? b + 1.0 : position[l];
         }
     }
+}
+
+/* The best cut between buckets along each of several orientations at once. `buckets` holds
+   (n_buckets, n_planes, n_lanes) sums, one lane an orientation: of weights, of n_values statistics
+   and, in plane `rows_plane`, of rows; `total` those of all buckets, by plane. `loss` and `position`
+   receive, by lane, the impurity of both sides, but for a constant, and the first bucket above the
+   cut, 0 where no cut leaves `min_rows` on both sides. `prefix` has room for n_planes x n_lanes. */
+FOR_EVERY_MACHINE
+static void best_cuts_of_orientations(
+        const double *buckets, const double *total, int n_buckets, int n_planes, int n_values,
+        int rows_plane, int n_lanes, int n_outputs, int entropy, double min_rows, double *prefix,
+        double *here, double *loss, double *position) {
+    const int is_usual = n_outputs == 1 && !entropy && rows_plane == 0;
+#define BEST_CUTS(values, lanes) \
+    if (is_usual && n_values == (values) && n_lanes == (lanes)) { \
+        best_cuts(buckets, total, n_buckets, 1 + (values), (values), 0, (lanes), 1, 0, min_rows, \
+                  prefix, here, loss, position); \
+        return; \
+    }
+    BEST_CUTS(1, 8)
+    BEST_CUTS(2, 8)
+    BEST_CUTS(3, 8)
+    BEST_CUTS(1, 4)
+    BEST_CUTS(2, 4)
+    BEST_CUTS(3, 4)
+#undef BEST_CUTS
+    best_cuts(buckets, total, n_buckets, n_planes, n_values, rows_plane, n_lanes, n_outputs,
+              entropy, min_rows, prefix, here, loss, position);
 }
 
 /* loss[t - 1][s - 1] = impurity of the four quadrants around the crossing (s, t) of an m x m grid,

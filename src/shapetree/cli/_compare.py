@@ -9,12 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.metrics import (
-    accuracy_score,
-    balanced_accuracy_score,
-    mean_absolute_error,
-    r2_score,
-)
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -22,6 +16,7 @@ from shapetree.cli._lesson import Lesson
 from shapetree.cli._model import Tree
 from shapetree.cli._problems import Misuse
 from shapetree.cli._voice import Head, Voice
+from shapetree.tree._scores import scores_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +71,10 @@ def _can_stratify(y: np.ndarray, n_test: int) -> bool:
 
 
 def compare(lesson: Lesson, split: Split, tree: Tree, seconds: float, seed: int) -> list[Score]:
-    """Scores of a fitted shape tree, of CART, and of predicting the same for all rows."""
+    """Scores of a fitted shape tree, of CART, and of predicting the same for all rows.
+
+    The tree remembers its own where rows were set apart.
+    """
     encoded = _for_cart(lesson.X, split.train)
     kinds = (
         (DecisionTreeClassifier, DummyClassifier(strategy="prior"))
@@ -90,10 +88,9 @@ def compare(lesson: Lesson, split: Split, tree: Tree, seconds: float, seed: int)
     name = "commonest class" if lesson.is_classification else "the mean"
     tested = lesson.y[split.test]
     X = lesson.X.iloc[split.test]
+    scores = tree.evaluate(X, tested) if split.is_apart else _scores(tree, X, tested)
     return [
-        Score(
-            "shape tree", _scores(tree, X, tested), tree.get_n_leaves(), tree.get_depth(), seconds
-        ),
+        Score("shape tree", scores, tree.get_n_leaves(), tree.get_depth(), seconds),
         Score(
             "CART",
             _scores(cart, encoded[split.test], tested),
@@ -129,16 +126,7 @@ def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
 
 
 def _scores(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
-    predicted = model.predict(X)
-    if not hasattr(model, "predict_proba"):
-        return {
-            "r2": float(r2_score(y, predicted)),
-            "mean_absolute_error": float(mean_absolute_error(y, predicted)),
-        }
-    return {
-        "accuracy": float(accuracy_score(y, predicted)),
-        "balanced_accuracy": float(balanced_accuracy_score(y, predicted)),
-    }
+    return scores_of(y, model.predict(X), hasattr(model, "predict_proba"))
 
 
 def show_scores(scores: list[Score], split: Split, voice: Voice) -> None:

@@ -7,14 +7,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from shapetree.cli._model import outcome, read_model, rows_for, typed_row, used_features
-from shapetree.cli._options import Argument, Encoding, Model, Option, Separator, settings_in
-from shapetree.cli._problems import Misuse, Problem, listed
+from shapetree.cli._options import (
+    Argument,
+    Encoding,
+    Model,
+    Option,
+    Separator,
+    names_in,
+    settings_in,
+)
+from shapetree.cli._problems import Misuse, Problem, listed, message_of
 from shapetree.cli._read import RawTable, read_file
 from shapetree.cli._voice import Voice
 from shapetree.tree._fitted import FittedTree, fitted_tree
 
 if TYPE_CHECKING:
-    from shapetree.explain import Explanation
+    from shapetree.explain import Explanation, Flip
 
 
 def explain(
@@ -36,19 +44,42 @@ def explain(
             "A value of the row, instead of the file's; may be repeated.", ("--set",), "NAME=VALUE"
         ),
     ] = None,
+    fixed: Annotated[
+        str | None, Option("Features that cannot change.", ("--fixed",), "NAME,…")
+    ] = None,
+    only: Annotated[
+        str | None, Option("The only features that can change.", ("--only",), "NAME,…")
+    ] = None,
+    direction: Annotated[
+        list[str] | None,
+        Option(
+            "A feature that can only go up or down; may be repeated.",
+            ("--direction",),
+            "NAME=up|down",
+        ),
+    ] = None,
+    target: Annotated[
+        str | None,
+        Option(
+            "What a change is to reach: a class, a number, or a range such as 10:20 or :20.",
+            ("--target",),
+            "WHAT",
+        ),
+    ] = None,
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
     """Say why rows are predicted what they are.
 
-    And which change of a single value would change that. Explains a row of a file, all its rows,
-    or a row that is typed in: what is not given then counts as missing. With a row of a file,
-    --set asks what if.
+    And which change of a value, or of two, would change that. Explains a row of a file, all its
+    rows, or a row that is typed in: what is not given then counts as missing. With a row of a
+    file, --set asks what if.
 
     For example:
       shapetree explain model.json new.csv --row 3
       shapetree explain model.json new.csv --row 3 --set income=52000
       shapetree explain model.json --set age=30 --set colour=red
+      shapetree explain model.json new.csv --row 3 --fixed age,sex --target yes
       shapetree explain model.json new.csv --json
     """
     changes = settings_in(settings, "--set")
@@ -63,8 +94,20 @@ def explain(
             _note_what_is_not_given(fitted, changes, voice)
         table = typed_row(fitted, changes, table)
     assert table is not None
+    wish: dict[str, Any] = {
+        "fixed": names_in(fixed) or None,
+        "only": names_in(only) or None,
+        "direction": settings_in(direction, "--direction") or None,
+        "target": None if target is None else _target_in(target, fitted),
+    }
+    rows = rows_for(fitted, table, voice)
     with voice.progress("Explaining"):
-        explanations = tree.explain(rows_for(fitted, table, voice))
+        try:
+            explanations = tree.explain(rows, **wish)
+        except (ValueError, TypeError) as error:
+            if not any(value is not None for value in wish.values()):
+                raise
+            raise Misuse(f"--{message_of(error)}") from error
     numbers = range(1, len(explanations) + 1) if row is None else [row]
     is_typed = data is None
     for number, explanation in zip(numbers, explanations, strict=True):
@@ -75,6 +118,28 @@ def explain(
         for number, explanation in zip(numbers, explanations, strict=True)
     ]
     voice.result({"model": str(model), "data": data, "explanations": records})
+
+
+def _target_in(text: str, fitted: FittedTree) -> Any:
+    """The class, number or range that a text stands for."""
+    if fitted.classes is not None:
+        known = {str(label): label for labels in fitted.classes for label in labels.tolist()}
+        if text not in known:
+            raise Misuse(f"--target must be one of the classes {listed(known)}, got {text!r}")
+        return known[text]
+    ends = [_number_in(end, text) for end in text.split(":")]
+    if len(ends) > 2 or ends == [None]:
+        raise Misuse(f"--target must be a number or a range such as 10:20, got {text!r}")
+    return ends[0] if len(ends) == 1 else tuple(ends)
+
+
+def _number_in(text: str, target: str) -> float | None:
+    try:
+        return float(text) if text.strip() else None
+    except ValueError:
+        raise Misuse(
+            f"--target must be a number or a range such as 10:20, got {target!r}"
+        ) from None
 
 
 def _check_usage(data: Path | None, row: int | None, changes: dict[str, str]) -> None:
@@ -116,5 +181,18 @@ def _record(explanation: Explanation) -> dict[str, Any]:
         "nodes": [step.node for step in explanation.path] + [explanation.leaf],
         "conditions": [condition.words() for condition in explanation.conditions],
         "values": explanation.row,
-        "flip": None if flip is None else {**vars(flip), "sentence": str(flip)},
+        "notes": explanation.notes,
+        "flip": None if flip is None else _flip_record(flip),
+    }
+
+
+def _flip_record(flip: Flip) -> dict[str, Any]:
+    changes = [vars(change) for change in flip.changes]
+    return {
+        **changes[0],
+        "changes": changes,
+        "size": flip.size,
+        "leaf": flip.leaf,
+        "outcome": flip.outcome,
+        "sentence": str(flip),
     }

@@ -29,6 +29,7 @@ from shapetree.cli._pictures import check_picture, picture_of_tree
 from shapetree.cli._problems import Misuse, message_of
 from shapetree.cli._read import read_file
 from shapetree.cli._voice import Voice
+from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._words import listing
 
 MOST_LINES = 30
@@ -185,7 +186,9 @@ def _fitted(estimator: Tree, lesson: Lesson, rows: np.ndarray, voice: Voice) -> 
         X, y = lesson.X.iloc[rows], lesson.y[rows]
         began = perf_counter()
         tree = clone(estimator).fit(X, y)
-        return tree, perf_counter() - began
+        seconds = perf_counter() - began
+    tree._fitted = fitted_tree(tree, target_name=lesson.target.name)
+    return tree, seconds
 
 
 def _show_tree(tree: Tree, fitted_on: str, voice: Voice) -> None:

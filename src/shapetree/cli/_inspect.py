@@ -63,11 +63,9 @@ def _show_summary(model: Path, estimator: Tree, view: TreeView, voice: Voice) ->
         f"{_counted(len(splits), 'split')}{pairs}, from "
         f"{_counted(view.nodes[0].n_rows, 'training row')}"
     )
-    score = view.score()
-    if score is not None:
-        name = "R²" if view.classes is None else "Accuracy"
-        shown = f"{score:.3f}" if view.classes is None else f"{100 * score:.1f} %"
-        voice.say(f"{name} on its training rows: {shown}")
+    scores = ", ".join(view.scores_in_words())
+    if scores:
+        voice.say(scores[0].upper() + scores[1:])
     changed = _changed_parameters(estimator)
     words = ", ".join(f"{name}={value}" for name, value in changed.items())
     voice.say(f"Parameters: {words or 'all by default'}")
@@ -84,10 +82,11 @@ def _size_words(n_bytes: int) -> str:
 def _target_words(view: TreeView) -> str:
     if view.n_outputs > 1:
         return f"{view.n_outputs} targets"
+    of_target = "" if view.target_name is None else f" of {view.target_name}"
     if view.classes is None:
-        return "regression"
+        return f"regression{of_target}"
     labels = view.classes[0]
-    return f"classification, {len(labels)} classes ({listed(labels)})"
+    return f"classification{of_target}, {len(labels)} classes ({listed(labels)})"
 
 
 def _changed_parameters(estimator: Tree) -> dict[str, Any]:
@@ -148,7 +147,9 @@ def _record(model: Path, estimator: Tree, view: TreeView) -> dict[str, Any]:
         "nodes": len(view.nodes),
         "leaves": estimator.get_n_leaves(),
         "depth": estimator.get_depth(),
+        "target_names": view.target_names,
         "training_score": view.score(),
+        "held_out": None if view.held_out is None else vars(view.held_out),
         "parameters": estimator.get_params(deep=False),
         "features": [
             {

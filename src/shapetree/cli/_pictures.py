@@ -37,9 +37,6 @@ def picture_of_node(tree: Tree, node: int, path: Path, **options: Any) -> bytes:
 
 
 def _content(picture: Any, path: Path) -> bytes:
-    import matplotlib.pyplot as plt
-
     buffer = io.BytesIO()
     picture.save(buffer, format=path.suffix[1:].lower(), dpi=DPI)
-    plt.close(picture.figure)
     return buffer.getvalue()

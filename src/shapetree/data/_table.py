@@ -31,6 +31,8 @@ Values: TypeAlias = Array | nw.Series[Any]
 
 # Values from which on a share of new categories is worth a warning.
 LEAST_TO_WARN = 10
+# Rows that Python has looked up before a data frame has begun to.
+FEW_ROWS = 64
 MAX_ROWS = np.iinfo(np.int32).max - 1  # rows are indexed with 32-bit integers
 
 
@@ -194,6 +196,32 @@ def encode_table(
         else:
             columns[j] = _encode_column(source.column(j), features[j])
     return Table(source.n_rows, tuple(features), columns, source.has_names)
+
+
+def new_categories(X: Any, table: Table) -> dict[int, dict[int, Any]]:
+    """Categories of a table to predict on that training has not seen, by feature and row.
+
+    Parameters
+    ----------
+    X : array-like or data frame
+        The table.
+    table : Table
+        What `encode_table` has made of it.
+    """
+    source, found = _open(X, min_rows=1), {}
+    for j, column in enumerate(table.columns):
+        if column is None or table.features[j].categories is None:
+            continue
+        unknown = np.flatnonzero(column == MISSING_CODE).tolist()
+        if unknown:
+            values = source.column(j)[unknown]
+            listed = values.to_list() if isinstance(values, nw.Series) else values.tolist()
+            found[j] = {
+                row: value
+                for row, value in zip(unknown, listed, strict=True)
+                if not is_missing(value)
+            }
+    return found
 
 
 def _encode_column(values: Values, feature: FeatureInfo) -> Array:
@@ -464,8 +492,9 @@ def _only_nan_beside_text(values: Array) -> bool:
 def _unsupported(name: str, held: str) -> TypeError:
     if re.match(r"date|time|duration|period", held, re.IGNORECASE):
         return TypeError(
-            f"Column {name!r} holds {held} values. shapetree.date_parts makes year, month, weekday "
-            "and hour of them, or an argument must be a string, a bool or a number."
+            f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
+            "number. Turn the column into a number or a category first: shapetree.date_parts makes "
+            "year, month, weekday and hour of it."
         )
     return TypeError(
         f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
@@ -512,7 +541,9 @@ def _factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
     kind = _kind_of(values, name)
     if isinstance(values, nw.Series) and (values.dtype.is_float() or values.dtype.is_decimal()):
         values = _series_to_numpy(values)
-    if isinstance(values, nw.Series):
+    if isinstance(values, nw.Series) and len(values) <= FEW_ROWS:
+        codes, levels = _factorize_objects(values.to_list())
+    elif isinstance(values, nw.Series):
         codes, levels = _factorize_series(values)
     elif values.dtype.kind == "O" or kind is _Kind.TEXT:
         codes, levels = _factorize_objects(values.tolist())

@@ -79,8 +79,6 @@ class Goal(ABC):
         as a share of the segment's.
     many_rows : float
         Weight of a node from which on its segments cost more by default, see `parts_price`.
-    least_leaf : float
-        Weight that a leaf has at least unless the user says otherwise.
     refine_penalty : float
         What a segment beyond two, or a branch beyond the first, must earn when the tree is refined:
         rows of the wrong class, or rows that are as far off as the tree's are on average.
@@ -93,7 +91,6 @@ class Goal(ABC):
     segment_penalty: float
     region_penalty: float = 0.1
     many_rows: float = np.inf
-    least_leaf: float = 0.0
     refine_penalty: float
 
     def __init__(self, weights: np.ndarray | None) -> None:
@@ -123,6 +120,11 @@ class Goal(ABC):
     @abstractmethod
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
+
+    @property
+    def least_leaf(self) -> float:
+        """Weight that a leaf has at least unless the user says otherwise."""
+        return 0.0
 
     def penalty_unit(self, node: NodeStatistics) -> float:
         """Impurity mass that a penalty of 1 stands for in a node."""
@@ -174,7 +176,9 @@ class ClassGoal(Goal):
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
         self._value_shape = len(n_classes), max(n_classes)
-        self.labels = labels + self.starts[:-1].astype(np.int32)
+        self.labels = labels
+        if len(n_classes) > 1:
+            self.labels = labels + self.starts[:-1].astype(np.int32)
         self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
         self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * self.total_weight)
 
@@ -225,9 +229,7 @@ class RegressionGoal(Goal):
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
-        self.y = np.ascontiguousarray(y)
-        least_leaf = min(LEAST_LEAF, MAX_PENALTY_SHARE * (len(y) if weights is None else float(weights.sum())))
-        self.least_leaf = least_leaf if least_leaf > 1.0 else 0.0
+        self.y = y = np.ascontiguousarray(y)
         largest = _power_of_two(float(np.abs(y).max()))
         mean = exact_mean(y / largest, self.weights)
         variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()
@@ -238,6 +240,11 @@ class RegressionGoal(Goal):
         standardised = y / self._scale - self._centre
         self.unit = exact_unit(bound_of_sum(standardised, self.weights))
         self.standardised = on_grid(standardised, self.unit)
+
+    @property
+    def least_leaf(self) -> float:
+        """Weight that a leaf has at least unless the user says otherwise."""
+        return min(LEAST_LEAF, MAX_PENALTY_SHARE * self.total_weight)
 
     def penalty_unit(self, node: NodeStatistics) -> float:
         """A row that lies as far off as the node's rows do on the mean."""

@@ -1,12 +1,16 @@
-"""The smallest change of a single feature that changes a row's prediction.
+"""Flips: the smallest changes of a row that change what is predicted for it.
 
 An ordered feature can change within a row's *cells*: between two neighbouring bounds of the tree on
 that feature, all other features being as they are, the prediction does not change. So the values
-nearest to the row's own in every cell are all there is to try. They are tried for all rows at once.
+nearest to the row's own in every cell are all there is to try, for many rows at once. Where no
+change of one feature is enough, such a change is followed by one of another feature.
+
+`page/src/flip.js` does the same; tests compare the two.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,17 +19,24 @@ import numpy as np
 
 from shapetree.data._table import FeatureInfo
 from shapetree.explain._outcomes import python_values
+from shapetree.explain._wishes import Wish
 from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, rounded
 from shapetree.tree._view import GREATEST, TreeView
-from shapetree.tree._words import outcome_words
+from shapetree.tree._words import listing, outcome_words
 
 # Finds the leaves of rows, given their columns.
 Route = Callable[[Sequence[np.ndarray | None]], np.ndarray]
+Columns = Sequence[np.ndarray | None]
+
+# Changed rows to send through the tree at a time.
+MAX_SENT = 100_000
+# Changes of two features that are tried for a row.
+MAX_TRIED = 20_000
 
 
 @dataclass(frozen=True)
-class Flip:
-    """A change of a single feature that changes a row's prediction; `str` of it is a sentence.
+class Change:
+    """A change of one feature; `str` of it says what would have to happen.
 
     Attributes
     ----------
@@ -33,16 +44,9 @@ class Flip:
     old : float, category or None
         The row's value; None if it is missing or new.
     new : float or category
-        The nearest value with another prediction.
+        The nearest value that does.
     shown : str
-        A value near it, in as few digits as lead to the same leaf.
-    size : float
-        Size of the change: of a number in standard deviations of its feature in training; 1 for
-        another category and for a value instead of a missing one.
-    leaf : int
-        Leaf that the changed row ends in.
-    outcome : str
-        What that leaf predicts.
+        A value near it in few digits, which leads to the same leaf.
     is_number : bool
         Whether the feature has numbers rather than categories.
     """
@@ -51,18 +55,14 @@ class Flip:
     old: Any
     new: Any
     shown: str
-    size: float
-    leaf: int
-    outcome: str
     is_number: bool
 
     def __str__(self) -> str:
         if self.is_number and self.old is not None:
             verb = "rose" if self.new > self.old else "fell"
-            change = f"{verb} from {self._old_words(self.old)} to {self.shown}"
-        else:
-            change = f"were {self.shown} instead of {'missing' if self.old is None else self.old}"
-        return f"It would be {self.outcome} if {self.feature} {change}"
+            return f"{self.feature} {verb} from {self._old_words(self.old)} to {self.shown}"
+        was = "missing" if self.old is None else self.old
+        return f"{self.feature} were {self.shown} instead of {was}"
 
     def _old_words(self, old: float) -> str:
         """The row's number, in as few digits as keep it on its side of the number shown."""
@@ -72,127 +72,434 @@ class Flip:
         return next(apart, exact(old))
 
 
-@dataclass(eq=False)
-class _Best:
-    """The best change found so far for each row."""
+@dataclass(frozen=True)
+class Flip:
+    """A change of one feature, or of two, that changes a prediction; `str` of it is a sentence.
 
-    size: np.ndarray
+    Attributes
+    ----------
+    changes : tuple of Change
+    size : float
+        Size of the changes, added up: of a number in standard deviations of its feature in
+        training; 1 for another category and for a value instead of a missing one.
+    leaf : int
+        Leaf that the changed row ends in.
+    outcome : str
+        What that leaf predicts.
+    """
+
+    changes: tuple[Change, ...]
+    size: float
+    leaf: int
+    outcome: str
+
+    @property
+    def feature(self) -> str:
+        """The feature that changes, or the first of two."""
+        return self.changes[0].feature
+
+    @property
+    def old(self) -> Any:
+        """That feature's value in the row; None if it is missing or new."""
+        return self.changes[0].old
+
+    @property
+    def new(self) -> Any:
+        """What it changes to."""
+        return self.changes[0].new
+
+    @property
+    def shown(self) -> str:
+        """The same in few digits."""
+        return self.changes[0].shown
+
+    @property
+    def is_number(self) -> bool:
+        """Whether that feature has numbers rather than categories."""
+        return self.changes[0].is_number
+
+    def __str__(self) -> str:
+        return f"It would be {self.outcome} if {listing([str(each) for each in self.changes])}"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The changes of a row: the numbers of features, and their new values or codes."""
+
+    changes: tuple[tuple[int, float], ...]
+    size: float
+    leaf: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Tries:
+    """Changes to try.
+
+    Attributes
+    ----------
+    feature : int array of shape (n_tries,)
+    value : array of shape (n_rows, n_tries)
+        Numbers, or codes of categories.
+    size : array of shape (n_rows, n_tries)
+        NaN where there is nothing to try.
+    """
+
     feature: np.ndarray
     value: np.ndarray
-    leaf: np.ndarray
+    size: np.ndarray
 
 
-def find_flips(
-    view: TreeView,
-    columns: Sequence[np.ndarray | None],
-    leaves: np.ndarray,
-    route: Route,
-) -> list[Flip | None]:
-    """The smallest change for each row; the first feature's of equals, None if there is none.
+class FlipFinder:
+    """Finds flips of rows; what does not depend on the rows is found once.
 
     Parameters
     ----------
-    view, columns, leaves, route
-        As for `explain_rows`.
+    view : TreeView
     """
-    outcome = _outcomes(view)
-    n_rows = len(leaves)
-    best = _Best(
-        np.full(n_rows, np.inf), np.full(n_rows, -1), np.zeros(n_rows), np.zeros(n_rows, dtype=int)
-    )
-    for feature, column in enumerate(columns):
-        if column is None:
-            continue
-        for value, size in _changes(view, feature, columns):
-            to = route(_with_column(columns, feature, value))
-            better = (outcome[to] != outcome[leaves]) & (size < best.size)
-            # Infinitely large changes count, too, where there is no smaller one.
-            better |= (outcome[to] != outcome[leaves]) & (best.feature < 0) & ~np.isnan(size)
-            best.size[better] = size[better]
-            best.feature[better] = feature
-            best.value[better] = value[better]
-            best.leaf[better] = to[better]
-    return _flips(view, columns, best, route)
+
+    def __init__(self, view: TreeView) -> None:
+        self.view = view
+        used = {id(feature) for node in view.nodes for feature in node.features}
+        self._used = [j for j, feature in enumerate(view.features) if id(feature) in used]
+        self._codes = {j: _different_categories(view, j) for j in self._used if _is_coded(view, j)}
+        self._bounds = {j: _bounds_on(view, j) for j in self._used if not _is_coded(view, j)}
+        self._words: dict[int, str] = {}
+
+    def find(
+        self, columns: Columns, leaves: np.ndarray, route: Route, wish: Wish
+    ) -> list[Flip | None]:
+        """The smallest change for each row, the first feature's of equals; None if there is none.
+
+        Parameters
+        ----------
+        columns, leaves, route
+            As for `explain_rows`.
+        wish : Wish
+            What may change, and what is to come of it.
+        """
+        found: list[_Found | None] = []
+        n_tries = sum(map(len, self._codes.values())) + sum(map(len, self._bounds.values()))
+        step = max(1, MAX_SENT // (n_tries + len(self._used) + 1))
+        for start in range(0, len(leaves), step):
+            some = [None if column is None else column[start : start + step] for column in columns]
+            found += self._find_some(some, leaves[start : start + step], route, wish)
+        return self._flips(columns, found, route)
+
+    def _find_some(
+        self, columns: Columns, leaves: np.ndarray, route: Route, wish: Wish
+    ) -> list[_Found | None]:
+        features = [j for j in self._used if wish.may_change(j)]
+        tries = self._tries(columns, len(leaves), features, wish)
+        to = _send(columns, tries, route)
+        wanted = ~np.isnan(tries.size) & wish.is_fulfilled(leaves[:, None], to)
+        best = _smallest(tries.size, wanted)
+        found: list[_Found | None] = []
+        for row, number in enumerate(best.tolist()):
+            if number < 0:
+                found.append(self._find_two(columns, row, tries, leaves[row], route, wish))
+                continue
+            change = (int(tries.feature[number]), float(tries.value[row, number]))
+            found.append(_Found((change,), float(tries.size[row, number]), int(to[row, number])))
+        return found
+
+    def _find_two(
+        self, columns: Columns, row: int, tries: _Tries, leaf: int, route: Route, wish: Wish
+    ) -> _Found | None:
+        """Changes of two features of a row for which one is not enough."""
+        size = tries.size[row]
+        first = np.argsort(size, kind="stable")[: np.count_nonzero(~np.isnan(size))]
+        first = first[: max(1, MAX_TRIED // max(1, len(size)))]
+        best: _Found | None = None
+        if not wish.can_be_fulfilled(leaf) or not len(first):
+            return best
+        changed = _send_columns(columns, np.full(len(first), row), tries, first)
+        for feature in [j for j in self._used if wish.may_change(j)]:
+            rows = np.flatnonzero(tries.feature[first] != feature)
+            if not len(rows):
+                continue
+            some = [None if column is None else column[rows] for column in changed]
+            second = self._tries(some, len(rows), [feature], wish)
+            to = _send(some, second, route)
+            with np.errstate(over="ignore"):
+                total = second.size + size[first[rows]][:, None]
+            wanted = ~np.isnan(total) & wish.is_fulfilled(np.full(to.shape, leaf), to)
+            at = int(_smallest(total.reshape(1, -1), wanted.reshape(1, -1))[0])
+            if at < 0:
+                continue
+            i, number = divmod(at, total.shape[1])
+            if best is None or total[i, number] < best.size:
+                one = first[rows[i]]
+                changes = sorted(
+                    [
+                        (int(tries.feature[one]), float(tries.value[row, one])),
+                        (feature, float(second.value[i, number])),
+                    ]
+                )
+                best = _Found(tuple(changes), float(total[i, number]), int(to[i, number]))
+        return best
+
+    # --- values to try ---
+
+    def _tries(self, columns: Columns, n_rows: int, features: list[int], wish: Wish) -> _Tries:
+        bounds = [self._bounds[feature] for feature in features if feature in self._bounds]
+        edges = _cell_edges(bounds, columns, n_rows)
+        parts = [
+            self._categories_to_try(columns, feature)
+            if feature in self._codes
+            else self._numbers_to_try(columns, feature, next(edges), wish)
+            for feature in features
+        ]
+        sizes = [size for _, size in parts]
+        return _Tries(
+            np.repeat(features, [size.shape[1] for size in sizes]).astype(np.intp),
+            np.hstack([value for value, _ in parts]) if parts else np.empty((n_rows, 0)),
+            np.hstack(sizes) if parts else np.empty((n_rows, 0)),
+        )
+
+    # Values to try for all rows, with the sizes of the changes; NaN where there is none.
+
+    def _categories_to_try(self, columns: Columns, feature: int) -> tuple[np.ndarray, np.ndarray]:
+        column = _column(columns, feature)[:, None]
+        value = np.tile(np.array(self._codes[feature], dtype=float), (len(column), 1))
+        return value, np.where(column == value, np.nan, 1.0)
+
+    def _numbers_to_try(
+        self, columns: Columns, feature: int, edges: np.ndarray, wish: Wish
+    ) -> tuple[np.ndarray, np.ndarray]:
+        own = _column(columns, feature)[:, None].astype(np.float64)
+        ends = np.full((len(own), 1), np.inf)
+        low, high = np.hstack([-ends, edges]), np.hstack([edges, ends])
+        is_whole = np.zeros(own.shape, dtype=bool)
+        if self.view.features[feature].is_whole:
+            is_whole = np.isnan(own) | (own == np.floor(own))
+        value = _nearest(own, low, high, is_whole)
+        with np.errstate(over="ignore", invalid="ignore"):
+            distance = np.abs(value - np.clip(own, -GREATEST, GREATEST)) / self.view.scales[feature]
+            size = np.where(np.isnan(own), 1.0, distance)
+            size[((low < own) & (own <= high)) | np.isnan(value)] = np.nan
+            size[~wish.allows_move(feature, own, value)] = np.nan
+        return np.where(np.isnan(size), own, value), size
+
+    # --- what to say of them ---
+
+    def _flips(
+        self, columns: Columns, found: list[_Found | None], route: Route
+    ) -> list[Flip | None]:
+        shown = self._shown(columns, found, route)
+        return [
+            None if each is None else self._flip(columns, row, each, shown[row])
+            for row, each in enumerate(found)
+        ]
+
+    def _flip(self, columns: Columns, row: int, found: _Found, shown: list[str]) -> Flip:
+        changes = []
+        for (feature, value), text in zip(found.changes, shown, strict=True):
+            info = self.view.features[feature]
+            (old,) = python_values(_column(columns, feature)[row : row + 1], info)
+            new: Any = value if info.categories is None else info.categories[int(value)]
+            changes.append(Change(info.name, old, new, text, info.categories is None))
+        if found.leaf not in self._words:
+            self._words[found.leaf] = outcome_words(self.view, self.view.nodes[found.leaf])
+        return Flip(tuple(changes), found.size, found.leaf, self._words[found.leaf])
+
+    def _shown(self, columns: Columns, found: list[_Found | None], route: Route) -> list[list[str]]:
+        """The new values in words, for each row's changes."""
+        texts = [
+            [] if each is None else [self._exactly(*c) for c in each.changes] for each in found
+        ]
+        rows = np.array([row for row, each in enumerate(found) if each is not None], dtype=int)
+        if not len(rows):
+            return texts
+        picked = [each for each in found if each is not None]
+        leaf = np.array([each.leaf for each in picked])
+        base = [None if column is None else column[rows] for column in columns]
+        for i, each in enumerate(picked):
+            for feature, value in each.changes:
+                base[feature] = _as_changed(base[feature])
+                _column(base, feature)[i] = value
+        short = {i: list(texts[row]) for i, row in enumerate(rows.tolist())}
+        for place in range(max(len(each.changes) for each in picked)):
+            self._shorten(columns, rows, picked, place, base, leaf, route, short)
+        for i, row in enumerate(rows.tolist()):
+            if len(short[i]) == 1 or self._leads(base, i, picked[i], short[i], route):
+                texts[row] = short[i]
+        return texts
+
+    def _exactly(self, feature: int, value: float) -> str:
+        categories = self.view.features[feature].categories
+        return exact(value) if categories is None else str(categories[int(value)])
+
+    def _shorten(
+        self,
+        columns: Columns,
+        rows: np.ndarray,
+        picked: list[_Found],
+        place: int,
+        base: Columns,
+        leaf: np.ndarray,
+        route: Route,
+        short: dict[int, list[str]],
+    ) -> None:
+        """Put shorter numbers that lead to the same leaf, and go hardly farther, in place."""
+        ways: dict[int, list[str]] = {}
+        for i, each in enumerate(picked):
+            if len(each.changes) > place and each.changes[place][0] in self._bounds:
+                feature, value = each.changes[place]
+                ways[i] = beyond(value, float(_column(columns, feature)[rows[i]]))
+                short[i][place] = ways[i].pop()
+        while any(ways.values()):
+            tried = {i: texts.pop(0) for i, texts in ways.items() if texts}
+            some = list(tried)
+            sent = [None if column is None else column[some] for column in base]
+            for k, i in enumerate(some):
+                feature = picked[i].changes[place][0]
+                sent[feature] = _as_changed(sent[feature])
+                _column(sent, feature)[k] = float(tried[i])
+            for k in np.flatnonzero(route(sent) == leaf[some]).tolist():
+                short[some[k]][place] = tried[some[k]]
+                ways[some[k]] = []
+
+    def _leads(self, base: Columns, i: int, found: _Found, texts: list[str], route: Route) -> bool:
+        """Whether what is shown of several changes leads to their leaf."""
+        row = [None if column is None else column[i : i + 1].copy() for column in base]
+        for (feature, _), text in zip(found.changes, texts, strict=True):
+            if feature in self._bounds:
+                _column(row, feature)[0] = float(text)
+        return bool(route(row)[0] == found.leaf)
 
 
-def _outcomes(view: TreeView) -> np.ndarray:
-    """A number for each node that tells different predictions apart."""
-    number: dict[tuple[Any, ...], int] = {}
-    return np.array([number.setdefault(node.prediction, len(number)) for node in view.nodes])
+def _smallest(size: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Number of the smallest of each row's tries that are wanted; -1 if there is none."""
+    if not size.shape[1]:
+        return np.full(len(size), -1)
+    counted = np.where(wanted, size, np.inf)
+    best = counted.argmin(axis=1)
+    # Infinitely large changes count, too, where there is no smaller one.
+    best = np.where(np.isinf(counted.min(axis=1)), wanted.argmax(axis=1), best)
+    return np.where(wanted.any(axis=1), best, -1)
 
 
-def _with_column(
-    columns: Sequence[np.ndarray | None], feature: int, values: np.ndarray
+def _send(columns: Columns, tries: _Tries, route: Route) -> np.ndarray:
+    """Leaves of the rows with each change; 0 where there is nothing to try."""
+    leaves = np.zeros(tries.size.shape, dtype=np.intp)
+    rows, numbers = np.nonzero(~np.isnan(tries.size))
+    if len(rows):
+        changed = _send_columns(columns, rows, tries, numbers)
+        leaves[rows, numbers] = route(changed)
+    return leaves
+
+
+def _send_columns(
+    columns: Columns, rows: np.ndarray, tries: _Tries, numbers: np.ndarray
 ) -> list[np.ndarray | None]:
-    changed = list(columns)
-    column = _column(columns, feature)
-    kind = column.dtype if column.dtype.kind == "i" else np.float64
-    changed[feature] = np.ascontiguousarray(values, dtype=kind)
+    """Columns of rows, each with one of its changes."""
+    changed = [None if column is None else column[rows] for column in columns]
+    features, values = tries.feature[numbers], tries.value[rows, numbers]
+    for feature in np.unique(features).tolist():
+        column = changed[feature] = _as_changed(changed[feature])
+        here = features == feature
+        column[here] = values[here]
     return changed
 
 
-# --- values to try ---
+def _as_changed(column: np.ndarray | None) -> np.ndarray:
+    """A column as codes or as the numbers that any value can be put into."""
+    assert column is not None
+    return np.ascontiguousarray(column, None if column.dtype.kind == "i" else np.float64)
 
 
-def _changes(
-    view: TreeView, feature: int, columns: Sequence[np.ndarray | None]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Values to try for all rows, with the sizes of the changes; NaN where there is none."""
-    column = _column(columns, feature)
-    if view.features[feature].is_categorical:
-        for code in _different_categories(view, feature):
-            size = np.where(column == code, np.nan, 1.0)
-            yield np.full(len(column), code, dtype=column.dtype), size
-        return
-    yield from _changes_of_numbers(view, feature, columns)
+def _column(columns: Columns, feature: int) -> np.ndarray:
+    column = columns[feature]
+    assert column is not None
+    return column
 
 
-def _different_categories(view: TreeView, feature: int) -> list[int]:
-    """Codes of the first categories of those that the tree treats alike."""
+def _is_coded(view: TreeView, feature: int) -> bool:
+    return view.features[feature].is_categorical
+
+
+# --- cells ---
+
+
+@dataclass(frozen=True, eq=False)
+class _Bounds:
+    """All bounds of a tree on an ordered feature.
+
+    Attributes
+    ----------
+    fixed : array
+        Thresholds of the feature itself, ascending.
+    others : int array
+        For each oblique cut that has the feature, the other one.
+    is_first : bool array
+        Whether this feature is the first of the cut's.
+    weights : array of shape (2, n_cuts)
+        Of the first feature and of the second.
+    limits : array of shape (n_cuts,)
+        What the weighted sum is compared with.
+    """
+
+    fixed: np.ndarray
+    others: np.ndarray
+    is_first: np.ndarray
+    weights: np.ndarray
+    limits: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.fixed) + len(self.limits)
+
+
+def _bounds_on(view: TreeView, feature: int) -> _Bounds:
     info = view.features[feature]
-    assert info.categories is not None
-    first: dict[tuple[bool, ...], int] = {}
-    groups = list(_category_groups(view, info))
-    for code, category in enumerate(info.categories):
-        first.setdefault(tuple(category in group for group in groups), code)
-    return list(first.values())
-
-
-def _category_groups(view: TreeView, info: FeatureInfo) -> Iterator[frozenset[Any]]:
-    """Groups of categories that some node treats alike."""
+    number = {id(known): j for j, known in enumerate(view.features)}
+    fixed: set[float] = set()
+    oblique: dict[tuple[int, bool, float, float, float], None] = {}
     for node in view.nodes:
-        if info not in node.features:
+        if all(known is not info for known in node.features):
             continue
-        for segment in node.segments:
-            yield frozenset(segment.categories or ())
-        side = node.features.index(info)
+        fixed.update(segment.high for segment in node.segments)
+        side = 0 if node.features[0] is info else 1
         for region in node.regions:
             for bound in region.bounds:
-                if bound.weights[side] and bound.categories is not None:
-                    yield frozenset(bound.categories)
-        if node.missing_categories:
-            yield frozenset(node.missing_categories[side])
+                limits = [limit for limit in (bound.low, bound.high) if math.isfinite(limit)]
+                if bound.weights[side] and not bound.weights[1 - side]:
+                    fixed.update(limits)
+                elif bound.weights[side]:
+                    other = number[id(node.features[1 - side])]
+                    oblique |= dict.fromkeys(
+                        (other, side == 0, *bound.weights, at) for at in limits
+                    )
+    cuts = list(oblique)
+    return _Bounds(
+        np.array(sorted(filter(math.isfinite, fixed))),
+        np.array([other for other, *_ in cuts], dtype=np.intp),
+        np.array([is_first for _, is_first, *_ in cuts], dtype=bool),
+        np.array([[a, b] for *_, a, b, _ in cuts]).reshape(-1, 2).T,
+        np.array([limit for *_, limit in cuts]),
+    )
 
 
-def _changes_of_numbers(
-    view: TreeView, feature: int, columns: Sequence[np.ndarray | None]
-) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    column = _column(columns, feature)
-    own = column.astype(np.float64)
-    edges = _cell_edges(view, feature, columns)
-    is_whole = np.zeros(len(own), dtype=bool)
-    if view.features[feature].is_whole:
-        is_whole = np.isnan(own) | (own == np.floor(own))
-    lows = np.vstack([np.full(len(own), -np.inf), edges])
-    highs = np.vstack([edges, np.full(len(own), np.inf)])
-    for low, high in zip(lows, highs, strict=True):
-        value = _nearest(own, low, high, is_whole)
-        with np.errstate(over="ignore", invalid="ignore"):
-            distance = np.abs(value - np.clip(own, -GREATEST, GREATEST)) / view.scales[feature]
-        size = np.where(np.isnan(own), 1.0, distance)
-        inside = (low < own) & (own <= high)
-        size[inside | np.isnan(value)] = np.nan
-        yield np.where(np.isnan(value), own, value), size
+def _cell_edges(bounds: Sequence[_Bounds], columns: Columns, n_rows: int) -> Iterator[np.ndarray]:
+    """For some features, the greatest values of all but the last cell of each row, ascending."""
+    others = np.concatenate([its.others for its in bounds]) if bounds else np.empty(0, np.intp)
+    crossings = np.empty((n_rows, 0))
+    if len(others):
+        distinct, place = np.unique(others, return_inverse=True)
+        values = [_column(columns, other).astype(np.float64) for other in distinct.tolist()]
+        crossings = _crossings(
+            np.stack(values, axis=1)[:, place],
+            np.concatenate([its.is_first for its in bounds]),
+            np.hstack([its.weights for its in bounds]),
+            np.concatenate([its.limits for its in bounds]),
+        )
+    start = 0
+    for its in bounds:
+        edges = np.broadcast_to(its.fixed, (n_rows, len(its.fixed)))
+        if len(its.limits):
+            oblique = crossings[:, start : start + len(its.limits)]
+            edges = np.sort(np.hstack([edges, oblique]), axis=1)
+            start += len(its.limits)
+        yield edges
 
 
 def _nearest(
@@ -213,57 +520,36 @@ def _nearest(
     return np.where((value > low) & (value <= high) & np.isfinite(value), value, np.nan)
 
 
-def _cell_edges(view: TreeView, feature: int, columns: Sequence[np.ndarray | None]) -> np.ndarray:
-    """Greatest values of all but the last cell of each row, ascending down the columns."""
-    info = view.features[feature]
-    number = {id(known): j for j, known in enumerate(view.features)}
-    column = _column(columns, feature)
-    fixed: set[float] = set()
-    oblique: dict[tuple[int, tuple[float, float], float], np.ndarray] = {}
-    for node in view.nodes:
-        if all(known is not info for known in node.features):
-            continue
-        fixed.update(segment.high for segment in node.segments)
-        side = 0 if node.features[0] is info else 1
-        for region in node.regions:
-            for bound in region.bounds:
-                limits = [bound.low, bound.high]
-                if not bound.weights[side]:
-                    continue
-                if not bound.weights[1 - side]:
-                    fixed.update(limits)
-                    continue
-                other = number[id(node.features[1 - side])]
-                for limit in np.array(limits)[np.isfinite(limits)].tolist():
-                    key = (other, bound.weights, limit)
-                    if key not in oblique:
-                        oblique[key] = _crossing(columns[other], bound.weights, side, limit)
-    thresholds = [np.full(len(column), t) for t in sorted(fixed) if np.isfinite(t)]
-    edges = [*thresholds, *oblique.values()]
-    return np.sort(np.array(edges).reshape(len(edges), len(column)), axis=0)
-
-
-def _crossing(
-    others: np.ndarray | None, weights: tuple[float, float], side: int, limit: float
+def _crossings(
+    others: np.ndarray, is_first: np.ndarray, weights: np.ndarray, limits: np.ndarray
 ) -> np.ndarray:
-    """The greatest value on the lower side of a cut, given the other feature's.
+    """The greatest values on the lower sides of cuts, given the other features' values.
 
-    Sums are rounded, so it is found by bisection over all numbers. Where the other feature is
+    Sums are rounded, so they are found by bisection over all numbers. Where the other feature is
     missing, the cut is nowhere: at infinity.
-    """
-    assert others is not None
-    other = np.clip(others.astype(np.float64), -GREATEST, GREATEST)
-    rises = weights[side] > 0
 
-    def is_low(ranks: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        values, its_other = _ranked(ranks), other[rows]
-        u, v = (values, its_other) if side == 0 else (its_other, values)
+    Parameters
+    ----------
+    others : array of shape (n_rows, n_cuts)
+    is_first, weights, limits
+        As in `_Bounds`.
+    """
+    shape = others.shape
+    other = np.clip(others, -GREATEST, GREATEST).ravel()
+    is_first, a, b, limit = (
+        np.broadcast_to(each, shape).ravel() for each in (is_first, *weights, limits)
+    )
+    rises = np.where(is_first, a, b) > 0
+
+    def is_low(ranks: np.ndarray, at: np.ndarray) -> np.ndarray:
+        values, its_other, first = _ranked(ranks), other[at], is_first[at]
         with np.errstate(over="ignore", invalid="ignore"):
-            below = weights[0] * u + weights[1] * v <= limit
-        return below if rises else ~below
+            u, v = np.where(first, values, its_other), np.where(first, its_other, values)
+            below = a[at] * u + b[at] * v <= limit[at]
+        return below == rises[at]
 
     with np.errstate(over="ignore", invalid="ignore"):
-        guess = (limit - weights[1 - side] * other) / weights[side]
+        guess = (limit - np.where(is_first, b, a) * other) / np.where(is_first, a, b)
     low, high = _bracket(is_low, _rank(np.nan_to_num(guess)))
     rows = np.flatnonzero(low < high)
     while len(rows):
@@ -273,7 +559,7 @@ def _crossing(
         high[rows] = np.where(inside, high[rows], middle - np.uint64(1))
         rows = rows[low[rows] < high[rows]]
     found = np.where(is_low(low, np.arange(len(low))), _ranked(low), -np.inf)
-    return np.where(np.isnan(other), np.inf, found)
+    return np.where(np.isnan(other), np.inf, found).reshape(shape)
 
 
 def _bracket(
@@ -308,61 +594,31 @@ def _ranked(ranks: np.ndarray) -> np.ndarray:
     return np.where(ranks & SIGN, ranks ^ SIGN, ~ranks).view(np.float64)
 
 
-# --- what to say of them ---
+# --- categories ---
 
 
-def _flips(
-    view: TreeView, columns: Sequence[np.ndarray | None], best: _Best, route: Route
-) -> list[Flip | None]:
-    words = [outcome_words(view, node) for node in view.nodes]
-    flips: list[Flip | None] = [None] * len(best.leaf)
-    for feature in np.unique(best.feature[best.feature >= 0]).tolist():
-        info, rows = view.features[feature], np.flatnonzero(best.feature == feature)
-        old = python_values(_column(columns, feature)[rows], info)
-        is_number = info.categories is None
-        if info.categories is None:
-            shown = _shown_numbers(columns, feature, rows, best, route)
-            new: list[Any] = best.value[rows].tolist()
-        else:
-            new = [info.categories[int(code)] for code in best.value[rows].tolist()]
-            shown = list(map(str, new))
-        for i, row in enumerate(rows.tolist()):
-            leaf = int(best.leaf[row])
-            size = float(best.size[row])
-            flips[row] = Flip(
-                info.name, old[i], new[i], shown[i], size, leaf, words[leaf], is_number
-            )
-    return flips
+def _different_categories(view: TreeView, feature: int) -> list[int]:
+    """Codes of the first categories of those that the tree treats alike."""
+    info = view.features[feature]
+    assert info.categories is not None
+    first: dict[tuple[bool, ...], int] = {}
+    groups = list(_category_groups(view, info))
+    for code, category in enumerate(info.categories):
+        first.setdefault(tuple(category in group for group in groups), code)
+    return list(first.values())
 
 
-def _shown_numbers(
-    columns: Sequence[np.ndarray | None],
-    feature: int,
-    rows: np.ndarray,
-    best: _Best,
-    route: Route,
-) -> list[str]:
-    """Values, in as few digits as can be, that lead to the same leaf and go hardly farther."""
-    own = _column(columns, feature)[rows].astype(np.float64)
-    ways = [beyond(*each) for each in zip(best.value[rows].tolist(), own.tolist(), strict=True)]
-    shown = [texts[-1] for texts in ways]
-    undecided = np.array([i for i, texts in enumerate(ways) if len(texts) > 1], dtype=np.intp)
-    attempt = 0
-    while len(undecided):
-        some = rows[undecided]
-        texts = [ways[i][attempt] for i in undecided.tolist()]
-        tried = [None if column is None else column[some] for column in columns]
-        to = route(_with_column(tried, feature, np.array(texts, dtype=np.float64)))
-        leads = to == best.leaf[some]
-        for i, text in zip(undecided[leads].tolist(), np.array(texts)[leads].tolist(), strict=True):
-            shown[i] = text
-        attempt += 1
-        undecided = undecided[~leads]
-        undecided = np.array([i for i in undecided.tolist() if len(ways[i]) > attempt + 1], np.intp)
-    return shown
-
-
-def _column(columns: Sequence[np.ndarray | None], feature: int) -> np.ndarray:
-    column = columns[feature]
-    assert column is not None
-    return column
+def _category_groups(view: TreeView, info: FeatureInfo) -> Iterator[frozenset[Any]]:
+    """Groups of categories that some node treats alike."""
+    for node in view.nodes:
+        if info not in node.features:
+            continue
+        for segment in node.segments:
+            yield frozenset(segment.categories or ())
+        side = node.features.index(info)
+        for region in node.regions:
+            for bound in region.bounds:
+                if bound.weights[side] and bound.categories is not None:
+                    yield frozenset(bound.categories)
+        if node.missing_categories:
+            yield frozenset(node.missing_categories[side])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -17,8 +18,10 @@ from shapetree.explain._conditions import (
     region_conditions,
     segment_condition,
 )
-from shapetree.explain._flips import Flip, Route, find_flips
+from shapetree.explain._flips import Flip, FlipFinder, Route
 from shapetree.explain._outcomes import python_values
+from shapetree.explain._wishes import Wish
+from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, exact, rounded
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import listing, outcome_words
 
@@ -42,19 +45,50 @@ class Step:
 
 
 class Guide:
-    """Tells which conditions rows satisfy in the nodes of a tree, all of them made once."""
+    """Tells which conditions rows satisfy in the nodes of a tree, each of them made once."""
 
     def __init__(self, view: TreeView) -> None:
         self.view = view
-        self._missing = [missing_conditions(node) for node in view.nodes]
-        self._parts = [list(_parts(node)) for node in view.nodes]
+        self._made: dict[int, tuple[list[Condition], list[tuple[Condition, ...]]]] = {}
+        self._number = {feature.name: j for j, feature in enumerate(view.features)}
 
     def conditions(self, node: int, row: dict[str, Any]) -> tuple[Condition, ...]:
         """What a row satisfies in a node: that it lacks a value, or the part that it lies in."""
-        missing = tuple(c for c in self._missing[node] if _accepts(c, row))
+        if node not in self._made:
+            view = self.view.nodes[node]
+            self._made[node] = missing_conditions(view), list(_parts(view))
+        lacking, parts = self._made[node]
+        missing = tuple(c for c in lacking if _accepts(c, row))
         if missing:
             return missing
-        return next(part for part in self._parts[node] if all(_accepts(c, row) for c in part))
+        return next(part for part in parts if all(_accepts(c, row) for c in part))
+
+    def notes(self, name: str, value: Any, new: Mapping[str, Any]) -> Iterator[str]:
+        """What is unlike training in a feature's value."""
+        if name in new:
+            yield f"{name} = {new[name]} was never seen in training"
+        low, high = self.view.ranges[self._number[name]].tolist()
+        if isinstance(value, float) and not low <= value <= high and not math.isnan(low):
+            yield beyond_words(name, value, low, high)
+
+
+def beyond_words(name: str, value: float, low: float, high: float) -> str:
+    """That a number is beyond a range, in as few digits as show it.
+
+    Examples
+    --------
+    >>> beyond_words("age", 150.0, 17.0, 90.0), beyond_words("x", 1.00000012, 0.0, 1.0000001)
+    ('age = 150 is beyond 17 to 90, the range in training', \
+'x = 1.00000012 is beyond 0 to 1.0000001, the range in training')
+    """
+    texts = [exact(number) for number in (value, low, high)]
+    for digits in range(FEW_DIGITS, ALL_DIGITS):
+        short = [rounded(number, digits) for number in (value, low, high)]
+        said, least, greatest = map(float, short)
+        if said < least if value < low else said > greatest:
+            texts = short
+            break
+    return f"{name} = {texts[0]} is beyond {texts[1]} to {texts[2]}, the range in training"
 
 
 def _accepts(condition: Condition, row: dict[str, Any]) -> bool:
@@ -82,13 +116,16 @@ class Explanation:
     prediction : tuple
         Predicted class or number of each output.
     flip : Flip or None
-        The smallest change of a single feature that changes the prediction; None if no change of
-        one feature does.
+        The smallest change of one feature, or of two where one is not enough, that changes the
+        prediction as wanted; None if there is none.
+    new_categories : dict
+        Categories that training has not seen, by feature.
     """
 
     leaf: int
     row: dict[str, Any]
     flip: Flip | None
+    new_categories: dict[str, Any]
     _guide: Guide
 
     @property
@@ -114,9 +151,26 @@ class Explanation:
         """What the row satisfies on its path, one condition for each feature or weighted sum."""
         return merge(condition for step in self.path for condition in step.conditions)
 
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is unlike training in the values that decide: beyond its range, or new."""
+        return tuple(
+            note
+            for name in dict.fromkeys(name for c in self.conditions for name in c.names)
+            for note in self._guide.notes(name, self.row[name], self.new_categories)
+        )
+
     def __str__(self) -> str:
+        notes = f". Note: {listing(self.notes)}" if self.notes else ""
+        return self.sentence + notes
+
+    @property
+    def sentence(self) -> str:
+        """Why the row is predicted what it is, without the notes."""
         view = self._guide.view
         outcome = outcome_words(view, view.nodes[self.leaf])
+        if view.target_name is not None:
+            outcome = f"{view.target_name}: {outcome}"
         if not self.conditions:
             return f"Predicted {outcome} for every row"
         reasons = [condition.words() for condition in self.conditions]
@@ -126,30 +180,56 @@ class Explanation:
         return f"<Explanation: {self}>"
 
 
-def explain_rows(
-    view: TreeView, columns: Sequence[np.ndarray | None], leaves: np.ndarray, route: Route
-) -> list[Explanation]:
-    """Explain the prediction of each row.
+class Explainer:
+    """Explains rows of a tree; what does not depend on the rows is found once.
 
     Parameters
     ----------
     view : TreeView
-    columns : sequence of arrays or None
-        The rows' numbers, or codes of categories, by feature; None for features that the tree does
-        not use.
-    leaves : int array
-        The rows' leaves.
-    route : callable
-        Finds the leaves of rows with other columns.
     """
-    flips = find_flips(view, columns, leaves, route)
-    guide = Guide(view)
-    values = {
-        feature.name: python_values(column, feature)
-        for feature, column in zip(view.features, columns, strict=True)
-        if column is not None
-    }
-    return [
-        Explanation(leaf, {name: its[i] for name, its in values.items()}, flip, guide)
-        for i, (leaf, flip) in enumerate(zip(leaves.tolist(), flips, strict=True))
-    ]
+
+    def __init__(self, view: TreeView) -> None:
+        self.view = view
+        self._guide = Guide(view)
+        self._flips = FlipFinder(view)
+
+    def explain(
+        self,
+        columns: Sequence[np.ndarray | None],
+        leaves: np.ndarray,
+        route: Route,
+        wish: Wish,
+        new: Mapping[int, Mapping[int, Any]],
+    ) -> list[Explanation]:
+        """Explain the prediction of each row.
+
+        Parameters
+        ----------
+        columns : sequence of arrays or None
+            The rows' numbers, or codes of categories, by feature; None for features that the tree
+            does not use.
+        leaves : int array
+            The rows' leaves.
+        route : callable
+            Finds the leaves of rows with other columns.
+        wish : Wish
+            What flips may change, and what is to come of them.
+        new : mapping from int to mappings
+            By feature and row, categories that training has not seen.
+        """
+        flips = self._flips.find(columns, leaves, route, wish)
+        values = [
+            (j, feature.name, python_values(column, feature))
+            for j, (feature, column) in enumerate(zip(self.view.features, columns, strict=True))
+            if column is not None
+        ]
+        return [
+            Explanation(
+                leaf,
+                {name: its[i] for _, name, its in values},
+                flip,
+                {name: new[j][i] for j, name, _ in values if i in new.get(j, ())},
+                self._guide,
+            )
+            for i, (leaf, flip) in enumerate(zip(leaves.tolist(), flips, strict=True))
+        ]

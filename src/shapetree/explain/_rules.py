@@ -44,13 +44,10 @@ class Clause:
     def words(self, digits: int | None = None) -> str:
         """The clause in words; numbers are exact unless digits are given."""
         options = [_option_words(option, digits) for option in self.options]
-        if len(self.features) == 1 and len(options) > 1:
-            # The name need not be said again.
-            name = f"{self.features[0].name} is "
-            options = [
-                words.removeprefix(name) if option[0].is_missing else words
-                for option, words in zip(self.options, options, strict=True)
-            ]
+        if len(self.features) == 1:
+            # The name need not be said again: "age ≤ 3 or in (5, 7] or missing".
+            name = f"{self.features[0].name} "
+            options[1:] = [words.removeprefix(name).removeprefix("is ") for words in options[1:]]
         if len(options) > 1:
             options = [f"({words})" if " and " in words else words for words in options]
         return " or ".join(options) or "never"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from shapetree._files import PathLike, write_file
+from shapetree.drawing._palette import branch_colour, class_colour
 from shapetree.export._text import is_folded, require_options, summary
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import branch_words
 
-# Of branches: the strong colours of Okabe and Ito, which the colour-blind can tell apart.
-BRANCHES = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#56B4E9", "#F0E442", "#555555")
 # Control characters, which pictures cannot hold, as the signs for them.
 CONTROLS = {code: 0x2400 + code for code in range(32) if code != ord("\n")}
 
@@ -28,12 +28,16 @@ def export_dot(
     *,
     max_depth: int | None = None,
     digits: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> str:
     r"""Write a fitted tree as a graph that Graphviz can draw.
 
     Nodes show the features that they split on and their number of training rows, leaves what they
-    predict; the colour of an edge is that of the branch, its label says which values go there, in
-    the words of `export_text`.
+    predict. Edges have the colours of branches and leaves those of classes, as in pictures and
+    pages; an edge's label says which values go there, in the words of `export_text`.
 
     Parameters
     ----------
@@ -45,6 +49,14 @@ def export_dot(
         Deepest level to show; the default shows all.
     digits : int, optional
         Significant digits of thresholds; exact by default, see `export_text`.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -64,15 +76,15 @@ def export_dot(
       node [shape=box, style=rounded, fontname="Helvetica"];
       edge [fontname="Helvetica", fontsize=11];
       0 [label="petal length (cm)\n150 rows"];
-      1 [label="setosa (100 %)\n50 rows"];
-      2 [label="versicolor (50 %)\n100 rows"];
-      0 -> 1 [label="≤ 2.45", color="#0072B2"];
-      0 -> 2 [label="> 2.45", color="#E69F00"];
+      1 [label="setosa (100 %)\n50 rows", color="#DDCC77", penwidth=2];
+      2 [label="versicolor (50 %)\n100 rows", color="#AA4499", penwidth=2];
+      0 -> 1 [label="≤ 2.4", color="#0072B2"];
+      0 -> 2 [label="> 2.4", color="#E69F00"];
     }
     <BLANKLINE>
     """
     require_options(max_depth, digits)
-    view = view_of(fitted_tree(estimator))
+    view = view_of(fitted_tree(estimator, feature_names, class_names, target_name, units))
     lines = "".join(f"  {line};\n" for line in _lines(view, max_depth, digits))
     graph = f"{OPENING}{lines}}}\n"
     if path is not None:
@@ -85,7 +97,7 @@ def _lines(view: TreeView, max_depth: int | None, digits: int | None) -> Iterato
     for node in shown:
         label = "\n".join(summary(view, node, max_depth))
         more = " …" if is_folded(node, max_depth) else ""
-        yield f"{node.number} [label={_quoted(label + more)}]"
+        yield f"{node.number} [label={_quoted(label + more)}{_colour_of(view, node)}]"
     for node in shown:
         if not is_folded(node, max_depth):
             yield from _edges(node, digits)
@@ -94,8 +106,15 @@ def _lines(view: TreeView, max_depth: int | None, digits: int | None) -> Iterato
 def _edges(node: NodeView, digits: int | None) -> Iterator[str]:
     for branch, child in enumerate(node.children):
         label = _quoted(branch_words(node, branch, digits))
-        colour = BRANCHES[branch % len(BRANCHES)]
-        yield f'{node.number} -> {child} [label={label}, color="{colour}"]'
+        yield f'{node.number} -> {child} [label={label}, color="{branch_colour(branch)}"]'
+
+
+def _colour_of(view: TreeView, node: NodeView) -> str:
+    """The colour of the class that a leaf predicts, for its border."""
+    if not node.is_leaf or view.classes is None or view.n_outputs > 1:
+        return ""
+    number = view.classes[0].index(node.prediction[0])
+    return f', color="{class_colour(number)}", penwidth=2'
 
 
 def _quoted(text: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,15 @@ import numpy as np
 
 from shapetree._files import PathLike, write_file
 from shapetree.data._table import FeatureInfo, Level
+from shapetree.drawing._palette import NUMBERS, branch_colour, class_colour
+from shapetree.drawing._planes import Map, check_swap, map_of
+from shapetree.drawing._scales import check_scale, scale_of, target_scale
+from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.export._page_words import outcome_data, shape_words
 from shapetree.export._shapes import Json, codes_of
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._sketch import Density
-from shapetree.tree._view import NodeView, Plane, PlaneAxis, TreeView, view_of
+from shapetree.tree._view import NodeView, PlaneAxis, TreeView, view_of
 
 TEMPLATE = Path(__file__).with_name("page.html")
 DEFAULT_TITLE = "Shape tree"
@@ -31,7 +36,8 @@ UNSAFE = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028
 
 # Significant digits of values that are only drawn, and decimals of places from 0 to 1.
 DRAWN_DIGITS = 6
-PLACE_DECIMALS = 4
+PLACE_DECIMALS = 5
+MAX_TICKS = 6  # that an axis has, where there is room
 
 
 def export_html(
@@ -41,6 +47,12 @@ def export_html(
     y: Any = None,
     *,
     title: str | None = None,
+    scale: str = "auto",
+    swap: bool = False,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> str:
     """Write a fitted tree as an interactive page.
 
@@ -59,6 +71,18 @@ def export_html(
         same.
     title : str, optional
         Title of the page.
+    scale : {"auto", "linear", "log", "quantile"}, default="auto"
+        Axes of numeric features; see `plot_tree`.
+    swap : bool, default=False
+        Whether to swap the axes of pairs; see `plot_tree`.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -76,45 +100,74 @@ def export_html(
     >>> page[:15], "<title>Irises</title>" in page
     ('<!doctype html>', True)
     """
-    fitted = fitted_tree(estimator)
-    view = view_of(fitted, X, y)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_of(fitted, rows_for_tree(estimator, X), y)
     if view.n_outputs > 1:
         raise ValueError(
             f"a page shows one target, but this tree has {view.n_outputs}; use export_text or "
             "explain, or fit a tree for each target"
         )
+    check_scale(scale)
+    check_swap(swap)
     heading = DEFAULT_TITLE if title is None else str(title)
     trained = view if view.is_training else view_of(fitted)
-    data = page_data(view, trained, heading)
+    data = page_data(view, trained, heading, scale, swap)
     page = _fill(TEMPLATE.read_text(encoding="utf-8"), heading, data)
     if path is not None:
         write_file(path, page, "the page")
     return page
 
 
-def page_data(view: TreeView, trained: TreeView, title: str) -> Json:
+def page_data(view: TreeView, trained: TreeView, title: str, scale: str, swap: bool) -> Json:
     """Everything that the page shows; sentences speak of the training rows."""
     return {
         "title": title,
         "classes": None if view.classes is None else [str(label) for label in view.classes[0]],
         "features": [
-            _feature(feature, float(scale))
-            for feature, scale in zip(view.features, view.scales, strict=True)
+            _feature(feature, float(deviation), limits)
+            for feature, deviation, limits in zip(
+                view.features, view.scales, view.ranges.tolist(), strict=True
+            )
         ],
-        "targetEdges": _drawn(view.target_edges),
+        "colours": _colours(view),
+        "targets": None if view.target_edges is None else _targets(view.target_edges),
         "isTraining": view.is_training,
-        "score": _finite(view.score()),
+        "target": view.target_name,
+        "scores": view.scores_in_words(),
         "predictedWord": view.predicted_word,
-        "nodes": [_node(node, view, trained) for node in view.nodes],
+        "nodes": [_node(node, view, trained, scale, swap) for node in view.nodes],
     }
 
 
 # --- from the view to JSON ---
 
 
-def _feature(feature: FeatureInfo, scale: float) -> Json:
+def _colours(view: TreeView) -> Json:
+    """The colours of all branches and classes, and some from the least to the greatest target."""
+    n_branches = max(len(node.children) for node in view.nodes)
+    n_classes = 0 if view.classes is None else len(view.classes[0])
+    return {
+        "branches": [branch_colour(branch) for branch in range(n_branches)],
+        "classes": [class_colour(number) for number in range(n_classes)],
+        "numbers": list(NUMBERS),
+    }
+
+
+def _targets(edges: np.ndarray) -> Json:
+    """The cells of a numeric target, and the range that colours tell apart."""
+    known = target_scale(edges)
+    return {
+        "edges": _drawn(edges),
+        "low": known.low,
+        "high": known.high,
+        "labels": list(known.labels),
+    }
+
+
+def _feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
     if feature.categories is None:
-        return {"name": feature.name, "whole": feature.is_whole, "scale": scale}
+        range_ = None if math.isnan(limits[0]) else [_finite(limit) for limit in limits]
+        return {"name": feature.name, "whole": feature.is_whole, "scale": scale, "range": range_}
     return {
         "name": feature.name,
         "categories": [str(category) for category in feature.categories],
@@ -127,7 +180,7 @@ def _category_value(category: Level) -> str | bool | float | None:
     return category if isinstance(category, str | bool) else _finite(category)
 
 
-def _node(node: NodeView, view: TreeView, trained: TreeView) -> Json:
+def _node(node: NodeView, view: TreeView, trained: TreeView, scale: str, swap: bool) -> Json:
     assert node.counts is not None
     shared = {
         "parent": node.parent,
@@ -136,7 +189,9 @@ def _node(node: NodeView, view: TreeView, trained: TreeView) -> Json:
         "counts": node.counts.tolist(),
         **outcome_data(view, node, trained),
     }
-    if view.classes is not None:
+    if view.classes is None:
+        shared["deviation"] = _finite(trained.nodes[node.number].deviation)
+    else:
         shared["predicted"] = int(node.value[0].argmax())
     if node.is_leaf:
         return shared
@@ -147,7 +202,7 @@ def _node(node: NodeView, view: TreeView, trained: TreeView) -> Json:
         "missingBranch": node.missing_branch,
         "sawMissing": node.saw_missing,
         **shape_words(node),
-        **_drawing(node),
+        **_drawing(node, view, scale, swap),
     }
 
 
@@ -156,20 +211,45 @@ def _number_of(feature: FeatureInfo, view: TreeView) -> int:
     return next(number for number, known in enumerate(view.features) if known is feature)
 
 
-def _drawing(node: NodeView) -> Json:
+def _drawing(node: NodeView, view: TreeView, scale: str, swap: bool) -> Json:
     """What is drawn behind a shape function."""
-    if node.density is not None:
+    if node.density is None:
+        assert node.plane is not None
+        return {"plane": _plane(map_of(view, node, swap), node.plane.n_missing)}
+    if node.density.edges is None:
         return {"density": _density(node.density)}
-    assert node.plane is not None
-    return {"plane": _plane(node.plane, node.features)}
+    return {"density": _density(node.density) | _axis_of(node, scale)}
+
+
+def _axis_of(node: NodeView, scale: str) -> Json:
+    """Where cells and numbers lie on the axis of an ordered feature, and what is written there."""
+    axis = scale_of(node, scale)
+    return {
+        "edges": _drawn(axis.edges),
+        "scale": axis.kind,
+        "positions": axis.positions.round(PLACE_DECIMALS).tolist(),
+        "breaks": [round(place, PLACE_DECIMALS) for place in axis.breaks],
+        "thresholds": [
+            # The last number is that of the cell above.
+            [round(axis.place(threshold), PLACE_DECIMALS), label, int(cell)]
+            for threshold, label, cell in zip(
+                axis.thresholds,
+                axis.threshold_labels,
+                np.searchsorted(axis.edges, axis.thresholds),
+                strict=True,
+            )
+        ],
+        "ends": _labels(axis.end_labels),
+        "ticks": _labels(axis.ticks(MAX_TICKS)),
+    }
+
+
+def _labels(labels: list[tuple[float, str]]) -> list[list[Any]]:
+    return [[round(place, PLACE_DECIMALS), label] for place, label in labels]
 
 
 def _density(density: Density) -> Json:
-    drawn = {
-        "edges": _drawn(density.edges),
-        "positions": _places(density.positions),
-        "missing": density.missing.tolist(),
-    }
+    drawn: Json = {"missing": density.missing.tolist()}
     if density.totals is None:
         return drawn | {"counts": [_sparse(cell) for cell in density.counts]}
     counts = density.counts[:, 0]
@@ -188,20 +268,30 @@ def _sparse(counts: np.ndarray) -> list[int]:
     return np.stack([present, counts[present]], axis=1).ravel().tolist()
 
 
-def _plane(plane: Plane, features: tuple[FeatureInfo, ...]) -> Json:
+def _plane(drawn: Map, n_missing: int) -> Json:
     return {
-        "axes": [_axis(axis, feature) for axis, feature in zip(plane.axes, features, strict=True)],
-        "polygons": [[_drawn(corner) for corner in polygon] for polygon in plane.polygons],
-        "points": [_drawn(point) for point in plane.points],
-        "targets": _drawn(plane.targets),
-        "missing": plane.n_missing,
+        "sides": list(drawn.sides),
+        "axes": [
+            _axis(axis, feature) for axis, feature in zip(drawn.axes, drawn.features, strict=True)
+        ],
+        "areas": [[_in_plane(loop) for loop in loops] for loops in drawn.areas],
+        "points": _in_plane(drawn.points.tolist()),
+        "targets": _drawn(drawn.targets),
+        "missing": n_missing,
     }
+
+
+def _in_plane(points: Sequence[Sequence[float]]) -> list[list[float]]:
+    """Places from 0 to 1."""
+    return [[round(value, PLACE_DECIMALS) for value in point] for point in points]
 
 
 def _axis(axis: PlaneAxis, feature: FeatureInfo) -> Json:
     limits = {"low": axis.low, "high": axis.high}
     if axis.categories is None:
-        return limits
+        marks = round_numbers(axis.low, axis.high, MAX_TICKS)
+        places = [share_of(mark, axis.low, axis.high) for mark in marks]
+        return limits | {"ticks": _labels(list(zip(places, distinct(marks), strict=True)))}
     return limits | {"codes": codes_of(axis.categories, feature)}
 
 
@@ -215,10 +305,6 @@ def _drawn_number(value: float) -> float | int | None:
         return None
     number = float(f"{value:.{DRAWN_DIGITS}g}")
     return int(number) if number.is_integer() and abs(number) < 10**DRAWN_DIGITS else number
-
-
-def _places(positions: np.ndarray | None) -> list[float] | None:
-    return None if positions is None else positions.round(PLACE_DECIMALS).tolist()
 
 
 def _finite(number: float | None) -> float | None:

@@ -7,13 +7,13 @@ This module adds the tree, in the form that the page has it in.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from shapetree._files import PathLike, write_file
 from shapetree.data._table import FeatureInfo
-from shapetree.export._routes import used_features
+from shapetree.export._routes import remark, used_features
 from shapetree.export._shapes import Json, shape_data
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
@@ -32,7 +32,15 @@ INTRODUCTION = """\
 """
 
 
-def export_js(estimator: HoldsTree, path: PathLike | None = None) -> str:
+def export_js(
+    estimator: HoldsTree,
+    path: PathLike | None = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
+) -> str:
     """Write a fitted tree as a module of JavaScript that needs nothing else.
 
     The module exports ``predict(row)`` and, for classes, ``predictProba(row)``, which gives the
@@ -48,6 +56,14 @@ def export_js(estimator: HoldsTree, path: PathLike | None = None) -> str:
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written. Its name should
         end with ".mjs", or with ".js" where modules are expected.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -67,8 +83,13 @@ def export_js(estimator: HoldsTree, path: PathLike | None = None) -> str:
     export const { predict, predictProba } = readTree(data);
     <BLANKLINE>
     """
-    view = view_of(fitted_tree(estimator))
-    module = "".join([INTRODUCTION, ROUTER.read_text(encoding="utf-8"), "\n", _ending(view)])
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_of(fitted, with_units=False)
+    said = remark(fitted.names)
+    comment = f"// It {said}.\n\n" if said else ""
+    module = "".join(
+        [INTRODUCTION, comment, ROUTER.read_text(encoding="utf-8"), "\n", _ending(view)]
+    )
     if path is not None:
         write_file(path, module, "the JavaScript module")
     return module

@@ -14,7 +14,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ from shapetree.export._forks import (
     places_of,
     search,
 )
+from shapetree.export._routes import remark
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import GREATEST, NodeView, TreeView, view_of
 
@@ -54,7 +55,14 @@ INT64 = np.iinfo(np.int64)
 
 
 def export_onnx(
-    estimator: HoldsTree, path: PathLike | None = None, *, dtype: str = "float64"
+    estimator: HoldsTree,
+    path: PathLike | None = None,
+    *,
+    dtype: str = "float64",
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> onnx.ModelProto:
     """Write a fitted tree as an ONNX model.
 
@@ -71,6 +79,14 @@ def export_onnx(
         Type of the numbers that the model takes and gives. Comparisons are made in double precision
         either way, so float32 rows go where `predict` sends the same float32 rows. Rows that are
         rounded to float32 before may cross a threshold.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -136,12 +152,14 @@ def export_onnx(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    view = view_of(fitted_tree(estimator))
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_of(fitted, with_units=False)
     if len(view.nodes) > MAX_NODES:
         raise ValueError(
             f"the tree has {len(view.nodes)} nodes, but a model holds at most {MAX_NODES}"
         )
     model = _model(view, np.dtype(dtype))
+    model.doc_string = remark(fitted.names)
     if path is not None:
         write_file(path, model.SerializeToString(), "the model")
     return model

@@ -30,17 +30,17 @@ def outcome_data(view: TreeView, node: NodeView, trained: TreeView) -> Json:
         words["numberWords"], words["spreadWords"] = number_and_spread(node)
     else:
         words["share"] = share_words(view, node)
-        words["shortShare"] = _short_share(view, node, words["share"])
+        words["shortShare"] = _short_share(view, node)
     return words
 
 
-def _short_share(view: TreeView, node: NodeView, share: str) -> str:
+def _short_share(view: TreeView, node: NodeView) -> str:
     """Only the rows' share, where there is no room for more."""
-    if "," not in share or node.row_shares is None or node.n_rows == 0:
-        return share
     assert view.classes is not None
+    if node.row_shares is None or node.n_rows == 0:
+        return "no rows"
     best = view.classes[0].index(node.prediction[0])
-    return f"{percent(float(node.row_shares[0, best]))} of rows"
+    return percent(float(node.row_shares[0, best]))
 
 
 def shape_words(node: NodeView) -> Json:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shapetree._files import PathLike, write_file
@@ -13,6 +13,7 @@ from shapetree.export._routes import (
     Plan,
     Way,
     plan_for,
+    remark,
     used_features,
 )
 from shapetree.tree._fitted import HoldsTree, fitted_tree
@@ -80,7 +81,15 @@ def _finite(row, name):
 '''
 
 
-def export_python(estimator: HoldsTree, path: PathLike | None = None) -> str:
+def export_python(
+    estimator: HoldsTree,
+    path: PathLike | None = None,
+    *,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
+) -> str:
     """Write a fitted tree as Python source that runs without any package.
 
     The source defines ``predict(row)`` and, for classes, ``predict_proba(row)``, which gives the
@@ -95,6 +104,14 @@ def export_python(estimator: HoldsTree, path: PathLike | None = None) -> str:
         A fitted estimator.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -124,20 +141,22 @@ def export_python(estimator: HoldsTree, path: PathLike | None = None) -> str:
     >>> module["predict"]({"petal width (cm)": 0.2})
     'setosa'
     """
-    view = view_of(fitted_tree(estimator))
-    source = _source(view)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_of(fitted, with_units=False)
+    source = _source(view, remark(fitted.names))
     if path is not None:
         write_file(path, source, "the Python source")
     return source
 
 
-def _source(view: TreeView) -> str:
+def _source(view: TreeView, said: str) -> str:
     used_features(view)  # refuses names that are the same
     plan = plan_for(view, lambda leaf: _outcome(view, leaf))
     body = "".join(f"{line}\n" for line in _lines(plan, INDENT))
     finite = FINITE if "_finite(" in body else ""
     number = NUMBER if finite or "_number(" in body else ""
-    return "".join([INTRODUCTION, _opening(view), body, number, finite])
+    comment = f"# It {said}.\n" if said else ""
+    return "".join([INTRODUCTION, comment, _opening(view), body, number, finite])
 
 
 def _opening(view: TreeView) -> str:

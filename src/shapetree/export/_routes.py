@@ -14,12 +14,22 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from shapetree.data._table import FeatureInfo
+from shapetree.tree._naming import Names
 from shapetree.tree._view import AXES, GREATEST, Bound, NodeView, Region, Segment, TreeView
 
 # Bounds that hold together; without any, all values that are not missing.
 Way: TypeAlias = tuple[Bound, ...]
 # How to get to each branch.
 Ways: TypeAlias = dict[int, tuple[Way, ...]]
+
+
+def remark(names: Names) -> str:
+    """What a program predicts, and in which units, on a line; empty where nothing is known."""
+    said = [f"predicts {' and '.join(names.name_targets(True) or ())}"] if names.targets else []
+    inputs = {name: unit for name, unit in names.units.items() if name not in (names.targets or ())}
+    said += [f"{name} is in {unit}" for name, unit in inputs.items()]
+    # On one line, which whatever counts as white space cannot end.
+    return " ".join("; ".join(said).encode("utf-8", "replace").decode("utf-8").split())
 
 
 @dataclass(frozen=True)

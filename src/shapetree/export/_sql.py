@@ -16,6 +16,7 @@ from shapetree.export._routes import (
     Plan,
     Way,
     plan_for,
+    remark,
     require_distinct,
     used_features,
 )
@@ -37,6 +38,10 @@ def export_sql(
     dialect: str = "sqlite",
     output: str = "prediction",
     columns: Mapping[str, str] | None = None,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> str:
     """Write a fitted tree as an expression of SQL, for use in a query.
 
@@ -60,6 +65,14 @@ def export_sql(
         targets, "proba_y0_" and the class, and so on.
     columns : dict, optional
         Names of columns by feature, where they differ.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -85,11 +98,15 @@ def export_sql(
     """
     _require_one_of("dialect", dialect, tuple(DIALECTS))
     _require_one_of("output", output, OUTPUTS)
-    view = view_of(fitted_tree(estimator))
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_of(fitted, with_units=False)
     if output == "proba" and view.classes is None:
         raise ValueError("output='proba' needs a tree that predicts classes")
     writer = _Writer(DIALECTS[dialect], _columns(view, columns or {}, DIALECTS[dialect]))
     text = writer.predictions(view) if output == "prediction" else writer.shares(view)
+    said = remark(fitted.names).replace("/*", "/ *").replace("*/", "* /")
+    if said:
+        text = f"/* It {said}. */\n{text}"
     if path is not None:
         write_file(path, text, "the SQL expression")
     return text

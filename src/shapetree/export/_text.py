@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
-from shapetree.tree._words import branch_words, n_rows_words, outcome_words
+from shapetree.tree._words import branch_words, listing, n_rows_words, outcome_words
 
 
 def export_text(
-    estimator: HoldsTree, *, max_depth: int | None = None, digits: int | None = None
+    estimator: HoldsTree,
+    *,
+    max_depth: int | None = None,
+    digits: int | None = None,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> str:
     """Write a fitted tree as text.
 
-    Every line is a node: the values of its parent's feature, or the regions of its parent's pair
-    of features, that lead to it, then what it predicts or what it splits on, and its number of
-    training rows. Missing values are mentioned where training rows had them; elsewhere they go to
-    the branch with the most rows. Shares are those of the rows; where weights or shrinkage make the
-    tree predict others, these stand beside them.
+    The first line says what is predicted, if `y` had a name, and the score on rows that the tree
+    has not seen, if it was evaluated. Every other line is a node: the values of its parent's
+    feature, or the regions of its parent's pair of features, that lead to it, then what it predicts
+    or what it splits on, and its number of training rows. Missing values are mentioned where
+    training rows had them; elsewhere they go to the branch with the most rows. Shares are those of
+    the rows; where weights or shrinkage make the tree predict others, these stand beside them.
 
     Parameters
     ----------
@@ -29,6 +38,14 @@ def export_text(
     digits : int, optional
         Significant digits of thresholds. By default they are exact, and short wherever a short
         number parts the training rows in the same way.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -48,8 +65,20 @@ def export_text(
     └─ > 1.75: virginica (98 %)  [46 rows]
     """
     require_options(max_depth, digits)
-    view = view_of(fitted_tree(estimator))
-    return "\n".join(_lines(view, max_depth, digits))
+    view = view_of(fitted_tree(estimator, feature_names, class_names, target_name, units))
+    return "\n".join([*_heading(view), *_lines(view, max_depth, digits)])
+
+
+def _heading(view: TreeView) -> Iterator[str]:
+    """What the tree predicts, and how well on rows that it has not seen, where this is known."""
+    said = []
+    if view.target_names is not None:
+        said.append(f"Predicts {listing(view.target_names)}")
+    if view.held_out is not None:
+        said.append(view.scores_in_words()[0])
+    if said:
+        heading = "; ".join(said)
+        yield heading[0].upper() + heading[1:]
 
 
 def require_options(max_depth: int | None, digits: int | None) -> None:

@@ -10,8 +10,8 @@ from shapetree.grow._nodes import GrowingNode
 from shapetree.grow._rows import Histograms, Rows
 
 # Memory that the histograms of one call may take, and those that wait for the next level.
-MAX_BYTES = 2**22
-MAX_WAITING_BYTES = 2**23
+MAX_BYTES = 2**21
+MAX_WAITING_BYTES = 2**22
 # Visits of a row by a feature that take as long as subtracting one sum.
 VISITS_PER_DIFFERENCE = 0.5
 # Bins for each row beyond which those without rows are left out.

@@ -1,8 +1,8 @@
 """The model file: a fitted tree as JSON, and back.
 
-`model-1.schema.json` and `model-2.schema.json` describe the format. What an older reader would
-misread gets another version number; all versions stay readable, and a file has the lowest that can
-hold it.
+`model-3.schema.json` describes the format that is written. What an older reader would misread or
+refuse gets another version number; files of all versions, each of which has its schema, stay
+readable.
 """
 
 from shapetree.model_file._check import PREFIX, NotAModel

@@ -7,6 +7,7 @@ version does not know are refused, too: they might change what a tree predicts.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
@@ -29,6 +30,8 @@ from shapetree.model_file._model import (
 )
 from shapetree.model_file._nodes import read_tree
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._naming import Names
+from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary
 
 # Lists and objects inside each other in a parameter.
@@ -41,28 +44,28 @@ def read_model(text: str) -> Model:
     version = _read_version(root)
     root.has_only(
         *("format", "version", "library_version", "estimator", "parameters", "criterion"),
-        *("shrinkage", "has_names", "features", "target", "nodes", "history"),
+        *("strength", "shrinkage", "has_names", "features", "target", "nodes", "history"),
+        *(("names", "held_out") if version > 2 else ()),
     )
     root.member("library_version").text()
     estimator = root.member("estimator").one_of(*CRITERIA)
     has_names = root.member("has_names").boolean()
-    features = _read_features(root.member("features"), has_names)
+    features = _read_features(root.member("features"), has_names, version)
     classes, n_outputs, target_edges = _read_target(root.member("target"), len(text))
     if (estimator == "ShapeTreeClassifier") == (classes is None):
         root.member("target").refuse(f"is not of the kind that a {estimator} has")
     frame = Frame(
         version,
-        tuple(feature for feature, _ in features),
+        tuple(feature for feature, _, _ in features),
         n_outputs,
         None if classes is None else [len(labels) for labels in classes],
         None if target_edges is None else len(target_edges) - 1,
     )
-    history = root.optional("history")
+    history, strength = root.optional("history"), root.optional("strength")
+    parameters = {name: _read_parameter(part) for name, part in root.member("parameters").members()}
     return Model(
         estimator=estimator,
-        parameters={
-            name: _read_parameter(part) for name, part in root.member("parameters").members()
-        },
+        parameters=parameters,
         fitted=FittedTree(
             tree=read_tree(root.member("nodes"), frame),
             features=frame.features,
@@ -70,10 +73,24 @@ def read_model(text: str) -> Model:
             classes=None if classes is None else tuple(classes),
             criterion=root.member("criterion").one_of(*CRITERIA[estimator]),
             shrinkage=root.member("shrinkage").number(low=0, is_finite=False),
-            summary=DataSummary(np.array([scale for _, scale in features]), target_edges),
+            summary=DataSummary(
+                np.array([scale for _, scale, _ in features]),
+                target_edges,
+                np.array([limits for _, _, limits in features]),
+            ),
             history=None if history is None else history.numbers(is_finite=False),
+            strength=_usual_strength(parameters) if strength is None else strength.number(low=0),
+            names=_read_names(root.optional("names"), frame),
+            held_out=_read_held_out(root.optional("held_out")),
         ),
     )
+
+
+def _usual_strength(parameters: dict[str, Any]) -> float:
+    """The strength of a tree for which the data did not choose it."""
+    given = parameters.get("strength", 1.0)
+    is_number = isinstance(given, int | float) and 0 <= given <= sys.float_info.max
+    return float(given) if is_number else 1.0
 
 
 def _read_version(root: Part) -> int:
@@ -114,24 +131,29 @@ def _read_key(part: Part) -> Any:
     return key
 
 
-def _read_features(part: Part, has_names: bool) -> list[tuple[FeatureInfo, float]]:
-    """Features and their scales."""
-    features = [(_read_feature(item), _read_scale(item)) for item in part.each()]
+def _read_features(
+    part: Part, has_names: bool, version: int
+) -> list[tuple[FeatureInfo, float, list[float]]]:
+    """Features, their scales and their ranges."""
+    features = [
+        (_read_feature(item, version), _read_scale(item), _read_range(item)) for item in part.each()
+    ]
     if not features:
         part.refuse("must have at least one item")
-    names = {feature.name for feature, _ in features}
+    names = {feature.name for feature, _, _ in features}
     if has_names and len(names) < len(features):
         part.refuse("must have distinct names")
     return features
 
 
-def _read_feature(part: Part) -> FeatureInfo:
+def _read_feature(part: Part, version: int) -> FeatureInfo:
     name = part.member("name").text()
     kind = part.member("kind").one_of("number", "whole", "category", "ordered")
     is_categorical = kind in ("category", "ordered")
-    part.has_only("name", "kind", "categories" if is_categorical else "scale")
     if not is_categorical:
+        part.has_only("name", "kind", "scale", *(("range",) if version > 2 else ()))
         return FeatureInfo(name, is_whole=kind == "whole")
+    part.has_only("name", "kind", "categories")
     categories = tuple(_read_levels(part.member("categories")))
     if len(set(categories)) < len(categories):
         part.member("categories").refuse("must be distinct")
@@ -144,6 +166,57 @@ def _read_scale(part: Part) -> float:
     scale = part.member("scale")
     number = scale.number()
     return number if number > 0 else scale.refuse(f"must be positive, got {number}")
+
+
+def _read_range(part: Part) -> list[float]:
+    limits = part.optional("range")
+    if limits is None:
+        return [np.nan, np.nan]
+    low, high = (item.number(is_finite=False) for item in limits.items(2))
+    return [low, high] if low <= high else limits.refuse("must ascend")
+
+
+def _read_names(part: Part | None, frame: Frame) -> Names:
+    if part is None:
+        return Names()
+    part.has_only("features", "classes", "targets", "units")
+    features, classes = part.optional("features"), part.optional("classes")
+    targets, units = part.optional("targets"), part.optional("units")
+    if classes is not None and frame.n_classes is None:
+        classes.refuse("must not be there, as the target is a number")
+    return Names(
+        features=None if features is None else _read_texts(features, len(frame.features)),
+        classes=(
+            None
+            if classes is None or frame.n_classes is None
+            else tuple(
+                _read_texts(labels, size)
+                for labels, size in zip(
+                    classes.items(frame.n_outputs), frame.n_classes, strict=True
+                )
+            )
+        ),
+        targets=None if targets is None else _read_texts(targets, frame.n_outputs, False),
+        units={} if units is None else {name: unit.text() for name, unit in units.members()},
+    )
+
+
+def _read_texts(part: Part, length: int, are_distinct: bool = True) -> tuple[str, ...]:
+    texts = tuple(item.text() for item in part.items(length))
+    if are_distinct and len(set(texts)) < len(texts):
+        part.refuse("must be distinct")
+    return texts
+
+
+def _read_held_out(part: Part | None) -> HeldOut | None:
+    if part is None:
+        return None
+    part.has_only("rows", "scores")
+    scores = part.member("scores")
+    numbers = {name: score.number(is_finite=False) for name, score in scores.members()}
+    if not numbers:
+        scores.refuse("must have at least one member")
+    return HeldOut(part.member("rows").integer(1, WHOLE), numbers)
 
 
 def _read_levels(part: Part) -> Iterator[Level]:

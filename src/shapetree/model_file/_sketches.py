@@ -91,10 +91,11 @@ def _read_density(part: Part, split: ShapeFunction, of_node: np.ndarray, frame: 
     part.has_only(
         *("counts", "missing"),
         *(("totals", "missing_total") if is_number else ()),
-        *(("bounds", "cells", "places") if is_axis else ()),
+        # Versions before the third said where to draw the bounds.
+        *(("bounds", "cells", "ends" if frame.version > 2 else "places") if is_axis else ()),
     )
     n_rows = int(of_node.sum())
-    axis = _read_axis(part) if is_axis else Axis(None, np.array([len(split.branch_of_piece)]), None)
+    axis = _read_axis(part) if is_axis else Axis(None, np.array([len(split.branch_of_piece)]))
     counts, in_cells = _read_cells(part.member("counts"), n_rows, axis, frame)
     lacking, lacking_total = part.optional("missing"), part.optional("missing_total")
     missing = np.zeros(frame.n_groups, dtype=np.int32)
@@ -110,6 +111,7 @@ def _read_density(part: Part, split: ShapeFunction, of_node: np.ndarray, frame: 
         totals=part.member("totals").numbers(axis.n_cells, False) if is_number else None,
         missing=missing,
         missing_total=missing_total if is_number else None,
+        ends=_read_ends(part) if is_axis else None,
     )
 
 
@@ -146,10 +148,18 @@ def _read_axis(part: Part) -> Axis:
     numbers = cells.integers(1, INT32)
     if not len(numbers):
         cells.refuse("must have at least one item")
-    places = part.member("places").ascending(len(numbers) + 1)
-    if places[0] < 0 or places[-1] > 1:
-        part.member("places").refuse("must be between 0 and 1")
-    return Axis(part.member("bounds").ascending(len(numbers) + 1), numbers, places)
+    return Axis(part.member("bounds").ascending(len(numbers) + 1), numbers)
+
+
+def _read_ends(part: Part) -> tuple[float, float] | None:
+    """The least and the greatest of a node's numbers, if they are known."""
+    ends = part.optional("ends")
+    if ends is None:
+        return None
+    low, high = ends.numbers(2).tolist()
+    if low > high:
+        ends.refuse("must ascend")
+    return low, high
 
 
 def _read_scatter(part: Part, split: PairShape, n_rows: int, frame: Frame) -> Scatter:

@@ -18,6 +18,7 @@ from shapetree.model_file._model import (
     FORMAT,
     LABEL_TYPES,
     SPECIAL,
+    VERSION,
     WHOLE,
     Json,
     Model,
@@ -25,6 +26,7 @@ from shapetree.model_file._model import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._naming import Names
 from shapetree.tree._sketch import Density, NodeSketch, PackedCounts
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -36,7 +38,7 @@ def write_model(model: Model, library_version: str) -> str:
     _check_numbers(fitted)
     content = {
         "format": FORMAT,
-        "version": _version(fitted),
+        "version": VERSION,
         "library_version": library_version,
         "estimator": model.estimator,
         "parameters": {
@@ -46,14 +48,29 @@ def write_model(model: Model, library_version: str) -> str:
         "shrinkage": _write_number(float(fitted.shrinkage)),
         "has_names": fitted.has_names,
         "features": [
-            _write_feature(feature, scale)
-            for feature, scale in zip(fitted.features, fitted.summary.scales.tolist(), strict=True)
+            _write_feature(feature, scale, limits)
+            for feature, scale, limits in zip(
+                fitted.features,
+                fitted.summary.scales.tolist(),
+                fitted.summary.ranges.tolist(),
+                strict=True,
+            )
         ],
         "target": _write_target(fitted),
         "nodes": [_write_node(fitted.tree, node) for node in range(fitted.tree.node_count)],
     }
+    if not isinstance(model.parameters["strength"], Real):
+        content["strength"] = _write_number(fitted.strength)
     if fitted.history is not None:
         content["history"] = _write_numbers(fitted.history)
+    names = _write_names(fitted.names)
+    if names:
+        content["names"] = names
+    if fitted.held_out is not None:
+        scores = {
+            name: _write_number(float(score)) for name, score in fitted.held_out.scores.items()
+        }
+        content["held_out"] = {"rows": fitted.held_out.n_rows, "scores": scores}
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if sum(labels.nbytes for labels in fitted.classes or ()) > max_label_bytes(len(text)):
         raise ValueError(
@@ -62,17 +79,6 @@ def write_model(model: Model, library_version: str) -> str:
         )
     # A lone surrogate is no character of UTF-8, but JSON can name it.
     return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-def _version(fitted: FittedTree) -> int:
-    """The first version of the format that can hold a tree.
-
-    Packed counts came with the second, ordered categories with the third.
-    """
-    if any(feature.is_ordered for feature in fitted.features):
-        return 3
-    densities = [sketch.density for sketch in fitted.tree.sketches or ()]
-    return 2 if any(each and isinstance(each.kept, PackedCounts) for each in densities) else 1
 
 
 def _check_numbers(fitted: FittedTree) -> None:
@@ -101,10 +107,24 @@ def _write_parameter(value: Any) -> Any:
     return [_write_parameter(item) for item in value] if isinstance(value, Iterable) else None
 
 
-def _write_feature(feature: FeatureInfo, scale: float) -> Json:
+def _write_names(names: Names) -> Json:
+    """Names to show, where there are any."""
+    known = {
+        "features": names.features,
+        "classes": names.classes,
+        "targets": names.targets,
+        "units": dict(names.units),
+    }
+    return {kind: its for kind, its in known.items() if its}
+
+
+def _write_feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
     if feature.categories is None:
         kind = "whole" if feature.is_whole else "number"
-        return {"name": feature.name, "kind": kind, "scale": _write_number(scale)}
+        content: Json = {"name": feature.name, "kind": kind, "scale": _write_number(scale)}
+        if not math.isnan(limits[0]):
+            content["range"] = [_write_number(limit) for limit in limits]
+        return content
     categories = [_write_level(category) for category in feature.categories]
     kind = "ordered" if feature.is_ordered else "category"
     return {"name": feature.name, "kind": kind, "categories": categories}
@@ -206,10 +226,11 @@ def _write_sketch(sketch: NodeSketch, is_leaf: bool) -> Json:
 
 def _write_density(density: Density) -> Json:
     content: Json = {"counts": _write_cells(density.kept)}
-    if density.axis.bounds is not None and density.axis.places is not None:
+    if density.axis.bounds is not None:
         content["bounds"] = _write_numbers(density.axis.bounds)
         content["cells"] = density.axis.cells.tolist()
-        content["places"] = _write_numbers(density.axis.places)
+    if density.ends is not None:
+        content["ends"] = _write_numbers(np.array(density.ends))
     if density.totals is not None:
         content["totals"] = _write_numbers(density.totals)
     if density.missing.any():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from shapetree.plot._colours import DARK, Colour, blend
 from shapetree.plot._layout import Box, Point
-from shapetree.plot._text import ASCENT, DESCENT, clean, shorten
+from shapetree.plot._text import ASCENT, DESCENT, clean, families_for, shorten, warn_of_lacking
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,6 +30,12 @@ class _Fill:
     colour: Colour
     edge: Colour
     width: float
+
+
+@dataclass(frozen=True)
+class _Area:
+    loops: Sequence[Sequence[Point]]
+    colour: Colour
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,7 @@ class Canvas:
     def __init__(self) -> None:
         self.is_faded = False
         self._fills: defaultdict[int, list[_Fill]] = defaultdict(list)
+        self._areas: list[_Area] = []
         self._lines: defaultdict[int, list[_Line]] = defaultdict(list)
         self._labels: list[_Label] = []
 
@@ -94,6 +101,11 @@ class Canvas:
         colour = self._tone(colour)
         rim = colour if edge is None else self._tone(edge)
         self._fills[layer].append(_Fill(points, colour, rim, width))
+
+    def area(self, loops: Sequence[Sequence[Point]], colour: Colour) -> None:
+        """Add a filled shape of several outlines; those that go the other way round are holes."""
+        if loops:
+            self._areas.append(_Area(loops, self._tone(colour)))
 
     def rectangle(self, box: Box, colour: Colour, **kind: Any) -> None:
         """Add a filled rectangle; see `fill`."""
@@ -149,9 +161,20 @@ class Canvas:
 
     def paint(self, ax: Axes) -> Painted:
         """Hand everything to matplotlib."""
-        from matplotlib.collections import LineCollection, PolyCollection
+        from matplotlib.collections import LineCollection, PathCollection, PolyCollection
+        from matplotlib.path import Path
 
         painted = Painted()
+        if self._areas:
+            shapes = PathCollection(
+                [
+                    Path.make_compound_path(*(Path([*loop, loop[0]], closed=True) for loop in each))
+                    for each in (area.loops for area in self._areas)
+                ],
+                facecolors=[area.colour for area in self._areas],
+                zorder=FILLS,
+            )
+            painted.pieces.append((shapes, [0.0] * len(self._areas)))
         for layer, fills in self._fills.items():
             polygons = PolyCollection(
                 [fill.points for fill in fills],
@@ -172,6 +195,7 @@ class Canvas:
         for piece, _ in painted.pieces:
             piece.set_in_layout(False)
             ax.add_collection(piece, autolim=False)
+        warn_of_lacking(label.text for label in self._labels)
         painted.texts = [(_add_text(ax, label), label.size) for label in self._labels]
         return painted
 
@@ -190,6 +214,7 @@ def _add_text(ax: Axes, label: _Label) -> Text:
         label.y,
         label.text,
         color=label.colour,
+        family=families_for(label.text),
         weight="bold" if label.bold else "normal",
         style="normal",
         ha=label.align,

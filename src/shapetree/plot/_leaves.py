@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from shapetree.plot._canvas import Canvas, line_height
 from shapetree.plot._card import draw_frame
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
@@ -115,7 +117,10 @@ def draw_bar(canvas: Canvas, scene: Scene, node: NodeView, bar: Box) -> None:
 
 
 def draw_histogram(canvas: Canvas, scene: Scene, node: NodeView, area: Box) -> None:
-    """Draw the node's targets on the range of all, and a line at what it predicts."""
+    """Draw the node's targets on the range of all, and a line at what it predicts.
+
+    The first and the last bar may stand for all targets beyond the others.
+    """
     counts = node.counts
     assert counts is not None
     canvas.line([(area.x0, area.y1), (area.x1, area.y1)], PALE, 0.7)
@@ -127,5 +132,12 @@ def draw_histogram(canvas: Canvas, scene: Scene, node: NodeView, area: Box) -> N
             box = Box(left, area.y1 - count * unit, left + step, area.y1)
             shade = scene.palette.shade((i + 0.5) / len(counts))
             canvas.rectangle(box, shade, width=0.2)
-    x = area.x0 + area.width * scene.target_share(float(node.prediction[0]))
+    x = area.x0 + area.width * target_place(scene, float(node.prediction[0]))
     canvas.line([(x, area.y0 - 1.5), (x, area.y1 + 1.5)], DARK, 1.1)
+
+
+def target_place(scene: Scene, target: float) -> float:
+    """Where a target lies in a histogram, from 0 to 1."""
+    edges = scene.view.target_edges
+    assert edges is not None
+    return float(np.interp(target, edges, np.linspace(0, 1, len(edges))))

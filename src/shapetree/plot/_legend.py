@@ -8,7 +8,7 @@ from shapetree.plot._canvas import Canvas, line_height
 from shapetree.plot._colours import DARK, GREY, Colour
 from shapetree.plot._layout import Box
 from shapetree.plot._scene import Scene
-from shapetree.plot._text import clean, number, shorten, width
+from shapetree.plot._text import clean, shorten, width
 
 SIZE, TITLE_SIZE = 8.0, 11.0
 SWATCH = 8.0
@@ -27,7 +27,7 @@ class _Entry:
 
 
 class Head:
-    """Title and legend above a picture.
+    """Title, scores on unseen rows and legend above a picture.
 
     Parameters
     ----------
@@ -45,6 +45,10 @@ class Head:
         n_lines = 1 + max((entry.line for entry in self._entries), default=0)
         self._pitch = line_height(SIZE) + 3
         self._title_height = 0.0 if title is None else line_height(TITLE_SIZE) + 4
+        # Training scores alone say little, so pictures leave them out.
+        has_caption = scene.view.held_out is not None
+        self._caption = ", ".join(scene.view.scores_in_words()) if has_caption else ""
+        n_lines += 1 if self._caption else 0
         self.height = self._title_height + n_lines * self._pitch + 6
 
     def draw(self, canvas: Canvas, x: float, y: float) -> None:
@@ -52,6 +56,10 @@ class Head:
         if self._title is not None:
             canvas.text(x, y, self._title, TITLE_SIZE, room=self._room, bold=True)
         y += self._title_height
+        if self._caption:
+            words = self._caption[0].upper() + self._caption[1:]
+            canvas.text(x, y, words, SIZE, room=self._room, colour=GREY)
+            y += self._pitch
         if self._scene.view.classes is None:
             self._draw_scale(canvas, x, y)
             return
@@ -66,11 +74,7 @@ class Head:
             canvas.text(left, top, entry.label, SIZE, room=room, colour=colour)
 
     def _place_entries(self) -> list[_Entry]:
-        named: list[tuple[Colour | None, str]] = [
-            (group.colour, group.label) for group in self._scene.palette.groups
-        ]
-        if len(named) > MAX_NAMED:
-            named = self._most_frequent()
+        named = self._named()
         entries: list[_Entry] = []
         x, line = 0.0, 0
         for colour, label in named:
@@ -82,22 +86,29 @@ class Head:
             x += need + 12
         return entries
 
-    def _most_frequent(self) -> list[tuple[Colour | None, str]]:
-        groups, counts = self._scene.palette.groups, self._scene.view.nodes[0].counts
+    def _named(self) -> list[tuple[Colour | None, str]]:
+        """The classes in their order, or the most frequent of them, after the target's name."""
+        view, colours = self._scene.view, self._scene.palette.classes
+        assert view.classes is not None
+        counts = view.nodes[0].counts
         assert counts is not None
-        order = sorted(groups, key=lambda group: -int(counts[group.classes].sum()))
-        kept = {group.label for group in order[:MAX_NAMED]}
+        kept = set(sorted(range(len(colours)), key=lambda i: -int(counts[i]))[:MAX_NAMED])
         named: list[tuple[Colour | None, str]] = [
-            (group.colour, group.label) for group in groups if group.label in kept
+            (colours[i], str(label)) for i, label in enumerate(view.classes[0]) if i in kept
         ]
-        return [*named, (None, f"and {len(groups) - len(named)} more")]
+        if len(named) < len(colours):
+            named.append((None, f"and {len(colours) - len(named)} more"))
+        return [(None, self._target_name), *named] if self._target_name else named
+
+    @property
+    def _target_name(self) -> str:
+        return self._scene.view.target_name or ""
 
     def _draw_scale(self, canvas: Canvas, x: float, y: float) -> None:
         """A colour scale of the target, with its range."""
-        edges = self._scene.view.target_edges
-        assert edges is not None
-        low, high = number(float(edges[0])), number(float(edges[-1]))
-        for text in ("target", low):
+        low, high = self._scene.targets.labels
+        name = shorten(clean(self._target_name or "target"), MAX_LABEL, SIZE)
+        for text in (name, low):
             canvas.text(x, y, text, SIZE, room=width(text, SIZE), colour=GREY)
             x += width(text, SIZE) + 4
         step = SCALE_WIDTH / N_SHADES

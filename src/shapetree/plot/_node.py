@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from shapetree.data._names import node_number
+from shapetree.drawing._planes import check_swap
+from shapetree.drawing._scales import check_scale
+from shapetree.drawing._ticks import distinct, round_numbers
 from shapetree.plot._canvas import Canvas, line_height
 from shapetree.plot._card import TICK, draw_frame
 from shapetree.plot._cards import card_for
 from shapetree.plot._checks import check_title, view_to_draw
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE, palette_for
-from shapetree.plot._layout import Box, round_numbers
-from shapetree.plot._leaves import draw_histogram
+from shapetree.plot._layout import Box
+from shapetree.plot._leaves import draw_histogram, target_place
 from shapetree.plot._legend import Head
-from shapetree.plot._picture import Picture, draw_picture
+from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
-from shapetree.plot._text import clean, distinct, width
+from shapetree.plot._text import clean, width
 from shapetree.tree._digits import percent
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView
+from shapetree.tree._words import predicted_words
 
 MARGIN = 10.0
 MAX_BARS = 40
@@ -40,12 +44,18 @@ def plot_node(
     class_colors: Any = None,
     cmap: Any = None,
     title: str | None = None,
+    scale: str = "auto",
+    swap: bool = False,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> Picture:
     """Draw one node of a fitted tree in detail.
 
-    A node that splits shows its shape function with exact thresholds, how the rows lie on it by
-    class or by target, and where its branches lead to. The bars above a strip are as high as the
-    root of the number of rows. A leaf shows the shares of all classes, or its targets.
+    A node that splits shows its shape function with all thresholds, how the rows are spread over it
+    by class or by target, and where its branches lead. The area of a bar shows the number of rows. A
+    leaf shows the shares of all classes, or its targets.
 
     Parameters
     ----------
@@ -65,6 +75,22 @@ def plot_node(
     cmap : str or matplotlib Colormap, optional
         Colours of classes, or shades of a numeric target.
     title : str, optional
+    scale : {"auto", "linear", "log", "quantile"}, default="auto"
+        The axis of a numeric feature. "log" is for positive numbers and linear elsewhere; "auto" is
+        logarithmic only where half of the rows would crowd in a tenth of a linear axis; "quantile"
+        gives rows equal room, wherever they lie. Two slanted lines mark where an axis is broken,
+        so that a few rows far away do not take all of it.
+    swap : bool, default=False
+        Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
+        except that longitude goes to the right and latitude up, and so do x and y.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -79,23 +105,24 @@ def plot_node(
     >>> picture = plot_node(ShapeTreeRegressor(max_depth=2).fit(X, y), title="The root")
     >>> list(picture.nodes)
     [0]
-    >>> import matplotlib.pyplot as plt
-    >>> plt.close(picture.figure)
     """
-    fitted = fitted_tree(estimator)
-    view = view_to_draw(fitted, X, y, ax)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_to_draw(fitted, rows_for_tree(estimator, X), y, ax)
     number = node_number(node, len(view.nodes))
     check_title(title)
+    check_scale(scale)
+    check_swap(swap)
     drawn = view.nodes[number]
     palette = palette_for(view, branch_colors, class_colors, cmap, len(drawn.children))
-    scene = Scene(view, palette, LARGE, read_row(fitted, row, number))
+    marked = read_row(fitted, view, rows_for_tree(estimator, row), number)
+    scene = Scene(view, palette, LARGE, marked, scale, swap)
     height, draw = _prepare(scene, drawn)
     head = Head(scene, title, LARGE.width)
     canvas = Canvas()
     head.draw(canvas, MARGIN, MARGIN)
     box = Box(MARGIN, MARGIN, MARGIN + LARGE.width, MARGIN + height).moved(0, head.height)
     draw(canvas, box)
-    return draw_picture(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN, ax)
+    return Picture(CanvasDrawing(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN), ax)
 
 
 def _prepare(scene: Scene, node: NodeView) -> tuple[float, Draw]:
@@ -163,20 +190,21 @@ def _prepare_bars(scene: Scene, node: NodeView) -> tuple[float, Draw]:
     order = sorted(range(len(labels)), key=lambda i: -shares[i])[:MAX_BARS]
     n_more = len(labels) - len(order)
     names = [clean(labels[i]) for i in order]
+    sizes = [_class_share(scene, node, i) for i in order]
+    size = max(width(words, TEXT) for words in [*sizes, "100 %"])
     room = min(max(width(name, TEXT, bold=True) for name in names), 150.0)
     pitch = line_height(TEXT) + 4
 
     def draw(canvas: Canvas, box: Box) -> None:
         top = _draw_leaf_header(canvas, scene, node, box)
         left = box.x0 + LARGE.pad + room + 6
-        length = box.x1 - LARGE.pad - width("100 %", TEXT) - 6 - left
-        for i, name in zip(order, names, strict=True):
+        length = box.x1 - LARGE.pad - size - 6 - left
+        for i, name, words in zip(order, names, sizes, strict=True):
             bold = labels[i] == node.prediction[0]
             canvas.text(left - 6, top, name, TEXT, room=room, bold=bold, align="right")
             bar = Box(left, top + 1, left + length * shares[i], top + pitch - 4)
             canvas.rectangle(bar._replace(x1=left + length), FAINT)
             canvas.rectangle(bar, scene.palette.classes[i])
-            words = percent(shares[i])
             canvas.text(left + length + 6, top, words, TEXT, room=width(words, TEXT), colour=GREY)
             top += pitch
         if n_more:
@@ -187,11 +215,18 @@ def _prepare_bars(scene: Scene, node: NodeView) -> tuple[float, Draw]:
     return LARGE.pad * 2 + line_height(LARGE.name) + n_lines * pitch + 3, draw
 
 
+def _class_share(scene: Scene, node: NodeView, number: int) -> str:
+    """A class's share of the node's rows, and what is predicted where that differs."""
+    share, predicted = (
+        percent(scene.shares(node)[number]),
+        predicted_words(scene.view, node, number),
+    )
+    return share if predicted is None else f"{share}, {predicted}"
+
+
 def _prepare_histogram(scene: Scene, node: NodeView) -> tuple[float, Draw]:
     """The targets, and what is predicted."""
-    edges = scene.view.target_edges
-    assert edges is not None
-    ticks = round_numbers(float(edges[0]), float(edges[-1]), 6)
+    ticks = round_numbers(scene.targets.low, scene.targets.high, 6)
     labels = list(zip(ticks, distinct(ticks), strict=True))
 
     def draw(canvas: Canvas, box: Box) -> None:
@@ -199,7 +234,7 @@ def _prepare_histogram(scene: Scene, node: NodeView) -> tuple[float, Draw]:
         area = Box(box.x0 + LARGE.pad + 14, top, box.x1 - LARGE.pad - 14, top + 150)
         draw_histogram(canvas, scene, node, area)
         for value, label in labels:
-            x = area.x0 + area.width * scene.target_share(value)
+            x = area.x0 + area.width * target_place(scene, value)
             canvas.line([(x, area.y1), (x, area.y1 + TICK)], PALE, 0.7)
             room = width(label, LARGE.small)
             canvas.text(

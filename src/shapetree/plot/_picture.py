@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from shapetree.plot._canvas import Canvas, Painted
 from shapetree.plot._layout import Box
@@ -23,29 +26,101 @@ MAX_INCHES = 100.0
 MAX_SCALE = 1.5
 
 
-class Picture:
-    """A drawing of a tree or of a node.
+class Drawing(ABC):
+    """What a picture is made from: it can be drawn into any axes.
 
-    In a notebook it shows itself; in a script, call `matplotlib.pyplot.show()` or `save`.
+    Attributes
+    ----------
+    nodes : dict of int to Box
+        Where nodes are drawn.
+    """
+
+    nodes: dict[int, Box]
+
+    @abstractmethod
+    def make_axes(self, figure: Figure) -> Axes:
+        """Axes for the drawing alone, in a figure that becomes as large as it has to be."""
+
+    @abstractmethod
+    def draw(self, ax: Axes) -> list[Text]:
+        """Draw into axes; all texts are returned."""
+
+
+class CanvasDrawing(Drawing):
+    """A canvas, and the size of what is on it, in points."""
+
+    def __init__(
+        self, canvas: Canvas, nodes: dict[int, Box], width: float, height: float
+    ) -> None:
+        self._canvas = canvas
+        self.nodes = nodes
+        self._width = width
+        self._height = height
+
+    def make_axes(self, figure: Figure) -> Axes:
+        """Axes that fill a figure of the drawing's size."""
+        inches = 1 / POINTS_PER_INCH
+        inches *= min(1.0, MAX_INCHES * POINTS_PER_INCH / max(self._width, self._height))
+        figure.set_size_inches(self._width * inches, self._height * inches)
+        figure.set_facecolor("white")
+        figure.set_layout_engine("none")
+        return figure.add_axes((0.0, 0.0, 1.0, 1.0))
+
+    def draw(self, ax: Axes) -> list[Text]:
+        """Draw what is on the canvas, made to fit."""
+        _set_limits(ax, self._width, self._height)
+        painted = self._canvas.paint(ax)
+        _keep_in_scale(ax, painted)
+        return [text for text, _ in painted.texts]
+
+
+class Drawable(Protocol):
+    """Whatever a picture can show: the drawing of nodes, or a chart."""
+
+    @property
+    def nodes(self) -> dict[int, Box]:
+        """Boxes of nodes, none in a chart."""
+        ...
+
+    def paint(self, ax: Axes, max_scale: float) -> Painted:
+        """Draw into axes, enlarged by so much at most."""
+        ...
+
+    def paint_alone(self, figure: Figure) -> tuple[Axes, Painted]:
+        """Draw into a figure of its own."""
+        ...
+
+
+class Picture:
+    """A drawing of a tree, of a node, or of a path of trees.
+
+    In a notebook it shows itself; in a script, call `show` or `save`. Unless axes were given, its
+    figure is none of pyplot's, so that there is nothing to close.
 
     Attributes
     ----------
     figure : matplotlib Figure
     ax : matplotlib Axes
-        In its data coordinates, y grows downwards.
+        In its data coordinates, y grows downwards where nodes are drawn.
     nodes : dict of int to (x0, y0, x1, y1)
         Box of every node that is drawn, in data coordinates.
     texts : list of matplotlib Text
     """
 
-    def __init__(
-        self, ax: Axes, nodes: dict[int, Box], texts: list[Text], is_own_figure: bool
-    ) -> None:
+    def __init__(self, drawing: Drawable, ax: Axes | None) -> None:
+        self._drawing = drawing
+        self._is_own_figure = ax is None
+        if ax is None:
+            from matplotlib.backends.backend_agg import FigureCanvasAgg
+            from matplotlib.figure import Figure
+
+            figure = Figure()
+            FigureCanvasAgg(figure)
+            ax = drawing.make_axes(figure)
+        self.ax: Axes = ax
         self.figure: Figure = _root_figure(ax)
-        self.ax = ax
-        self.nodes = nodes
-        self.texts = texts
-        self._is_own_figure = is_own_figure
+        self.nodes = drawing.nodes
+        self.texts: list[Text] = drawing.draw(ax)
 
     def save(self, path: str | Path, **kwargs: Any) -> None:
         """Write the figure to a file; its ending says the format.
@@ -56,23 +131,38 @@ class Picture:
         **kwargs
             For matplotlib's `Figure.savefig`, such as `dpi`.
         """
-        self.figure.savefig(path, **kwargs)
+        with _glyphs_known():
+            self.figure.savefig(path, **kwargs)
+
+    def show(self) -> None:
+        """Open the picture in a window, as `matplotlib.pyplot.show` does."""
+        import matplotlib.pyplot as plt
+
+        if not self._is_own_figure:
+            plt.show()
+            return
+        figure = plt.figure()
+        try:
+            with _glyphs_known():
+                self._drawing.draw(self._drawing.make_axes(figure))
+                plt.show()
+        finally:
+            # Otherwise, the window is still open.
+            if not plt.isinteractive():
+                plt.close(figure)
 
     def __repr__(self) -> str:
         width, height = self.figure.get_size_inches()
-        words = "1 node" if len(self.nodes) == 1 else f"{len(self.nodes)} nodes"
-        return f"<Picture of {words}, {width:.1f} x {height:.1f} inch>"
+        words = {0: "", 1: " of 1 node"}.get(len(self.nodes), f" of {len(self.nodes)} nodes")
+        return f"<Picture{words}, {width:.1f} x {height:.1f} inch>"
 
     def _repr_html_(self) -> str | None:
         """The picture as SVG for notebooks; None if its figure is the user's to show."""
         if not self._is_own_figure:
             return None
-        import matplotlib.pyplot as plt
-
         buffer = io.StringIO()
-        self.figure.savefig(buffer, format="svg")
-        # Otherwise the notebook would show the figure once more.
-        plt.close(self.figure)
+        with _glyphs_known():
+            self.figure.savefig(buffer, format="svg")
         drawing = buffer.getvalue()
         return f'<div style="overflow-x: auto">{drawing[drawing.index("<svg") :]}</div>'
 
@@ -94,26 +184,6 @@ def check_axes(ax: Any) -> None:
         raise ValueError("ax was removed from its figure; make a new one")
 
 
-def draw_picture(
-    canvas: Canvas, nodes: dict[int, Box], width: float, height: float, ax: Any
-) -> Picture:
-    """Draw on axes that fit, or fit the drawing into axes that were given."""
-    own = ax is None
-    if own:
-        ax = _new_axes(width, height)
-    try:
-        _set_limits(ax, width, height, MAX_SCALE if not own else 1.0)
-        painted = canvas.paint(ax)
-        _keep_in_scale(ax, painted)
-    except BaseException:
-        if own:
-            import matplotlib.pyplot as plt
-
-            plt.close(_root_figure(ax))
-        raise
-    return Picture(ax, nodes, [text for text, _ in painted.texts], own)
-
-
 def import_matplotlib() -> None:
     """Say how to get matplotlib if it is not there."""
     try:
@@ -124,20 +194,19 @@ def import_matplotlib() -> None:
         ) from error
 
 
-def _new_axes(width: float, height: float) -> Axes:
-    import matplotlib.pyplot as plt
+@contextmanager
+def _glyphs_known() -> Iterator[None]:
+    """Within this, matplotlib does not warn of letters that no font has: that was said once."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=r"(Glyph \d+|Matplotlib currently does not)")
+        yield
 
-    scale = min(1.0, MAX_INCHES * POINTS_PER_INCH / max(width, height))
-    size = (width * scale / POINTS_PER_INCH, height * scale / POINTS_PER_INCH)
-    figure = plt.figure(figsize=size, layout="none", facecolor="white")
-    return figure.add_axes((0.0, 0.0, 1.0, 1.0))
 
-
-def _set_limits(ax: Axes, width: float, height: float, max_scale: float) -> None:
+def _set_limits(ax: Axes, width: float, height: float) -> None:
     room = ax.get_window_extent()
     dpi = _root_figure(ax).dpi
-    x = max(0.0, room.width / dpi * POINTS_PER_INCH / max_scale - width) / 2
-    y = max(0.0, room.height / dpi * POINTS_PER_INCH / max_scale - height) / 2
+    x = max(0.0, room.width / dpi * POINTS_PER_INCH / MAX_SCALE - width) / 2
+    y = max(0.0, room.height / dpi * POINTS_PER_INCH / MAX_SCALE - height) / 2
     # Only what is too large for the drawing both ways is left empty.
     if not (x > 0 and y > 0):
         x = y = 0.0

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from shapetree.data._table import Level
+from shapetree.drawing._planes import map_of
+from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.plot._canvas import LINES, MARKS, Canvas, line_height
-from shapetree.plot._card import LABEL_GAP, TICK, Card
+from shapetree.plot._card import HEADER_GAP, LABEL_GAP, TICK, Card
 from shapetree.plot._colours import DARK, GREY, WHITE, Colour, blend
-from shapetree.plot._layout import (
-    Box,
-    round_numbers,
-    share_of,
-    spread,
-)
+from shapetree.plot._layout import Box, Point, spread
 from shapetree.plot._scene import Scene
-from shapetree.plot._text import clean, distinct, shorten, width
-from shapetree.tree._view import NodeView, Plane
+from shapetree.plot._text import clean, shorten, width
+from shapetree.tree._view import NodeView
+
+ARROWS = (" →", " ↑")
+BETWEEN = " × "
 
 
 class PairCard(Card):
@@ -23,11 +23,11 @@ class PairCard(Card):
     def __init__(self, scene: Scene, node: NodeView) -> None:
         super().__init__(scene, node)
         style = self.style
-        plane = node.plane
-        assert plane is not None
-        self.plane: Plane = plane
-        n_lines = 2 * line_height(style.small)
-        self.height = self._header_height + 1 + style.plane + TICK + n_lines + style.pad - 3
+        self.map = map_of(scene.view, node, scene.swap)
+        self.names = [clean(feature.name) for feature in self.map.features]
+        n_lines = 2 if style.is_large else 1
+        below = TICK + n_lines * line_height(style.small + style.is_large)
+        self.height = self._plane_top + style.plane + below + style.pad - 3
         self.y_ticks = self._y_ticks()
         labels = [width(label, style.small) for _, label in self.y_ticks]
         self.left = style.pad + max(labels, default=0.0) + TICK + 1
@@ -35,55 +35,75 @@ class PairCard(Card):
         self.x_ticks = self._x_ticks()
 
     @property
+    def _plane_top(self) -> float:
+        """Where the plane starts; above it a large card names what goes up."""
+        name = line_height(self.style.small + 1) + 1 if self.style.is_large else 0.0
+        return self._header_height + 1 + name
+
+    @property
     def _plane_width(self) -> float:
         return self.width - self.left - self.style.pad - self._missing_room
 
     def _title(self) -> str:
-        return "↑ " + clean(self.node.features[1].name)
+        """Both features and where they go, each shortened to what the other leaves it."""
+        arrows = ("", "") if self.style.is_large else ARROWS
+        room = self.style.max_width - 2 * self.style.pad - HEADER_GAP
+        room -= width(self._aside(), self.style.small)
+        fixed = sum(width(text, self.style.name, bold=True) for text in (*arrows, BETWEEN))
+        free = max(room - fixed - 2, 0.0)
+        needs = [width(name, self.style.name, bold=True) for name in self.names]
+        rooms = [max(free / 2, free - other) for other in reversed(needs)]
+        first, second = (
+            shorten(name, its_room, self.style.name, bold=True) + arrow
+            for name, its_room, arrow in zip(self.names, rooms, arrows, strict=True)
+        )
+        return first + BETWEEN + second
 
     def _y_ticks(self) -> list[tuple[float, str]]:
         """Places on the vertical axis and their labels; for categories the middles of slots."""
-        axis, size = self.plane.axes[1], self.style.small
+        axis, size = self.map.axes[1], self.style.small
         if axis.categories is None:
             numbers = round_numbers(axis.low, axis.high, self.style.n_ticks)
-            return list(zip(numbers, distinct(numbers), strict=True))
+            places = [share_of(number, axis.low, axis.high) for number in numbers]
+            return list(zip(places, distinct(numbers), strict=True))
         if self.style.plane < len(axis.categories) * line_height(size):
             return []
         return _slot_labels(axis.categories, self.style.width / 4, size)
 
     def _x_ticks(self) -> list[tuple[float, str]]:
         """Places on the horizontal axis and labels that fit."""
-        axis, size = self.plane.axes[0], self.style.small
+        axis, size = self.map.axes[0], self.style.small
         if axis.categories is None:
             for n_ticks in range(self.style.n_ticks, 1, -1):
                 numbers = round_numbers(axis.low, axis.high, n_ticks)
-                ticks = list(zip(numbers, distinct(numbers), strict=True))
+                places = [share_of(number, axis.low, axis.high) for number in numbers]
+                ticks = list(zip(places, distinct(numbers), strict=True))
                 if self._centres(ticks, 0.0) is not None:
                     return ticks
             return []
         ticks = _slot_labels(axis.categories, self._plane_width / len(axis.categories) - 4, size)
         if len({label for _, label in ticks}) == len(ticks):
             return ticks
-        return [(axis.high / 2, f"{len(axis.categories)} categories")]
+        return [(0.5, f"{len(axis.categories)} categories")]
 
     def _centres(self, ticks: list[tuple[float, str]], left: float) -> list[float] | None:
         """Where labels of the horizontal axis stand; None if they do not fit."""
-        area = Box(left, 0.0, left + self._plane_width, 0.0)
-        places = [self._x(value, area) for value, _ in ticks]
+        places = [left + self._plane_width * place for place, _ in ticks]
         sizes = [width(label, self.style.small) for _, label in ticks]
         if not places:
             return []
-        centres = spread(places, sizes, area.x0 - 4, area.x1 + 3, LABEL_GAP)
+        centres = spread(places, sizes, left - 4, left + self._plane_width + 3, LABEL_GAP)
         if centres is None or max(abs(a - b) for a, b in zip(centres, places, strict=True)) > 8:
             return None
         return centres
 
     def _draw_body(self, canvas: Canvas, box: Box) -> None:
-        top = box.y0 + self._header_height + 1
-        x0 = box.x0 + self.left
+        top, x0 = box.y0 + self._plane_top, box.x0 + self.left
         area = Box(x0, top, x0 + self._plane_width, top + self.style.plane)
-        self._draw_regions(canvas, area)
-        self._draw_points(canvas, area)
+        self._draw_areas(canvas, area)
+        for place, target in zip(self.map.points.tolist(), self.map.targets.tolist(), strict=True):
+            centre = _at(place, area)
+            canvas.dot(*centre, self.style.dot, self._colour_of(target), edge=WHITE, width=0.3)
         self._draw_axes(canvas, area, box)
         if self.shows_missing:
             right = box.x1 - self.style.pad
@@ -92,33 +112,16 @@ class PairCard(Card):
         if self.scene.marks(self.node):
             self._draw_mark(canvas, area, box)
 
-    def _x(self, value: float, area: Box) -> float:
-        axis = self.plane.axes[0]
-        return area.x0 + area.width * share_of(value, axis.low, axis.high)
-
-    def _y(self, value: float, area: Box) -> float:
-        axis = self.plane.axes[1]
-        return area.y1 - area.height * share_of(value, axis.low, axis.high)
-
-    def _draw_regions(self, canvas: Canvas, area: Box) -> None:
-        for region, polygon in zip(self.node.regions, self.plane.polygons, strict=True):
-            if polygon:
-                colour = self.scene.palette.branches[region.branch]
-                corners = [(self._x(x, area), self._y(y, area)) for x, y in polygon]
-                canvas.fill(corners, blend(colour, 0.45), edge=WHITE, width=0.7)
+    def _draw_areas(self, canvas: Canvas, area: Box) -> None:
+        """One shape for each branch, and white lines between branches."""
+        for colour, loops in zip(self.scene.palette.branches, self.map.areas, strict=False):
+            outlines = [[_at(point, area) for point in loop] for loop in loops]
+            canvas.area(outlines, blend(colour, 0.45))
+        for loops in self.map.areas:
+            for loop in loops:
+                outline = [_at(point, area) for point in loop]
+                canvas.line([*outline, outline[0]], WHITE, 0.7)
         canvas.line([*area.corners(), (area.x0, area.y0)], GREY, 0.6)
-
-    def _draw_points(self, canvas: Canvas, area: Box) -> None:
-        points, targets = self.plane.points.tolist(), self.plane.targets.tolist()
-        for (x, y), target in zip(points, targets, strict=True):
-            # What lies beyond the axes would gather on the border.
-            if self._is_inside(x, y):
-                centre = self._x(x, area), self._y(y, area)
-                canvas.dot(*centre, self.style.dot, self._colour_of(target), edge=WHITE, width=0.3)
-
-    def _is_inside(self, x: float, y: float) -> bool:
-        across, up = self.plane.axes
-        return across.low <= x <= across.high and up.low <= y <= up.high
 
     def _colour_of(self, target: float) -> Colour:
         if self.scene.view.classes is None:
@@ -128,28 +131,26 @@ class PairCard(Card):
     def _draw_axes(self, canvas: Canvas, area: Box, box: Box) -> None:
         size = self.style.small
         half = line_height(size) / 2
-        for value, label in self.y_ticks:
-            y = self._y(value, area)
+        for place, label in self.y_ticks:
+            y = area.y1 - area.height * place
             canvas.line([(area.x0 - TICK, y), (area.x0, y)], GREY, 0.6)
             # A label at either end stays beside the plane.
             top = min(max(y - half, area.y0 - 1), area.y1 - 2 * half + 2)
             room = self.left - self.style.pad - TICK
             canvas.text(area.x0 - TICK - 1, top, label, size, room=room, colour=GREY, align="right")
         self._draw_x_labels(canvas, area)
-        canvas.text(
-            area.x1,
-            area.y1 + TICK + line_height(size),
-            self.node.features[0].name + " →",
-            size + (1 if self.style.is_exact else 0.5),
-            room=box.width - 2 * self.style.pad,
-            bold=True,
-            align="right",
-        )
+        if self.style.is_large:
+            across, up = (name + arrow for name, arrow in zip(self.names, ARROWS, strict=True))
+            room, size = box.width - 2 * self.style.pad, size + 1
+            lower = area.y1 + TICK + 2 * half
+            canvas.text(area.x1, lower, across, size, room=room, bold=True, align="right")
+            upper = area.y0 - line_height(size) - 1
+            canvas.text(box.x0 + self.style.pad, upper, up, size, room=room, bold=True)
 
     def _draw_x_labels(self, canvas: Canvas, area: Box) -> None:
         centres = self._centres(self.x_ticks, area.x0) or []
-        for centre, (value, label) in zip(centres, self.x_ticks, strict=True):
-            x = self._x(value, area)
+        for centre, (place, label) in zip(centres, self.x_ticks, strict=True):
+            x = area.x0 + area.width * place
             canvas.line([(x, area.y1), (x, area.y1 + TICK)], GREY, 0.6)
             size = self.style.small
             room = width(label, size)
@@ -164,18 +165,23 @@ class PairCard(Card):
         row = self.scene.row
         assert row is not None
         places = []
-        for feature, axis in zip(self.node.features, self.plane.axes, strict=True):
+        for feature, axis in zip(self.map.features, self.map.axes, strict=True):
             value = row.values[feature.name]
             if axis.categories is None:
-                places.append(float(value))
+                places.append(share_of(float(value), axis.low, axis.high))
             elif value in axis.categories:
-                places.append(axis.categories.index(value) + 0.5)
+                places.append((axis.categories.index(value) + 0.5) / len(axis.categories))
             else:
                 return
-        x, y = self._x(places[0], area), self._y(places[1], area)
+        x, y = _at((places[0], places[1]), area)
         for line in ([(area.x0, y), (area.x1, y)], [(x, area.y0), (x, area.y1)]):
             canvas.line(line, DARK, 0.5, layer=LINES)
         canvas.dot(x, y, 3.6, DARK, edge=WHITE, width=0.9, layer=MARKS)
+
+
+def _at(place: Point | list[float], area: Box) -> Point:
+    """A place in the plane, from 0 to 1 to the right and up, in points."""
+    return area.x0 + area.width * place[0], area.y1 - area.height * place[1]
 
 
 def _slot_labels(
@@ -183,5 +189,6 @@ def _slot_labels(
 ) -> list[tuple[float, str]]:
     """Middles of the slots of categories, and their names."""
     return [
-        (i + 0.5, shorten(clean(category), room, size)) for i, category in enumerate(categories)
+        ((i + 0.5) / len(categories), shorten(clean(category), room, size))
+        for i, category in enumerate(categories)
     ]

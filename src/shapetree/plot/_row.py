@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -12,21 +12,23 @@ from shapetree.data._table import encode_table
 from shapetree.plot._scene import MarkedRow
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._predictor import leaves_of
+from shapetree.tree._view import TreeView
 
 
-def read_row(fitted: FittedTree, row: Any, node: int) -> MarkedRow | None:
+def read_row(fitted: FittedTree, view: TreeView, row: Any, node: int) -> MarkedRow | None:
     """Find a row's values and the nodes it passes, of which `node` must be one.
 
     Parameters
     ----------
     fitted : FittedTree
+    view : TreeView
+        Of the same tree, whose names may be others.
     row : one-dimensional array-like, table of one row, mapping, Series or None
     node : int
     """
     if row is None:
         return None
-    names = fitted.feature_names
-    values = _values(row, names)
+    values = _values(row, fitted.feature_names, fitted.names.features or ())
     cells = np.empty((1, len(values)), dtype=object)
     cells[0] = values
     table = encode_table(cells, fitted.features, fitted.tree.used_features)
@@ -35,13 +37,15 @@ def read_row(fitted: FittedTree, row: Any, node: int) -> MarkedRow | None:
         raise ValueError(
             f"row does not reach node {node}; it passes the nodes {', '.join(map(str, path))}"
         )
-    return MarkedRow(frozenset(path), dict(zip(names, values, strict=True)))
+    shown = [feature.name for feature in view.features]
+    return MarkedRow(frozenset(path), dict(zip(shown, values, strict=True)))
 
 
-def _values(row: Any, names: list[str]) -> list[Any]:
-    """The row's values in the order of the features."""
+def _values(row: Any, names: Sequence[str], given_names: Sequence[str]) -> list[Any]:
+    """The row's values in the order of the features, by the tree's own names or those given."""
     if isinstance(row, Mapping):
-        return _by_name({str(key): value for key, value in row.items()}, names)
+        given = {str(key): value for key, value in row.items()}
+        return _by_name(given, given_names if given.keys() == set(given_names) else names)
     native = nw.from_native(row, pass_through=True, allow_series=True)
     if isinstance(native, nw.DataFrame):
         if native.shape[0] != 1:
@@ -62,7 +66,7 @@ def _values(row: Any, names: list[str]) -> list[Any]:
     return values
 
 
-def _by_name(values: dict[str, Any], names: list[str]) -> list[Any]:
+def _by_name(values: dict[str, Any], names: Sequence[str]) -> list[Any]:
     lacking = [name for name in names if name not in values]
     if lacking:
         raise ValueError(f"row has no value for the feature {lacking[0]!r}; give one, or None")

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from shapetree.data._table import FeatureInfo
-from shapetree.plot._colours import OTHERS, Colour, Palette, blend
-from shapetree.plot._layout import share_of
-from shapetree.plot._text import clean, number
+from shapetree.drawing._scales import TargetScale, target_scale
+from shapetree.drawing._ticks import number
+from shapetree.plot._colours import Colour, Palette
+from shapetree.plot._text import clean
 from shapetree.tree._digits import percent
 from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._words import number_and_spread, predicted_words
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,10 @@ class Style:
         Most ticks on an axis.
     dot : float
         Radius of a row in a plane.
-    is_exact : bool
-        Whether thresholds have all their digits where there is room.
+    list_lines : int
+        Lines for a list of thresholds that there is no room for below a strip.
+    is_large : bool
+        Whether there is room to say everything.
     """
 
     name: float
@@ -54,7 +58,8 @@ class Style:
     chip_lines: int
     n_ticks: int
     dot: float
-    is_exact: bool
+    list_lines: int
+    is_large: bool
 
 
 SMALL = Style(
@@ -68,9 +73,10 @@ SMALL = Style(
     plane=86.0,
     pad=7.0,
     chip_lines=1,
-    n_ticks=5,
+    n_ticks=4,
     dot=1.3,
-    is_exact=False,
+    list_lines=8,
+    is_large=False,
 )
 LARGE = Style(
     name=12.0,
@@ -85,7 +91,8 @@ LARGE = Style(
     chip_lines=4,
     n_ticks=8,
     dot=2.6,
-    is_exact=True,
+    list_lines=80,
+    is_large=True,
 )
 
 
@@ -106,12 +113,26 @@ class MarkedRow:
 
 @dataclass(frozen=True)
 class Scene:
-    """A tree, how it is shown, and a row to be marked."""
+    """A tree, how it is shown, and a row to be marked.
+
+    Attributes
+    ----------
+    view : TreeView
+    palette : Palette
+    style : Style
+    row : MarkedRow or None
+    scale : str
+        Of the axes of ordered features; see `scale_of`.
+    swap : bool
+        Whether the axes of pairs are swapped.
+    """
 
     view: TreeView
     palette: Palette
     style: Style
     row: MarkedRow | None
+    scale: str
+    swap: bool
 
     def is_beside(self, node: NodeView) -> bool:
         """Whether a row is marked that does not pass the node."""
@@ -128,46 +149,38 @@ class Scene:
 
     def stacked(self, node: NodeView) -> list[tuple[Colour, float]]:
         """Colours and shares of a bar of the node's classes."""
-        assert self.view.classes is not None
-        shares = self.shares(node)
-        predicted = self.view.classes[0].index(node.prediction[0])
-        parts = []
-        for group in self.palette.groups:
-            share = float(shares[group.classes].sum())
-            if len(group.classes) > 1 and predicted in group.classes:
-                # It has no colour of its own, but is not just any of the others.
-                parts.append((blend(OTHERS, 0.4, (0.0, 0.0, 0.0)), float(shares[predicted])))
-                share -= float(shares[predicted])
-            parts.append((group.colour, share))
-        return [(colour, share) for colour, share in parts if share > 0]
+        shares = self.shares(node).tolist()
+        return [part for part in zip(self.palette.classes, shares, strict=True) if part[1] > 0]
+
+    @cached_property
+    def targets(self) -> TargetScale:
+        """The range of a numeric target."""
+        assert self.view.target_edges is not None
+        return target_scale(self.view.target_edges)
 
     def shade(self, target: float) -> Colour:
         """Colour of a number."""
-        return self.palette.shade(self.target_share(target))
-
-    def target_share(self, target: float) -> float:
-        """Where a number lies in the range of the targets, from 0 to 1."""
-        edges = self.view.target_edges
-        assert edges is not None
-        return share_of(target, float(edges[0]), float(edges[-1]))
+        return self.palette.shade(self.targets.share(target))
 
     def outcome(self, node: NodeView) -> str:
         """What the node predicts."""
         if self.view.classes is not None:
             return clean(node.prediction[0])
-        value = number(node.prediction[0], 4)
-        if node.deviation is None or not math.isfinite(node.deviation):
-            return value
-        return f"{value} ± {number(node.deviation, 2)}"
+        number, spread = number_and_spread(node)
+        return number + spread if spread.startswith(" ±") else number
 
     def support(self, node: NodeView) -> str:
         """How many rows that is about, and what share of them is of the predicted class."""
         if not node.n_rows:
             return "no rows"
         if self.view.classes is None:
-            return rows_of(node)
-        predicted = self.view.classes[0].index(node.prediction[0])
-        return f"{percent(float(self.shares(node)[predicted]))} of {node.n_rows:,}"
+            spread = number_and_spread(node)[1]
+            mean = spread.strip(" ()").replace("rows:", "mean") if "rows:" in spread else ""
+            return f"{rows_of(node)}, {mean}" if mean else rows_of(node)
+        best = self.view.classes[0].index(node.prediction[0])
+        share = f"{percent(float(self.shares(node)[best]))} of {node.n_rows:,}"
+        predicted = predicted_words(self.view, node, best)
+        return share if predicted is None else f"{share}, {predicted}"
 
 
 def rows_of(node: NodeView) -> str:

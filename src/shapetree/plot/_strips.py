@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from itertools import pairwise
 
 import numpy as np
 
 from shapetree.data._table import Level
-from shapetree.plot._canvas import FILLS, Canvas, line_height
+from shapetree.drawing._scales import scale_of
+from shapetree.drawing._ticks import distinct, round_numbers, share_of
+from shapetree.plot._canvas import FILLS, MARKS, Canvas, line_height
 from shapetree.plot._card import LABEL_GAP, TICK, Card
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE, WHITE, blend
-from shapetree.plot._layout import (
-    Box,
-    Rows,
-    label_rows,
-    round_numbers,
-    share_of,
-    some_labels,
-)
+from shapetree.plot._layout import Box, spread
 from shapetree.plot._scene import Scene
-from shapetree.plot._text import clean, distinct, shorten, width
+from shapetree.plot._text import clean, shorten, width
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView
-from shapetree.tree._words import readable
 
-MAX_SHIFT = 13.0  # that a label may stand beside its tick
-WIDE_BAR = 5.0
+SLIGHT = 3.0  # shift of a label that is hardly seen
+NARROWEST = 0.8  # width of a segment
+NARROW_BAR, WIDE_BAR = 2.4, 5.0
+SWATCH = 6.0
+LIST_WIDTH = 190.0  # of a card with a list of thresholds
 MAX_BARS = 60  # categories that get a bar
 
 
@@ -71,8 +69,8 @@ class StripCard(Card):
     def _draw_strip(self, canvas: Canvas, strip: Box) -> None: ...
 
     @abstractmethod
-    def _cells(self, strip: Box) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the cells on the strip, a row for each, and which cells these are."""
+    def _cells(self, strip: Box) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Bounds of the bars on the strip, a row for each, and the cells that each stands for."""
 
     @abstractmethod
     def _place_of_mark(self, strip: Box) -> float: ...
@@ -88,13 +86,16 @@ class StripCard(Card):
 
     def _draw_density(self, canvas: Canvas, strip: Box, density: Density) -> None:
         bounds, cells = self._cells(strip)
-        counts = density.counts[cells].astype(float)
-        totals = None if density.totals is None else density.totals[cells]
-        lost = density.missing[None].astype(float)
+        known, n_groups = density.counts, density.counts.shape[1]
+        counts = np.array([known[bar].sum(axis=0) for bar in cells], dtype=float)
+        counts = counts.reshape(-1, n_groups)
+        totals = density.totals
+        if totals is not None:
+            totals = np.array([totals[bar].sum() for bar in cells])
         if self.shows_missing:
             right = strip.x1 + self._missing_room
             bounds = np.vstack([bounds, [right - self._missing_width, right]])
-            counts = np.vstack([counts, lost])
+            counts = np.vstack([counts, density.missing[None].astype(float)])
             if totals is not None:
                 totals = np.append(totals, density.missing_total or 0.0)
         if not counts.any():
@@ -116,14 +117,14 @@ class StripCard(Card):
     ) -> None:
         """Bars by class; those of a class that touch each other are one shape."""
         below = np.zeros(len(bounds))
-        for group in self.scene.palette.groups:
-            above = below + heights[:, group.classes].sum(axis=1)
+        for number, colour in enumerate(self.scene.palette.classes):
+            above = below + heights[:, number]
             for run in _runs(bounds, above > below):
                 left, right = bounds[run, 0], bounds[run, 1]
                 x = np.stack([left, right], axis=1).ravel()
                 top, bottom = base - np.repeat(above[run], 2), base - np.repeat(below[run], 2)
                 outline = [*zip(x, top, strict=True), *zip(x[::-1], bottom[::-1], strict=True)]
-                canvas.fill([(float(a), float(b)) for a, b in outline], group.colour)
+                canvas.fill([(float(a), float(b)) for a, b in outline], colour)
             below = above
 
     def _draw_bars(
@@ -205,94 +206,194 @@ class MeansPanel:
 
 
 class OrderedCard(StripCard):
-    """A node that splits on the order of one feature."""
+    """A node that splits on the order of one feature.
+
+    Below the strip stand the thresholds, with lines to where they belong, or a list of them if
+    there is too little room; below that the axis.
+    """
 
     def __init__(self, scene: Scene, node: NodeView) -> None:
+        self.scale = scale_of(node, scene.scale)
         super().__init__(scene, node)
-        self.thresholds = [segment.high for segment in node.segments[:-1]]
-        self._edges, self._positions = self._axis()
-        self.width, self.labels, self.tick_rows = self._fit_labels()
+        self.labels = self.scale.threshold_labels
+        self.width, self.centres = self._fit_labels()
+        self.listed = self._lines_of_list() if self.centres is None else []
+        line = line_height(self.style.small)
+        if self.centres is None:
+            self._labels_height = self._list_top + line * len(self.listed) + 3
+        else:
+            self._labels_height = self._leader + line + 2 if self.labels else 2.0
         self.height = (
             self._strip_top
             + self.style.strip
+            + self._labels_height
             + TICK
-            + max(len(self.tick_rows), 1) * line_height(self.style.small)
+            + line
             + self.style.pad
             - 4
         )
 
-    def _axis(self) -> tuple[np.ndarray, np.ndarray]:
-        density = self.node.density
-        assert density is not None
-        assert density.edges is not None
-        assert density.positions is not None
-        return density.edges, density.positions
+    def _title(self) -> str:
+        words = {"linear": "", "log": " (log scale)", "quantile": " (by rows)"}
+        return super()._title() + words[self.scale.kind]
 
-    def _fit_labels(self) -> tuple[float, list[str], Rows]:
-        """Width of the card, labels of the thresholds, and where these stand."""
-        style = self.style
-        least = self._width_for_header
-        widths = [least, (least + style.max_width) / 2, style.max_width]
-        ways = [distinct(self.thresholds, 6), distinct(self.thresholds)]
-        said = list(map(readable, self.thresholds))
-        if len(set(said)) == len(said):
-            ways = [said, *ways]
-        for labels in ways:
-            for n_rows in (1, 2):
-                for room in widths:
-                    self.width = room
-                    rows = label_rows(*self._wishes(labels), MAX_SHIFT, n_rows)
-                    if rows is not None:
-                        return room, labels, rows
-        return self.width, ways[-1], some_labels(*self._wishes(ways[-1]))
+    def _fit_labels(self) -> tuple[float, list[float] | None]:
+        """Width of the card, and where the thresholds' labels stand; None if they need a list."""
+        least, most = self._width_for_header, self.style.max_width
+        for self.width in (least, (least + most) / 2, most):
+            centres = self._centres()
+            if centres is not None:
+                return self.width, centres
+        return min(max(least, LIST_WIDTH), most), None
 
-    def _wishes(self, labels: list[str]) -> tuple[list[float], list[float], float, float, float]:
-        """Where labels want to be, from the card's left, their widths, bounds and gap."""
+    def _centres(self) -> list[float] | None:
+        """Centres of the thresholds' labels, from the card's left; None if there is no room."""
+        if not self.labels:
+            return []
         left, length = self._strip_left, self._strip_width
-        places = np.interp(np.searchsorted(self._edges, self.thresholds), *self._numbered())
-        wanted = [left + length * float(place) for place in places]
-        sizes = [width(label, self.style.small) for label in labels]
-        return wanted, sizes, left - 3, left + length + 3, LABEL_GAP
+        wanted = [left + length * self.scale.place(threshold) for threshold in self.thresholds]
+        sizes = [width(label, self.style.small) for label in self.labels]
+        return spread(wanted, sizes, left - 3, left + length + 3, LABEL_GAP)
 
-    def _numbered(self) -> tuple[np.ndarray, np.ndarray]:
-        return np.arange(len(self._positions)), self._positions
+    @property
+    def thresholds(self) -> list[float]:
+        """Where segments meet."""
+        return self.scale.thresholds
 
-    def _place(self, edge: float, strip: Box) -> float:
-        at = int(np.clip(np.searchsorted(self._edges, edge), 0, len(self._edges) - 1))
-        return strip.x0 + strip.width * float(self._positions[at])
+    @property
+    def _leader(self) -> float:
+        """Height of the lines from thresholds to labels, which is more if they slant."""
+        left, length = self._strip_left, self._strip_width
+        shifts = [
+            abs(centre - left - length * self.scale.place(threshold))
+            for centre, threshold in zip(self.centres or [], self.thresholds, strict=True)
+        ]
+        return TICK if max(shifts, default=0.0) < SLIGHT else min(4.0 + max(shifts) / 8, 14.0)
 
-    def _cells(self, strip: Box) -> tuple[np.ndarray, np.ndarray]:
-        x = strip.x0 + strip.width * self._positions
-        return np.stack([x[:-1], x[1:]], axis=1), np.arange(len(x) - 1)
+    @property
+    def _list_top(self) -> float:
+        """Where the list starts: below the word for missing values."""
+        return 3.0 + (line_height(self.style.small) if self.shows_missing else 0.0)
+
+    def _lines_of_list(self) -> list[list[tuple[int | None, str]]]:
+        """Lines of segments' branches and of the thresholds after them; the last may be cut."""
+        size, room = self.style.small, self.width - 2 * self.style.pad
+        lines: list[list[tuple[int | None, str]]] = [[]]
+        used = 0.0
+        for i, segment in enumerate(self.node.segments):
+            label = self.labels[i] if i < len(self.labels) else ""
+            need = _listed_width(label, size)
+            if used + need > room and lines[-1]:
+                lines.append([])
+                used = 0.0
+            lines[-1].append((segment.branch, label))
+            used += need
+        if len(lines) > self.style.list_lines:
+            lines = lines[: self.style.list_lines]
+            n_left = len(self.labels) - sum(map(len, lines)) + len(lines[-1])
+            lines[-1] = [(None, f"and {n_left} more, which plot_node lists")]
+        return lines
+
+    def _cells(self, strip: Box) -> tuple[np.ndarray, list[np.ndarray]]:
+        x = strip.x0 + strip.width * self.scale.positions
+        # Bars that are too narrow to be seen are joined to their neighbours.
+        kept = [0]
+        for edge in range(1, len(x) - 1):
+            if min(x[edge] - x[kept[-1]], x[-1] - x[edge]) >= NARROW_BAR:
+                kept.append(edge)
+        kept.append(len(x) - 1)
+        bounds = np.stack([x[kept[:-1]], x[kept[1:]]], axis=1)
+        return bounds, [np.arange(a, b) for a, b in pairwise(kept)]
 
     def _draw_strip(self, canvas: Canvas, strip: Box) -> None:
-        x = [strip.x0, *(self._place(edge, strip) for edge in self.thresholds), strip.x1]
-        for segment, left, right in zip(self.node.segments, x[:-1], x[1:], strict=True):
+        inner = [strip.x0 + strip.width * self.scale.place(edge) for edge in self.thresholds]
+        x = [strip.x0, *inner, strip.x1]
+        segments = list(zip(self.node.segments, x[:-1], x[1:], strict=True))
+        # The narrowest last, and none too narrow to be seen.
+        for segment, left, right in sorted(segments, key=lambda s: s[1] - s[2]):
             colour = self.scene.palette.branches[segment.branch]
+            more = max(NARROWEST - (right - left), 0.0) / 2
+            left, right = max(left - more, strip.x0), min(right + more, strip.x1)
             canvas.rectangle(Box(left, strip.y0, right, strip.y1), colour)
-        self._draw_ticks(canvas, strip, x[1:-1])
+        for (_, _, at), (_, _, after) in pairwise(segments):
+            if min(at - strip.x0, after - at) > WIDE_BAR:
+                canvas.line([(at, strip.y0), (at, strip.y1)], WHITE, 0.8)
+        if self.centres is None:
+            self._draw_list(canvas, strip)
+        else:
+            self._draw_labels(canvas, strip, inner, self.centres)
+        self._draw_axis(canvas, strip)
+        for at in self.scale.breaks:
+            self._draw_break(canvas, strip, strip.x0 + strip.width * at)
 
-    def _draw_ticks(self, canvas: Canvas, strip: Box, ticks: list[float]) -> None:
+    def _draw_labels(
+        self, canvas: Canvas, strip: Box, ticks: list[float], centres: list[float]
+    ) -> None:
         size, left = self.style.small, strip.x0 - self._strip_left
-        for x in ticks:
-            canvas.line([(x, strip.y0), (x, strip.y1)], WHITE, 0.8)
-        for row, labels in enumerate(self.tick_rows):
-            top = strip.y1 + TICK + row * line_height(size)
-            for i, centre in labels:
-                end = (left + centre, top + 0.5)
-                canvas.line([(ticks[i], strip.y1), end], PALE if row else GREY, 0.6)
-                room = width(self.labels[i], size)
-                canvas.text(left + centre, top, self.labels[i], size, room=room, align="center")
+        top = strip.y1 + self._leader
+        for tick, centre, label in zip(ticks, centres, self.labels, strict=True):
+            canvas.line([(tick, strip.y1), (left + centre, top + 0.5)], GREY, 0.6)
+            canvas.text(left + centre, top, label, size, room=width(label, size), align="center")
+
+    def _draw_list(self, canvas: Canvas, strip: Box) -> None:
+        """The branches of all segments in their order, with the thresholds between them."""
+        size = self.style.small
+        top = strip.y1 + self._list_top
+        for line in self.listed:
+            x = strip.x0 - self._strip_left + self.style.pad
+            for branch, label in line:
+                if branch is None:
+                    room = self.width - 2 * self.style.pad
+                    canvas.text(x, top, label, size, room=room, colour=GREY)
+                    continue
+                middle = top + line_height(size) / 2
+                swatch = Box(x, middle - 2.5, x + SWATCH, middle + 2.5)
+                canvas.rectangle(swatch, self.scene.palette.branches[branch])
+                canvas.text(x + SWATCH + 2, top, label, size, room=width(label, size))
+                x += _listed_width(label, size)
+            top += line_height(size)
+
+    def _draw_axis(self, canvas: Canvas, strip: Box) -> None:
+        """A line with round numbers, and with the least and the greatest of the rows."""
+        size, y = self.style.small, strip.y1 + self._labels_height
+        canvas.line([(strip.x0, y), (strip.x1, y)], PALE, 0.7)
+        taken: list[tuple[float, float]] = []
+        ends = self.scale.end_labels
+        for place, label in [*ends, *self.scale.ticks(self.style.n_ticks)]:
+            x, half = strip.x0 + strip.width * place, width(label, size) / 2
+            centre = min(max(x, strip.x0 - 3 + half), strip.x1 + 3 - half)
+            low, high = centre - half - LABEL_GAP, centre + half + LABEL_GAP
+            # Round numbers give way, the ends do not.
+            if any(low < other_high and other_low < high for other_low, other_high in taken):
+                continue
+            taken.append((centre - half, centre + half))
+            canvas.line([(x, y), (x, y + TICK - 1)], GREY, 0.6)
+            room = width(label, size)
+            canvas.text(centre, y + TICK - 1, label, size, room=room, colour=GREY, align="center")
+
+    def _draw_break(self, canvas: Canvas, strip: Box, x: float) -> None:
+        """Two slanted lines: what lies beyond is drawn nearer than it is."""
+        for y in (strip.y0 + strip.height / 2, strip.y1 + self._labels_height):
+            reach = strip.height / 2 + 2 if y < strip.y1 else 3.0
+            canvas.line([(x - 1.5, y + reach), (x + 1.5, y - reach)], WHITE, 3.4, layer=MARKS - 1)
+            for shift in (-1.6, 1.6):
+                line = [(x + shift - 1.5, y + reach), (x + shift + 1.5, y - reach)]
+                canvas.line(line, DARK, 0.6, layer=MARKS - 1)
 
     def _place_of_mark(self, strip: Box) -> float:
         assert self.scene.row is not None
         value = float(self.scene.row.values[self.node.features[0].name])
-        cell = int(np.searchsorted(self._edges[1:-1], value, side="left"))
-        low, high = self._edges[cell : cell + 2].tolist()
+        segment = next(segment for segment in self.node.segments if value <= segment.high)
+        low, high = self.scale.place(segment.low), self.scale.place(segment.high)
         # Not on a threshold, where it would not be seen on which side it is.
-        share = min(max(share_of(value, low, high), 0.08), 0.92)
-        start, end = self._positions[cell : cell + 2].tolist()
-        return strip.x0 + strip.width * (start + share * (end - start))
+        place = min(
+            max(self.scale.place(value), low + 0.08 * (high - low)), high - 0.08 * (high - low)
+        )
+        return strip.x0 + strip.width * place
+
+
+def _listed_width(label: str, size: float) -> float:
+    return SWATCH + 2 + (width(label, size) if label else 0.0) + LABEL_GAP
 
 
 class CategoryCard(StripCard):
@@ -368,13 +469,13 @@ class CategoryCard(StripCard):
             used += need
         return lines
 
-    def _cells(self, strip: Box) -> tuple[np.ndarray, np.ndarray]:
+    def _cells(self, strip: Box) -> tuple[np.ndarray, list[np.ndarray]]:
         categories = self.node.features[0].categories
         assert categories is not None
         step = strip.width / max(len(self.slots), 1)
         gap = min(step * 0.12, 2.0)
         left = strip.x0 + step * np.arange(len(self.slots))
-        cells = np.array([categories.index(slot[0]) for slot in self.slots], dtype=np.intp)
+        cells = [np.array([categories.index(category)]) for category, _ in self.slots]
         return np.stack([left + gap, left + step - gap], axis=1), cells
 
     def _draw_strip(self, canvas: Canvas, strip: Box) -> None:
@@ -429,15 +530,9 @@ class CategoryCard(StripCard):
 
 
 def _heights(counts: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-    """Heights of stacked bars, the highest stack being 1.
-
-    A stack is as high as the root of how densely its cell is filled: next to a cell that holds most
-    rows, the others would otherwise not be seen.
-    """
-    stacks = counts.sum(axis=1)
-    density = np.sqrt(stacks / np.maximum(bounds[:, 1] - bounds[:, 0], 1e-9))
-    shares = counts / np.maximum(stacks, 1)[:, None]
-    return shares * (density / density.max())[:, None]
+    """Heights of stacked bars, the highest stack being 1; their areas are in proportion to rows."""
+    density = counts / np.maximum(bounds[:, 1] - bounds[:, 0], 1e-9)[:, None]
+    return np.asarray(density / density.sum(axis=1).max())
 
 
 def _parted(bounds: np.ndarray) -> np.ndarray:

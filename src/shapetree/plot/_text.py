@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
-
-from shapetree.tree._digits import exact, rounded
 
 # Share of its size that a line of text takes above and below its baseline.
 ASCENT, DESCENT = 1.02, 0.28
@@ -16,8 +15,7 @@ ASCENT, DESCENT = 1.02, 0.28
 SLACK, EXTRA = 1.08, 1.0
 # Marks that a letter may carry; more of them would grow into other lines.
 MAX_MARKS = 2
-# Characters of a plain number that powers of ten may shorten.
-LONG_NUMBER = 7
+MAX_LACKING = 12  # characters that a warning names
 
 
 def clean(value: Any) -> str:
@@ -65,56 +63,114 @@ def shorten(text: str, room: float, size: float, bold: bool = False) -> str:
     return cut(fits) if width(cut(fits), size, bold) <= room else ""
 
 
-def number(value: float, digits: int = 3) -> str:
-    """A number to some digits, in powers of ten where that is shorter.
+def families_for(text: str) -> list[str]:
+    """Families of fonts for all characters of a text, those that the user wants first."""
+    fonts = _fonts()
+    others = dict.fromkeys(_other_font(character, fonts) for character in text)
+    return [*_wanted_families(), *(name for name in others if name)]
 
-    Examples
-    --------
-    >>> number(0.25), number(123456.0, 6), number(1e15), number(1.5e-12)
-    ('0.25', '123456', '1e15', '1.5e-12')
+
+def warn_of_lacking(texts: Iterable[str]) -> None:
+    """Say which characters of some texts no font has; of each once."""
+    fonts = _fonts()
+    found = dict.fromkeys(each for each in "".join(texts) if _other_font(each, fonts) == "")
+    lacking = [character for character in found if character not in _warned_of]
+    if lacking:
+        _warned_of.update(lacking)
+        some = "".join(lacking[:MAX_LACKING]) + "…" * (len(lacking) > MAX_LACKING)
+        warnings.warn(
+            f"no font that matplotlib can use has the characters {some!r}, so boxes are drawn "
+            "instead; install a font that has them, such as one of the Noto fonts",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+_warned_of: set[str] = set()
+
+
+def _wanted_families() -> list[str]:
+    from matplotlib import rcParams
+
+    return list(rcParams["font.family"])
+
+
+@lru_cache(maxsize=8192)
+def _other_font(character: str, fonts: tuple[str, ...]) -> str | None:
+    """Family of a font that has a character which the user's fonts lack.
+
+    None if they have it or if it is not drawn, nothing if no font has it.
     """
-    plain = rounded(value, digits)
-    if len(plain) <= LONG_NUMBER or "e" in plain or plain in ("inf", "-inf", "nan"):
-        return plain
-    mantissa, exponent = f"{float(plain):.{max(digits, 1) - 1}e}".split("e")
-    if "." in mantissa:
-        mantissa = mantissa.rstrip("0").rstrip(".")
-    powers = f"{mantissa}e{int(exponent)}"
-    return powers if len(powers) < len(plain) else plain
+    code = ord(character)
+    if unicodedata.category(character)[0] in "CZ" or any(
+        code in have for have in _own_codes(fonts)
+    ):
+        return None
+    return next((name for name, have in _all_codes() if code in have), "")
 
 
-def distinct(values: list[float], digits: int = 3) -> list[str]:
-    """Ascending numbers in as few digits as tell neighbours apart.
+@lru_cache(maxsize=8)
+def _own_codes(fonts: tuple[str, ...]) -> list[frozenset[int]]:
+    """Characters of the fonts that matplotlib takes for the user's families."""
+    from matplotlib.font_manager import FontProperties, findfont
 
-    Examples
-    --------
-    >>> distinct([0.12341, 0.12349]), distinct([1.0, 2.0])
-    (['0.1234', '0.1235'], ['1', '2'])
-    """
-    for more in range(digits, 18):
-        labels = [number(value, more) for value in values]
-        if len(set(labels)) == len(set(values)):
-            return labels
-    return [exact(value) for value in values]
+    paths = []
+    for family in _wanted_families():
+        with suppress(ValueError):
+            paths.append(findfont(FontProperties(family=[family]), fallback_to_default=False))
+    return [_codes_in(path) for path in paths or [findfont(FontProperties())]]
+
+
+@lru_cache(maxsize=1)
+def _all_codes() -> list[tuple[str, frozenset[int]]]:
+    """Families of all regular fonts, and their characters."""
+    from matplotlib.font_manager import fontManager
+
+    known: dict[str, frozenset[int]] = {}
+    for font in sorted(fontManager.ttflist, key=lambda font: (font.name, font.fname)):
+        # Fonts of last resort have a box for every character.
+        if font.style == "normal" and not font.name.startswith("Last Resort"):
+            known.setdefault(font.name, _codes_in(font.fname))
+    return list(known.items())
+
+
+@lru_cache(maxsize=1024)
+def _codes_in(path: str) -> frozenset[int]:
+    """Characters that a font can draw; none if matplotlib can't read it."""
+    from matplotlib.ft2font import FT2Font
+
+    try:
+        font = FT2Font(path)
+        codes = frozenset(font.get_charmap())
+        font.set_size(10, 72)
+        # Fonts of pictures, such as those of emoji in colours, cannot be drawn.
+        font.load_char(next(iter(codes)))
+    except (OSError, RuntimeError, StopIteration):
+        return frozenset()
+    return codes
 
 
 @lru_cache(maxsize=8192)
 def _advance(character: str, bold: bool, fonts: tuple[str, ...]) -> float:
     """How far a character of size 1 moves the next."""
-    measure = _measurer(bold, fonts)
+    other = _other_font(character, fonts)
+    measure = _measurer(bold, (*_wanted_families(), *([other] if other else [])), fonts)
     return max(measure(f"x{character}x") - measure("xx"), 0.0)
 
 
-@lru_cache(maxsize=8)
-def _measurer(bold: bool, fonts: tuple[str, ...]) -> Callable[[str], float]:
+@lru_cache(maxsize=64)
+def _measurer(
+    bold: bool, families: tuple[str, ...], fonts: tuple[str, ...]
+) -> Callable[[str], float]:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(size=100, weight="bold" if bold else "normal")
+    weight = "bold" if bold else "normal"
+    font = FontProperties(family=list(families), size=100, weight=weight)
 
     def measure(text: str) -> float:
         with warnings.catch_warnings():
-            # Drawing the text warns of a character that the font lacks; once is enough.
+            # Characters that no font has are warned of once, for the whole text.
             warnings.simplefilter("ignore")
             return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 

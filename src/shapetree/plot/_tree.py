@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shapetree.data._names import node_number
+from shapetree.drawing._planes import check_swap
+from shapetree.drawing._scales import check_scale
 from shapetree.plot._canvas import EDGES, Canvas
 from shapetree.plot._cards import card_for
 from shapetree.plot._checks import (
@@ -18,10 +21,10 @@ from shapetree.plot._colours import palette_for
 from shapetree.plot._layout import Gaps, Placement, curve, place_tree
 from shapetree.plot._leaves import draw_leaf, leaf_shape
 from shapetree.plot._legend import Head
-from shapetree.plot._picture import Picture, draw_picture
+from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import SMALL, Scene, most_branches
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView, TreeView
 
 MARGIN = 10.0
@@ -45,13 +48,18 @@ def plot_tree(
     class_colors: Any = None,
     cmap: Any = None,
     title: str | None = None,
+    scale: str = "auto",
+    swap: bool = False,
+    feature_names: Sequence[str] | None = None,
+    class_names: Any = None,
+    target_name: str | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> Picture:
     """Draw a fitted tree.
 
-    Every node shows its shape function: a strip, or a plane for a pair, in the colours of its
-    branches, and how the rows lie on it; bars are as high as the root of the number of rows.
-    Leaves show the shares of the classes or how the targets lie. Edges are the wider the more rows
-    take them.
+    Every node shows its shape function in the colours of its branches, as a strip or, for a pair,
+    as a map, and how the rows are spread over it; the area of a bar shows the number of rows. Leaves
+    show the shares of the classes or how the targets are spread. Edge width shows the number of rows.
 
     Parameters
     ----------
@@ -75,6 +83,22 @@ def plot_tree(
     cmap : str or matplotlib Colormap, optional
         Colours of classes, or shades of a numeric target.
     title : str, optional
+    scale : {"auto", "linear", "log", "quantile"}, default="auto"
+        The axis of a numeric feature. "log" is for positive numbers and linear elsewhere; "auto" is
+        logarithmic only where half of the rows would crowd in a tenth of a linear axis; "quantile"
+        gives rows equal room, wherever they lie. Two slanted lines mark where an axis is broken,
+        so that a few rows far away do not take all of it.
+    swap : bool, default=False
+        Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
+        except that longitude goes to the right and latitude up, and so do x and y.
+    feature_names : list of str, optional
+        Names to show for the features, in the order of the columns.
+    class_names : list of str, or mapping from class labels to names, optional
+        Names to show for the classes, in the order of `classes_`.
+    target_name : str, optional
+        Name of the target; by default that of `y` in `fit`.
+    units : mapping from str to str, optional
+        Units of features or of the target, by name, which are shown beside the names.
 
     Returns
     -------
@@ -91,21 +115,22 @@ def plot_tree(
     >>> picture = plot_tree(tree, max_depth=1, row=iris.data.iloc[[0]])
     >>> sorted(picture.nodes)
     [0, 1, 2, 3]
-    >>> import matplotlib.pyplot as plt
-    >>> plt.close(picture.figure)
     """
-    fitted = fitted_tree(estimator)
-    view = view_to_draw(fitted, X, y, ax)
+    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    view = view_to_draw(fitted, rows_for_tree(estimator, X), y, ax)
     root = node_number(node, len(view.nodes))
     check_depth(max_depth)
     check_direction(direction)
     check_title(title)
+    check_scale(scale)
+    check_swap(swap)
     children = _shown_children(view, root, max_depth)
     shown = [root, *(child for below in children.values() for child in below)]
     palette = palette_for(
         view, branch_colors, class_colors, cmap, most_branches(view.nodes[i] for i in shown)
     )
-    scene = Scene(view, palette, SMALL, read_row(fitted, row, root))
+    marked = read_row(fitted, view, rows_for_tree(estimator, row), root)
+    scene = Scene(view, palette, SMALL, marked, scale, swap)
     n_leaves = len(shown) - len(children)
     downwards = n_leaves <= MANY_LEAVES if direction is None else direction == "down"
     return _draw(scene, root, children, downwards, title, ax)
@@ -157,7 +182,7 @@ def _draw(
         canvas.is_faded = scene.is_beside(leaf)
         draw_leaf(canvas, scene, leaf, shape, boxes[leaf.number], bool(leaf.children))
     width, height = inner + 2 * MARGIN, top + placed.height + MARGIN
-    return draw_picture(canvas, boxes, width, height, ax)
+    return Picture(CanvasDrawing(canvas, boxes, width, height), ax)
 
 
 def _draw_edges(

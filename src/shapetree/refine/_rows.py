@@ -29,7 +29,7 @@ from shapetree.tree._shape import PairShape
 RATIOS_PER_OCTAVE = 4
 N_RATIOS = 128
 # Memory that a level's cells may take at a time.
-MAX_CELL_BYTES = 2**24
+MAX_CELL_BYTES = 2**23
 
 
 @dataclass(frozen=True)

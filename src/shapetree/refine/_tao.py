@@ -31,6 +31,7 @@ from shapetree.refine._rows import CareSet, LossCells, RefinedRows
 from shapetree.refine._splits import extra_parts
 from shapetree.refine._working import WorkingTree
 
+
 @dataclass(frozen=True)
 class Solution:
     """A split that may solve a node's reduced problem, and its value."""

@@ -174,6 +174,20 @@ class TreeArrays:
         return int(self.is_leaf.sum())
 
     @property
+    def n_segments(self) -> int:
+        """Segments of all shape functions: groups of categories and regions of pairs count, too."""
+        n_segments = 0
+        for node in np.flatnonzero(~self.is_leaf).tolist():
+            branches = self.piece_branch[self.pieces(node)]
+            if self.second_feature[node] >= 0:
+                n_segments += len(branches)
+            elif np.isnan(self.piece_upper[self.pieces(node)][0]):
+                n_segments += int(self.n_branches[node])
+            else:
+                n_segments += 1 + int(np.count_nonzero(np.diff(branches)))
+        return n_segments
+
+    @property
     def max_depth(self) -> int:
         """Depth of the deepest leaf; a root alone has depth 0."""
         return int(self.depth.max())

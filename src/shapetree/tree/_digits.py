@@ -13,6 +13,8 @@ from functools import lru_cache
 
 # Significant digits that a rounded number has, unless fewer say it all.
 DIGITS = 4
+# Those of a spread.
+SPREAD_DIGITS = 3
 # A number of no more digits is written exactly.
 FEW_DIGITS = 6
 # Digits that say every number exactly.
@@ -78,7 +80,7 @@ def at_least(number: float, digits: int) -> str:
 def beyond(number: float, origin: float) -> list[str]:
     """Ways to write a number that something must reach from its origin, the shortest first.
 
-    Each is the number itself or a little farther from the origin, never by more than a twentieth
+    Each is the number itself or a little farther from the origin, never by more than a fiftieth
     of the way. If there is no origin (NaN), four digits are enough. The last way is exact.
 
     Examples
@@ -86,13 +88,13 @@ def beyond(number: float, origin: float) -> list[str]:
     >>> beyond(-122.255, -122.25)
     ['-122.255']
     >>> beyond(2.4000000000000004, 1.4)[0], beyond(0.123456789, 0.1)[0]
-    ('2.41', '0.124')
+    ('2.41', '0.1235')
     """
     written = exact(number)
     if not math.isfinite(number) or n_digits(written) <= FEW_DIGITS:
         return [written]
     towards = at_least if number > origin else at_most
-    way = abs(number / 20 - origin / 20)
+    way = abs(number / 50 - origin / 50)
     least = DIGITS if math.isnan(way) else 1
     texts = [towards(number, digits) for digits in range(least, ALL_DIGITS)]
     near = [text for text in texts if not abs(float(text) - number) > way]
@@ -136,14 +138,14 @@ def with_spread(number: float, deviation: float | None) -> tuple[str, str | None
     Examples
     --------
     >>> with_spread(2023.4187, 0.618), with_spread(3932.8, 3989.4), with_spread(2.5, None)
-    (('2023.42', '0.618'), ('3933', '3989'), ('2.5', None))
+    (('2023.42', '0.618'), ('3933', '3990'), ('2.5', None))
     """
     if deviation is None or not math.isfinite(deviation) or not math.isfinite(number):
         return rounded(number), None
     digits = DIGITS
     if deviation > 0 and number != 0:
         digits = max(DIGITS, _exponent(number) - _exponent(deviation) + 2)
-    return rounded(number, min(digits, ALL_DIGITS)), rounded(deviation)
+    return rounded(number, min(digits, ALL_DIGITS)), rounded(deviation, SPREAD_DIGITS)
 
 
 @remember

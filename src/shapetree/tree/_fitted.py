@@ -7,17 +7,21 @@ file) reads this object and knows nothing of them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
+from weakref import WeakKeyDictionary
 
 import numpy as np
+from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._names import check_columns
 from shapetree.data._table import FeatureInfo, Table, encode_table, open_table
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._naming import Names, read_names
 from shapetree.tree._predictor import leaves_of
+from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary, NodeSketch
 from shapetree.tree._sketcher import sketch_tree
 
@@ -46,6 +50,10 @@ class FittedTree:
         What penalties were multiplied by.
     cv_results : dict or None
         What was tried out to choose it, if it was chosen.
+    names : Names
+        What to call features, classes and targets where the tree is shown.
+    held_out : HeldOut or None
+        Scores on rows that were not fitted on, if it was evaluated.
     """
 
     tree: TreeArrays
@@ -58,6 +66,8 @@ class FittedTree:
     history: np.ndarray | None = None
     strength: float = 1.0
     cv_results: dict[str, Any] | None = None
+    names: Names = field(default_factory=Names)
+    held_out: HeldOut | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -80,8 +90,25 @@ class FittedTree:
         return self.tree.sketches
 
     def with_tree(self, tree: TreeArrays) -> FittedTree:
-        """The same with another tree."""
-        return replace(self, tree=tree)
+        """The same with another tree, of which no scores are known."""
+        return replace(self, tree=tree, held_out=None)
+
+    def with_names(
+        self,
+        feature_names: Any = None,
+        class_names: Any = None,
+        target_name: Any = None,
+        units: Any = None,
+    ) -> FittedTree:
+        """The same under names that a user gives."""
+        given = (feature_names, class_names, target_name, units)
+        if all(each is None for each in given):
+            return self
+        names = read_names(self.features, self.classes, self.names, self.n_outputs, *given)
+        named = _named.get(self)
+        if named is None or named.names != names:
+            named = _named[self] = replace(self, names=names)
+        return named
 
     def read_table(self, X: Any, reader: str, needed: Iterable[int] | None = None) -> Table:
         """Read further rows, with the columns of the training table.
@@ -114,6 +141,10 @@ class FittedTree:
         return sketch_nodes(self.tree, table, targets, self.n_classes, edges, n_threads=1)
 
 
+# Under the names that were last given: views of a tree are remembered for as long as it is there.
+_named: WeakKeyDictionary[FittedTree, FittedTree] = WeakKeyDictionary()
+
+
 def sketch_nodes(
     tree: TreeArrays,
     table: Table,
@@ -138,11 +169,51 @@ class HoldsTree(Protocol):
         """The fitted tree; an error if there is none yet."""
 
 
-def fitted_tree(estimator: HoldsTree) -> FittedTree:
-    """The tree of a fitted estimator; an error for anything else."""
-    if isinstance(estimator, type) or not isinstance(estimator, HoldsTree):
-        kind = estimator.__name__ if isinstance(estimator, type) else type(estimator).__name__
+def fitted_tree(
+    estimator: HoldsTree,
+    feature_names: Any = None,
+    class_names: Any = None,
+    target_name: Any = None,
+    units: Any = None,
+) -> FittedTree:
+    """The tree of a fitted estimator, or of a pipeline that ends in one, under the names given.
+
+    Without names for them, features of a pipeline's tree are called as the steps before it say.
+    """
+    held = tree_holder(estimator)
+    if isinstance(held, type) or not isinstance(held, HoldsTree):
+        kind = held.__name__ if isinstance(held, type) else type(held).__name__
         raise TypeError(
-            f"estimator must be a fitted ShapeTreeClassifier or ShapeTreeRegressor, got {kind}"
+            "estimator must be a fitted ShapeTreeClassifier or ShapeTreeRegressor, or a Pipeline "
+            f"that ends in one, got {'a Pipeline that ends in ' * (held is not estimator)}{kind}"
         )
-    return estimator.__fitted_tree__()
+    fitted = held.__fitted_tree__()
+    if isinstance(estimator, Pipeline) and feature_names is None and not fitted.has_names:
+        feature_names = _names_before(estimator, len(fitted.features))
+    return fitted.with_names(feature_names, class_names, target_name, units)
+
+
+def tree_holder(estimator: HoldsTree) -> HoldsTree:
+    """The estimator itself, or the last step of a pipeline."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
+
+
+def rows_for_tree(estimator: HoldsTree, X: Any) -> Any:
+    """Rows as the tree sees them: of a pipeline, as the steps before the tree make them."""
+    if X is None or not isinstance(estimator, Pipeline) or len(estimator.steps) == 1:
+        return X
+    return estimator[:-1].transform(X)
+
+
+def _names_before(pipeline: Pipeline, n_features: int) -> Sequence[str] | None:
+    """Names that the steps before a pipeline's tree give its features."""
+    if len(pipeline.steps) == 1:
+        return None
+    try:
+        names: Sequence[str] = pipeline[:-1].get_feature_names_out()
+    except (AttributeError, ValueError, TypeError) as error:
+        raise ValueError(
+            "the steps of the pipeline before the tree do not name its features; pass "
+            f"feature_names with {n_features} names, one for each feature that the tree sees"
+        ) from error
+    return names

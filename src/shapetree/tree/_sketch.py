@@ -26,19 +26,23 @@ SCALE_ROWS = 10_000
 N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 TAIL = 0.01
+# How much wider than without its tails a target's range may be to be drawn as a whole.
+LONG_TAIL = 1.5
 N_TARGET_CELLS = 24
 # Numbers of a density up to which they are kept as they are.
 MAX_DENSE = 4096
 # Significant digits of sums that are only drawn, and decimals of points in units of their range.
 SUM_DIGITS = 5
 DECIMALS = 4
+# Ends of axes that are not known before rows are counted.
+GREATEST = sys.float_info.max
 # A range that rounding could take numbers out of.
 HUGE = 1e300
 
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """How a feature's axis is parted into cells, and where it is drawn.
+    """How a feature's axis is parted into cells.
 
     Attributes
     ----------
@@ -47,13 +51,10 @@ class Axis:
         None for a categorical feature, whose cells are its categories.
     cells : int array of shape (n_parts,)
         Number of cells of equal width in each part.
-    places : array of shape (n_parts + 1,) or None
-        Where to draw the bounds, from 0 to 1, with room for every segment.
     """
 
     bounds: np.ndarray | None
     cells: np.ndarray
-    places: np.ndarray | None
 
     @property
     def n_cells(self) -> int:
@@ -66,14 +67,6 @@ class Axis:
         if self.bounds is None:
             return None
         return np.append(cell_lows(self.bounds[:-1], self.bounds[1:], self.cells), self.bounds[-1])
-
-    @cached_property
-    def positions(self) -> np.ndarray | None:
-        """Where to draw the bounds of the cells."""
-        if self.places is None:
-            return None
-        ends = starts(self.cells)
-        return np.interp(np.arange(ends[-1] + 1), ends, self.places)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,6 +130,9 @@ class Density:
         Rows that lack the feature.
     missing_total : float or None
         Sum of their targets.
+    ends : tuple of two floats, or None
+        The least and the greatest of the rows' numbers, infinite ones as the greatest finite ones;
+        None for categories, without rows, and in old models.
     """
 
     axis: Axis
@@ -144,6 +140,7 @@ class Density:
     totals: np.ndarray | None
     missing: np.ndarray
     missing_total: float | None
+    ends: tuple[float, float] | None = None
 
     @property
     def counts(self) -> np.ndarray:
@@ -159,11 +156,6 @@ class Density:
     def edges(self) -> np.ndarray | None:
         """Bounds of the cells; None for a categorical feature."""
         return self.axis.edges
-
-    @property
-    def positions(self) -> np.ndarray | None:
-        """Where to draw these bounds, from 0 to 1; None for a categorical feature."""
-        return self.axis.positions
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,10 +237,14 @@ class DataSummary:
         Standard deviation of each ordered feature that the tree uses; 1 for all others.
     target_edges : array or None
         Bounds of the target's cells; None for classes.
+    ranges : array of shape (n_features, 2)
+        Least and greatest number of each ordered feature that the tree uses; NaN for all others,
+        and where files of former versions do not say.
     """
 
     scales: np.ndarray
     target_edges: np.ndarray | None
+    ranges: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,22 +255,28 @@ class Axes:
     ----------
     start : int array of shape (n_nodes + 1,)
         A node's axis has the bounds from its start on; none if its axis is not parted.
-    bounds, places : arrays of shape (n_bounds,)
+    bounds : array of shape (n_bounds,)
     cells : int array of shape (n_bounds,)
         As in `Axis`, but with a 0 after the cells of each axis.
+    threshold_start : int array of shape (n_nodes + 1,)
+    thresholds : array
+        Where a node's segments meet, from its start on.
     """
 
     start: np.ndarray
     bounds: np.ndarray
-    places: np.ndarray
     cells: np.ndarray
+    threshold_start: np.ndarray
+    thresholds: np.ndarray
 
-    def of_node(self, node: int) -> Axis | None:
-        """A node's axis."""
+    def of_node(self, node: int, ends: tuple[float, float] | None) -> Axis | None:
+        """A node's axis, from its least to its greatest number if it has some."""
         start, stop = self.start[node : node + 2].tolist()
         if start == stop:
             return None
-        return Axis(self.bounds[start:stop], self.cells[start : stop - 1], self.places[start:stop])
+        thresholds = self.thresholds[self.threshold_start[node] : self.threshold_start[node + 1]]
+        bounds = _closed(self.bounds[start:stop], thresholds, ends)
+        return Axis(bounds, self.cells[start : stop - 1])
 
     def n_cells(self) -> np.ndarray:
         """Number of each node's cells; 0 where its axis is not parted."""
@@ -304,24 +306,31 @@ class Densities:
     counts : int array of shape (n_cells, n_classes)
     totals : array of shape (n_cells,) or None
         Sums of the targets.
+    least, greatest : arrays of shape (n_nodes,)
+        Of the numbers of each node's rows; an infinite range where there are none.
     """
 
     axes: Axes
     cell_start: np.ndarray
     counts: np.ndarray
     totals: np.ndarray | None
+    least: np.ndarray
+    greatest: np.ndarray
 
     def of_node(self, node: int) -> Density | None:
         """Where a node's rows lie; None if it does not split on one feature."""
         start, stop = self.cell_start[node : node + 2].tolist()
         if start == stop:
             return None
-        axis = self.axes.of_node(node) or Axis(None, np.array([stop - start - 1]), None)
         counts, missing = self.counts[start : stop - 1], self.counts[stop - 1]
-        if self.totals is None:
-            return Density(axis, packed(counts), None, missing, None)
-        totals = np.array([in_digits(t, SUM_DIGITS) for t in self.totals[start:stop].tolist()])
-        return Density(axis, packed(counts), totals[:-1], missing, float(totals[-1]))
+        totals, missing_total = None, None
+        if self.totals is not None:
+            rounded = [in_digits(t, SUM_DIGITS) for t in self.totals[start:stop].tolist()]
+            totals, missing_total = np.array(rounded[:-1]), rounded[-1]
+        least, greatest = float(self.least[node]), float(self.greatest[node])
+        ends = (least, greatest) if least <= greatest else None
+        axis = self.axes.of_node(node, ends) or Axis(None, np.array([stop - start - 1]))
+        return Density(axis, packed(counts), totals, missing, missing_total, ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -369,6 +378,22 @@ class TreeSketches(Sequence[NodeSketch]):
         )
 
 
+def _closed(
+    bounds: np.ndarray, thresholds: np.ndarray, ends: tuple[float, float] | None
+) -> np.ndarray:
+    """Bounds that reach as far as the rows; a segment without rows gets some room, too."""
+    low, high = float(bounds[1]), float(bounds[-2])
+    least, greatest = ends or (low, high)
+    margin = (high / 2 - low / 2) / 8 or max(abs(low), 1.0) / 2
+    first = min(least, low if bounds[0] == -GREATEST else float(bounds[0]))
+    last = max(greatest, high if bounds[-1] == GREATEST else float(bounds[-1]))
+    if len(thresholds) and first == thresholds[0]:
+        first, _ = _stretched(first, last, margin)
+    if len(thresholds) and last == thresholds[-1]:
+        _, last = _stretched(first, last, margin)
+    return np.concatenate([[first], bounds[1:-1], [last]])
+
+
 def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummary:
     """Summarise training rows; `y` only if it holds one number a row."""
     scales = np.ones(len(table.features))
@@ -377,7 +402,12 @@ def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummar
     found = deviations(table.values, np.array(ordered, dtype=np.int32), rows)
     # Nothing can be divided by zero or infinity.
     scales[ordered] = np.where((found > 0) & (found < np.inf), found, 1.0)
-    return DataSummary(scales, None if y is None else _target_edges(y))
+    ranges = np.full((len(table.features), 2), np.nan)
+    for feature in ordered:
+        column = table.columns[feature]
+        assert column is not None
+        ranges[feature] = np.fmin.reduce(column), np.fmax.reduce(column)
+    return DataSummary(scales, None if y is None else _target_edges(y), ranges)
 
 
 def _range(numbers: list[float]) -> tuple[float, float]:
@@ -399,15 +429,26 @@ def _stretched(low: float, high: float, margin: float) -> tuple[float, float]:
 
 def drawn_range(values: np.ndarray, thresholds: Sequence[float] = ()) -> tuple[float, float]:
     """A range that holds thresholds and all but the tails of numbers in ascending order."""
+    return _range([*(_without_tails(values) if len(values) else ()), *thresholds])
+
+
+def _without_tails(values: np.ndarray) -> tuple[float, float]:
     tail = int(TAIL * len(values))
-    ends = [float(values[tail]), float(values[-1 - tail])] if len(values) else []
-    return _range([*ends, *thresholds])
+    return float(values[tail]), float(values[-1 - tail])
 
 
 def _target_edges(y: np.ndarray) -> np.ndarray:
+    """Cells of equal width from the least to the greatest target; long tails have one each."""
+    least, greatest = finite(np.array([y.min(), y.max()])).tolist()
+    if not least < greatest:
+        return np.linspace(*_range([least]), N_TARGET_CELLS + 1)
     rows = sampled(0, len(y), len(y), RANGE_ROWS)
-    low, high = drawn_range(np.sort(y[rows]))
-    return np.linspace(low, high, N_TARGET_CELLS + 1)
+    low, high = _without_tails(np.sort(finite(y[rows])))
+    if not low < high or greatest / 2 - least / 2 <= LONG_TAIL * (high / 2 - low / 2):
+        low, high = least, greatest
+    before, after = [least] * (least < low), [greatest] * (high < greatest)
+    n_inner = N_TARGET_CELLS + 1 - len(before) - len(after)
+    return np.concatenate([before, np.linspace(low, high, n_inner), after])
 
 
 def cell_lows(low: np.ndarray, high: np.ndarray, cells: np.ndarray) -> np.ndarray:

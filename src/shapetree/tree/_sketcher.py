@@ -119,7 +119,7 @@ class _Sketcher:
         if self._n_classes is None:
             # On a grid sums are exact, in whatever order threads make them.
             y = on_grid(y, exact_unit(bound_of_sum(y)))
-        counts, totals = count_cells(
+        counts, totals, least, greatest = count_cells(
             self._columns,
             self._leaves,
             tree.parent,
@@ -132,7 +132,8 @@ class _Sketcher:
             self._n_classes or 1,
             n_threads,
         )
-        return Densities(axes, cell_start, counts, totals if self._n_classes is None else None)
+        totals = totals if self._n_classes is None else None
+        return Densities(axes, cell_start, counts, totals, least, greatest)
 
     def _axes(self, has_axis: np.ndarray, n_rows: np.ndarray) -> Axes:
         """How to part the axes of ordered features."""
@@ -141,18 +142,19 @@ class _Sketcher:
         # All bounds of a node's pieces but the last, which is infinite, are thresholds.
         is_threshold = np.repeat(has_axis, pieces)
         is_threshold[tree.piece_start[1:][pieces > 0] - 1] = False
-        return Axes(
-            *lay_out_axes(
-                self._columns,
-                self._leaves,
-                tree.parent,
-                np.where(has_axis, tree.feature, -1).astype(np.int32),
-                hash_limits(n_rows, RANGE_ROWS),
-                starts(np.where(has_axis, pieces - 1, 0)),
-                tree.piece_upper[is_threshold],
-                threads_for(len(self._leaves), self._n_threads),
-            )
+        threshold_start = starts(np.where(has_axis, pieces - 1, 0))
+        thresholds = tree.piece_upper[is_threshold]
+        laid_out = lay_out_axes(
+            self._columns,
+            self._leaves,
+            tree.parent,
+            np.where(has_axis, tree.feature, -1).astype(np.int32),
+            hash_limits(n_rows, RANGE_ROWS),
+            threshold_start,
+            thresholds,
+            threads_for(len(self._leaves), self._n_threads),
         )
+        return Axes(*laid_out, threshold_start, thresholds)
 
     # --- nodes that split on a pair ---
 

@@ -6,20 +6,25 @@ Everything that people see of a tree (words, pictures, pages and exports) reads 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._scores import HeldOut, score_words
 from shapetree.tree._sketch import Density, NodeSketch, Scatter
 
 # Weights of the sums that are a pair's features themselves.
 AXES = ((1.0, 0.0), (0.0, 1.0))
 # Infinite values of a pair's features count as the greatest finite ones.
 GREATEST = sys.float_info.max
+# Steps through a category's width that fill a plane evenly, one for each feature.
+SPREADING = (0.7548777, 0.5698403)
 TINIEST = sys.float_info.min
 
 
@@ -231,6 +236,12 @@ class TreeView:
         Bounds of the cells that `NodeView.counts` counts a numeric target in.
     is_training : bool
         Whether the rows are those the tree was fitted on.
+    target_names : tuple of str or None
+        Name of each output; None if they have none.
+    ranges : array of shape (n_features, 2)
+        Least and greatest number of each feature in training; NaN where that is not known.
+    held_out : HeldOut or None
+        Scores on rows that were not fitted on, where they are known.
     is_weighted : bool
         Whether training rows counted by different weights.
     shrinkage : float
@@ -243,6 +254,9 @@ class TreeView:
     classes: tuple[tuple[Any, ...], ...] | None
     target_edges: np.ndarray | None
     is_training: bool
+    target_names: tuple[str, ...] | None
+    ranges: np.ndarray
+    held_out: HeldOut | None
     is_weighted: bool = False
     shrinkage: float = 0.0
 
@@ -251,6 +265,11 @@ class TreeView:
         """What to call predicted shares where they are not the rows'."""
         only_weights = self.is_training and self.is_weighted and self.shrinkage == 0
         return "weighted" if only_weights else "predicted"
+
+    @property
+    def target_name(self) -> str | None:
+        """Name of the target; None if it has none, or if there are several."""
+        return self.target_names[0] if self.target_names and self.n_outputs == 1 else None
 
     @property
     def n_outputs(self) -> int:
@@ -276,8 +295,27 @@ class TreeView:
         total = root.squared_error(root.mean)
         return 1 - loss / total if total > 0 else None
 
+    def scores_in_words(self) -> list[str]:
+        """What is known of how good the tree is, the scores on rows that it has not seen first."""
+        has_classes = self.classes is not None
+        words = []
+        if self.held_out is not None:
+            rows = f"{self.held_out.n_rows:,} unseen row{'s' * (self.held_out.n_rows != 1)}"
+            words.append(f"{score_words(has_classes, self.held_out.chief)} on {rows}")
+        score = self.score()
+        if score is not None:
+            said = score_words(has_classes, score)
+            words.append(f"training {said}" if self.is_training else f"{said} on the rows given")
+        return words
 
-def view_of(fitted: FittedTree, X: Any = None, y: Any = None) -> TreeView:
+
+# Views of training rows are asked for again and again, and take a while to make.
+_made: WeakKeyDictionary[FittedTree, dict[bool, TreeView]] = WeakKeyDictionary()
+
+
+def view_of(
+    fitted: FittedTree, X: Any = None, y: Any = None, *, with_units: bool = True
+) -> TreeView:
     """View of a fitted tree.
 
     Parameters
@@ -285,14 +323,24 @@ def view_of(fitted: FittedTree, X: Any = None, y: Any = None) -> TreeView:
     fitted : FittedTree
     X, y : table and targets, optional
         Rows to count instead of those of training; what the tree does stays the same.
+    with_units : bool, default=True
+        Whether units are part of the names.
     """
+    if X is not None or y is not None:
+        return _make_view(fitted, X, y, with_units)
+    made = _made.setdefault(fitted, {})
+    if with_units not in made:
+        made[with_units] = _make_view(fitted, None, None, with_units)
+    return made[with_units]
+
+
+def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView:
     if (X is None) != (y is None):
         given, lacking = ("X", "y") if y is None else ("y", "X")
         raise ValueError(f"{given} was given without {lacking}; give both, or neither of them")
-    classes = None
-    if fitted.classes is not None:
-        classes = tuple(tuple(labels.tolist()) for labels in fitted.classes)
-    tree, features = fitted.tree, fitted.features
+    tree, names = fitted.tree, fitted.names
+    features = names.name_features(fitted.features, with_units)
+    classes = names.name_classes(fitted.classes)
     sketches = fitted.sketches if X is None else fitted.sketch_rows(X, y)
     nodes = tuple(
         _view_node(tree, node, features, classes, None if sketches is None else sketches[node])
@@ -309,6 +357,9 @@ def view_of(fitted: FittedTree, X: Any = None, y: Any = None) -> TreeView:
         classes=classes,
         target_edges=fitted.summary.target_edges,
         is_training=X is None,
+        target_names=names.name_targets(with_units),
+        ranges=fitted.summary.ranges,
+        held_out=fitted.held_out,
         is_weighted=is_weighted,
         shrinkage=fitted.shrinkage,
     )
@@ -419,23 +470,29 @@ class PairPlane:
     def joined_regions(self) -> tuple[Region, ...]:
         """Fewer and larger regions that say the same.
 
-        Each is widened, bound by bound, as long as all that it covers goes to its branch; then
-        those go that another covers.
+        Each is widened, bound by bound, as long as all that it covers goes to its branch. Of the
+        wide regions, those are taken that cover most of what is not covered yet.
         """
-        found = self._limits_of_regions()
-        kept: dict[int, list[Limits]] = {}
-        for piece, branch in enumerate(self._branches):
-            if self._is_empty(found[piece]):
-                continue
-            wide = self._widened(found[piece], branch)
-            others = kept.setdefault(branch, [])
-            if not any(_covers(other, wide) for other in others):
-                kept[branch] = [other for other in others if not _covers(wide, other)] + [wide]
-        return tuple(
-            Region(branch, self._bounds(limits))
-            for branch, its_limits in sorted(kept.items())
-            for limits in its_limits
-        )
+        found = {
+            piece: limits
+            for piece, limits in self._limits_of_regions().items()
+            if not self._is_empty(limits)
+        }
+        joined = []
+        for branch in range(max(self._branches) + 1):
+            pieces = [piece for piece in sorted(found) if self._branches[piece] == branch]
+            wide = [
+                self._widened(found[piece], branch, order)
+                for piece in pieces
+                for order in (found[piece], reversed(found[piece]))
+            ]
+            covered = [{piece for piece in pieces if _covers(each, found[piece])} for each in wide]
+            left = set(pieces)
+            while left:
+                best = max(range(len(wide)), key=lambda i: len(covered[i] & left))
+                joined.append(Region(branch, self._bounds(wide[best])))
+                left -= covered[best]
+        return tuple(joined)
 
     def _limits_of_regions(self) -> dict[int, Limits]:
         """Bounds of each region."""
@@ -452,9 +509,9 @@ class PairPlane:
             pending.append((self._above[target], {**limits, which: (max(low, threshold), high)}))
         return found
 
-    def _widened(self, limits: Limits, branch: int) -> Limits:
+    def _widened(self, limits: Limits, branch: int, order: Iterable[tuple[float, float]]) -> Limits:
         """Limits without the bounds that make no difference, others as far out as can be."""
-        for which in list(limits):
+        for which in list(order):
             steps = {t for w, t in zip(self._weights, self._thresholds, strict=True) if w == which}
             for side, farthest in ((0, -np.inf), (1, np.inf)):
                 own = limits[which][side]
@@ -569,8 +626,9 @@ def _plane(
             axes.append(PlaneAxis(0.0, float(len(drawn)), drawn))
             slot = np.full(len(places), np.nan)
             slot[order] = np.arange(len(order))
-            # Spread over the category's width, so that equal points can be told apart.
-            spread = 0.15 + 0.7 * (np.arange(len(values)) * 0.618034 % 1)
+            # Spread over the category's width, so that equal points can be told apart; by other
+            # steps for the other feature, or they would stand in line.
+            spread = 0.15 + 0.7 * (np.arange(len(values)) * SPREADING[side] % 1)
             columns.append(slot[values.astype(np.intp)] + spread)
     points = np.stack(columns, axis=1)
     drawable = ~np.isnan(points).any(axis=1)

@@ -186,8 +186,8 @@ def branch_words(node: NodeView, branch: int, digits: int | None = None) -> str:
     if len(regions) > MAX_REGIONS:
         more = len(regions) - MAX_REGIONS
         parts.append(f"{more} more {'region' if more == 1 else 'regions'}")
-    if node.saw_missing and node.missing_branch == branch:
-        parts.append(_missing_words_of(node))
+    if node.missing_branch == branch:
+        parts += _missing_parts(node)
     return " or ".join(parts) or "no values"
 
 
@@ -201,8 +201,12 @@ def segment_words(segment: Segment, digits: int | None = None) -> str:
 
 def region_words(region: Region, node: NodeView, digits: int | None = None) -> str:
     """The bounds of a region of a pair."""
-    bounds = [bound_words(bound, node.features, digits) for bound in region.bounds]
-    return " and ".join(bounds) or "both known"
+    words = [bound_words(bound, node.features, digits) for bound in region.bounds]
+    bounded = {bound.side for bound in region.bounds}
+    for side, categories in enumerate(node.missing_categories):
+        if categories and side not in bounded:
+            words.append(category_words(node.features[side], node.known_categories(side)))
+    return " and ".join(words) or "both known"
 
 
 def bound_words(bound: Bound, features: tuple[FeatureInfo, ...], digits: int | None = None) -> str:
@@ -217,11 +221,15 @@ def _in_braces(words: str) -> str:
     return f"{{{words}}}" if " and " in words else words
 
 
-def _missing_words_of(node: NodeView) -> str:
-    """What counts as missing in a node."""
-    if len(node.features) == 1:
-        return missing_words(node.features[0])
-    return "either missing"
+def _missing_parts(node: NodeView) -> list[str]:
+    """What counts as missing in a node: missing values if rows lacked some, and odd categories."""
+    parts = []
+    if node.saw_missing:
+        parts.append(missing_words(node.features[0]) if node.segments else "either missing")
+    for feature, categories in zip(node.features, node.missing_categories, strict=False):
+        if categories:
+            parts.append(category_words(feature, categories))
+    return parts
 
 
 # --- what a node predicts ---
@@ -243,17 +251,23 @@ def share_words(view: TreeView, node: NodeView, output: int = 0) -> str:
     """
     assert view.classes is not None
     best = view.classes[output].index(node.prediction[output])
-    predicted = float(node.value[output, best])
-    shares = node.row_shares
-    if shares is None:
-        return f"{view.predicted_word} {percent(predicted)}"
+    beside = predicted_words(view, node, best, output)
+    if node.row_shares is None:
+        return beside or ""
     if node.n_rows == 0:
-        return f"no rows, predicted {percent(predicted)}"
-    share = float(shares[output][best])
-    said = percent(share)
-    if abs(share - predicted) <= SAME_SHARE or said == percent(predicted):
-        return said
-    return f"{said} of rows, {view.predicted_word} {percent(predicted)}"
+        return f"no rows, {beside}"
+    said = percent(float(node.row_shares[output, best]))
+    return f"{said} of rows, {beside}" if beside else said
+
+
+def predicted_words(view: TreeView, node: NodeView, number: int, output: int = 0) -> str | None:
+    """What a node predicts for a class, given by its number; None if that is the rows' share."""
+    predicted = float(node.value[output, number])
+    if node.row_shares is not None and node.n_rows > 0:
+        share = float(node.row_shares[output, number])
+        if abs(share - predicted) <= SAME_SHARE or percent(share) == percent(predicted):
+            return None
+    return f"{view.predicted_word} {percent(predicted)}"
 
 
 def number_words(node: NodeView) -> str:

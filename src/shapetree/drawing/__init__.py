@@ -1,0 +1,1 @@
+"""What pictures, graphs and pages share: colours, axes and the maps of pairs."""

@@ -1,0 +1,136 @@
+"""Numbers along an axis: which ones to mark, and what to write there."""
+
+from __future__ import annotations
+
+import math
+import sys
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+
+from shapetree.tree._digits import exact, rounded
+from shapetree.tree._words import readable
+
+# Characters of a plain number that powers of ten may shorten.
+LONG_NUMBER = 7
+# Digits at the ends of an axis, unless they are whole numbers below this.
+END_DIGITS, WHOLE = 5, 10**7
+# Decades up to which an axis of powers of ten has marks between these.
+FEW_DECADES = 3.2
+
+
+def round_numbers(low: float, high: float, at_most: int) -> list[float]:
+    """A few round numbers between two bounds.
+
+    Examples
+    --------
+    >>> round_numbers(0.3, 9.7, 5)
+    [2.0, 4.0, 6.0, 8.0]
+    """
+    span = high / 2 - low / 2
+    if not 0 < span < math.inf or at_most < 1:
+        return []
+    power = math.floor(math.log10(span)) + 1
+    for exponent in range(power - 3, power + 2):
+        for factor in (1, 2, 5):
+            step = factor * 10.0**exponent if exponent > -300 else 0.0
+            if not 0 < step < math.inf or high / step - low / step > at_most + 1:
+                continue
+            first, last = math.ceil(low / step), math.floor(high / step)
+            if 0 < last - first + 1 <= at_most:
+                # Not i * step, which has more digits than it should.
+                return [float(f"{i * factor}e{exponent}") for i in range(first, last + 1)]
+    return []
+
+
+def round_powers(low: float, high: float, at_most: int) -> list[float]:
+    """Round numbers between two positive bounds, of about equal ratios.
+
+    Examples
+    --------
+    >>> round_powers(0.3, 25.0, 6), round_powers(1e-3, 2e5, 4)
+    ([0.5, 1.0, 2.0, 5.0, 10.0, 20.0], [0.01, 1.0, 100.0, 10000.0])
+    """
+    first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
+    choices = [(1, 2, 5), (1, 3)] if math.log10(high) - math.log10(low) < FEW_DECADES else []
+    for factors in choices:
+        marks = [float(f"{f}e{e}") for e in range(first, last + 1) for f in factors]
+        shown = [mark for mark in marks if low <= mark <= high]
+        if len(shown) <= at_most:
+            return shown
+    for step in range(1, last - first + 2):
+        marks = [float(f"1e{e}") for e in range(first, last + 1) if e % step == 0]
+        shown = [mark for mark in marks if low <= mark <= high]
+        if len(shown) <= at_most:
+            return shown
+    return []
+
+
+def share_of(value: float, low: float, high: float) -> float:
+    """Where a value lies between two bounds, from 0 to 1; bounds may be the greatest numbers."""
+    span = high / 2 - low / 2
+    return min(max((value / 2 - low / 2) / span, 0.0), 1.0) if span > 0 else 0.5
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number to some digits, in powers of ten where that is shorter.
+
+    Examples
+    --------
+    >>> number(0.25), number(123456.0, 6), number(1e15), number(1.5e-12)
+    ('0.25', '123456', '1e15', '1.5e-12')
+    """
+    plain = rounded(value, digits)
+    if len(plain) <= LONG_NUMBER or "e" in plain or plain in ("inf", "-inf", "nan"):
+        return plain
+    mantissa, exponent = f"{float(plain):.{max(digits, 1) - 1}e}".split("e")
+    if "." in mantissa:
+        mantissa = mantissa.rstrip("0").rstrip(".")
+    powers = f"{mantissa}e{int(exponent)}"
+    return powers if len(powers) < len(plain) else plain
+
+
+def distinct(values: list[float], digits: int = 3) -> list[str]:
+    """Ascending numbers in as few digits as tell neighbours apart.
+
+    Examples
+    --------
+    >>> distinct([0.12341, 0.12349]), distinct([1.0, 2.0])
+    (['0.1234', '0.1235'], ['1', '2'])
+    """
+    for more in range(digits, 18):
+        labels = [number(value, more) for value in values]
+        if len(set(labels)) == len(set(values)):
+            return labels
+    return [exact(value) for value in values]
+
+
+def end_labels(low: float, high: float) -> tuple[str, str]:
+    """The least and the greatest of some numbers, rounded so that they stay between them.
+
+    Examples
+    --------
+    >>> end_labels(0.4999, 15.0001), end_labels(-3.14159, 123456.0), end_labels(1.00001, 1.00003)
+    (('0.4999', '15'), ('-3.1415', '123456'), ('1.00001', '1.00003'))
+    """
+    for digits in range(END_DIGITS, 18):
+        first, last = _inside(low, digits, ROUND_CEILING), _inside(high, digits, ROUND_FLOOR)
+        if low <= first < last <= high:
+            return _end_label(first, digits), _end_label(last, digits)
+    return _end_label(low, 17), _end_label(high, 17)
+
+
+def _inside(value: float, digits: int, rounding: str) -> float:
+    if value.is_integer() and abs(value) < WHOLE:
+        return value
+    return float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(value))))
+
+
+def _end_label(value: float, digits: int) -> str:
+    if abs(value) >= sys.float_info.max:  # as which infinite numbers count
+        return "∞" if value > 0 else "-∞"
+    return number(value, max(digits, len(str(WHOLE))) if value.is_integer() else digits)
+
+
+def threshold_labels(thresholds: list[float]) -> list[str]:
+    """Thresholds in words, all of them different."""
+    labels = [readable(threshold) for threshold in thresholds]
+    return labels if len(set(labels)) == len(labels) else distinct(thresholds, 6)

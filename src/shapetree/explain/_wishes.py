@@ -1,0 +1,182 @@
+"""What a flip may change, and what is to come of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from shapetree.data._names import feature_finder
+from shapetree.tree._view import TreeView
+
+UP, DOWN = "up", "down"
+
+
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """What a flip may change, and what is to come of it.
+
+    Attributes
+    ----------
+    outcomes : array of shape (n_nodes,)
+        What nodes predict: numbers, or numbers that tell different predictions apart.
+    spreads : array of shape (n_nodes,)
+        By how much another prediction must differ from a node's.
+    goal : bool array of shape (n_nodes,), float or None
+        The nodes whose predictions are wanted, or a number that predictions are to reach; None if
+        any other prediction will do.
+    frozen : frozenset of int
+        Features that cannot change.
+    moves : mapping from int to str
+        Features that can only go "up" or "down".
+    """
+
+    outcomes: np.ndarray
+    spreads: np.ndarray
+    goal: np.ndarray | float | None
+    frozen: frozenset[int]
+    moves: Mapping[int, str]
+
+    def may_change(self, feature: int) -> bool:
+        """Whether a feature can change at all."""
+        return feature not in self.frozen
+
+    def allows_move(self, feature: int, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Whether a feature's numbers may go from old to new ones."""
+        if feature not in self.moves:
+            return np.ones(new.shape, dtype=bool)
+        return new > old if self.moves[feature] == UP else new < old
+
+    def can_be_fulfilled(self, leaf: int) -> bool:
+        """Whether any leaf would do instead of this one."""
+        every = np.arange(len(self.outcomes))
+        return bool(self.is_fulfilled(np.full(len(every), leaf), every).any())
+
+    def is_fulfilled(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """Whether it will do that rows end in new leaves instead of their old ones."""
+        if isinstance(self.goal, np.ndarray):
+            return self.goal[new] & ~self.goal[old]
+        before, after = self.outcomes[old], self.outcomes[new]
+        if self.goal is not None:
+            return ((before < self.goal) & (after >= self.goal)) | (
+                (before > self.goal) & (after <= self.goal)
+            )
+        return np.abs(after - before) > self.spreads[old]
+
+
+def read_wish(
+    view: TreeView,
+    names: Sequence[str],
+    labels: Sequence[np.ndarray] | None,
+    fixed: Any = None,
+    only: Any = None,
+    direction: Any = None,
+    target: Any = None,
+) -> Wish:
+    """The wish that a user's parameters of `explain` describe.
+
+    Parameters
+    ----------
+    view : TreeView
+    names : sequence of str
+        Names of the features in training; those that the view shows are understood, too.
+    labels : sequence of arrays or None
+        Class labels of each output; None for numbers.
+    fixed, only, direction, target
+        As given by the user.
+    """
+    frozen = set(_features(fixed, "fixed", view, names))
+    if only is not None:
+        frozen |= set(range(len(names))) - set(_features(only, "only", view, names))
+    return Wish(
+        outcomes=_outcomes(view),
+        spreads=_spreads(view),
+        goal=None if target is None else _goal(view, labels, target),
+        frozen=frozenset(frozen),
+        moves=_moves(direction, view, names),
+    )
+
+
+def _outcomes(view: TreeView) -> np.ndarray:
+    if view.classes is None and view.n_outputs == 1:
+        return np.array([node.prediction[0] for node in view.nodes])
+    number: dict[tuple[Any, ...], int] = {}
+    return np.array([number.setdefault(node.prediction, len(number)) for node in view.nodes], float)
+
+
+def _spreads(view: TreeView) -> np.ndarray:
+    """Standard deviations of the nodes' targets; 0 for classes and for several outputs."""
+    if view.classes is not None or view.n_outputs > 1:
+        return np.zeros(len(view.nodes))
+    return np.nan_to_num([node.deviation or 0.0 for node in view.nodes])
+
+
+def _features(given: Any, parameter: str, view: TreeView, names: Sequence[str]) -> list[int]:
+    if given is None:
+        return []
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        given = [given]
+    return [_feature(each, parameter, view, names) for each in given]
+
+
+def _feature(given: Any, parameter: str, view: TreeView, names: Sequence[str]) -> int:
+    shown = [feature.name for feature in view.features]
+    known = shown if given in shown else names
+    return feature_finder(known, parameter)(given)
+
+
+def _moves(given: Any, view: TreeView, names: Sequence[str]) -> dict[int, str]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(f"direction must map features to 'up' or 'down', got {given!r}")
+    moves = {}
+    for name, move in given.items():
+        feature = _feature(name, "direction", view, names)
+        if move not in (UP, DOWN):
+            raise ValueError(f"direction must be 'up' or 'down' for {name!r}, got {move!r}")
+        if view.features[feature].is_categorical:
+            raise ValueError(f"direction names {name!r}, whose categories go neither up nor down")
+        moves[feature] = move
+    return moves
+
+
+def _goal(view: TreeView, labels: Sequence[np.ndarray] | None, target: Any) -> np.ndarray | float:
+    if view.n_outputs > 1:
+        raise ValueError(f"target needs a tree of one target, but this one has {view.n_outputs}")
+    if labels is not None:
+        return _is_class(view, labels[0].tolist(), target)
+    if _is_number(target):
+        return float(target)
+    ends = list(target) if isinstance(target, Sequence) and not isinstance(target, str) else []
+    if len(ends) != 2 or not all(end is None or _is_number(end) for end in ends):
+        raise TypeError(
+            f"target must be a number, or a pair of the least and the greatest one, got {target!r}"
+        )
+    low = -math.inf if ends[0] is None else float(ends[0])
+    high = math.inf if ends[1] is None else float(ends[1])
+    if low > high:
+        raise ValueError(f"target must be a range from low to high, got {target!r}")
+    numbers = _outcomes(view)
+    return (low <= numbers) & (numbers <= high)
+
+
+def _is_class(view: TreeView, labels: list[Any], target: Any) -> np.ndarray:
+    assert view.classes is not None
+    shown = list(view.classes[0])
+    is_list = isinstance(target, list | tuple | set | frozenset | np.ndarray)
+    numbers = []
+    for label in target if is_list else [target]:
+        known = labels if label in labels else shown
+        if label not in known:
+            raise ValueError(f"target is {label!r}, which is none of the classes {labels}")
+        numbers.append(known.index(label))
+    return np.isin([int(node.value[0].argmax()) for node in view.nodes], numbers)
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is not bool and isinstance(value, Real) and value == value

@@ -1,0 +1,159 @@
+"""plot_path: accuracy against size, along a path of strengths."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shapetree.drawing._palette import branch_colour
+from shapetree.plot._canvas import Painted
+from shapetree.plot._checks import check_title
+from shapetree.plot._colours import DARK, FAINT, GREY, PALE
+from shapetree.plot._layout import Box
+from shapetree.plot._picture import Picture, check_axes, import_matplotlib
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLUMNS = ("strength", "score", "error", "n_leaves", "n_segments", "is_chosen")
+SIZES = {"leaves": "n_leaves", "segments": "n_segments"}
+INCHES = (6.4, 4.2)
+LINE, CHOSEN = branch_colour(0), branch_colour(4)
+
+
+def plot_path(
+    path: Mapping[str, Any], *, size: str = "leaves", ax: Any = None, title: str | None = None
+) -> Picture:
+    """Draw what `strength_path` has found: how good trees are on new rows, against their size.
+
+    Each point is a strength. Bars are standard errors of its score: trees whose bars overlap are
+    hard to tell apart, so the smallest among the best is a good pick. The one that `strength="cv"`
+    would choose from the path is marked.
+
+    Parameters
+    ----------
+    path : Bunch, DataFrame or mapping
+        As `strength_path` returns it.
+    size : {"leaves", "segments"}, default="leaves"
+        What the size of a tree is counted in.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+    title : str, optional
+
+    Returns
+    -------
+    Picture
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier, plot_path
+    >>> X, y = load_iris(return_X_y=True)
+    >>> picture = plot_path(ShapeTreeClassifier(strength=[0, 1, 100]).strength_path(X, y))
+    >>> picture.ax.get_xlabel()
+    'leaves'
+    """
+    import_matplotlib()
+    check_axes(ax)
+    check_title(title)
+    if size not in SIZES:
+        raise ValueError(f"size must be 'leaves' or 'segments', got {size!r}")
+    missing = [name for name in COLUMNS if name not in path]
+    if missing:
+        raise ValueError(f"path must be what strength_path returns; it has no {missing[0]!r}")
+    columns = {name: np.asarray(path[name]) for name in COLUMNS}
+    return Picture(Chart(columns, size, title), ax)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Scores against sizes, to be drawn."""
+
+    path: dict[str, np.ndarray]
+    unit: str
+    title: str | None
+    nodes: dict[int, Box] = field(default_factory=dict)
+
+    def paint_alone(self, figure: Figure) -> tuple[Axes, Painted]:
+        """Draw into a figure of its own."""
+        figure.set_size_inches(*INCHES)
+        figure.set_facecolor("white")
+        figure.set_layout_engine("constrained")
+        ax = figure.add_subplot()
+        return ax, self.paint(ax, 1.0)
+
+    def paint(self, ax: Axes, max_scale: float) -> Painted:
+        """Draw into axes; letters have the same size in all."""
+        sizes = self.path[SIZES[self.unit]].astype(float)
+        _draw_points(ax, self.path, sizes)
+        _draw_axes(ax, sizes, self.unit)
+        texts = _label(ax, self.path, sizes)
+        if self.title is not None:
+            texts.append(ax.set_title(self.title, loc="left", color=DARK, fontsize=11))
+        return Painted([(text, text.get_fontsize()) for text in texts])
+
+
+def _draw_points(ax: Axes, path: dict[str, np.ndarray], sizes: np.ndarray) -> None:
+    scores, is_chosen = path["score"], path["is_chosen"].astype(bool)
+    ax.plot(sizes, scores, color=PALE, linewidth=1.2, zorder=1)
+    ax.errorbar(
+        sizes, scores, path["error"], fmt="o", color=LINE, ecolor=LINE, elinewidth=1.0, capsize=2.5,
+        markersize=5, zorder=2, label="a strength, and the standard error of its score",
+    )  # fmt: skip
+    ax.plot(
+        sizes[is_chosen], scores[is_chosen], "o", color=CHOSEN, markersize=8, zorder=3,
+        label="what would be chosen of them",
+    )  # fmt: skip
+    ax.legend(frameon=False, fontsize=8.5, labelcolor=GREY)
+
+
+def _draw_axes(ax: Axes, sizes: np.ndarray, unit: str) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, ScalarFormatter
+
+    if sizes.max() > 10 * max(sizes.min(), 1.0):
+        ax.set_xscale("log")
+        ax.xaxis.set_major_formatter(ScalarFormatter())
+        ax.xaxis.set_minor_formatter(FuncFormatter(_only_small_digits))
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set_xlabel(unit, color=DARK)
+    ax.set_ylabel("score on new rows", color=DARK)
+    ax.grid(axis="y", color=FAINT)
+    ax.set_axisbelow(True)
+    ax.tick_params(which="both", color=PALE, labelcolor=GREY)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[["left", "bottom"]].set_color(PALE)
+    ax.margins(x=0.08, y=0.12)
+
+
+def _label(ax: Axes, path: dict[str, np.ndarray], sizes: np.ndarray) -> list[Any]:
+    """Write each strength beside its point; those at one place share a label."""
+    chosen = set(np.flatnonzero(path["is_chosen"]).tolist())
+    together: dict[tuple[float, float], list[int]] = {}
+    for number, place in enumerate(zip(sizes.tolist(), path["score"].tolist(), strict=True)):
+        together.setdefault(place, []).append(number)
+    texts = []
+    for (x, y), numbers in together.items():
+        label = ", ".join(f"{path['strength'][number]:g}" for number in numbers)
+        is_chosen = not chosen.isdisjoint(numbers)
+        texts.append(
+            ax.annotate(
+                label,
+                (x, y),
+                xytext=(6, 6),
+                textcoords="offset points",
+                fontsize=8.5,
+                color=CHOSEN if is_chosen else GREY,
+            )
+        )
+    return texts
+
+
+def _only_small_digits(value: float, _: int) -> str:
+    """Minor ticks of a logarithmic axis at 2 and 5 of each decade."""
+    digit = value / 10 ** np.floor(np.log10(value))
+    return f"{value:g}" if round(digit) in (2, 5) else ""

@@ -1,0 +1,89 @@
+"""How well predictions fit the truth, and how good a tree is on rows that it has not seen."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    mean_absolute_error,
+    r2_score,
+)
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Scores on rows that were not fitted on.
+
+    Attributes
+    ----------
+    n_rows : int
+        How many rows they are.
+    scores : mapping from str to float
+        The first is the chief one: accuracy for classes, R² for numbers.
+    """
+
+    n_rows: int
+    scores: Mapping[str, float]
+
+    @property
+    def chief(self) -> float:
+        """Accuracy or R²."""
+        return next(iter(self.scores.values()))
+
+
+def scores_of(
+    y: np.ndarray, predicted: np.ndarray, has_classes: bool, weights: np.ndarray | None = None
+) -> dict[str, float]:
+    """Scores of predictions; of several targets, the means.
+
+    Parameters
+    ----------
+    y, predicted : arrays of shape (n_rows,) or (n_rows, n_outputs)
+        Numbers, or the same kind of labels.
+    has_classes : bool
+    weights : array of shape (n_rows,), optional
+    """
+    if not has_classes:
+        return {
+            "r2": float(r2_score(y, predicted, sample_weight=weights)),
+            "mean_absolute_error": float(mean_absolute_error(y, predicted, sample_weight=weights)),
+        }
+    outputs = [(y, predicted)] if y.ndim == 1 else list(zip(y.T, predicted.T, strict=True))
+    right = [accuracy_score(true, said, sample_weight=weights) for true, said in outputs]
+    balanced = [_balanced(true, said, weights) for true, said in outputs]
+    return {"accuracy": float(np.mean(right)), "balanced_accuracy": float(np.mean(balanced))}
+
+
+def _balanced(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) -> float:
+    with warnings.catch_warnings():
+        # Rows of a test may lack a class that is predicted.
+        warnings.simplefilter("ignore", UserWarning)
+        return float(balanced_accuracy_score(y, predicted, sample_weight=weights))
+
+
+def score_words(has_classes: bool, score: float) -> str:
+    """Accuracy or R² in words, which are those of a perfect score only if it is one.
+
+    Examples
+    --------
+    >>> score_words(True, 0.7613), score_words(True, 0.99999), score_words(True, 1.0)
+    ('accuracy 76.1 %', 'accuracy 99.999 %', 'accuracy 100 %')
+    >>> score_words(False, 0.64251), score_words(False, -0.1)
+    ('R² 0.643', 'R² -0.100')
+    """
+    if has_classes:
+        return f"accuracy {_below(100 * score, 100.0, 1)} %"
+    return f"R² {_below(score, 1.0, 3)}"
+
+
+def _below(number: float, perfect: float, decimals: int) -> str:
+    """A number in so many decimals, or in more if it would be rounded up to what is perfect."""
+    if number == perfect:
+        return f"{perfect:.0f}"
+    texts = (f"{number:z.{more}f}" for more in range(decimals, 17))
+    return next((text for text in texts if float(text) < perfect), repr(number))

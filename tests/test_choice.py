@@ -1,0 +1,450 @@
+"""Strength, criterion and shrinkage chosen by cross-validation."""
+
+import signal
+import threading
+from time import sleep
+
+import numpy as np
+import pandas as pd
+import pytest
+from data import assert_same_tree, data_for, noisy_classes, tree_for
+from numpy.testing import assert_allclose, assert_array_equal
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json, refine_tree
+from shapetree import _choice as choice
+from shapetree import _fitting as fitting
+from shapetree._choice import Folds, FoldTest, Plan, Race, Record, Trial, make_folds, strata_of
+from shapetree.data._binning import bin_table
+from shapetree.data._table import read_table
+
+CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
+FAST = {"strength": "cv", "max_depth": 3, "n_threads": 1}
+
+
+def binned(X):
+    return bin_table(read_table(X), None, 255, 1)
+
+
+def folds_of(X, y, n_folds=4, weights=None, seed=0):
+    return make_folds(binned(X), strata_of(y[:, None], True), weights, n_folds, seed)
+
+
+# Folds
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 5])
+def test_every_class_is_dealt_out_evenly(n_folds):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(997, 3)), rng.choice(4, 997, p=[0.6, 0.3, 0.08, 0.02])
+    fold = folds_of(X, y, n_folds).of_row
+    counts = np.array([np.bincount(fold[y == label], minlength=n_folds) for label in range(4)])
+    assert np.ptp(counts, axis=1).max() <= 1
+    assert np.ptp(counts.sum(axis=0)) <= 1
+
+
+def test_numbers_are_dealt_out_evenly_from_the_least_to_the_greatest():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(1000, 3)), rng.lognormal(size=(1000, 1))
+    fold = make_folds(binned(X), strata_of(y, False), None, 4, 0).of_row
+    means = [y[fold == number].mean() for number in range(4)]
+    assert max(means) < 1.2 * min(means)
+
+
+def test_equal_rows_are_in_one_fold():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    rows = rng.integers(300, size=1500)
+    X, y = X[rows], rng.integers(2, size=1500)
+    fold = folds_of(X, y).of_row
+    assert all(len(set(fold[rows == row])) == 1 for row in set(rows))
+
+
+def test_very_many_equal_rows_are_dealt_out():
+    X, y = np.arange(600)[:, None] % 3, np.arange(600) // 3 % 2
+    fold = folds_of(X.astype(float), y).of_row
+    counts = [np.bincount(fold[(X[:, 0] == x) & (y == c)]) for x in range(3) for c in range(2)]
+    assert np.min(counts) >= 10
+    assert np.ptp(np.sum(counts, axis=0)) <= 1
+
+
+def test_folds_do_not_depend_on_the_order_of_rows_or_columns():
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(40, size=(500, 4)).astype(float), rng.integers(3, size=500)
+    fold = folds_of(X, y).of_row
+    rows = rng.permutation(500)
+    assert_array_equal(folds_of(X[rows], y[rows]).of_row, fold[rows])
+    assert_array_equal(folds_of(X[:, [2, 0, 3, 1]], y).of_row, fold)
+    assert (folds_of(X, y, seed=1).of_row != fold).mean() > 0.5
+
+
+def test_a_row_of_weight_two_is_in_the_fold_of_a_row_given_twice():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 3)), rng.integers(2, size=200)
+    weights = rng.integers(1, 4, size=200)
+    rows = np.repeat(np.arange(200), weights)
+    fold = folds_of(X, y, weights=weights.astype(float)).of_row
+    assert_array_equal(folds_of(X[rows], y[rows]).of_row, fold[rows])
+
+
+# The rule
+
+
+def record_of(scores, gains=1.0, weights=None, group=None, n_folds=2):
+    """Tests of a usual trial of strength 1 and others, whose scores for every row are given."""
+    n = len(scores[1.0])
+    of_row = np.arange(n) % n_folds
+    weights = np.ones(n) if weights is None else weights
+    folds = Folds(of_row, np.arange(n) if group is None else group, weights, n_folds)
+    trials = [Trial(strength, "gini") for strength in sorted(scores)]
+    record = Record(trials, folds)
+
+    def run(wanted):
+        each = [(np.asarray(scores[t.strength]), of_row == fold) for t, fold in wanted]
+        return [
+            FoldTest(values[rows], np.full(rows.sum(), gains), np.zeros(1), 2, 0.1)
+            for values, rows in each
+        ]
+
+    record.add(run, trials, range(n_folds))
+    return record, Trial(1.0, "gini")
+
+
+def chosen(scores, **options):
+    record, usual = record_of(scores, **options)
+    return record.choose(usual).strength
+
+
+def test_the_usual_is_preferred_unless_another_is_better_for_sure():
+    for n_better in (0, 5, 10, 15, 20, 30, 50):
+        usual, other = np.zeros((2, 1000))
+        other[:n_better] = 1.0
+        usual[500:510] = 1.0
+        difference = other - usual
+        error = np.sqrt(((difference - difference.mean()) ** 2).sum()) / 1000
+        n_errors = difference.mean() / error
+        assert chosen({0.3: other, 1.0: usual}) == (0.3 if n_errors > 1.5 else 1.0)
+        assert chosen({1.0: usual, 3.0: other}) == (3.0 if n_errors > 2.5 else 1.0)
+
+
+def test_of_those_that_are_better_the_surest_is_chosen():
+    usual, better, best = np.zeros((3, 1000))
+    better[:100], best[:200] = 1.0, 1.0
+    assert chosen({0.0: better, 0.3: best, 1.0: usual}) == 0.3
+    assert chosen({0.0: best, 0.3: better, 1.0: usual}) == 0.0
+    assert chosen({0.0: best, 0.3: best, 1.0: usual}) == 0.3  # the stronger of equals
+
+
+def test_equal_rows_tell_no_more_than_one_of_them():
+    usual, other = np.zeros((2, 400))
+    other[:40] = 1.0
+    assert chosen({0.3: other, 1.0: usual}) == 0.3
+    group = np.where(np.arange(400) < 40, 0, np.arange(400))
+    assert chosen({0.3: other, 1.0: usual}, group=group) == 1.0
+    heavy = np.where(np.arange(400) == 0, 40.0, 1.0)
+    once = (np.arange(400) == 0).astype(float)
+    assert chosen({0.3: once, 1.0: usual}, weights=heavy) == 1.0
+
+
+def test_if_no_tree_is_better_than_none_the_strongest_is_chosen():
+    usual, other = np.zeros((2, 1000))
+    other[:500] = 1.0
+    assert chosen({0.3: other, 1.0: usual, 3.0: usual, 9.0: usual}, gains=-0.1) == 9.0
+
+
+def test_hopeless_trials_are_spared():
+    asked = []
+    quality = {0.0: 0.5, 0.3: 0.8, 1.0: 0.7, 3.0: 0.6}
+    folds = Folds(np.arange(600) % 4, np.arange(600), np.ones(600), 4)
+    rng = np.random.default_rng(0)
+
+    def run(wanted):
+        asked.extend(wanted)
+        return [
+            FoldTest((rng.random(150) < quality[t.strength]) * 1.0, np.ones(150), np.zeros(1), 2, 0)
+            for t, _ in wanted
+        ]
+
+    trials = tuple(Trial(m, criterion) for criterion in ("gini", "entropy") for m in quality)
+    usual = Trial(1.0, "gini")
+    found = choice.choose(Plan(trials, usual, (0.0,), Race(4, (2, 1))), folds, run)
+    on_first = [trial for trial, fold in asked if fold == 0]
+    assert on_first[:4] == list(trials[:4])
+    assert {trial.strength for trial in on_first[4:]} == {0.3, 1.0}
+    on_second, on_third = ({t for t, fold in asked if fold == number} for number in (1, 2))
+    assert usual in on_third
+    assert on_third < on_second
+    assert (len(on_second), len(on_third)) == (3, 2)
+    assert all(fold < 3 for _, fold in asked)
+    assert found.trial in on_third
+
+
+# Fits
+
+
+def fits_alike(one, other, X, y):
+    one, other = one.fit(X, y), other.fit(X, y)
+    assert (one.strength_, one.criterion_) == (other.strength_, other.criterion_)
+    scores = [name for name in one.cv_results_ if "time" not in name and name != "params"]
+    for name in scores:
+        assert_array_equal(one.cv_results_[name], other.cv_results_[name])
+    assert_same_tree(one, other)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+@pytest.mark.parametrize("pairs", [0, "auto"])
+def test_the_choice_is_the_same_for_any_number_of_threads(criterion, pairs):
+    X, y = data_for(criterion, np.random.default_rng(0), n_rows=500)
+    params = FAST | {"refine": "tao", "pairs": pairs, "assignment": "coordinate_descent"}
+    one = tree_for(criterion, **params, random_state=np.random.RandomState(3))
+    many = tree_for(criterion, **params | {"n_threads": 4}, random_state=np.random.RandomState(3))
+    fits_alike(one, many, X, y)
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_the_choice_is_the_same_for_any_order_of_columns(criterion):
+    X, y = data_for(criterion, np.random.default_rng(0), n_rows=500)
+    one = tree_for(criterion, **FAST).fit(X, y)
+    other = tree_for(criterion, **FAST).fit(X[:, [2, 0, 3, 1]], y)
+    assert one.strength_ == other.strength_
+    # Without penalties, several features may be equally good; then the first one wins.
+    penalised = one.cv_results_["param_strength"] >= 1
+    scores = [tree.cv_results_["mean_test_score"][penalised] for tree in (one, other)]
+    assert_array_equal(*scores)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
+def test_of_pure_noise_nothing_is_learnt(seed, kind):
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(600, 6)), rng.normal(size=600)
+    tree = kind(strength="cv").fit(X, y > 0 if kind is ShapeTreeClassifier else y)
+    assert tree.strength_ == 3.0
+    assert tree.get_n_leaves() <= 2
+
+
+def fine_detail(rng, n_rows=3000, n_stripes=400):
+    """Stripes of a few rows each, and no noise."""
+    X = rng.random((n_rows, 2))
+    return X, rng.integers(2, size=n_stripes)[(X[:, 0] * n_stripes).astype(int)]
+
+
+def test_without_noise_penalties_go():
+    X, y = fine_detail(np.random.default_rng(0))
+    tree = ShapeTreeClassifier(strength="cv", max_bins=None).fit(X, y)
+    assert tree.strength_ < 1
+    usual = ShapeTreeClassifier(max_bins=None).fit(X, y)
+    new_X, new_y = X + 1e-9, y
+    assert tree.score(new_X, new_y) > usual.score(new_X, new_y)
+
+
+def test_without_noise_penalties_of_numbers_go():
+    X, y = fine_detail(np.random.default_rng(0))
+    y = y + np.sin(9 * X[:, 1])
+    assert ShapeTreeRegressor(strength="cv", max_bins=None).fit(X, y).strength_ < 1
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_what_was_tried_has_scikit_learns_form(criterion):
+    X, y = data_for(criterion, np.random.default_rng(0), n_rows=200)
+    tree = tree_for(criterion, strength=[2, 0.5, 1, 1], cv=3, max_depth=2).fit(X, y)
+    results = tree.cv_results_
+    assert_array_equal(results["param_strength"], [0.5, 1.0, 2.0])
+    assert results["params"][0] == {"strength": 0.5, "criterion": criterion}
+    splits = np.array([results[f"split{fold}_test_score"] for fold in range(3)])
+    assert "split3_test_score" not in results
+    assert_allclose(results["mean_test_score"], splits.mean(axis=0))
+    assert_allclose(results["std_test_score"], splits.std(axis=0))
+    assert results["rank_test_score"].min() == 1
+    assert (results["mean_fit_time"] > 0).all()
+    assert len(pd.DataFrame(results)) == 3
+    assert tree.strength_ in (0.5, 1.0, 2.0)
+
+
+def test_scores_are_those_of_trees_fitted_without_the_fold(monkeypatch):
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=200)
+    made = []
+    make = fitting.make_folds
+    monkeypatch.setattr(fitting, "make_folds", lambda *args: made.append(make(*args)) or made[-1])
+    tree = ShapeTreeClassifier(strength=[0.5, 1], cv=4, criterion="gini", max_depth=2).fit(X, y)
+    for number, strength in enumerate([0.5, 1.0]):
+        for fold in range(4):
+            held_out = made[0].held_out(fold)
+            # Few distinct values: the bins of a part are those of the whole.
+            alone = ShapeTreeClassifier(strength=strength, criterion="gini", max_depth=2)
+            score = alone.fit(X[~held_out], y[~held_out]).score(X[held_out], y[held_out])
+            found = tree.cv_results_[f"split{fold}_test_score"][number]
+            assert abs(found - score) < 0.06
+
+
+def test_the_criterion_is_chosen_too_unless_it_is_given():
+    X, y = noisy_classes(np.random.default_rng(0))
+    free = ShapeTreeClassifier(**FAST).fit(X, y)
+    assert set(free.cv_results_["param_criterion"]) == {"gini", "entropy"}
+    given = ShapeTreeClassifier(**FAST, criterion="entropy").fit(X, y)
+    assert set(given.cv_results_["param_criterion"]) == {"entropy"}
+    assert given.criterion_ == "entropy"
+    assert ShapeTreeClassifier(**FAST, criterion="log_loss").fit(X, y).criterion_ == "entropy"
+
+
+@pytest.mark.parametrize("criterion", ["gini", "squared_error"])
+def test_shrinkage_is_chosen_from_the_same_fits(criterion, monkeypatch):
+    X, y = data_for(criterion, np.random.default_rng(0))
+    n_fits = []
+    learn = fitting._learn
+    monkeypatch.setattr(fitting, "_learn", lambda *args: n_fits.append(1) or learn(*args))
+    params = FAST | {"refine": None}
+    tree_for(criterion, **params).fit(X, y)
+    n_alone = len(n_fits)
+    both = tree_for(criterion, **params, shrinkage="cv").fit(X, y)
+    assert len(n_fits) == 2 * n_alone
+    assert both.shrinkage_ in fitting.SHRINKAGES
+
+
+def test_a_budget_of_leaves_holds():
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=600)
+    tree = ShapeTreeClassifier(**FAST | {"max_depth": 6}, max_leaf_nodes=5).fit(X, y)
+    assert tree.get_n_leaves() <= 5
+    assert (
+        tree.cv_results_["mean_n_leaves"][~np.isnan(tree.cv_results_["mean_n_leaves"])].max() <= 5
+    )
+
+
+@pytest.mark.parametrize("n_rows", [1, 2, 4, 7])
+def test_of_few_rows_the_usual_strength_is_taken(n_rows):
+    X, y = np.arange(n_rows)[:, None], np.arange(n_rows) % 2
+    assert ShapeTreeClassifier(strength="cv").fit(X, y).strength_ in (1.0, 3.0)
+    assert ShapeTreeRegressor(strength="cv").fit(X, y).strength_ in (1.0, 3.0)
+
+
+def test_several_targets_weights_and_missing_values():
+    rng = np.random.default_rng(0)
+    X, y = noisy_classes(rng, n_rows=200)
+    X[::7, 1] = np.nan
+    weights = rng.random(200)
+    both = np.stack([y, y % 2], axis=1)
+    for kind in (ShapeTreeClassifier, ShapeTreeRegressor):
+        tree = kind(**FAST).fit(X, both, sample_weight=weights)
+        assert tree.strength_ in choice.STRENGTHS
+
+
+def test_a_path_without_the_usual_strength():
+    assert choice.usual_of((0.0, 0.3, 3.0)) == 3.0
+    assert choice.usual_of((0.0, 0.9, 3.0)) == 0.9
+    assert choice.usual_of((0.0,)) == 0.0
+    X, y = noisy_classes(np.random.default_rng(0))
+    assert ShapeTreeClassifier(strength=[4.0], max_depth=2).fit(X, y).strength_ == 4.0
+
+
+@pytest.mark.parametrize(
+    "strength", [[], [-1.0], [np.nan], [np.inf], [[1.0]], ["a"], [1, None], [[1], [1, 2]]]
+)
+def test_paths_that_make_no_sense_are_refused(strength):
+    X, y = noisy_classes(np.random.default_rng(0))
+    model = ShapeTreeClassifier(strength=strength)
+    for call in (model.fit, model.strength_path):
+        with pytest.raises(ValueError, match="strength must be a number, 'cv', or a list"):
+            call(X, y)
+
+
+@pytest.mark.parametrize("cv", [1, 0, 2.5, "5"])
+def test_numbers_of_folds_that_make_no_sense_are_refused(cv):
+    X, y = noisy_classes(np.random.default_rng(0))
+    with pytest.raises(ValueError, match="'cv' parameter"):
+        ShapeTreeClassifier(strength="cv", cv=cv).fit(X, y)
+
+
+# After the fit
+
+
+def test_a_model_file_keeps_what_was_chosen():
+    X, y = fine_detail(np.random.default_rng(0), n_rows=1000, n_stripes=150)
+    tree = ShapeTreeClassifier(strength=[0, 1, 2], max_bins=None).fit(X, y)
+    again = from_json(tree.to_json())
+    assert again.strength_ == tree.strength_ != 1.0
+    assert list(again.strength) == [0, 1, 2]
+    with pytest.raises(AttributeError, match="it is not known how"):
+        again.cv_results_  # noqa: B018
+    plain = ShapeTreeClassifier(strength=0.5).fit(X, y)
+    assert from_json(plain.to_json()).strength_ == 0.5
+
+
+def test_refinement_goes_on_at_the_strength_chosen():
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=400)
+    tree = ShapeTreeClassifier(**FAST).fit(X, y)
+    again = refine_tree(tree, X, y)
+    assert again.strength_ == tree.strength_
+    assert again.criterion_ == tree.criterion_
+
+
+def test_a_failure_leaves_the_estimator_as_it_was(monkeypatch):
+    X, y = noisy_classes(np.random.default_rng(0))
+    tree = ShapeTreeClassifier(**FAST | {"n_threads": 3}).fit(X, y)
+    before, learn = tree.tree_, fitting._learn
+    n_fits = []
+
+    def fail(*args):
+        n_fits.append(1)
+        if len(n_fits) == 3:
+            raise MemoryError("no room")
+        return learn(*args)
+
+    monkeypatch.setattr(fitting, "_learn", fail)
+    with pytest.raises(MemoryError, match="no room"):
+        tree.fit(X, y)
+    assert tree.tree_ is before
+
+
+def test_ctrl_c_ends_all_fits():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(20_000, 20)), rng.integers(2, size=20_000)
+    model = ShapeTreeClassifier(strength="cv", n_threads=2, max_depth=12, pairs="auto")
+    main = threading.main_thread().ident
+    timer = threading.Timer(1.0, lambda: signal.pthread_kill(main, signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    sleep(0.05)
+    assert threading.active_count() <= 2
+    assert not hasattr(model, "tree_")
+
+
+def test_progress_is_shown(capsys):
+    X, y = noisy_classes(np.random.default_rng(0))
+    ShapeTreeClassifier(**FAST, verbose=1).fit(X, y)
+    shown = capsys.readouterr().err
+    assert "choosing: " in shown
+    assert "18 of 18 test fits" in shown
+
+
+# Paths
+
+
+@pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
+def test_a_path_of_strengths(kind):
+    X, y = noisy_classes(np.random.default_rng(0))
+    model = kind(strength=[0, 1, 50], max_depth=3, cv=3)
+    path = model.strength_path(X, y)
+    assert not hasattr(model, "tree_")
+    table = pd.DataFrame(path)
+    assert list(table.columns) == [
+        "strength", "score", "error", "n_leaves", "n_segments", "is_chosen",
+    ]  # fmt: skip
+    assert_array_equal(table.strength, [0.0, 1.0, 50.0])
+    for row in table.itertuples():
+        criterion = {} if kind is ShapeTreeRegressor else {"criterion": "gini"}
+        tree = kind(strength=row.strength, max_depth=3, random_state=0, **criterion).fit(X, y)
+        assert tree.get_n_leaves() == row.n_leaves
+    assert table.is_chosen.sum() == 1
+    assert (table.error >= 0).all()
+    best = kind(strength=[0, 1, 50], max_depth=3, cv=3, **criterion).fit(X, y)
+    assert best.strength_ == table.strength[table.is_chosen].item()
+    assert_allclose(table.score.iloc[1], best.cv_results_["mean_test_score"][1], atol=1e-2)
+
+
+def test_the_path_is_ours_unless_given():
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=100)
+    for strength in (1.0, "cv"):
+        path = ShapeTreeClassifier(strength=strength, max_depth=1, cv=2).strength_path(X, y)
+        assert_array_equal(path.strength, choice.PATH)
+    with pytest.raises(ValueError, match="cv=5 folds need as many rows"):
+        ShapeTreeClassifier().strength_path(X[:3], y[:3])

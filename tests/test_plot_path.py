@@ -1,0 +1,74 @@
+"""The picture of accuracy against size."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from shapetree import plot_path
+
+PATH = {
+    "strength": np.array([0.0, 0.3, 1.0, 3.0, 10.0]),
+    "score": np.array([0.80, 0.86, 0.90, 0.88, 0.70]),
+    "error": np.array([0.02, 0.02, 0.01, 0.01, 0.03]),
+    "n_leaves": np.array([60, 40, 12, 6, 2]),
+    "n_segments": np.array([300, 120, 30, 12, 3]),
+    "is_chosen": np.array([False, False, True, False, False]),
+}
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    yield
+    plt.close("all")
+
+
+@pytest.mark.parametrize("size", ["leaves", "segments"])
+@pytest.mark.parametrize("kind", [dict, pd.DataFrame])
+def test_every_strength_is_drawn_where_it_belongs(size, kind):
+    picture = plot_path(kind(PATH), size=size, title="A path")
+    labels = {text.get_text(): text for text in picture.texts}
+    for number, strength in enumerate(PATH["strength"]):
+        place = labels[f"{strength:g}"].xy
+        assert place == (PATH[f"n_{size}"][number], PATH["score"][number])
+    points = [line for line in picture.ax.lines if line.get_marker() == "o"]
+    chosen = [line for line in points if len(line.get_xdata()) == 1]
+    assert len(chosen) == 1
+    assert chosen[0].get_ydata()[0] == 0.90
+    assert picture.ax.get_xlabel() == size
+    assert picture.ax.get_title(loc="left") == "A path"
+
+
+def test_texts_stay_in_the_figure_and_apart():
+    picture = plot_path(PATH)
+    picture.figure.canvas.draw()
+    boxes = [text.get_window_extent() for text in picture.texts]
+    room = picture.figure.bbox
+    assert all(room.x0 <= box.x0 and box.x1 <= room.x1 and box.y1 <= room.y1 for box in boxes)
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+def test_strengths_at_one_place_share_a_label():
+    path = PATH | {"n_leaves": np.array([12, 12, 12, 6, 2]), "score": PATH["score"] * 0 + 0.9}
+    labels = [text.get_text() for text in plot_path(path).texts]
+    assert "0, 0.3, 1" in labels
+
+
+def test_a_path_of_one_and_axes_of_ones_own():
+    one = {name: column[2:3] for name, column in PATH.items()}
+    _, ax = plt.subplots()
+    picture = plot_path(one, ax=ax)
+    assert picture.ax is ax
+    assert repr(picture) == "<Picture, 6.4 x 4.8 inch>"
+    assert picture._repr_html_() is None
+
+
+def test_what_is_no_path_is_refused():
+    with pytest.raises(ValueError, match="it has no 'is_chosen'"):
+        plot_path({name: column for name, column in PATH.items() if name != "is_chosen"})
+    with pytest.raises(ValueError, match="size must be 'leaves' or 'segments', got 'nodes'"):
+        plot_path(PATH, size="nodes")
+    with pytest.raises(TypeError, match="ax must be a matplotlib Axes"):
+        plot_path(PATH, ax=3)
+    with pytest.raises(TypeError, match="title must be"):
+        plot_path(PATH, title=3)

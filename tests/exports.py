@@ -331,6 +331,43 @@ def chain(depth):
     return Case(model, {"x0": "float64"}, columns)
 
 
+def staircase(n_cuts):
+    """A model of one pair, whose cuts of x and y take turns; each leaves one step of the stairs."""
+    steps = np.arange(n_cuts)
+    model = ShapeTreeRegressor(n_threads=1, pairs=[(0, 1)]).fit(
+        pd.DataFrame({"x": [0.0, n_cuts], "y": [0.0, n_cuts]}), [0.0, 1.0]
+    )
+    tree = TreeArrays(
+        parent=[-1, 0, 0],
+        depth=[0, 1, 1],
+        first_child=[1, -1, -1],
+        n_branches=[2, 0, 0],
+        feature=[0, -1, -1],
+        second_feature=[1, -1, -1],
+        missing_branch=[0, -1, -1],
+        saw_missing=np.zeros(3, dtype=bool),
+        piece_start=[0, n_cuts + 1, n_cuts + 1, n_cuts + 1],
+        piece_upper=np.full(n_cuts + 1, np.nan),
+        piece_branch=np.arange(n_cuts + 1) % 2,
+        cut_start=[0, n_cuts, n_cuts, n_cuts],
+        cut_a=1.0 - steps % 2,
+        cut_b=steps % 2,
+        cut_threshold=steps,
+        cut_low=-1 - steps,
+        cut_high=np.append(steps[1:], -1 - n_cuts),
+        position_start=np.zeros(7),
+        position=(),
+        n_node_samples=np.ones(3),
+        weighted_n_node_samples=np.ones(3),
+        impurity=np.zeros(3),
+        value=np.arange(3)[:, None, None],
+    )
+    set_tree(model, tree)
+    rng = np.random.default_rng(0)
+    columns = {name: [None, *rng.uniform(-2, n_cuts, 300).tolist()] for name in ("x", "y")}
+    return Case(model, dict.fromkeys(("x", "y"), "float64"), columns)
+
+
 @st.composite
 def random_cases(draw, n_rows=400):
     """Random trees, whose cuts are none that fitted trees never have, and random rows."""

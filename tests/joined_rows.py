@@ -94,6 +94,9 @@ class JoinedRows:
         least, greatest, sums = zip(*each, strict=True)
         return np.min(least, axis=0), np.max(greatest, axis=0), sum(sums)
 
+    def sums(self, nodes, units):
+        return sum(holder.sums(nodes, units) for holder in self.holders)
+
     def medians(self, nodes):
         return np.array([self.medians_of_node(node, "y") for node in nodes.tolist()])
 

@@ -47,9 +47,9 @@ def weighted_median(values, weights):
     """Midpoint of the lower and the upper weighted median of ascending values."""
     held = weights > 0
     values, below = values[held], np.cumsum(weights[held])
-    half = below[-1] / 2
-    lower = values[np.argmax(below >= half)]
-    upper = values[np.argmax(below > half)]
+    half, rounding = below[-1] / 2, below[-1] * 1e-12
+    lower = values[np.argmax(below >= half - rounding)]
+    upper = values[np.argmax(below > half + rounding)]
     return (lower + upper) / 2
 
 

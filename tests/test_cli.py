@@ -730,9 +730,15 @@ def test_data_that_nothing_can_be_learnt_from(folder, arguments, words):
         ([], "Missing option '--target'"),
         (["-t", "busy", "--depth", "0"], "--depth"),
         (["-t", "busy", "--depth", "deep"], "--depth"),
+        (["-t", "busy", "--depth", str(10**21)], "--depth"),
         (["-t", "busy", "--nonsense"], "--nonsense"),
         (["-t", "busy", "--task", "guessing"], "--task"),
         (["-t", "busy", "--pairs", "some"], "--pairs must be auto, all or a number"),
+        (["-t", "busy", "--pairs", "²"], "--pairs must be auto, all or a number"),
+        (["-t", "busy", "--pairs", "9" * 5000], "--pairs must be auto, all or a number"),
+        (["-t", "busy", "--seed", str(2**32)], "--seed"),
+        (["-t", "busy", "--encoding", "base64"], "--encoding 'base64' is not known"),
+        (["-t", "busy", "--encoding", "rot13"], "--encoding 'rot13' is not known"),
         (["-t", "busy", "--test-size", "0.001"], "leaves too few"),
         (["-t", "busy", "--param", "depth"], "--param takes name=value"),
         (["-t", "busy", "--param", "depth=3"], "--param depth is no parameter"),
@@ -930,6 +936,69 @@ def test_ctrl_c_in_a_long_fit_leaves_no_file(long_data):
     assert child.exitstatus == 130
     assert lines_on(rest)[-2:] == ["shapetree: interrupted; no file is half-written", ""]
     assert os.listdir(long_data.parent) == [long_data.name]
+
+
+# Pipes, devices and spreadsheets
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX pipes")
+def test_pipes_are_read_and_devices_refused(folder, tmp_path):
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    with subprocess.Popen(f"cat '{folder / 'shop.csv'}' > '{pipe}'", shell=True):
+        out = succeed("fit", pipe, "-t", "busy", "--json")
+    assert json.loads(out)["data"] == str(pipe)
+    with subprocess.Popen(f"echo 'a,a' > '{pipe}'", shell=True):
+        assert fail("fit", pipe, "-t", "a").startswith(f"{pipe} has columns of the same name")
+    for device in ("/dev/zero", "/dev/null"):
+        assert "it is a device" in fail("fit", device, "-t", "busy")
+        assert "it is a device" in fail("predict", device, folder / "shop.csv")
+
+
+def test_labels_that_a_spreadsheet_would_run_are_made_safe(tmp_path):
+    labels = ["=1+1", "-x\x1b[2J", "@ok", "plain"]
+    frame = pd.DataFrame({"x": np.arange(400) % 40, "y": np.repeat(labels, 10).tolist() * 10})
+    ShapeTreeClassifier(max_branches=4).fit(frame[["x"]], frame["y"]).to_json(tmp_path / "m.json")
+    frame[["x"]].to_csv(tmp_path / "x.csv", index=False)
+    paths = tmp_path / "m.json", tmp_path / "x.csv"
+    out = pd.read_csv(pd.io.common.StringIO(succeed("predict", *paths, "--only", "--proba")))
+    assert set(out["prediction"]) == {"'=1+1", "'-x [2J", "'@ok", "plain"}
+    assert "p('=1+1)" in out
+    raw = succeed("predict", *paths, "--only", "--raw")
+    assert {"=1+1", "@ok", "plain"} < set(raw.splitlines())
+    succeed("predict", *paths, "-o", tmp_path / "out.parquet")
+    assert set(pd.read_parquet(tmp_path / "out.parquet")["prediction"]) == set(labels)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX modes and links")
+def test_outputs_keep_their_mode_follow_links_and_respect_read_only_files(folder, tmp_path):
+    data = [folder / "shop.csv", "-t", "busy", "--depth", "1"]
+    real, link = tmp_path / "real.json", tmp_path / "link.json"
+    real.write_text("old")
+    real.chmod(0o640)
+    link.symlink_to(real)
+    succeed("fit", *data, "-o", link)
+    assert link.is_symlink()
+    assert real.read_text().startswith("{")
+    assert real.stat().st_mode & 0o777 == 0o640
+    real.chmod(0o440)
+    assert "it is read-only" in fail("fit", *data, "-o", link)
+    with pytest.raises(PermissionError, match="read-only"):
+        from_json(link).to_json(real)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs POSIX signals")
+def test_ctrl_c_while_the_command_starts_prints_no_traceback(tmp_path):
+    slow = tmp_path / "numpy.py"
+    slow.write_text("import os, signal, time\nos.kill(os.getpid(), signal.SIGINT)\ntime.sleep(9)")
+    done = subprocess.run(
+        [sys.executable, "-c", "import runpy, sys; sys.orig_argv[1:] = ['-m', 'shapetree.cli'];"
+         "runpy.run_module('shapetree.cli', run_name='__main__')"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert done.returncode != 0
 
 
 def test_a_whole_session(tmp_path):

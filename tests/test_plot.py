@@ -1,9 +1,12 @@
 """Pictures: nothing overlaps or is cut off, and what they show is what the tree does."""
 
+import gc
 import io
+import re
 import subprocess
 import sys
 import warnings
+import weakref
 
 import matplotlib as mpl
 import numpy as np
@@ -18,7 +21,10 @@ from matplotlib.transforms import Bbox
 from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree.drawing._palette import branch_colour, class_colour
+from shapetree.export import export_dot
 from shapetree.plot import plot_node, plot_tree
+from shapetree.tree._words import readable
 
 FREE = {"refine": None, "segment_penalty": 0.0, "split_penalty": 0.0}
 ODD_NAMES = [
@@ -36,7 +42,7 @@ ODD_NAMES = [
 @pytest.fixture(autouse=True)
 def _close_figures():
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")
+        warnings.filterwarnings("ignore", message="no font that matplotlib can use")
         yield
     plt.close("all")
 
@@ -359,10 +365,146 @@ def test_own_colours_are_used():
     assert colours_of(plot_tree(numbers, cmap="hot")) != colours_of(plot_tree(numbers))
 
 
-def test_rare_classes_share_a_colour_and_frequent_ones_are_named():
+def test_the_most_frequent_classes_are_named():
     X, y = noise(40, n_rows=1500)
     words = words_of(plot_tree(ShapeTreeClassifier(max_depth=2, **FREE).fit(X, y)))
-    assert "31 others" in words
+    assert "and 30 more" in words
+
+
+def test_a_class_has_one_colour_whatever_rows_are_shown():
+    X, y = noise(12, n_rows=1500)
+    tree = ShapeTreeClassifier(max_depth=2, **FREE).fit(X, y)
+    rare = y == 11
+    pictures = [plot_node(tree), plot_node(tree, 0, X[rare], y[rare])]
+    assert rgb(class_colour(11)) in colours_of(pictures[0])
+    assert rgb(class_colour(11)) in colours_of(pictures[1])
+
+
+def rgb(colour):
+    return tuple(np.round(mpl.colors.to_rgb(colour), 3))
+
+
+def test_pictures_and_graphs_have_the_same_colours():
+    X, y = noise(3)
+    tree = ShapeTreeClassifier(max_depth=2, max_branches=3, **FREE).fit(X, y)
+    graph = export_dot(tree)
+    branches = set(re.findall(r'-> .* color="(#\w{6})"', graph))
+    classes = set(re.findall(r'^ +\d+ \[.* color="(#\w{6})"', graph, re.MULTILINE))
+    assert branches == {branch_colour(branch) for branch in range(3)}
+    assert classes <= {class_colour(number) for number in range(3)}
+    assert len(classes) > 1
+    drawn = colours_of(plot_tree(tree))
+    assert {rgb(colour) for colour in branches | classes} <= drawn
+    svg = plot_tree(tree)._repr_html_().upper()
+    assert all(colour in svg for colour in branches | classes)
+
+
+# --- axes ---
+
+
+def close_thresholds(n_rows=4000, n_bumps=3):
+    """A number with thresholds close to each other, far from either end."""
+    rng = np.random.default_rng(0)
+    x = rng.gamma(4.0, 1.0, n_rows).round(3)
+    y = x.copy()
+    for i in range(n_bumps):
+        y[(x > 3.5 + 0.1 * i) & (x < 3.53 + 0.1 * i)] += 9
+    return pd.DataFrame({"x": x}), y
+
+
+def test_a_strip_is_true_to_scale():
+    X, y = close_thresholds()
+    tree = ShapeTreeRegressor(max_depth=1, max_branches=3, **FREE).fit(X, y)
+    segments = tree.shape_table(0)
+    colours = [rgb(branch_colour(branch)) for branch in range(3)]
+    for picture in (plot_node(tree), plot_tree(tree)):
+        (x0, y0, x1, y1) = picture.nodes[0]
+        parts = [box for box, colour in rectangles(picture) if colour in colours]
+        strip = [b for b in parts if x0 <= b[0] and b[2] <= x1 and y0 <= b[1] and b[3] <= y1]
+        bottom = max(box[1] for box in strip if box[2] - box[0] > 30)
+        strip = sorted(box for box in strip if box[1] == bottom)
+        assert len(strip) == len(segments)
+        left, right = strip[0][0], strip[-1][2]
+        unit = (right - left) / (X["x"].max() - X["x"].min())
+        inner = [left + unit * (high - X["x"].min()) for high in thresholds_of(tree)]
+        for box, low, high in zip(strip, [left, *inner], [*inner, right], strict=True):
+            # Narrow segments are drawn as a line, which has a width.
+            assert box[0] == pytest.approx(low, abs=0.5)
+            assert box[2] == pytest.approx(high, abs=0.5)
+
+
+def thresholds_of(tree, node=0):
+    pieces = tree.tree_.pieces(node)
+    return tree.tree_.piece_upper[pieces][:-1].tolist()
+
+
+def rectangles(picture):
+    """Corners and colours of all shapes with four corners."""
+    for piece in picture.ax.collections:
+        for path, colour in zip(piece.get_paths(), piece.get_facecolor(), strict=False):
+            if len(path.vertices) == 5:
+                (a, b), (c, d) = path.vertices.min(axis=0), path.vertices.max(axis=0)
+                yield (float(a), float(b), float(c), float(d)), tuple(np.round(colour[:3], 3))
+
+
+@pytest.mark.parametrize("scale", ["auto", "linear", "log", "quantile"])
+@pytest.mark.parametrize("n_bumps", [1, 3, 8])
+def test_every_threshold_and_both_ends_are_written(scale, n_bumps):
+    X, y = close_thresholds(n_bumps=n_bumps)
+    tree = ShapeTreeRegressor(max_depth=1, max_branches=3, max_bins=None, **FREE).fit(X, y)
+    expected = {readable(threshold) for threshold in thresholds_of(tree)}
+    expected |= {readable(X["x"].min()), readable(X["x"].max())}
+    for picture in (plot_node(tree, scale=scale), plot_tree(tree, scale=scale)):
+        check(picture)
+        words = set(words_of(picture))
+        assert expected <= words or any("plot_node" in word for word in words)
+    assert expected <= set(words_of(plot_node(tree, scale=scale)))
+
+
+def test_what_a_small_card_leaves_out_is_said():
+    x = np.linspace(0, 1, 6000)[:, None]
+    y = np.cos(2 * np.pi * 60 * x[:, 0]) < 0
+    tree = ShapeTreeClassifier(max_branches=2, max_depth=1, max_bins=None, **FREE).fit(x, y)
+    left_out = [word for word in words_of(plot_tree(tree)) if "plot_node" in word]
+    (n_left,) = (int(re.search(r"and (\d+) more", word)[1]) for word in left_out)
+    shown = {readable(t) for t in thresholds_of(tree)} & set(words_of(plot_tree(tree)))
+    assert len(shown) + n_left == len(thresholds_of(tree))
+    assert {readable(t) for t in thresholds_of(tree)} <= set(words_of(plot_node(tree)))
+
+
+def test_a_title_says_that_an_axis_is_not_linear():
+    x = np.exp(np.random.default_rng(0).normal(0, 3, 900))
+    tree = ShapeTreeClassifier(max_depth=1).fit(pd.DataFrame({"income": x}), x > 3)
+    for draw in (plot_tree, plot_node):
+        assert "income (log scale)" in words_of(draw(tree))
+        assert "income" in words_of(draw(tree, scale="linear"))
+        assert "income (by rows)" in words_of(draw(tree, scale="quantile"))
+
+
+# --- pairs ---
+
+
+def test_both_features_of_a_pair_are_named_and_maps_have_north_at_the_top():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1, 1, (900, 2)), columns=["Latitude", "Longitude"])
+    tree = ShapeTreeClassifier(max_depth=1, pairs=1, **FREE).fit(X, X.product(axis=1) > 0)
+    assert "Longitude → × Latitude ↑" in words_of(plot_tree(tree))
+    assert "Latitude → × Longitude ↑" in words_of(plot_tree(tree, swap=True))
+    large = words_of(plot_node(tree))
+    assert {"Longitude × Latitude", "Longitude →", "Latitude ↑"} <= set(large)
+    for picture in (plot_tree(tree, swap=True), plot_node(tree, swap=True)):
+        check(picture)
+
+
+def test_a_branch_of_a_pair_is_one_shape():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1, 1, (2000, 2)), columns=["a", "b"])
+    y = (X["a"] ** 2 + X["b"] ** 2 > 0.5).astype(int)
+    tree = ShapeTreeClassifier(max_depth=1, max_branches=2, pairs=1, **FREE).fit(X, y)
+    assert tree.tree_.pieces(0).stop > 4
+    picture = plot_node(tree)
+    (areas,) = [c for c in picture.ax.collections if type(c).__name__ == "PathCollection"]
+    assert len(areas.get_paths()) == 2
 
 
 # --- figures ---
@@ -380,12 +522,75 @@ def test_pictures_are_saved(kind, tmp_path):
 def test_notebooks_show_a_picture_once():
     tree = ShapeTreeClassifier(max_depth=1, **FREE).fit(*noise())
     picture = plot_tree(tree)
-    assert plt.get_fignums()
+    assert "<svg" in picture._repr_html_()
     assert "<svg" in picture._repr_html_()
     assert not plt.get_fignums()
-    assert "<svg" in picture._repr_html_()
     _, ax = plt.subplots()
     assert plot_tree(tree, ax=ax)._repr_html_() is None
+
+
+def test_pictures_leave_no_figure_open(fitted, tmp_path):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for i in range(25):
+            (plot_tree if i % 2 else plot_node)(fitted).save(tmp_path / "picture.png", dpi=20)
+    assert not plt.get_fignums()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")
+        plot_tree(fitted).show()
+    assert not plt.get_fignums()
+
+
+def test_a_picture_is_freed_with_its_last_name(fitted):
+    figure = weakref.ref(plot_tree(fitted).figure)
+    gc.collect()
+    assert figure() is None
+
+
+def test_axes_that_are_given_are_drawn_on_and_stay_open(fitted):
+    figure, ax = plt.subplots()
+    picture = plot_tree(fitted, ax=ax)
+    assert (picture.ax, picture.figure) == (ax, figure)
+    assert ax.collections
+    assert plt.get_fignums() == [figure.number]
+
+
+def test_pictures_do_without_pyplot():
+    script = (
+        "import sys\n"
+        "from shapetree import ShapeTreeClassifier, plot_tree\n"
+        "picture = plot_tree(ShapeTreeClassifier().fit([[0.0], [1.0]] * 20, [0, 1] * 20))\n"
+        "picture._repr_html_()\n"
+        "assert 'matplotlib.pyplot' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+# --- letters ---
+
+
+def test_letters_that_no_font_has_are_warned_of_once():
+    X = pd.DataFrame({"\ue123": np.arange(40.0)})
+    y = np.where(X["\ue123"] < 12, "\U00012000\U00012001", "plain")
+    tree = ShapeTreeClassifier().fit(X, y)
+    with pytest.warns(UserWarning, match="install a font") as said:
+        picture = plot_tree(tree)
+    assert len(said) == 1
+    assert "\U00012000\U00012001" in str(said[0].message)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        picture.save(io.BytesIO(), format="png")
+        plot_tree(tree)
+
+
+def test_letters_are_taken_from_another_font_if_it_has_them():
+    with mpl.rc_context({"font.family": "STIXSizeOneSym"}), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tree = ShapeTreeClassifier().fit(np.arange(40.0)[:, None], np.arange(40) < 12)
+        picture = plot_tree(tree)
+        check(picture)
+    families = {name for text in picture.texts for name in text.get_fontfamily()}
+    assert len(families) > 1
 
 
 def test_large_trees_stay_drawable():
@@ -448,6 +653,9 @@ def polar_axes():
         ({"row": {"x0": 1.0}}, ValueError, "row has no value for the feature 'x1'"),
         ({"row": pd.DataFrame(np.zeros((2, 8)))}, ValueError, "a table of 2 rows"),
         ({"title": 3}, TypeError, "title must be"),
+        ({"scale": "square"}, ValueError, "scale must be 'auto', 'linear', 'log' or 'quantile'"),
+        ({"scale": None}, ValueError, "scale must be"),
+        ({"swap": "yes"}, TypeError, "swap must be True or False"),
     ],
 )
 def test_bad_arguments_are_refused(fitted, plot, arguments, error, message):

@@ -60,7 +60,9 @@ function showHeader() {
   byId("facts").replaceChildren(...facts.map((fact) => html("li", { dir: "auto" }, fact)));
 }
 
-const capitalised = (words) => words[0].toUpperCase() + words.slice(1);
+function capitalised(words) {
+  return words[0].toUpperCase() + words.slice(1);
+}
 
 function showLegend() {
   const bars = model.classes

@@ -1,5 +1,7 @@
 """Decision trees whose nodes split on shape functions."""
 
+from shapetree import _start  # isort: skip  # noqa: F401, the first, before what takes time
+
 from importlib.metadata import version
 
 from shapetree._estimators import (

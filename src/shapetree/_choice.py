@@ -221,12 +221,12 @@ class Race:
 
 
 def race_for(n_rows: int) -> Race:
-    """Few rows need many tests to tell trials apart; of many rows, one fold tells enough."""
+    """Few rows need many tests to tell trials apart; of many rows, few folds tell enough."""
     if n_rows <= FEW_ROWS:
         return Race(5, (2, 2, 2, 2))
     if n_rows <= MANY_ROWS:
         return Race(4, (2, 1))
-    return Race(3, ())
+    return Race(3, (1,))
 
 
 @dataclass(frozen=True)
@@ -293,16 +293,29 @@ def choose(plan: Plan, folds: Folds, run: RunTests) -> Choice:
 
 
 def _hold_race(race: Race, plan: Plan, record: Record, run: RunTests) -> None:
-    """Test all strengths on one fold, the best by other criteria, and the best of all on more."""
+    """Test strengths on one fold, the best by other criteria, and the best of all on more folds."""
     usual = plan.usual
-    first = [trial for trial in plan.trials if trial.criterion == usual.criterion]
-    record.add(run, first, [0])
-    leading = [trial.strength for trial in record.ranked() if not trial.is_stronger(usual)]
+    _walk(plan, record, run)
+    hopeful = [trial for trial in record.ranked() if not record.is_hopeless(trial, usual)]
+    leading = [trial.strength for trial in hopeful if not trial.is_stronger(usual)][:N_LEADING]
     others = [trial for trial in plan.trials if trial.criterion != usual.criterion]
-    record.add(run, [trial for trial in others if trial.strength in leading[:N_LEADING]], [0])
+    record.add(run, [trial for trial in others if trial.strength in leading], [0])
     for fold, n_rivals in enumerate(race.n_rivals, start=1):
         rivals = [trial for trial in record.ranked() if trial != usual]
         record.add(run, [usual, *rivals[:n_rivals]], [fold])
+
+
+def _walk(plan: Plan, record: Record, run: RunTests) -> None:
+    """Test strengths on the first fold, from the usual one on, both ways until all is lost."""
+    usual = plan.usual
+    same = [trial for trial in plan.trials if trial.criterion == usual.criterion]
+    weaker = [trial for trial in reversed(same) if usual.is_stronger(trial)]
+    ways = [weaker, [trial for trial in same if trial.is_stronger(usual)]]
+    record.add(run, [usual] + [way[0] for way in ways if way], [0])
+    for step in range(1, len(same)):
+        ways = [way for way in ways if len(way) > step]
+        ways = [way for way in ways if not record.is_hopeless(way[step - 1], usual)]
+        record.add(run, [way[step] for way in ways], [0])
 
 
 class Record:
@@ -330,6 +343,10 @@ class Record:
         most = max(map(len, self._found.values()))
         tested = [trial for trial in reversed(self._trials) if len(self._found[trial]) == most]
         return sorted(tested, key=lambda trial: -self.score(trial)[0])
+
+    def is_hopeless(self, trial: Trial, usual: Trial) -> bool:
+        """Whether the usual trial is better for sure on all folds of another."""
+        return self._surely(self._leads(usual, trial), SURE) > 0.0
 
     def losses(self, trial: Trial) -> np.ndarray:
         """Losses by shrinkage of a trial's trees, in sum."""
@@ -366,10 +383,11 @@ class Record:
         """What a trial's trees are better by than no tree, for each row."""
         return {fold: test.gains for fold, test in self._found[trial].items()}
 
-    def _leads(self, trial: Trial, usual: Trial) -> Differences:
-        """What a trial's trees are better by than the usual one's, for each row."""
-        ours, theirs = self._found[trial], self._found[usual]
-        return {fold: ours[fold].scores - theirs[fold].scores for fold in ours}
+    def _leads(self, trial: Trial, other: Trial) -> Differences:
+        """What a trial's trees are better by than another's, for each row that both saw."""
+        ours, theirs = self._found[trial], self._found[other]
+        folds = [fold for fold in ours if fold in theirs]
+        return {fold: ours[fold].scores - theirs[fold].scores for fold in folds}
 
     def _surely(self, differences: Differences, n_errors: float) -> float:
         """A mean difference less so many standard errors; equal rows tell no more than one."""

@@ -781,7 +781,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     cv : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
-        up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
+        up to 20,000, and 2 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
         are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a
@@ -1097,7 +1097,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     cv : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
-        up to 20,000, and 1 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
+        up to 20,000, and 2 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
         are in one fold, unless they are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, beside single features: a shape function of a

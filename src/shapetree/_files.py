@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -21,11 +22,13 @@ def write_file(path: PathLike, content: str | bytes, what: str) -> None:
     what : str
         What is written, for the error message: "the page".
     """
-    path = Path(path)
+    path = Path(os.path.realpath(path))  # what a symbolic link points to
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {what} to {path}: it is a folder; name a file")
     if path.exists() and not path.is_file():
         raise OSError(f"cannot write {what} to {path}: it is no ordinary file; name another one")
+    if is_read_only(path):
+        raise PermissionError(f"cannot write {what} to {path}: it is read-only; name another file")
     if not path.parent.is_dir():
         raise FileNotFoundError(
             f"cannot write {what} to {path}: there is no folder {path.parent}; create it first"
@@ -39,11 +42,20 @@ def write_file(path: PathLike, content: str | bytes, what: str) -> None:
         ) from error
 
 
+def is_read_only(path: Path) -> bool:
+    """Whether a file exists that must not be written; its owner may say so to everyone."""
+    if not path.exists():
+        return False
+    return not os.access(path, os.W_OK) or not path.stat().st_mode & 0o222
+
+
 def _replace(path: Path, content: bytes) -> None:
     draft = path.with_name(f".{uuid4().hex}.tmp")
     try:
         with open(draft, "xb") as file:
             file.write(content)
+        if path.exists():
+            os.chmod(draft, stat.S_IMODE(path.stat().st_mode))
         os.replace(draft, path)
     finally:
         draft.unlink(missing_ok=True)
@@ -62,12 +74,15 @@ def read_text(text_or_path: Any) -> str:
     where = str(path)[:200]
     try:
         is_folder = path.is_dir()
+        if path.is_char_device():
+            raise OSError(f"cannot read a model from {where}: it is a device; name a file")
         content = b"" if is_folder else path.read_bytes()
     except ValueError:  # a path with a NUL
         raise ValueError("cannot read a model: this is neither JSON nor a path") from None
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise type(error)(f"cannot read a model from {where}: {reason}") from error
+        if error.strerror is None:
+            raise
+        raise type(error)(f"cannot read a model from {where}: {error.strerror}") from error
     if is_folder:
         raise IsADirectoryError(f"cannot read a model from {where}: it is a folder; name a file")
     try:

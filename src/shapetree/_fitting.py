@@ -89,6 +89,8 @@ LEAST_DISTINCT = 0.25
 # What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
+# How far targets may be apart: the sums of what is off, squared or not, must be numbers.
+MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Bins that pairs are screened with where single features have one for each value.
 COARSE_BINS = 255
 
@@ -170,15 +172,15 @@ class TrainingRows:
         Class labels of each output; None for numbers.
     weights : array of shape (n_rows,) or None
         As evidence, see `exact_weights`; None if all are 1.
-    weight_scale : float
-        Factor by which the user's own weights were multiplied for that.
+    weight_size : float
+        What evidence of 1 weighs by the user's own weights.
     """
 
     table: Table
     targets: np.ndarray
     classes: tuple[np.ndarray, ...] | None
     weights: np.ndarray | None
-    weight_scale: float = 1.0
+    weight_size: float = 1.0
 
     @property
     def n_classes(self) -> list[int] | None:
@@ -205,9 +207,9 @@ class TrainingRows:
             return self
         rows = self if self.weights.all() else self.take(self.weights > 0)
         assert rows.weights is not None
-        weights, scale = exact_weights(rows.weights)
+        weights, size = exact_weights(rows.weights)
         is_equal = bool((weights == 1).all())
-        return replace(rows, weights=None if is_equal else weights, weight_scale=scale)
+        return replace(rows, weights=None if is_equal else weights, weight_size=size)
 
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
@@ -285,9 +287,12 @@ def refine_fitted(
     """Refine a fitted tree for some rows, which `reader` reads."""
     choice = Choice(Trial(fitted.strength, fitted.criterion), fitted.shrinkage)
     parameters = parameters.with_trial(choice.trial)
+    targets = fitted.read_targets(X, y)
+    if fitted.classes is None:
+        _check_spread(targets, parameters.criterion)
     rows = TrainingRows(
         fitted.read_table(X, reader),
-        fitted.read_targets(X, y),
+        targets,
         fitted.classes,
         _row_weights(X, y, sample_weight, parameters),
     ).with_evidence()
@@ -382,9 +387,11 @@ def _read_rows(
         path_of(parameters.strength)  # which says so if it makes no sense
     table = read_table(X, parameters.categorical_features)
     targets, classes = read_targets(y, has_classes), None
+    check_consistent_length(X, targets)
     if has_classes:
         classes, targets = find_classes(targets)
-    check_consistent_length(X, targets)
+    else:
+        _check_spread(targets, parameters.criterion)
     weights = _row_weights(X, y, sample_weight, parameters)
     return TrainingRows(table, targets, classes, weights).with_evidence()
 
@@ -396,15 +403,41 @@ def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> 
         weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         if not weights.any():
             raise ValueError("sample_weight is zero for every row; give some row a positive weight")
+        if not _has_finite_sum(weights):
+            raise ValueError(
+                "sample_weight adds up to more than a number can hold; divide it by a large one"
+            )
     if parameters.class_weight is None:
         return weights
     by_class = compute_sample_weight(parameters.class_weight, y)
     if (by_class < 0).any() or not np.isfinite(by_class).all():
         raise ValueError("class_weight must hold finite weights that are not negative")
-    weights = by_class if weights is None else weights * by_class
+    with np.errstate(over="ignore"):
+        weights = by_class if weights is None else weights * by_class
     if not weights.any():
         raise ValueError("class_weight and sample_weight together leave every row weightless")
+    if not _has_finite_sum(weights):
+        raise ValueError(
+            "class_weight gives rows weights that add up to more than a number can hold; divide it "
+            "by a large one"
+        )
     return weights
+
+
+def _has_finite_sum(weights: np.ndarray) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(weights.sum()))
+
+
+def _check_spread(targets: np.ndarray, criterion: str) -> None:
+    """Refuse targets that are too far apart for what is to be summed of them."""
+    limit = MAX_SPREAD[criterion]
+    apart = targets.max(axis=0) / 2 - targets.min(axis=0) / 2
+    if (apart > limit / 2).any():
+        raise ValueError(
+            f"the targets in y are more than {limit:g} apart, which is too much for "
+            f"criterion={criterion!r}; divide y by a large number"
+        )
 
 
 def _bin(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
@@ -464,7 +497,7 @@ def _finish(
     sketches = sketch_nodes(
         tree, rows.table, rows.targets, rows.n_classes, summary.target_edges, parameters.threads
     )
-    weights = tree.weighted_n_node_samples / rows.weight_scale
+    weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),
         features=rows.table.features,
@@ -745,12 +778,10 @@ def _search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOp
 
 def _limits(n_rows: int, goal: Goal, parameters: Parameters) -> Limits:
     return Limits(
-        max_depth=UNLIMITED if parameters.max_depth is None else parameters.max_depth,
+        max_depth=_at_most(parameters.max_depth),
         max_branches=parameters.max_branches,
-        max_leaf_nodes=(
-            UNLIMITED if parameters.max_leaf_nodes is None else parameters.max_leaf_nodes
-        ),
-        lookahead=parameters.lookahead,
+        max_leaf_nodes=_at_most(parameters.max_leaf_nodes),
+        lookahead=_at_most(parameters.lookahead),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
         min_impurity_decrease=parameters.min_impurity_decrease / goal.impurity_scale,

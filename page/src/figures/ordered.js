@@ -39,17 +39,17 @@ export function drawOrdered(model, node, size) {
   ]);
 }
 
-/** The segments, the narrowest last, so that they are not covered. */
+/** The segments in their order, each wide enough to be seen. */
 function drawParts(model, node, width, size) {
-  const places = [0, ...node.density.thresholds.map(([place]) => place), 1];
-  const parts = orderedParts(model, node).map((part, i) => {
-    const room = (places[i + 1] - places[i]) * width;
-    const gap = room > WIDE ? 1 : 0;
-    return { part, x: places[i] * width, width: Math.max(room - gap, NARROWEST) };
+  const ends = [...node.density.thresholds.map(([place]) => place * width), width];
+  let x = 0;
+  return orderedParts(model, node).map((part, i) => {
+    const end = Math.max(ends[i], x + NARROWEST);
+    const gap = end - x > WIDE ? 1 : 0;
+    const box = { x, width: end - x - gap, branch: part.branch };
+    x = end;
+    return drawPart(node, box, size, part.lines);
   });
-  return parts
-    .sort((one, other) => other.width - one.width)
-    .map(({ part, ...box }) => drawPart(node, { ...box, branch: part.branch }, size, part.lines));
 }
 
 /** The segments with their cells, rows and words. */

@@ -7,8 +7,8 @@ from libc.stdint cimport int32_t, uint64_t
 from libc.string cimport memcpy
 
 from shapetree._core.arena cimport (
-    Arena, Mark, arena_free, arena_init, arena_mark, arena_release, arena_take, branch_t,
-    take_branches, take_doubles, take_ints,
+    LONG_WORK, Arena, Mark, arena_free, arena_init, arena_mark, arena_release, arena_take, branch_t,
+    must_stop, take_branches, take_doubles, take_ints,
 )
 from shapetree._core.criterion cimport (
     ABSOLUTE, GINI, SQUARED, Criterion, CriterionInfo, dot, impurity, supergradient, weight_of,
@@ -20,12 +20,29 @@ KINDS = {
 
 cdef enum:
     MAX_PASSES = 50       # of coordinate descent or k-means; both settle long before
+    MAX_CELLS = 1 << 30   # visits of a piece's statistics for a branch, in all passes for all k
     MAX_ORDERS = 8        # classes whose order is tried as a start, the heaviest first
 
 
 cdef bint has_exact_assignment(const CriterionInfo* c) noexcept nogil:
     """Whether the best assignment is contiguous in the order of the pieces' means."""
     return c.n_outputs == 1 and c.kind != ABSOLUTE and c.n_stats == 2
+
+
+cdef inline int max_passes(const CriterionInfo* c, int n, int max_branches) noexcept nogil:
+    """Passes that pieces, classes and branches in their thousands have time for."""
+    cdef double cells = <double> n * c.n_stats * max_branches * max_branches
+    return <int> min(<double> MAX_PASSES, max(1.0, MAX_CELLS / cells))
+
+
+cdef inline bint pauses(Arena* arena, Py_ssize_t* n_cells, Py_ssize_t more) noexcept nogil:
+    """Whether to wind up, asked each time that many more cells have been gone through."""
+    n_cells[0] += more
+    if must_stop(arena, n_cells[0]):
+        return True
+    if n_cells[0] >= LONG_WORK:
+        n_cells[0] = 0
+    return False
 
 
 cdef double partition_loss(
@@ -182,7 +199,8 @@ cdef void assign_exactly(
 # --- heuristics for several classes -------------------------------------------------------------
 
 cdef double descend(
-    const CriterionInfo* c, Pieces pieces, int k, uint64_t seed, Arena* arena, branch_t* branch
+    const CriterionInfo* c, Pieces pieces, int k, int n_passes, uint64_t seed, Arena* arena,
+    branch_t* branch,
 ) noexcept nogil:
     """Coordinate descent (the paper's Algorithm 5): move one piece at a time while it helps.
 
@@ -195,6 +213,7 @@ cdef double descend(
         double* mass = take_doubles(arena, k)
         double* moved = take_doubles(arena, n_stats)
         int32_t* order = take_ints(arena, n)
+        Py_ssize_t n_cells = 0
         int i, j, b, p, old, best, swap
         double without, with_piece, best_with, change, least, loss, tolerance
         bint any_moved
@@ -208,7 +227,7 @@ cdef double descend(
         tolerance += 1e-12 * weight_of(c, sums + b * n_stats)
     for i in range(n):
         order[i] = i
-    for _ in range(MAX_PASSES):
+    for _ in range(n_passes):
         any_moved = False
         if seed:
             for i in range(n - 1, 0, -1):
@@ -217,6 +236,8 @@ cdef double descend(
                 order[i] = order[j]
                 order[j] = swap
         for i in range(n):
+            if pauses(arena, &n_cells, <Py_ssize_t> k * n_stats):
+                break
             p = order[i]
             s = pieces.stats + p * n_stats
             old = branch[p]
@@ -253,7 +274,7 @@ cdef double descend(
 
 
 cdef double kmeans(
-    const CriterionInfo* c, Pieces pieces, int k, Arena* arena, branch_t* branch
+    const CriterionInfo* c, Pieces pieces, int k, int n_passes, Arena* arena, branch_t* branch
 ) noexcept nogil:
     """Weighted k-means of the pieces' distributions (or means); returns the criterion's loss."""
     cdef:
@@ -264,6 +285,7 @@ cdef double kmeans(
         double* distance = take_doubles(arena, n)
         double* own = take_doubles(arena, n)
         CriterionInfo euclidean = c[0]
+        Py_ssize_t n_cells = 0
         int b, i, best, seed_piece
         double cost, least, loss
         bint changed
@@ -279,6 +301,8 @@ cdef double kmeans(
         branch[i] = 0
     # Farthest-first start: the heaviest piece, then whatever is dearest to serve so far.
     for b in range(k):
+        if pauses(arena, &n_cells, <Py_ssize_t> n * n_stats):
+            break
         seed_piece = 0
         least = -1.0
         for i in range(n):
@@ -293,12 +317,14 @@ cdef double kmeans(
             if cost < distance[i]:
                 distance[i] = cost
                 branch[i] = b
-    for _ in range(MAX_PASSES):
+    for _ in range(n_passes):
         partition_loss(&euclidean, pieces.stats, branch, n, k, sums)
         for b in range(k):
             supergradient(&euclidean, sums + b * n_stats, centre + b * n_stats)
         changed = False
         for i in range(n):
+            if pauses(arena, &n_cells, <Py_ssize_t> k * n_stats):
+                break
             s = pieces.stats + i * n_stats
             best = branch[i]
             least = dot(s, centre + best * n_stats, n_stats) - 1e-12 * weight_of(c, s)
@@ -413,6 +439,7 @@ cdef void split_best_branch(
         branch_t* trial = take_branches(arena, n)
         branch_t* best = take_branches(arena, n)
         int32_t* chosen = take_ints(arena, MAX_ORDERS)
+        Py_ssize_t n_cells = 0
         int n_orders, b, o
         double gain, most = -1.0
     if arena.failed:
@@ -421,6 +448,8 @@ cdef void split_best_branch(
     memcpy(best, branch, n)
     for b in range(k - 1):
         for o in range(n_orders):
+            if pauses(arena, &n_cells, <Py_ssize_t> n * c.n_stats):
+                break
             memcpy(trial, branch, n)
             gain = split_branch_by_order(c, pieces, chosen[o], b, k - 1, arena, trial)
             if gain > most:
@@ -437,7 +466,7 @@ cdef void root_start(Pieces pieces, branch_t* branch) noexcept nogil:
 
 
 cdef double paper_start(
-    const CriterionInfo* c, Pieces pieces, int k, Arena* arena, branch_t* branch
+    const CriterionInfo* c, Pieces pieces, int k, int n_passes, Arena* arena, branch_t* branch
 ) noexcept nogil:
     """The better of weighted k-means and the inner tree's root split."""
     cdef:
@@ -447,7 +476,7 @@ cdef double paper_start(
         double root_loss, loss
     if arena.failed:
         return INFINITY
-    loss = kmeans(c, pieces, k, arena, branch)
+    loss = kmeans(c, pieces, k, n_passes, arena, branch)
     if pieces.root_cut > 0:
         root_start(pieces, root)
         root_loss = partition_loss(c, pieces.stats, root, pieces.n_pieces, k, sums)
@@ -459,7 +488,7 @@ cdef double paper_start(
 
 
 cdef void assign_by_descent(
-    const CriterionInfo* c, Pieces pieces, int k, Arena* arena,
+    const CriterionInfo* c, Pieces pieces, int k, int n_passes, Arena* arena,
     const branch_t* fewer, branch_t* branch,
 ) noexcept nogil:
     """The better of two descents: from the paper's start, and from a split of `fewer` branches."""
@@ -470,12 +499,12 @@ cdef void assign_by_descent(
         double loss
     if arena.failed:
         return
-    paper_start(c, pieces, k, arena, branch)
-    loss = descend(c, pieces, k, 0, arena, branch)
+    paper_start(c, pieces, k, n_passes, arena, branch)
+    loss = descend(c, pieces, k, n_passes, 0, arena, branch)
     for i in range(n):
         other[i] = fewer[i] if fewer != NULL else 0
     split_best_branch(c, pieces, k, arena, other)
-    if descend(c, pieces, k, 0, arena, other) < loss:
+    if descend(c, pieces, k, n_passes, 0, arena, other) < loss:
         memcpy(branch, other, n)
     arena_release(arena, mark)
 
@@ -490,7 +519,7 @@ cdef void assign_pieces(
     assignment; it may leave branches empty or, if not exact, with fewer than `min_rows`.
     """
     cdef:
-        int i, k, n = pieces.n_pieces
+        int i, k, n = pieces.n_pieces, n_passes = max_passes(c, n, max_branches)
         branch_t* branch
         branch_t* fewer = NULL
     if kind == AUTO and has_exact_assignment(c):
@@ -498,20 +527,22 @@ cdef void assign_pieces(
         return
     for k in range(2, max_branches + 1):
         branch = out + (k - 2) * n
-        found[k - 2] = n >= k
-        if n < k:
+        found[k - 2] = n >= k and not (arena.stop != NULL and arena.stop[0])
+        if n_passes == 1 and k < max_branches and k & (k - 1):
+            found[k - 2] = False  # there is time for a few k only
+        if not found[k - 2]:
             continue
         if kind == AUTO:
-            assign_by_descent(c, pieces, k, arena, fewer, branch)
+            assign_by_descent(c, pieces, k, n_passes, arena, fewer, branch)
         elif kind == COORDINATE_DESCENT:
-            paper_start(c, pieces, k, arena, branch)
-            descend(c, pieces, k, seed, arena, branch)
+            paper_start(c, pieces, k, n_passes, arena, branch)
+            descend(c, pieces, k, n_passes, seed, arena, branch)
         elif kind == KMEANS:
-            kmeans(c, pieces, k, arena, branch)
+            kmeans(c, pieces, k, n_passes, arena, branch)
         else:
             for i in range(n):
                 branch[i] = next_random(&seed) % <uint64_t> k
-            descend(c, pieces, k, seed, arena, branch)
+            descend(c, pieces, k, n_passes, seed, arena, branch)
         fewer = branch
 
 

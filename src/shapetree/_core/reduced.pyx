@@ -615,6 +615,9 @@ cdef void settle_between(
         if below < 0:
             for j in range(i):
                 branch[j] = branch[i]
+        elif branch[i] == branch[below]:
+            for j in range(below + 1, i):
+                branch[j] = branch[below]
         elif i > below + 1:
             threshold = parting_of_bins(&low[0], &high[0], below, i)
             for j in range(below + 1, i):

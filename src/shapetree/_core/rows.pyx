@@ -162,6 +162,8 @@ cdef class NodeRows:
         for i in range(n_nodes):
             if not 1 <= n_branches[i] <= 254 or first_child[i] <= 0:
                 raise ValueError("a node has 1 to 254 children, which are not the root")
+            if first_child[i] > self._start.shape[0] + 254 * n_nodes:
+                raise ValueError("children must be numbered from the last node on")
             most = max(most, n_branches[i])
             self.make_room(<Py_ssize_t> first_child[i] + n_branches[i])
         check_apart(self, nodes, first_child, n_branches)

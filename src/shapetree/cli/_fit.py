@@ -35,6 +35,7 @@ from shapetree.tree._words import listing
 MOST_LINES = 30
 # Defaults that the help shows; the library's own.
 DEPTH, BRANCHES = 4, 3
+MAX_DEPTH, MAX_SEED = 2**31 - 1, 2**32 - 1
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def fit(
         Path | None, Option("Draw the tree to a .png, .svg or .pdf.", ("--plot",), "FILE")
     ] = None,
     depth: Annotated[
-        int, Option("Greatest depth of the tree.", ("--depth",), "N", least=1)
+        int, Option("Greatest depth of the tree.", ("--depth",), "N", least=1, most=MAX_DEPTH)
     ] = DEPTH,
     branches: Annotated[
         int, Option("Most branches of a node.", ("--branches",), "N", least=2, most=254)
@@ -97,7 +98,9 @@ def fit(
             most=0.9,
         ),
     ] = 0.2,
-    seed: Annotated[int, Option("Chooses the rows to test on.", ("--seed",), "N", least=0)] = 0,
+    seed: Annotated[
+        int, Option("Chooses the rows to test on.", ("--seed",), "N", least=0, most=MAX_SEED)
+    ] = 0,
     refit_all: Annotated[
         bool, Option("After the test, fit the model anew on all rows.", ("--refit-all",))
     ] = False,
@@ -151,7 +154,8 @@ def fit(
 def _parameters(
     depth: int, branches: int, pairs: str, seed: int, param: list[str] | None
 ) -> dict[str, Any]:
-    if not (pairs in ("auto", "all") or pairs.isdigit()):
+    is_number = pairs.isascii() and pairs.isdigit() and len(pairs) < 10
+    if not (pairs in ("auto", "all") or is_number):
         raise Misuse(f"--pairs must be auto, all or a number, got {pairs!r}")
     given = {name: value_in(text) for name, text in settings_in(param, "--param").items()}
     known = {*ShapeTreeClassifier._get_param_names(), *ShapeTreeRegressor._get_param_names()}
@@ -161,7 +165,7 @@ def _parameters(
     return {
         "max_depth": depth,
         "max_branches": branches,
-        "pairs": int(pairs) if pairs.isdigit() else pairs,
+        "pairs": int(pairs) if is_number else pairs,
         "random_state": seed,
         **given,
     }

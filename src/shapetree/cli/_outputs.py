@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from shapetree._files import write_file
+from shapetree._files import is_read_only, write_file
 from shapetree.cli._problems import Misuse, Problem
 
 
@@ -28,7 +28,9 @@ def _check_place(path: Path) -> None:
     if path.exists() and not path.is_file():
         # Files are written by putting another in their place, which a device must not suffer.
         raise Problem(f"cannot write to {path}: it is no ordinary file")
-    folder = path.parent
+    if is_read_only(path):
+        raise Problem(f"cannot write to {path}: it is read-only")
+    folder = path.resolve().parent
     if not folder.is_dir():
         raise Problem(f"cannot write to {path}: there is no folder {folder}")
     try:

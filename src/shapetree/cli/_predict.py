@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENDINGS = (".csv", ".tsv", *PARQUET_ENDINGS)
+# How texts start that spreadsheets run.
+FORMULA_SIGNS = ("=", "+", "-", "@")
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def predict(
@@ -36,13 +41,18 @@ def predict(
     ] = None,
     proba: Annotated[bool, Option("Add the probability of each class.", ("--proba",))] = False,
     only: Annotated[bool, Option("Leave out the columns of the data.", ("--only",))] = False,
+    raw: Annotated[
+        bool,
+        Option("Write labels as they are, even those that a spreadsheet would run.", ("--raw",)),
+    ] = False,
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
     """Predict the rows of a file.
 
     The result has the columns of the file and the column `prediction`. Columns are found by name:
-    their order does not matter, and columns that the tree never looks at may be absent.
+    their order does not matter, and columns that the tree never looks at may be absent. In CSV,
+    a label that a spreadsheet would take for a formula gets an apostrophe in front of it.
 
     For example:
       shapetree predict model.json new.csv -o predictions.csv
@@ -64,7 +74,9 @@ def predict(
     labels = None if fitted.classes is None else fitted.classes[0]
     shares = tree.predict_proba(rows) if isinstance(tree, ShapeTreeClassifier) and proba else None
     if output is not None or not voice.as_json:
-        frame = _frame(None if only else table, table, predictions, shares, labels)
+        is_csv = output is None or output.suffix.lower() not in PARQUET_ENDINGS
+        say = _safe_label if is_csv and not raw else _same
+        frame = _frame(None if only else table, table, predictions, shares, labels, say)
         _deliver(frame, output, table.separator or ",", voice)
     if output is not None:
         voice.say(f"Wrote {output}: {len(predictions):,} rows, {_summary(predictions, labels)}")
@@ -77,17 +89,38 @@ def _frame(
     predictions: np.ndarray,
     shares: np.ndarray | None,
     labels: np.ndarray | None,
+    say: Callable[[Any], Any],
 ) -> pd.DataFrame:
     """Predictions, beside the columns of the file if these are to be shown."""
     import pandas as pd
 
     columns = {} if shown is None else {n: c.to_pandas() for n, c in shown.columns.items()}
+    if labels is not None and any(say(label) != label for label in labels.tolist()):
+        predictions = np.array([say(label) for label in predictions.tolist()], dtype=object)
     added = {"prediction": predictions}
     if shares is not None and labels is not None:
-        added |= {f"p({label})": shares[:, j] for j, label in enumerate(labels)}
+        added |= {f"p({say(label)})": shares[:, j] for j, label in enumerate(labels)}
     for name, values in added.items():
         columns[_free_name(name, columns)] = values
     return pd.DataFrame(columns, index=range(table.n_rows))
+
+
+def _same(label: Any) -> Any:
+    return label
+
+
+def _safe_label(label: Any) -> Any:
+    """A text that a spreadsheet does not run, and that does nothing to a terminal.
+
+    Examples
+    --------
+    >>> _safe_label("=1+1"), _safe_label("<=50K"), _safe_label(-1)
+    ("'=1+1", '<=50K', -1)
+    """
+    if not isinstance(label, str):
+        return label
+    plain = CONTROL.sub(" ", label)
+    return f"'{plain}" if plain.startswith(FORMULA_SIGNS) else plain
 
 
 def _free_name(name: str, taken: dict[str, Any]) -> str:

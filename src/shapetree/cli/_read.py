@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import codecs
 import csv
+import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,9 +68,13 @@ class RawTable:
 
 def read_file(path: Path, encoding: str = "utf-8", separator: str | None = None) -> RawTable:
     """Read a file with a row of names; Parquet by the ending of its name, else CSV."""
-    if path.is_dir():
-        raise Problem(f"cannot read {path}: it is a folder")
     try:
+        if path.is_dir():
+            raise Problem(f"cannot read {path}: it is a folder")
+        if path.is_char_device():
+            raise Problem(f"cannot read {path}: it is a device; name a file")
+        if path.exists() and not path.is_file():
+            return _read_stream(path, encoding, separator)
         with open(path, "rb") as file:
             start = file.read(CHUNK)
     except OSError as error:
@@ -82,6 +88,18 @@ def read_file(path: Path, encoding: str = "utf-8", separator: str | None = None)
     if table.n_rows == 0:
         raise Problem(f"{path} has names of columns, but no rows")
     return table
+
+
+def _read_stream(path: Path, encoding: str, separator: str | None) -> RawTable:
+    """Read a pipe by way of a file, as it can be read only once."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, path.name)
+        with open(path, "rb") as stream, open(copy, "wb") as file:
+            shutil.copyfileobj(stream, file)
+        try:
+            return replace(read_file(copy, encoding, separator), path=path)
+        except Problem as problem:
+            raise type(problem)(str(problem).replace(str(copy), str(path))) from None
 
 
 def _read_parquet(path: Path, start: bytes) -> RawTable:
@@ -143,8 +161,9 @@ def _checked_names(path: Path, header: list[str]) -> list[str]:
 def _check_encoding(encoding: str) -> bool:
     """Refuse what is no encoding; tell whether it is UTF-8."""
     try:
+        "".encode(encoding)  # base64 and others are known, but none of text
         return codecs.lookup(encoding).name == "utf-8"
-    except LookupError:
+    except (LookupError, ValueError):
         raise Misuse(f"--encoding {encoding!r} is not known; try latin-1 or cp1252") from None
 
 

@@ -174,7 +174,8 @@ def _find_bins(
         for i, n in enumerate(n_bins.tolist()):
             feature = FeatureBins(n, lows[i, :n].copy(), highs[i, :n].copy())
             found.append(feature)
-            ends.append(feature.thresholds)
+            # Unless bins were made of a sample, no value lies between two of them.
+            ends.append(highs[i, : max(0, n - 1)] if rows is None else feature.thresholds)
     return found, ends
 
 

@@ -49,11 +49,25 @@ def exact_unit(bound: float) -> float:
     return float(np.ldexp(1.0, max(int(exponent) - 52, -1074)))
 
 
+def exact_units(bounds: np.ndarray) -> np.ndarray:
+    """The same for many bounds."""
+    return np.array([exact_unit(bound) for bound in bounds.ravel().tolist()]).reshape(bounds.shape)
+
+
 def on_grid(values: np.ndarray, unit: float) -> np.ndarray:
     """Values rounded to multiples of a unit; a unit of 0 leaves them as they are."""
     if unit == 0.0:
         return values
     return np.rint(values / unit) * unit
+
+
+def exact_sums(values: np.ndarray, weights: np.ndarray | None, units: np.ndarray) -> np.ndarray:
+    """Sum of each column, on a grid of its own."""
+    sums = []
+    for column, unit in zip(values.T, units.tolist(), strict=True):
+        rounded = on_grid(column, unit)
+        sums.append((rounded if weights is None else on_grid(rounded * weights, unit)).sum())
+    return np.array(sums)
 
 
 def exact_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
@@ -65,26 +79,25 @@ def exact_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
     Returns
     -------
     weights : array of shape (n_rows,)
-    scale : float
-        Factor by which they were multiplied, but for rounding.
+    size : float
+        What evidence of 1 weighs, but for rounding.
     """
-    scale = 1.0
+    size = 1.0
     if (weights != np.rint(weights)).any() or bound_of_sum(weights) >= MOST_UNITS:
+        if weights.min() == weights.max():
+            return np.ones_like(weights), float(weights[0])
         # Powers of two, so that no square overflows or vanishes.
-        relative = np.ldexp(weights, -int(np.frexp(weights.max())[1]))
+        exponent = int(np.frexp(weights.max())[1])
+        relative = np.ldexp(weights, -exponent)
         mean = exact_mean(relative[:, None], None)[0]
         mean_square = exact_mean(relative[:, None] ** 2, None)[0]
-        factor = mean / mean_square
-        scale = factor * float(relative.max() / weights.max())
-        weights = relative * factor
+        size = float(np.ldexp(mean_square / mean, exponent))
+        weights = relative * (mean / mean_square)
     unit = exact_unit(bound_of_sum(weights))
-    return np.where(weights > 0, np.maximum(np.rint(weights / unit), 1.0), 0.0) * unit, scale
+    return np.where(weights > 0, np.maximum(np.rint(weights / unit), 1.0), 0.0) * unit, size
 
 
 def exact_mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Mean of each column, the same for any order of the rows."""
-    unit = exact_unit(bound_of_sum(values, weights))
-    rounded = on_grid(values, unit)
-    if weights is None:
-        return rounded.sum(axis=0) / len(values)
-    return on_grid(rounded * weights[:, None], unit).sum(axis=0) / weights.sum()
+    units = np.full(values.shape[1], exact_unit(bound_of_sum(values, weights)))
+    return exact_sums(values, weights, units) / (len(values) if weights is None else weights.sum())

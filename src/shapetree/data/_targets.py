@@ -12,12 +12,16 @@ import numpy as np
 from shapetree._core.binning import group_values
 from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
-from shapetree.data._sums import bound_of_sum, exact_mean, exact_unit, on_grid
+from shapetree.data._sums import MOST_UNITS, bound_of_sum, exact_mean, exact_unit, on_grid
 
 # Absolute error needs the distribution of y, not only its moments. It is counted on every value
 # of y where these are few, and on so many quantile groups otherwise.
 MAX_EXACT_LEVELS = 512
 MAX_LEVELS = 64
+# Units of the grid below which a node's rows are summed on a grid of their own.
+SMALL_VALUES = 2.0**20
+# Share of a node's weight by which half of it may be missed by rounding.
+HALF_TOLERANCE = 2.0**-40
 
 # With many classes of like size Gini values every split that keeps classes whole the same, so that
 # a tree peels off one class at a time; entropy prefers the split that shares them out evenly. With
@@ -233,8 +237,7 @@ class RegressionGoal(Goal):
         largest = _power_of_two(float(np.abs(y).max()))
         mean = exact_mean(y / largest, self.weights)
         variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()
-        # Not below the least normal number, or dividing by it would overflow.
-        least = float(np.finfo(np.float64).tiny)
+        least = float(np.finfo(np.float64).smallest_subnormal)
         self._scale = max(_power_of_two(float(np.sqrt(variance))) * largest, least)
         self._centre = np.rint(mean * largest / self._scale)
         standardised = y / self._scale - self._centre
@@ -274,6 +277,14 @@ class RegressionGoal(Goal):
     def in_units_of_y(self, centres: np.ndarray) -> np.ndarray:
         """Centres that were centred and scaled, as they are."""
         return self._scale * (self._centre + centres)
+
+    def are_small(self, largest: np.ndarray) -> np.ndarray:
+        """Which nodes have rows that are too small for the grid of all rows to tell their mean.
+
+        The greatest absolute value of each output is given, (n_nodes, n_outputs).
+        """
+        rounding = self._scale * np.maximum(self.unit, np.abs(self._centre) / MOST_UNITS)
+        return np.asarray((largest < rounding * SMALL_VALUES).any(axis=1))
 
     def standardise(self, centres: np.ndarray) -> np.ndarray:
         """Centre and scale."""
@@ -387,11 +398,15 @@ def medians_of(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
 
 
 def _median(values: np.ndarray, weights: np.ndarray | None) -> float:
+    """The number halfway between the two that have half of the weight on either side."""
     if weights is None:
-        return float(np.median(values))
-    order = np.argsort(values, kind="stable")
-    below = np.cumsum(weights[order])
-    half = below[-1] / 2
-    lower = order[np.searchsorted(below, half)]
-    upper = order[min(np.searchsorted(below, half, side="right"), len(order) - 1)]
-    return float(values[lower] / 2 + values[upper] / 2)
+        half = len(values) // 2
+        middle = np.partition(values, [half - 1, half])[[half - 1 + len(values) % 2, half]]
+    else:
+        order = np.argsort(values, kind="stable")
+        below = np.cumsum(weights[order])
+        # Shares such as 0.1 and 0.2 are rounded: what misses half by so little is half.
+        bounds = below[-1] * np.array([0.5 - HALF_TOLERANCE, 0.5 + HALF_TOLERANCE])
+        middle = values[order[np.searchsorted(below, bounds)]]
+    low, high = middle.tolist()
+    return low if low == high else low / 2 + high / 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -184,7 +185,8 @@ class Rules(Sequence[Rule]):
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def _repr_markdown_(self) -> str:
-        return self.to_markdown()
+        # Notebooks run what HTML they find in Markdown.
+        return html.escape(self.to_markdown(), quote=False)
 
     def _records(self) -> list[dict[str, Any]]:
         records = []

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
 from shapetree.data._missing import MISSING_CODE
-from shapetree.tree._view import AXES, GREATEST, NodeView, Region
+from shapetree.tree._view import AXES, GREATEST, NodeView
 
 Weights: TypeAlias = tuple[float, float]
 
@@ -146,19 +145,6 @@ def places_of(node: NodeView, side: int) -> list[float]:
     return list(place.values())
 
 
-@dataclass(frozen=True)
-class _Box:
-    """A region: the intervals in which its sums lie."""
-
-    branch: int
-    intervals: Mapping[Weights, tuple[float, float]]
-
-    def side_of(self, weights: Weights, threshold: float) -> int:
-        """-1 if all of it is at most the threshold, 1 if all of it is above, 0 if it is cut."""
-        low, high = self.intervals.get(weights, (-math.inf, math.inf))
-        return -1 if high <= threshold else int(low >= threshold)
-
-
 def fork_on_pair(
     node: NodeView,
     columns: tuple[int, int],
@@ -179,67 +165,32 @@ def fork_on_pair(
     column_of = {**dict(zip(AXES, columns, strict=True)), **sums}
     assert node.missing_branch is not None
     missing = follow(node.children[node.missing_branch])
-    boxes = [box for box in map(_box, node.regions) if box is not None]
-    inside = _fork_between(boxes, column_of, lambda branch: follow(node.children[branch]))
+    inside = _fork_at_cuts(node, column_of, [follow(child) for child in node.children])
     first, second = columns
     return _unless_missing(first, _unless_missing(second, inside, missing), missing)
 
 
-def _box(region: Region) -> _Box | None:
-    """A region's intervals; None if one is empty, as behind a cut that repeats one before it."""
-    intervals = {bound.weights: (bound.low, bound.high) for bound in region.bounds}
-    if any(low >= high for low, high in intervals.values()):
-        return None
-    return _Box(region.branch, intervals)
-
-
-@dataclass
-class _Part:
-    """Some boxes; where they lead to several branches, a cut between them, and the two sides."""
-
-    boxes: Sequence[_Box]
-    cut: tuple[Weights, float] | None = None
-    sides: tuple[int, int] = (0, 0)
-
-
-def _fork_between(
-    boxes: Sequence[_Box], column_of: Mapping[Weights, int], result_of: Follow
+def _fork_at_cuts(
+    node: NodeView, column_of: Mapping[Weights, int], results: Sequence[Decision]
 ) -> Decision:
-    parts = [_Part(boxes)]
-    for part in parts:
-        if len({box.branch for box in part.boxes}) > 1:
-            part.cut = _middle_cut(part.boxes)
-            part.sides = len(parts), len(parts) + 1
-            for side in (-1, 1):
-                parts.append(_Part([box for box in part.boxes if box.side_of(*part.cut) == side]))
-    decisions: dict[int, Decision] = {}
-    for number, part in reversed([*enumerate(parts)]):
-        if part.cut is None:
-            decisions[number] = result_of(part.boxes[0].branch)
-            continue
-        low, high = (decisions.pop(side) for side in part.sides)
-        weights, threshold = part.cut
+    """Tests of a pair's cuts, but for those whose sides lead to the same branch."""
+    branches: list[int | None] = []  # of each cut; None where there are several
+    decisions: list[Decision] = []
+    n_cuts = len(node.cuts)
+    for cut in reversed(node.cuts):  # cuts come before those of their sides
+        sides: list[tuple[int | None, Decision]] = []
+        for target in (cut.low, cut.high):
+            if target < 0:
+                reached = node.regions[-1 - target].branch
+                sides.append((reached, results[reached]))
+            else:
+                place = n_cuts - 1 - target
+                sides.append((branches[place], decisions[place]))
+        (branch, low), (other, high) = sides
+        is_same = branch is not None and branch == other
         # Infinite values count as the greatest finite one, so they are not above it.
-        limit = math.inf if threshold == GREATEST and weights in AXES else threshold
-        decisions[number] = Fork(column_of[weights], limit, low, high)
-    return decisions[0]
-
-
-def _middle_cut(boxes: Sequence[_Box]) -> tuple[Weights, float]:
-    """The cut that splits no box and leaves the most boxes on its smaller side."""
-    intervals: dict[Weights, list[tuple[float, float]]] = {}
-    for box in boxes:
-        for weights, interval in box.intervals.items():
-            intervals.setdefault(weights, []).append(interval)
-    best, most = None, 0
-    for weights, found in intervals.items():
-        if len(found) < len(boxes):
-            continue  # any cut would split the boxes without bounds
-        lows, highs = (sorted(ends) for ends in zip(*found, strict=True))
-        for threshold in dict.fromkeys(high for _, high in found):
-            n_low = bisect_right(highs, threshold)
-            n_high = len(boxes) - bisect_left(lows, threshold)
-            if n_low + n_high == len(boxes) and min(n_low, n_high) > most:
-                best, most = (weights, threshold), min(n_low, n_high)
-    assert best is not None
-    return best
+        is_last = cut.threshold == GREATEST and cut.weights in AXES
+        limit = math.inf if is_last else cut.threshold
+        branches.append(branch if is_same else None)
+        decisions.append(low if is_same else Fork(column_of[cut.weights], limit, low, high))
+    return decisions[-1]

@@ -73,6 +73,15 @@ def _number(row, name):
     return float("nan") if value is None else float(value)
 '''
 
+CATEGORY = '''
+
+def _category(row, name):
+    """A category, in double precision if it is a fraction of any other."""
+    value = row.get(name)
+    is_fraction = hasattr(value, "__float__") and not hasattr(value, "__index__")
+    return float(value) if is_fraction else value
+'''
+
 FINITE = f'''
 
 def _finite(row, name):
@@ -155,8 +164,9 @@ def _source(view: TreeView, said: str) -> str:
     body = "".join(f"{line}\n" for line in _lines(plan, INDENT))
     finite = FINITE if "_finite(" in body else ""
     number = NUMBER if finite or "_number(" in body else ""
+    category = CATEGORY if "_category(" in body else ""
     comment = f"# It {said}.\n" if said else ""
-    return "".join([INTRODUCTION, comment, _opening(view), body, number, finite])
+    return "".join([INTRODUCTION, comment, _opening(view), body, category, number, finite])
 
 
 def _opening(view: TreeView) -> str:
@@ -196,7 +206,17 @@ def _literal(value: Any) -> str:
         raise TypeError(
             f"classes must be text, numbers or bools to be written as Python, got {value!r}"
         )
-    return repr(value) if isinstance(value, str) or math.isfinite(value) else f'float("{value}")'
+    if isinstance(value, str):
+        return repr(str.__str__(value))  # as the plain text that it is
+    value = _plain_number(value)
+    return repr(value) if math.isfinite(value) else f'float("{value}")'
+
+
+def _plain_number(value: bool | int | float) -> bool | int | float:
+    """The same number, of one of Python's own types: others may say more in their `repr`."""
+    if isinstance(value, bool):
+        return value
+    return int(value) if isinstance(value, int) else float(value)
 
 
 # --- checks ---
@@ -217,9 +237,10 @@ def _reading(node: NodeView) -> Iterator[str]:
     """Lines that read a node's features."""
     number = "_finite" if node.regions else "_number"
     for variable, feature in zip(VARIABLES, node.features, strict=False):
-        name = _literal(feature.name)
-        read = f"row.get({name})" if feature.is_categorical else f"{number}(row, {name})"
-        yield f"{variable} = {read}"
+        read, name = number, _literal(feature.name)
+        if feature.categories is not None:
+            read = "_category" if any(isinstance(c, float) for c in feature.categories) else ""
+        yield f"{variable} = {read}(row, {name})" if read else f"{variable} = row.get({name})"
     if node.regions:
         yield f"known = {_known(node, 0)} and {_known(node, 1)}"
 

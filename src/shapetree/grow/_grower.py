@@ -9,6 +9,7 @@ from itertools import accumulate, count
 import numpy as np
 
 from shapetree.data._binning import FeatureBins
+from shapetree.data._sums import exact_units
 from shapetree.data._targets import ClassGoal, Goal, NodeStatistics, RegressionGoal
 from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes
 from shapetree.grow._histograms import LevelHistograms
@@ -53,11 +54,16 @@ def describe(
     assert isinstance(goal, RegressionGoal)
     if goal.is_absolute:
         values = rows.medians(nodes)
-        centres = goal.standardise(values)
-    else:
-        centres = goal.centres(channels)
-        values = goal.in_units_of_y(centres)
-    return goal.statistics(channels, values, *rows.spreads(nodes, centres))
+        return goal.statistics(channels, values, *rows.spreads(nodes, goal.standardise(values)))
+    centres = goal.centres(channels)
+    values = goal.in_units_of_y(centres)
+    least, greatest, spreads = rows.spreads(nodes, centres)
+    weights, largest = goal.weights_behind(channels), np.maximum(np.abs(least), np.abs(greatest))
+    small = np.flatnonzero(goal.are_small(largest))
+    if len(small):
+        units = exact_units(weights[small, None] * largest[small])
+        values[small] = rows.sums(nodes[small], units) / weights[small, None]
+    return goal.statistics(channels, values, least, greatest, spreads)
 
 
 class Grower:

@@ -14,6 +14,7 @@ from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._sampling import first_by_hash
+from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
 from shapetree.grow._rows import Histograms, Sample
@@ -128,15 +129,20 @@ class LocalRows:
             goal.is_absolute, goal.spread_unit, self._threads_of(nodes),
         )  # fmt: skip
 
+    def sums(self, nodes: np.ndarray, units: np.ndarray) -> np.ndarray:
+        """Sums of the targets of each node on grids of their own, (n_nodes, n_outputs)."""
+        targets = map(self._targets_of, nodes.tolist())
+        return np.array([exact_sums(*each, own) for each, own in zip(targets, units, strict=True)])
+
     def medians(self, nodes: np.ndarray) -> np.ndarray:
         """Medians of the targets of each node, (n_nodes, n_outputs)."""
-        goal = self._goal
+        return np.array([medians_of(*self._targets_of(node)) for node in nodes.tolist()])
+
+    def _targets_of(self, node: int) -> tuple[np.ndarray, np.ndarray | None]:
+        """Targets and weights of a node's rows."""
+        goal, rows = self._goal, self.rows_of(node)
         assert isinstance(goal, RegressionGoal)
-        each = [self.rows_of(node) for node in nodes.tolist()]
-        weights = goal.weights
-        return np.array(
-            [medians_of(goal.y[rows], None if weights is None else weights[rows]) for rows in each]
-        )
+        return goal.y[rows], None if goal.weights is None else goal.weights[rows]
 
     def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1."""

@@ -8,6 +8,9 @@ from types import TracebackType
 
 from tqdm.auto import tqdm
 
+# A depth that no tree reaches says nothing of how much there is to do.
+DEEPEST = 1000
+
 
 class Stopped(Exception):
     """A fit that another one's failure, or Ctrl-C, has ended."""
@@ -36,6 +39,8 @@ class Progress:
         max_depth: int | None,
         stop: threading.Event | None = None,
     ) -> None:
+        if max_depth is not None and max_depth > DEEPEST:
+            max_depth = None
         self._max_depth = max_depth
         self._stop = stop
         self._n_leaves = 0

@@ -177,6 +177,10 @@ class Rows(Protocol):
         """Least and greatest target of each node, and how far all lie from a centre in sum."""
         ...
 
+    def sums(self, nodes: np.ndarray, units: np.ndarray) -> np.ndarray:
+        """Sums of the targets of each node, (n_nodes, n_outputs), on grids of as many units."""
+        ...
+
     def medians(self, nodes: np.ndarray) -> np.ndarray:
         """Medians of the targets of each node, (n_nodes, n_outputs)."""
         ...

@@ -149,8 +149,7 @@ def _read_features(
 def _read_feature(part: Part, version: int) -> FeatureInfo:
     name = part.member("name").text()
     kind = part.member("kind").one_of("number", "whole", "category", "ordered")
-    is_categorical = kind in ("category", "ordered")
-    if not is_categorical:
+    if kind in ("number", "whole"):
         part.has_only("name", "kind", "scale", *(("range",) if version > 2 else ()))
         return FeatureInfo(name, is_whole=kind == "whole")
     part.has_only("name", "kind", "categories")

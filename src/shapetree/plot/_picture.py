@@ -49,9 +49,7 @@ class Drawing(ABC):
 class CanvasDrawing(Drawing):
     """A canvas, and the size of what is on it, in points."""
 
-    def __init__(
-        self, canvas: Canvas, nodes: dict[int, Box], width: float, height: float
-    ) -> None:
+    def __init__(self, canvas: Canvas, nodes: dict[int, Box], width: float, height: float) -> None:
         self._canvas = canvas
         self.nodes = nodes
         self._width = width

@@ -195,7 +195,10 @@ class TreeArrays:
     @property
     def gain(self) -> np.ndarray:
         """Weighted impurity that each node's split takes away; 0 for leaves."""
-        mass = self.weighted_n_node_samples * self.impurity
+        return self._taken_away(self.weighted_n_node_samples * self.impurity)
+
+    def _taken_away(self, mass: np.ndarray) -> np.ndarray:
+        """What each node's split takes away of what the nodes have; 0 for leaves."""
         below = np.bincount(self.parent[1:], mass[1:], minlength=self.node_count)
         return np.where(self.is_leaf, 0.0, np.maximum(mass - below, 0.0))
 
@@ -237,7 +240,10 @@ class TreeArrays:
 
     def feature_importances(self, n_features: int) -> np.ndarray:
         """Each feature's share of all gains; the two of a pair have half of its gain each."""
-        gains, gain_of = np.zeros(n_features), self.gain
+        # As shares, because products of very great or very small numbers are none.
+        weight, impurity = self.weighted_n_node_samples, self.impurity
+        gain_of = self._taken_away(weight / weight.max() * (impurity / (impurity.max() or 1.0)))
+        gains = np.zeros(n_features)
         for node in np.flatnonzero(~self.is_leaf).tolist():
             features = self.features_of(node)
             gains[features] += gain_of[node] / len(features)

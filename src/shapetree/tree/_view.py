@@ -83,6 +83,26 @@ class Region:
 
 
 @dataclass(frozen=True)
+class Cut:
+    """A cut of a pair's plane, or of the part of it that cuts before it have left.
+
+    Attributes
+    ----------
+    weights : tuple of two floats
+        As those of a bound.
+    threshold : float
+        Rows whose weighted sum is at most this go low, others high.
+    low, high : int
+        The cut that comes next there, or -1 minus the number of a region.
+    """
+
+    weights: tuple[float, float]
+    threshold: float
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
 class PlaneAxis:
     """An axis of a pair's plane, from `low` to `high`.
 
@@ -147,6 +167,8 @@ class NodeView:
         Its shape function of a pair: parts of the plane that do not overlap.
     joined_regions : tuple of Region
         The same in fewer and larger regions, as words say it; those of one branch may overlap.
+    cuts : tuple of Cut
+        What makes the regions; no cut comes after one that leads to it.
     missing_branch : int or None
         Branch of missing values and unknown categories.
     missing_categories : tuple of tuples
@@ -181,6 +203,7 @@ class NodeView:
     segments: tuple[Segment, ...]
     regions: tuple[Region, ...]
     joined_regions: tuple[Region, ...]
+    cuts: tuple[Cut, ...]
     missing_branch: int | None
     missing_categories: tuple[tuple[Level, ...], ...]
     saw_missing: bool
@@ -386,6 +409,7 @@ def _view_node(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
     used = [features[feature] for feature in tree.features_of(node)]
+    cuts = _cuts(tree, node)
     regions: tuple[Region, ...] = ()
     joined: tuple[Region, ...] = ()
     if len(used) == 2:
@@ -404,6 +428,7 @@ def _view_node(
         segments=_segments(tree, node, used[0]) if len(used) == 1 else (),
         regions=regions,
         joined_regions=joined,
+        cuts=cuts,
         missing_branch=int(tree.missing_branch[node]) if used else None,
         missing_categories=_missing_categories(tree, node, used) if len(used) == 2 else (),
         saw_missing=bool(tree.saw_missing[node]),
@@ -445,7 +470,18 @@ def _segments(tree: TreeArrays, node: int, feature: FeatureInfo) -> tuple[Segmen
     return tuple(map(Segment, branches, lows, highs))
 
 
+def _cuts(tree: TreeArrays, node: int) -> tuple[Cut, ...]:
+    cuts = tree.cuts(node)
+    weights = zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True)
+    thresholds = tree.cut_threshold[cuts].tolist()
+    return tuple(
+        map(Cut, weights, thresholds, tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist())
+    )
+
+
 Limits = dict[tuple[float, float], tuple[float, float]]
+# Regions of a pair that are joined; the time that takes grows with their cube.
+MAX_JOINED = 100
 
 
 class PairPlane:
@@ -471,8 +507,11 @@ class PairPlane:
         """Fewer and larger regions that say the same.
 
         Each is widened, bound by bound, as long as all that it covers goes to its branch. Of the
-        wide regions, those are taken that cover most of what is not covered yet.
+        wide regions, those are taken that cover most of what is not covered yet. So many regions
+        that nobody would read them stay as they are.
         """
+        if len(self._branches) > MAX_JOINED:
+            return self.regions()
         found = {
             piece: limits
             for piece, limits in self._limits_of_regions().items()

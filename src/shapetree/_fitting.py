@@ -822,7 +822,7 @@ def _least_leaf(goal: Goal, parameters: Parameters) -> float:
 
 def _at_most(limit: int | None) -> int:
     """A limit as a number that native code can hold."""
-    return min(limit or UNLIMITED, UNLIMITED)
+    return UNLIMITED if limit is None else min(limit, UNLIMITED)
 
 
 def _as_rows(limit: float, n_rows: int) -> int:

@@ -10,7 +10,7 @@ SANITIZE := -C setup-args=-Dbuildtype=debugoptimized \
 	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
 	-C setup-args=-Dc_args=-fno-sanitize-recover=all
 
-.PHONY: demo test lint bench page page-check sanitize wheel-check clean
+.PHONY: demo test attack lint bench page page-check sanitize wheel-check clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/package $(VENV)/demo.extra
@@ -18,6 +18,10 @@ demo: $(VENV)/package $(VENV)/demo.extra
 
 test: $(VENV)/package $(VENV)/test.extra
 	$(PYTHON) -m pytest -n auto --dist loadfile --pyargs shapetree tests
+
+# Random trees by the thousand; the tests try the first few hundred of them.
+attack: $(VENV)/package $(VENV)/test.extra
+	ATTACK=0:5000 $(PYTHON) -m pytest -n auto -q tests/test_attack.py
 
 lint: $(VENV)/test.extra $(VENV)/lint.extra
 	$(PYTHON) -m ruff format --check .
@@ -45,9 +49,9 @@ page/node_modules: page/package-lock.json
 
 sanitize:
 	$(MAKE) VENV=.venv-sanitize BUILD_FLAGS="$(SANITIZE)" .venv-sanitize/package .venv-sanitize/fuzz.extra
-	LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
+	ATTACK=0:20 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	.venv-sanitize/bin/python -m pytest -s tests/test_fuzz.py
+	.venv-sanitize/bin/python -m pytest -s tests/test_fuzz.py tests/test_attack.py
 
 wheel-check: $(VENV)/wheel
 	$(PYTHON) tools/check_wheel.py $(VENV)/dist/*.whl

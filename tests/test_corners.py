@@ -88,7 +88,7 @@ def test_targets_too_far_apart_are_refused(x, criterion, far):
 # Weights
 
 
-@pytest.mark.parametrize("size", [5e-324, 1e-320, 1e-308, 1e-12, 0.1, 1 / 3, 1e12 + 0.5, 1e300])
+@pytest.mark.parametrize("size", [5e-324, 1e-320, 1e-308, 1e-12, 0.1, 1 / 3, 1e12, 1e300])
 @pytest.mark.parametrize("criterion", [*CRITERIA, "gini"])
 def test_equal_weights_of_any_size_change_nothing_but_the_weights(x, criterion, size):
     rng = np.random.default_rng(3)

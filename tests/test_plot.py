@@ -488,10 +488,10 @@ def test_both_features_of_a_pair_are_named_and_maps_have_north_at_the_top():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(-1, 1, (900, 2)), columns=["Latitude", "Longitude"])
     tree = ShapeTreeClassifier(max_depth=1, pairs=1, **FREE).fit(X, X.product(axis=1) > 0)
-    assert "Longitude → × Latitude ↑" in words_of(plot_tree(tree))
-    assert "Latitude → × Longitude ↑" in words_of(plot_tree(tree, swap=True))
+    assert "Longitude → \N{MULTIPLICATION SIGN} Latitude ↑" in words_of(plot_tree(tree))
+    assert "Latitude → \N{MULTIPLICATION SIGN} Longitude ↑" in words_of(plot_tree(tree, swap=True))
     large = words_of(plot_node(tree))
-    assert {"Longitude × Latitude", "Longitude →", "Latitude ↑"} <= set(large)
+    assert {"Longitude \N{MULTIPLICATION SIGN} Latitude", "Longitude →", "Latitude ↑"} <= set(large)
     for picture in (plot_tree(tree, swap=True), plot_node(tree, swap=True)):
         check(picture)
 

@@ -46,7 +46,8 @@ cdef inline void lay_out_cells(Lookup* lookup, const double* upper, int n_upper)
     if not lookup.scale < INFINITY or not lookup.first > -INFINITY:
         lookup.first = 0.0
         lookup.scale = 0.0
-    memcpy(lookup.upper, upper, n_upper * sizeof(double))
+    if n_upper > 0:
+        memcpy(lookup.upper, upper, n_upper * sizeof(double))
     for i in range(n_upper):
         cell = cell_of(lookup, upper[i]) + 1
         if cell < lookup.n_cells:

@@ -12,6 +12,8 @@ import numpy as np
 
 # Units that sums of numbers on a grid stay below.
 MOST_UNITS = 2.0**52
+# Rows that weights count at most; sums of greater ones would leave few bits to the targets.
+MAX_COUNT = 2.0**31
 # Bits to which numbers are rounded up where their sum is bounded: 2**31 rows cannot overflow.
 BOUND_BITS = 16
 
@@ -73,8 +75,9 @@ def exact_sums(values: np.ndarray, weights: np.ndarray | None, units: np.ndarray
 def exact_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
     """Weights as evidence, which add up without rounding; none that is positive vanishes.
 
-    Whole numbers count rows. Others are shares: they are scaled to add up to the number of equally
-    weighted rows that tell as much, (Σ w)² / Σ w², so that equal weights of any size count as 1.
+    Whole numbers count rows, if these are no more than a table can have. Others are shares: they
+    are scaled to add up to the number of equally weighted rows that tell as much, (Σ w)² / Σ w²,
+    so that equal weights of any size count as 1.
 
     Returns
     -------
@@ -83,7 +86,7 @@ def exact_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
         What evidence of 1 weighs, but for rounding.
     """
     size = 1.0
-    if (weights != np.rint(weights)).any() or bound_of_sum(weights) >= MOST_UNITS:
+    if (weights != np.rint(weights)).any() or bound_of_sum(weights) > MAX_COUNT:
         if weights.min() == weights.max():
             return np.ones_like(weights), float(weights[0])
         # Powers of two, so that no square overflows or vanishes.

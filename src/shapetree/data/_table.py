@@ -557,9 +557,9 @@ def _unsupported(name: str, held: str) -> TypeError:
     if re.match(r"date|time|duration|period", held, re.IGNORECASE):
         return TypeError(
             f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
-            "number, or a date in a column of its own. Turn the column into one of these first: "
-            "shapetree.date_parts makes year, month, weekday and hour of dates, hours of times of "
-            "day and days of durations."
+            "number, or a date that is no category. Turn the column into a number or a category "
+            "first: shapetree.date_parts makes year, month, weekday and hour of dates, hours of "
+            "times of day, and days of durations."
         )
     return TypeError(
         f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "

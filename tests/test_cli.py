@@ -742,7 +742,7 @@ def test_files_that_are_no_data(tmp_path, name, content, words):
         (["-t", "visitors", "--task", "classification"], "try --task regression"),
         (["-t", "busy", "--ignore", "nothing"], "no column 'nothing'"),
         (["-t", "busy", "--ignore", "busy"], "both the target and ignored"),
-        (["-t", "busy", "--ignore", "hour,weather,degrees,open,post code,visitors"], "no column"),
+        (["-t", "busy", "--ignore", "hour,weather,degrees,open,post code,day,visitors"], "no column"),
     ],
 )  # fmt: skip
 def test_data_that_nothing_can_be_learnt_from(folder, arguments, words):

@@ -258,7 +258,7 @@ def test_without_noise_penalties_of_numbers_go():
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_what_was_tried_has_scikit_learns_form(criterion):
     X, y = data_for(criterion, np.random.default_rng(0), n_rows=200)
-    tree = tree_for(criterion, strength=[2, 0.5, 1, 1], cv=3, max_depth=2).fit(X, y)
+    tree = tree_for(criterion, strength=[2, 0.5, 1, 1], folds=3, max_depth=2).fit(X, y)
     results = tree.cv_results_
     assert_array_equal(results["param_strength"], [0.5, 1.0, 2.0])
     assert results["params"][0] == {"strength": 0.5, "criterion": criterion}
@@ -277,7 +277,7 @@ def test_scores_are_those_of_trees_fitted_without_the_fold(monkeypatch):
     made = []
     make = fitting.make_folds
     monkeypatch.setattr(fitting, "make_folds", lambda *args: made.append(make(*args)) or made[-1])
-    tree = ShapeTreeClassifier(strength=[0.5, 1], cv=4, criterion="gini", max_depth=2).fit(X, y)
+    tree = ShapeTreeClassifier(strength=[0.5, 1], folds=4, criterion="gini", max_depth=2).fit(X, y)
     for number, strength in enumerate([0.5, 1.0]):
         for fold in range(4):
             held_out = made[0].held_out(fold)
@@ -358,11 +358,11 @@ def test_paths_that_make_no_sense_are_refused(strength):
             call(X, y)
 
 
-@pytest.mark.parametrize("cv", [1, 0, 2.5, "5"])
-def test_numbers_of_folds_that_make_no_sense_are_refused(cv):
+@pytest.mark.parametrize("folds", [1, 0, 2.5, "5"])
+def test_numbers_of_folds_that_make_no_sense_are_refused(folds):
     X, y = noisy_classes(np.random.default_rng(0))
-    with pytest.raises(ValueError, match="'cv' parameter"):
-        ShapeTreeClassifier(strength="cv", cv=cv).fit(X, y)
+    with pytest.raises(ValueError, match="'folds' parameter"):
+        ShapeTreeClassifier(strength="cv", folds=folds).fit(X, y)
 
 
 # After the fit
@@ -434,7 +434,7 @@ def test_progress_is_shown(capsys):
 @pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 def test_a_path_of_strengths(kind):
     X, y = noisy_classes(np.random.default_rng(0))
-    model = kind(strength=[0, 1, 50], max_depth=3, cv=3)
+    model = kind(strength=[0, 1, 50], max_depth=3, folds=3)
     path = model.strength_path(X, y)
     assert not hasattr(model, "tree_")
     table = pd.DataFrame(path)
@@ -448,7 +448,7 @@ def test_a_path_of_strengths(kind):
         assert tree.get_n_leaves() == row.n_leaves
     assert table.is_chosen.sum() == 1
     assert (table.error >= 0).all()
-    best = kind(strength=[0, 1, 50], max_depth=3, cv=3, **criterion).fit(X, y)
+    best = kind(strength=[0, 1, 50], max_depth=3, folds=3, **criterion).fit(X, y)
     assert best.strength_ == table.strength[table.is_chosen].item()
     assert_allclose(table.score.iloc[1], best.cv_results_["mean_test_score"][1], atol=1e-2)
 
@@ -456,7 +456,7 @@ def test_a_path_of_strengths(kind):
 def test_the_path_is_ours_unless_given():
     X, y = noisy_classes(np.random.default_rng(0), n_rows=100)
     for strength in (1.0, "cv"):
-        path = ShapeTreeClassifier(strength=strength, max_depth=1, cv=2).strength_path(X, y)
+        path = ShapeTreeClassifier(strength=strength, max_depth=1, folds=2).strength_path(X, y)
         assert_array_equal(path.strength, choice.PATH)
-    with pytest.raises(ValueError, match="cv=5 folds need as many rows"):
+    with pytest.raises(ValueError, match="folds=5 needs as many rows that differ"):
         ShapeTreeClassifier().strength_path(X[:3], y[:3])

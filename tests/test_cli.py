@@ -559,9 +559,9 @@ def test_export_passes_options_on(folder):
 def test_inspect(folder):
     shown = succeed("inspect", folder / "visitors.json", "--rules", "--tree")
     for words in (
-        r"visitors.json: regression, \d+\.\d kB",
+        r"visitors.json: regression of visitors, \d+\.\d kB",
         r"leaves, depth 2, \d splits, from 320 training rows",
-        r"R² on its training rows: 0\.\d+",
+        r"R² 0\.\d+ on 80 unseen rows, training R² 0\.\d+",
         r"Parameters: max_depth=2, random_state=0",
         r"hour +whole number +\d+ % +\d",
         r"weather +3 categories +\S+( %)? +\S+ +rain, snow, wind, sun",
@@ -910,7 +910,7 @@ def test_pipes_get_no_escape_codes_and_old_encodings_question_marks(folder):
     arguments = [sys.executable, "-m", "shapetree.cli", "inspect", "visitors.json", "--tree"]
     env = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(arguments, cwd=folder, capture_output=True, check=True, env=env)
-    assert b"R? on its training rows" in done.stdout
+    assert b"unseen rows, training R? 0." in done.stdout
     assert b"\x1b" not in done.stdout
     assert done.stderr == b""
 

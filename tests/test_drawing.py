@@ -77,7 +77,9 @@ def test_on_an_axis_of_quantiles_a_part_has_room_as_it_has_rows():
     X, y = bumps()
     axis, root = root_scale(X, y, "quantile")
     for segment, (low, high) in zip(
-        root.segments, itertools.pairwise([0.0, *map(axis.place, axis.thresholds), 1.0]), strict=True
+        root.segments,
+        itertools.pairwise([0.0, *map(axis.place, axis.thresholds), 1.0]),
+        strict=True,
     ):
         share = ((X["x"] > segment.low) & (X["x"] <= segment.high)).mean()
         assert high - low == pytest.approx(share, abs=0.02)
@@ -104,7 +106,10 @@ def test_labels_of_ends_are_never_beyond_them(one, other):
 
 @given(st.floats(1e-30, 1e30), st.floats(1.01, 1e20), st.integers(2, 8))
 def test_ticks_lie_between_the_ends(low, ratio, at_most):
-    for marks in (round_numbers(low, low * ratio, at_most), round_powers(low, low * ratio, at_most)):
+    for marks in (
+        round_numbers(low, low * ratio, at_most),
+        round_powers(low, low * ratio, at_most),
+    ):
         assert len(marks) <= at_most
         assert all(low * (1 - 1e-9) <= mark <= low * ratio * (1 + 1e-9) for mark in marks)
 

@@ -955,7 +955,7 @@ def test_wishes_of_numbers_are_checked():
     for target, error in (("a", TypeError), ((2, 1), ValueError), ((1, 2, 3), TypeError)):
         with pytest.raises(error, match="target must be"):
             model.explain(X[:1], target=target)
-    with pytest.raises(ValueError, match="neither up nor down"):
+    with pytest.raises(ValueError, match="only numbers can go up or down"):
         model.explain(X[:1], direction={"colour": "up"})
     many, X, _ = fitted("two outputs")
     with pytest.raises(ValueError, match="target needs a tree of one target"):

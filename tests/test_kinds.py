@@ -49,7 +49,7 @@ def test_text_where_training_had_numbers_is_an_error():
     with pytest.raises(ValueError, match=r"'code' held numbers such as 1.*holds text such as 'a'"):
         tree.predict(pd.DataFrame({"code": ["a", "b"]}))
     numeric = ShapeTreeClassifier().fit(pd.DataFrame({"x": [0.0, 1.0] * 30}), [0, 1] * 30)
-    with pytest.raises(ValueError, match="'x' holds text .* numeric in training"):
+    with pytest.raises(ValueError, match=r"'x' holds text .* numeric in training"):
         numeric.predict(pd.DataFrame({"x": ["0", "1"]}))
 
 
@@ -208,7 +208,7 @@ def test_dates_are_parted(kind):
 
 def test_parts_of_dates_are_read_as_names_in_order():
     days = pd.date_range("2022-01-01", periods=1000)
-    y = (days.dayofweek >= 5).astype(float) + np.random.default_rng(0).normal(size=1000) / 10
+    y = (days.day_of_week >= 5).astype(float) + np.random.default_rng(0).normal(size=1000) / 10
     tree = ShapeTreeRegressor(max_depth=1).fit(date_parts(pd.DataFrame({"day": days})), y)
     assert "Sat, Sun: " in export_text(tree)
 
@@ -228,3 +228,39 @@ def test_columns_that_hold_no_dates_are_refused():
     with pytest.raises(ValueError, match="'nope'"):
         date_parts(moments(), ["nope"])
     assert list(date_parts(moments(), ["took"]).columns) == ["when", "there", "took (days)", "n"]
+
+
+# --- what the command reads ---
+
+
+def read(texts, separator=","):
+    from shapetree.cli._columns import read_column
+    from shapetree.cli._read import RawTable
+
+    column = pa.chunked_array([pa.array(texts)])
+    table = RawTable("file.csv", {"a": column}, len(texts), separator)
+    return read_column("a", column, table)
+
+
+def test_percentages_and_amounts_of_money_are_numbers():
+    assert read(["12.5 %", "3%", ""]).values.tolist()[:2] == [12.5, 3.0]
+    assert read(["$1,234.50", "-$7"]).values.tolist() == [1234.5, -7.0]
+    assert read(["3,50 €", "1.200,00 €"], ";").values.tolist() == [3.5, 1200.0]
+    for unclear in (["€ 3.000", "€ 4.500"], ["12 %", "12"], ["$5", "€ 6"]):
+        assert not read(unclear).is_numeric
+
+
+def test_names_of_rows_are_known_though_some_rows_are_there_twice():
+    names = [f"key {i}" for i in range(200)]
+    assert read([*names, *names[:5]]).reason == "text, hardly two alike"
+    assert read([*names, *names[:50]]).reason is None
+    counts = [str(i) for i in range(200)]
+    assert read([*counts, *counts[:5]]).reason == "counts the rows"
+    assert read([str(i % 40) for i in range(200)]).reason is None
+
+
+def test_copies_of_rows_are_counted():
+    from shapetree.cli._read import RawTable
+
+    columns = {"a": pa.chunked_array([["x", "y", "x", None, None]]), "b": pa.array([1, 1, 1, 2, 2])}
+    assert RawTable("file.csv", columns, 5, ",").count_copies() == 2

@@ -15,7 +15,9 @@ from sklearn.datasets import load_diabetes, load_iris
 from test_html import nasty_data
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree.export import export_html
+from shapetree.drawing._palette import branch_colour, class_colour
+from shapetree.export import export_dot, export_html
+from shapetree.tree._words import readable
 
 playwright = pytest.importorskip("playwright.sync_api")
 
@@ -48,9 +50,12 @@ def open_page(browser, tmp_path):
     """Opens the page of a tree; in the end there must have been neither complaint nor request."""
     opened, complaints, requests = [], [], []
 
-    def open_(tree, X=None, y=None, *, width=1280, height=800, title="A tree", **options):
+    def open_(
+        tree, X=None, y=None, *, width=1280, height=800, title="A tree", scale="auto", swap=False,
+        **options,
+    ):  # fmt: skip
         path = tmp_path / f"{len(opened)}.html"
-        export_html(tree, path, X, y, title=title)
+        export_html(tree, path, X, y, title=title, scale=scale, swap=swap)
         page = browser.new_page(viewport={"width": width, "height": height}, **options)
         opened.append(page)
         page.on("console", lambda message: complaints.append(message.text))
@@ -335,6 +340,69 @@ def test_segments_tell_their_rows_on_hover(open_page):
     page.locator("[data-node='0'] .part").first.hover()
     lines = page.locator("#tooltip").inner_text().splitlines()
     assert lines[:2] == ["≤ 0.8", "50 rows"]
+
+
+def test_the_page_has_the_colours_of_pictures_and_graphs(open_page):
+    tree, _ = mixed_tree("classes", max_branches=3)
+    page = open_page(tree)
+    swatches = page.evaluate(
+        "[...document.querySelectorAll('#legend .swatch')].map(one => one.style.background)"
+    )
+    colours = [branch_colour(branch) for branch in range(3)]
+    colours += [class_colour(number) for number in range(3)]
+    assert swatches == [f"rgb({', '.join(map(str, channels(colour)))})" for colour in colours]
+    used = set(re.findall(r'color="(#\w{6})"', export_dot(tree)))
+    assert used <= set(colours)
+    drawn = page.evaluate(
+        "[...document.querySelectorAll('#stage [fill^=\"#\"]')]"
+        ".map(one => one.getAttribute('fill'))"
+    )
+    assert set(drawn) == set(colours)
+
+
+def channels(colour):
+    return [int(colour[start : start + 2], 16) for start in (1, 3, 5)]
+
+
+@pytest.mark.parametrize("scale", ["auto", "linear", "quantile"])
+def test_cards_write_every_threshold_and_the_ends_of_the_axis(open_page, scale):
+    rng = np.random.default_rng(0)
+    x = rng.gamma(4.0, 1.0, 3000).round(3)
+    y = np.where((x % 0.5 < 0.05) & (x > 3) & (x < 6), 20, x)
+    tree = ShapeTreeRegressor(max_depth=1, max_branches=3, refine=None).fit(x[:, None], y)
+    page = open_page(tree, scale=scale)
+    texts = page.locator("[data-node='0'] text").all_text_contents()
+    segments = view_of(tree).nodes[0].segments
+    assert len(segments) > 3
+    assert {readable(segment.high) for segment in segments[:-1]} <= set(texts)
+    assert {readable(x.min()), readable(x.max())} <= set(texts)
+
+
+def test_strips_are_true_to_scale(open_page):
+    x = np.linspace(0, 10, 2000)
+    tree = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(x[:, None], (x > 4) & (x < 4.5))
+    page = open_page(tree)
+    boxes = page.evaluate(
+        "[...document.querySelectorAll(\"[data-node='0'] .part rect[rx]\")].map(one =>"
+        " [one.x.baseVal.value, one.width.baseVal.value])"
+    )
+    width = sum(boxes[-1])
+    starts = [start / width for start, _ in boxes]
+    np.testing.assert_allclose(starts, [0, 0.4, 0.45], atol=0.01)
+
+
+def test_a_branch_of_a_pair_is_one_shape_and_north_is_up(open_page):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1, 1, (2000, 2)), columns=["lat", "lon"])
+    y = (X["lat"] ** 2 + X["lon"] ** 2 > 0.5).astype(int)
+    tree = ShapeTreeClassifier(max_depth=1, max_branches=2, pairs=1, refine=None).fit(X, y)
+    for swap, title in [
+        (False, "lon \N{MULTIPLICATION SIGN} lat"),
+        (True, "lat \N{MULTIPLICATION SIGN} lon"),
+    ]:
+        page = open_page(tree, swap=swap)
+        assert page.locator("[data-node='0'] .region").count() == 2
+        assert page.locator("[data-node='0'] .card-title").text_content() == title
 
 
 @pytest.mark.parametrize("kind", ["one feature", "pairs"])

@@ -133,7 +133,7 @@ def test_the_papers_filter_prefers_features_that_tell_something_alone(kind, degr
     assert pair_of_root(ours) == [0, 1]
     assert accuracy(ours, X, y) > 0.97
     assert pair_of_root(papers) == [2, 3]
-    assert accuracy(papers, X, y) < 0.92
+    assert accuracy(papers, X, y) < 0.93
 
 
 @BOTH
@@ -319,7 +319,7 @@ def test_a_category_among_many_may_turn_a_number_around(kind):
     assert pair_of_root(model) == [0, 1]
     assert accuracy(model, X, y) > 0.97
     text = export_text(model)
-    assert "level in d" in text
+    assert "level = d" in text
     assert "number ≤ " in text
 
 

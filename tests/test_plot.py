@@ -271,8 +271,10 @@ def test_names_thresholds_and_classes_are_written():
 def test_neighbouring_thresholds_look_different():
     x = np.concatenate([np.full(20, 1.00001), np.full(20, 1.00002), np.full(20, 1.00003)])[:, None]
     tree = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(x, np.repeat([0, 1, 0], 20))
+    expected = {readable(threshold) for threshold in thresholds_of(tree)} | {"1.00001", "1.00003"}
     for picture in (plot_tree(tree), plot_node(tree)):
-        assert len({word for word in words_of(picture) if word.startswith("1.0")}) == 4
+        assert expected <= set(words_of(picture))
+    assert len(expected) == 4
 
 
 def test_numbers_are_written_with_their_deviation():
@@ -488,10 +490,10 @@ def test_both_features_of_a_pair_are_named_and_maps_have_north_at_the_top():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(-1, 1, (900, 2)), columns=["Latitude", "Longitude"])
     tree = ShapeTreeClassifier(max_depth=1, pairs=1, **FREE).fit(X, X.product(axis=1) > 0)
-    assert "Longitude → × Latitude ↑" in words_of(plot_tree(tree))
-    assert "Latitude → × Longitude ↑" in words_of(plot_tree(tree, swap=True))
+    assert "Longitude → \N{MULTIPLICATION SIGN} Latitude ↑" in words_of(plot_tree(tree))
+    assert "Latitude → \N{MULTIPLICATION SIGN} Longitude ↑" in words_of(plot_tree(tree, swap=True))
     large = words_of(plot_node(tree))
-    assert {"Longitude × Latitude", "Longitude →", "Latitude ↑"} <= set(large)
+    assert {"Longitude \N{MULTIPLICATION SIGN} Latitude", "Longitude →", "Latitude ↑"} <= set(large)
     for picture in (plot_tree(tree, swap=True), plot_node(tree, swap=True)):
         check(picture)
 

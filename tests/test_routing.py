@@ -503,6 +503,79 @@ def test_branches_that_lead_to_equal_leaves_leave_rows_unmoved(seed):
     assert_array_equal(sums[:, 2:], 0.0)
 
 
+@pytest.mark.parametrize("max_branches", [2, 3, 4])
+@pytest.mark.parametrize("n_rows", [100, 127, 128, 3000])
+def test_features_summed_two_at_a_time_have_the_cells_of_each(max_branches, n_rows):
+    rng = np.random.default_rng(max_branches * n_rows)
+    # The last feature is alone; one has more bins than bytes can tell, one more than it needs.
+    n_bins = np.array([9, 40, 300, 9, 9])
+    codes = [rng.integers(0, n, n_rows).astype(np.min_scalar_type(n)) for n in n_bins]
+    routed = RoutedRows(Columns(codes, n_rows), NodeRows(n_rows), 1 + max_branches, max_branches)
+    children = np.arange(1, 1 + max_branches, dtype=np.int32)
+    routed.set_bins(0, children, 0, (np.arange(10) % max_branches).astype(np.uint8))
+    routed.send(numbers(0), 1)
+    losses = LeafLosses(rng.integers(0, 3, (n_rows, 1)), None, None, 3)
+    table = rng.integers(0, 9, (1 + max_branches, 3)) / 8
+    routed.branch_losses(numbers(0), losses, table, np.array([2.0**20]), 1)
+    offsets = np.cumsum([0, 10, 4000, 301, 10, 10])
+    ((care, of_rows),) = routed.care_sets()
+    _, *arrays = routed.room_for_cells(0, offsets, np.ones(1, dtype=np.uint8), 10**6)
+    starts, n_cells, bins, found = arrays
+    for n_threads in (1, 2):
+        routed.loss_cells(0, 1, offsets, *arrays, 0, 5, n_threads)
+        for feature, its_codes in enumerate(codes):
+            cells = slice(starts[0, feature], starts[0, feature] + n_cells[0, feature])
+            expected = np.unique(its_codes[care])
+            assert_array_equal(bins[cells], expected)
+            for branch in range(max_branches - 1):
+                sums = np.bincount(its_codes[care], of_rows[:, branch])
+                assert_array_equal(found[cells, branch], sums[expected])
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("repeats", [False, True])
+def test_rows_are_where_splits_send_them_after_many_changes(n_threads, repeats):
+    rng, n_rows = np.random.default_rng(n_threads), 40_000
+    codes = rng.integers(0, 8, (3, n_rows)).astype(np.uint8)
+    rows = rng.integers(0, n_rows, n_rows).astype(np.int32) if repeats else None
+    places = NodeRows(n_rows, rows)
+    routed = RoutedRows(Columns(list(codes), n_rows), places, 7, 2)
+    given = np.arange(n_rows) if rows is None else rows
+    splits = {}
+
+    def is_at(node):
+        if node == 0:
+            return np.ones(n_rows, dtype=bool)
+        parent = (node - 1) // 2
+        feature, branch_of_bin = splits[parent]
+        return is_at(parent) & (branch_of_bin[codes[feature]] == (node - 1) % 2)
+
+    for step in range(25):
+        # First the whole tree, then a node at a time, or two of which one is below the other.
+        changed = [0, 1, 2] if step == 0 else sorted({*rng.integers(0, 3, 1 + step % 2).tolist()})
+        for node in changed:
+            splits[node] = int(rng.integers(3)), rng.integers(0, 2, 8).astype(np.uint8)
+            routed.set_bins(node, numbers(2 * node + 1, 2 * node + 2), *splits[node])
+        routed.send(numbers(0) if 0 in changed else numbers(*changed), n_threads)
+        for node in range(7):
+            here = np.sort(places.order[places.start[node] : places.stop[node]])
+            assert_array_equal(here, np.sort(given[is_at(node)[given]]))
+
+
+def test_rows_of_large_leaves_are_sorted_after_some_moves():
+    rng, n_rows = np.random.default_rng(0), 20_000
+    codes = rng.integers(0, 8, (2, n_rows)).astype(np.uint8)
+    places = NodeRows(n_rows, rng.permutation(n_rows).astype(np.int32))
+    routed = RoutedRows(Columns(list(codes), n_rows), places, 3, 2)
+    for step in range(3):
+        routed.set_bins(0, numbers(1, 2), step % 2, np.arange(8, dtype=np.uint8) // 4)
+        routed.send(numbers(0), 1)
+    for leaf in (1, 2):
+        rows = places.order[places.start[leaf] : places.stop[leaf]]
+        assert len(rows) > 5_000
+        assert np.all(np.diff(rows) > 0)
+
+
 def test_losses_are_those_of_the_table():
     places, columns = NodeRows(3), Columns([np.array([0, 1, 0], dtype=np.uint8)], 3)
     routed = RoutedRows(columns, places, 3, 2)

@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
 from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
-from shapetree._core.sketch import count_targets, deviations, lay_out_axes
+from shapetree._core.sketch import count_cells, count_targets, deviations, lay_out_axes
 from shapetree.tree._sketch import Axes, NodeSketch
 
 INF, NAN, LARGEST, TINY = np.inf, np.nan, np.finfo(float).max, 5e-324
@@ -244,7 +244,7 @@ def test_rows_of_a_table_of_shapes_are_counted_right(name, after):
 
 
 def assert_axis(axis, thresholds, ends):
-    """Thresholds are edges, everything ascends, no segment is left out, and the ends are reached."""
+    """Thresholds are edges, all ascends, no segment is left out, and the ends are reached."""
     assert np.isfinite(axis.edges).all()
     assert len(axis.edges) == axis.n_cells + 1
     assert np.all(np.diff(axis.edges) >= 0)
@@ -821,3 +821,34 @@ def test_paths_lead_to_their_nodes():
         assert path[0] is view.nodes[0]
         assert path[-1] is node
         assert all(child.parent == parent.number for parent, child in pairwise(path))
+
+
+@pytest.mark.parametrize("has_labels", [False, True])
+def test_cells_hold_the_same_for_any_number_of_threads(has_labels):
+    rng, n_rows = np.random.default_rng(0), 999
+    columns = Columns([rng.standard_normal(n_rows), rng.standard_normal(n_rows)], n_rows)
+    y = rng.integers(-(2**20), 2**20, n_rows) / 2.0**10
+    arguments = {
+        "leaves": rng.integers(1, 3, n_rows).astype(np.int32),
+        "parent": np.array([-1, 0, 0], dtype=np.int32),
+        "feature": np.array([1, -1, -1], dtype=np.int32),
+    }
+    cells = {
+        "edge_start": np.array([0, 3, 3, 3]),
+        "edges": np.array([-0.5, 0.1, 0.7]),
+        "cell_start": np.array([0, 5, 5, 5]),
+        "labels": (y > 0).astype(np.int32) if has_labels else None,
+        "targets": None if has_labels else y,
+        "n_classes": 2 if has_labels else 1,
+    }
+    axes = {
+        "limit": np.full(3, 2**63, dtype=np.uint64),
+        "threshold_start": np.array([0, 1, 1, 1]),
+        "thresholds": np.array([0.1]),
+    }
+    for kernel, others in ((count_cells, cells), (lay_out_axes, axes)):
+        expected = kernel(columns, **arguments, **others)
+        for n_threads in (2, 5, 16):
+            found = kernel(columns, **arguments, **others, n_threads=n_threads)
+            for one, other in zip(expected, found, strict=True):
+                assert_array_equal(one, other)

@@ -3,7 +3,10 @@
 import { findFlip, flipInWords } from "./flip.js";
 import { pathOf } from "./predict.js";
 import { conditionsOf, merge, wordsOf } from "./reasons.js";
-import { ALL_DIGITS, exact, FEW_DIGITS, listing, rounded } from "./words.js";
+import { countDigits, exact, listing, rounded } from "./words.js";
+
+// Digits that numbers of notes have at most.
+const MOST_DIGITS = 9;
 
 /**
  * The sentence of a row, that of its flip or null, and what is unlike training in it.
@@ -44,28 +47,19 @@ function notesOf(model, row, conditions, newValues) {
   });
 }
 
-/** That a number is beyond the range in training, in as few digits as show it; null if it is not. */
+/** That a number is beyond the range in training; null if it is not. */
 export function beyondWords(model, feature, value) {
   const { range } = model.features[feature];
   if (!range || value === null) return null;
   const low = range[0] ?? -Infinity;
   const high = range[1] ?? Infinity;
   if (low <= value && value <= high) return null;
-  let texts = [value, low, high].map(exact);
-  for (let digits = FEW_DIGITS; digits < ALL_DIGITS; digits += 1) {
-    const short = [value, low, high].map((number) => rounded(number, digits));
-    const [said, least, greatest] = short.map(readNumber);
-    if (value < low ? said < least : said > greatest) {
-      texts = short;
-      break;
-    }
-  }
+  const texts = [value, low, high].map((number) => {
+    const written = exact(number);
+    return countDigits(written) > MOST_DIGITS ? rounded(number, MOST_DIGITS) : written;
+  });
   return `${texts[0]} is beyond ${texts[1]} to ${texts[2]}, the range in training`;
 }
 
 /** What a leaf predicts, and how its training rows are spread. */
 const outcomeOf = (leaf) => leaf.trained ?? leaf.outcome;
-
-function readNumber(text) {
-  return text.endsWith("inf") ? (text.startsWith("-") ? -Infinity : Infinity) : Number(text);
-}

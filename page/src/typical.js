@@ -10,8 +10,13 @@ export function typicalRow(model) {
     if (!node) return null;
     if (isCategorical(feature)) return commonest(model, node, number);
     const middle = node.density ? medianOfCells(model, node) : medianOfPoints(node, number);
-    return feature.whole ? Math.round(middle) : Number(rounded(middle, 3));
+    return withinRange(feature, feature.whole ? Math.round(middle) : Number(rounded(middle, 3)));
   });
+}
+
+/** The number, or the nearest that training has seen: cells reach a little beyond. */
+function withinRange({ range }, number) {
+  return Math.min(Math.max(number, range?.[0] ?? -Infinity), range?.[1] ?? Infinity);
 }
 
 /** The range that a feature's slider covers: all axes that show it. */

@@ -6,7 +6,7 @@ import { beyondWords, explainRow } from "./explain.js";
 import { isCategorical } from "./model.js";
 import { pathOf } from "./predict.js";
 import { rangeOf, typicalRow } from "./typical.js";
-import { percent } from "./words.js";
+import { listing, percent } from "./words.js";
 
 const MAX_BARS = 8;
 const SLIDER_STEPS = 200;
@@ -190,9 +190,8 @@ function spread(leaf) {
 function showReasons(model, row, kept) {
   const mayChange = (feature) => !kept.has(feature);
   const { sentence, flip, notes } = explainRow(model, row, { mayChange });
-  byId("sentence").textContent = [`${sentence}.`, ...notes.map((note) => `Note: ${note}.`)].join(
-    " ",
-  );
+  const note = notes.length ? ` Note: ${listing(notes)}.` : "";
+  byId("sentence").textContent = `${sentence}.${note}`;
   byId("flip").hidden = model.used.length === 0;
   byId("flip").textContent = flip === null ? nothingFlips(kept) : `${flip}.`;
 }

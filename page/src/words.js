@@ -49,7 +49,7 @@ export function beyond(number, origin) {
 }
 
 /** Significant digits of a number in words, zeros at its end not counted. */
-function countDigits(text) {
+export function countDigits(text) {
   const mantissa = text.replace(/^-/, "").split("e")[0];
   return mantissa.replace(".", "").replace(/^0+|0+$/g, "").length;
 }
@@ -135,7 +135,7 @@ function parseDecimal(text) {
   return { figures: BigInt(whole + fraction), power: Number(exponent) - fraction.length };
 }
 
-/** Power of ten of the first digit; to 100 digits, lest it be rounded up. */
+/** Power of ten of the first digit; to 100 digits, so that it is not rounded up. */
 function exponentOf(number) {
   return Number(number.toExponential(100).split("e")[1]);
 }

@@ -31,9 +31,9 @@ STRENGTHS = (0.0, 0.3, 1.0, 3.0)
 # What a person is shown to choose from.
 PATH = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 USUAL_STRENGTH = 1.0
-# Rows that hold the same values are kept in one fold, unless they weigh more than this share of it:
-# folds of few distinct rows would have nothing in common with each other.
-HEAVY_SHARE = 1 / 32
+# Rows that hold the same values are kept in one fold, unless they are so many and more than such a
+# share of it: folds of few distinct rows would have nothing in common with each other.
+HEAVY_ROWS, HEAVY_SHARE = 30, 1 / 32
 # By how many standard errors a trial must be better to be better for sure: one with weaker
 # penalties, and any other. Trees of fewer rows are the better for being simple, so that folds speak
 # against weak penalties more than all rows would.
@@ -131,6 +131,11 @@ class Folds:
         """Which rows are in a fold, as a mask."""
         return self.of_row == fold
 
+    @property
+    def are_filled(self) -> bool:
+        """Whether there are rows in every fold."""
+        return len(np.unique(self.of_row)) == self.n_folds
+
 
 def make_folds(
     binned: BinnedTable,
@@ -155,7 +160,8 @@ def make_folds(
     """
     weights = np.ones(len(strata)) if weights is None else weights
     hashes, group = np.unique(_hashes_of_rows(binned), return_inverse=True)
-    heavy = np.bincount(group, weights) > HEAVY_SHARE * weights.sum() / n_folds
+    least = max(HEAVY_ROWS, HEAVY_SHARE * weights.sum() / n_folds)
+    heavy = np.bincount(group, weights) > least
     if heavy.any():
         # Of very many equal rows, each stands for itself; equals with equal targets are alike.
         is_single = np.flatnonzero(heavy[group])
@@ -220,7 +226,7 @@ class Race:
     n_rivals: tuple[int, ...]
 
 
-def race_for(n_rows: int) -> Race:
+def race_for(n_rows: float) -> Race:
     """Few rows need many tests to tell trials apart; of many rows, few folds tell enough."""
     if n_rows <= FEW_ROWS:
         return Race(5, (2, 2, 2, 2))

@@ -69,7 +69,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             StrOptions({"cv"}),
             "array-like",
         ],
-        "cv": [Interval(Integral, 2, None, closed="left"), None],
+        "folds": [Interval(Integral, 2, None, closed="left"), None],
         "pairs": [
             Interval(Integral, 0, None, closed="left"),
             StrOptions({"auto", "all"}),
@@ -121,7 +121,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         max_branches: int,
         criterion: str,
         strength: Any,
-        cv: int | None,
+        folds: int | None,
         pairs: Any,
         pair_screen: str,
         pair_penalty: float | str,
@@ -155,7 +155,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.max_branches = max_branches
         self.criterion = criterion
         self.strength = strength
-        self.cv = cv
+        self.folds = folds
         self.pairs = pairs
         self.pair_screen = pair_screen
         self.pair_penalty = pair_penalty
@@ -667,7 +667,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         ----------
         X, y, sample_weight
             As in `fit`. This estimator is not changed. If its `strength` is a list, that is the
-            path; otherwise it goes from 0 to 10. `cv` is the number of folds, 5 by default.
+            path; otherwise it goes from 0 to 10. `folds` is 5 by default.
 
         Returns
         -------
@@ -778,7 +778,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         weaker one is better on rows held out by more than 1.5 standard errors of the difference, or
         another one by 2.5; it is the greatest if no tree is better than a leaf. That takes some
         10 times as long as a fit, and 20 times with few rows.
-    cv : int or None, default=None
+    folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
         up to 20,000, and 2 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
@@ -955,7 +955,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         max_branches: int = 3,
         criterion: str = "auto",
         strength: Any = 1.0,
-        cv: int | None = None,
+        folds: int | None = None,
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
@@ -991,7 +991,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             max_branches=max_branches,
             criterion=criterion,
             strength=strength,
-            cv=cv,
+            folds=folds,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,
@@ -1094,7 +1094,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         than 1.5 standard errors of the difference, or another one by 2.5; it is the greatest if
         no tree is better than a leaf. That takes some 10 times as long as a fit, and 20 times with
         few rows.
-    cv : int or None, default=None
+    folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
         up to 20,000, and 2 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
@@ -1264,7 +1264,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         max_branches: int = 3,
         criterion: str = "squared_error",
         strength: Any = 1.0,
-        cv: int | None = None,
+        folds: int | None = None,
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
@@ -1299,7 +1299,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             max_branches=max_branches,
             criterion=criterion,
             strength=strength,
-            cv=cv,
+            folds=folds,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,

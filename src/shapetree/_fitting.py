@@ -103,7 +103,7 @@ class Parameters:
     max_branches: int
     criterion: str
     strength: Any
-    cv: int | None
+    folds: int | None
     pairs: Any
     pair_screen: str
     pair_penalty: float | str
@@ -186,6 +186,11 @@ class TrainingRows:
     def n_classes(self) -> list[int] | None:
         """Number of classes of each output; None for numbers."""
         return None if self.classes is None else [len(labels) for labels in self.classes]
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all rows, or their number."""
+        return self.table.n_rows if self.weights is None else float(self.weights.sum())
 
     @property
     def strata(self) -> np.ndarray:
@@ -343,11 +348,11 @@ def fit_path(
     path = path_of(parameters.strength)
     trials = tuple(Trial(strength, criterion) for strength in path)
     usual = Trial(usual_of(path), criterion)
-    n_folds = parameters.cv or N_FOLDS
-    if rows.table.n_rows < n_folds:
-        raise ValueError(f"cv={n_folds} folds need as many rows, got {rows.table.n_rows}")
+    n_folds = parameters.folds or N_FOLDS
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
         tester = _Tester(binned, parameters, pairs, n_folds, (0.0,), progress)
+        if not tester.folds.are_filled:
+            raise ValueError(f"folds={n_folds} needs as many rows that differ; give fewer")
         record = Record(trials, tester.folds)
         record.add(tester.test, trials, range(n_folds))
         trees = tester.trees(trials)
@@ -526,22 +531,19 @@ def _is_chance(
     if root.split is None or not parameters.prices_splits:
         return False
     doubt = _doubt(root, rows.binned, goal)
-    if doubt <= LEAST_DISTINCT:
+    if doubt <= LEAST_DISTINCT**2:
         return False
     content = _contents(rows.rows, rows.binned)
     n_distinct = int(content.max()) + 1
     if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
         return False
-    return doubt * goal.total_weight > n_distinct and not _holds_up(
-        rows, content, parameters, pairs
-    )
+    # Where rows are there twice, noise gains twice as much, and can pay for twice the complexity.
+    doubt *= (goal.total_weight / n_distinct) ** 2
+    return doubt > 1.0 and not _holds_up(rows, content, parameters, pairs)
 
 
 def _doubt(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
-    """How many times as much noise might gain as the first split does; 0 if that tells so much.
-
-    Rows that are there twice make twice as much of noise.
-    """
+    """How many times as much noise might gain as the first split does; 0 if that tells so much."""
     about = root.statistics
     before = about.weight * about.impurity
     after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
@@ -602,16 +604,17 @@ def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> C
     plan = _plan(rows, parameters)
     if len(plan.trials) == 1 and len(plan.shrinkages) == 1:
         return Choice(plan.usual, plan.shrinkages[0])
-    n_folds = plan.race.n_folds if plan.race else parameters.cv or N_FOLDS
-    if n_rows < n_folds:
-        if len(plan.shrinkages) == 1:
-            return Choice(plan.usual, plan.shrinkages[0])
-        raise ValueError(
-            f"shrinkage='cv' needs at least {n_folds} rows, got {n_rows}; give a number"
-        )
+    n_folds = plan.race.n_folds if plan.race else parameters.folds or N_FOLDS
     with TestProgress(parameters.verbose, n_rows) as progress:
         tester = _Tester(binned, parameters, pairs, n_folds, plan.shrinkages, progress)
-        return choose(plan, tester.folds, tester.test)
+        if tester.folds.are_filled:
+            return choose(plan, tester.folds, tester.test)
+    if len(plan.shrinkages) > 1:
+        raise ValueError(
+            f"shrinkage='cv' needs at least {n_folds} rows that differ, got {n_rows} sample(s); "
+            "give a number"
+        )
+    return Choice(plan.usual, plan.shrinkages[0])
 
 
 class _Tester:
@@ -691,7 +694,7 @@ def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
         criteria = [usual_criterion, "entropy" if usual_criterion == "gini" else "gini"]
     trials = tuple(Trial(strength, criterion) for criterion in criteria for strength in path)
     usual = Trial(usual_of(path), criteria[0])
-    race = None if parameters.cv else race_for(rows.table.n_rows)
+    race = None if parameters.folds else race_for(rows.total_weight)
     return Plan(trials, usual, shrinkages, race)
 
 
@@ -816,7 +819,7 @@ def _least_leaf(goal: Goal, parameters: Parameters) -> float:
 
 def _at_most(limit: int | None) -> int:
     """A limit as a number that native code can hold."""
-    return min(limit or UNLIMITED, UNLIMITED)
+    return UNLIMITED if limit is None else min(limit, UNLIMITED)
 
 
 def _as_rows(limit: float, n_rows: int) -> int:

@@ -30,6 +30,7 @@ cdef enum:
     CHUNK = 256          # rows whose losses stay in the cache
     SORT_AFTER = 2       # times that all rows may move before leaves are sorted
     MIN_SORTED = 2048    # rows of a leaf that are worth sorting
+    MIN_AT_ONCE = 128    # rows of a node that are worth summing by two features at once
 
 ctypedef fused bin_t:
     uint8_t
@@ -214,6 +215,8 @@ ctypedef struct Step:
     int n_steps                   # to the deepest leaf below
     int n_pieces                  # bins, the missing one included, or regions and missing values
     int parent                    # -1 for the root, and for nodes that no node leads to
+    bint is_new                   # whether the split is not the one that rows were sent by
+    bint has_new_children         # or the children are not those that rows were sent to
 
 
 ctypedef struct LossBlock:
@@ -238,22 +241,30 @@ cdef inline int branch_at(const Step* step, Py_ssize_t row) noexcept nogil:
     return branch_by_cuts(step.cuts, row)
 
 
-cdef void leaves_below(
-    const Step* steps, int node, const int32_t* rows, Py_ssize_t n, int32_t* leaf
+cdef void follow(
+    const Step* steps, int n_steps, const int32_t* rows, Py_ssize_t n, int32_t* node
 ) noexcept nogil:
-    """Leaves that some rows end in from a node on.
+    """Let some rows take as many steps from where they are.
 
     All rows take a step before any takes the next: the processor need not wait for one row's way.
     """
     cdef:
         Py_ssize_t i
         const Step* step
+    for _ in range(n_steps):
+        for i in range(n):
+            step = &steps[node[i]]
+            node[i] = step.child[branch_at(step, rows[i])]
+
+
+cdef void leaves_below(
+    const Step* steps, int node, const int32_t* rows, Py_ssize_t n, int32_t* leaf
+) noexcept nogil:
+    """Leaves that some rows end in from a node on."""
+    cdef Py_ssize_t i
     for i in range(n):
         leaf[i] = node
-    for _ in range(steps[node].n_steps):
-        for i in range(n):
-            step = &steps[leaf[i]]
-            leaf[i] = step.child[branch_at(step, rows[i])]
+    follow(steps, steps[node].n_steps, rows, n, leaf)
 
 
 cdef inline int piece_at(const Step* step, Py_ssize_t row) noexcept nogil:
@@ -539,13 +550,18 @@ cdef class RoutedRows:
 
     cdef int lead_to(self, int node, const int32_t[::1] children) except -1:
         """Note a node's children, and that they are no other node's."""
-        cdef Py_ssize_t b
-        for b in range(self.steps[node].n_branches):
+        cdef:
+            Py_ssize_t b
+            Step* step = &self.steps[node]
+        step.is_new = True
+        step.has_new_children |= step.n_branches != children.shape[0]
+        for b in range(step.n_branches):
             self.steps[self.child[node, b]].parent = -1
         for b in range(children.shape[0]):
+            step.has_new_children |= self.child[node, b] != children[b]
             self.steps[children[b]].parent = node
             self.child[node, b] = children[b]
-        self.steps[node].n_branches = children.shape[0]
+        step.n_branches = children.shape[0]
         self.is_counted = False
         return 0
 
@@ -661,6 +677,7 @@ cdef class RoutedRows:
             int64_t n
             int64_t[:, ::1] place
             const int32_t[::1] below = self.nodes_below(node)
+            bint keeps_rest = self.is_all_else_old(below)
         n_leaves = 0
         for at in range(below.shape[0]):
             if self.steps[below[at]].n_branches == 0:
@@ -668,12 +685,13 @@ cdef class RoutedRows:
                 n_leaves += 1
         place = np.zeros((n_blocks, n_leaves), dtype=np.int64)
         if n_blocks == 1:
-            self.count_block(node, first, last, &number_of_leaf[0], &place[0, 0])
+            self.count_block(
+                node, first, last, keeps_rest, &number_of_leaf[0], &place[0, 0])
         else:
             for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
                 self.count_block(
                     node, first + block * BLOCK, min(first + (block + 1) * BLOCK, last),
-                    &number_of_leaf[0], &place[block, 0])
+                    keeps_rest, &number_of_leaf[0], &place[block, 0])
         at = first
         for leaf in range(n_leaves):
             for block in range(n_blocks):
@@ -683,13 +701,13 @@ cdef class RoutedRows:
         self.place_below(below, place)
         if n_blocks == 1:
             self.move_block(first, last, &place[0, 0])
+            self.copy_block(first, last)
         else:
             for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
                 self.move_block(first + block * BLOCK, min(first + (block + 1) * BLOCK, last),
                                 &place[block, 0])
-        if last > first:
-            memcpy(&self.rows._order[first], &self.scratch[first],
-                   (last - first) * sizeof(int32_t))
+            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
+                self.copy_block(first + block * BLOCK, min(first + (block + 1) * BLOCK, last))
         return 0
 
     cdef object nodes_below(self, int node):
@@ -724,22 +742,56 @@ cdef class RoutedRows:
                 self.rows._start[node] = self.rows._start[self.child[node, 0]]
                 self.rows._stop[node] = self.rows._stop[self.child[node, n_branches - 1]]
 
-    cdef void count_block(
-        self, int node, Py_ssize_t first, Py_ssize_t last, const int32_t* number_of_leaf,
-        int64_t* count,
-    ) noexcept nogil:
+    cdef bint is_all_else_old(self, const int32_t[::1] below) noexcept:
+        """Whether only the first node's split is new, not what it leads to; forgets what is new."""
         cdef:
-            Py_ssize_t at = first, i, n
-            int32_t number
-            int32_t leaf[CHUNK]
+            Py_ssize_t at
+            bint is_old = not self.steps[below[0]].has_new_children
+        for at in range(below.shape[0]):
+            is_old &= at == 0 or not self.steps[below[at]].is_new
+            self.steps[below[at]].is_new = False
+            self.steps[below[at]].has_new_children = False
+        return is_old
+
+    cdef void count_block(
+        self, int node, Py_ssize_t first, Py_ssize_t last, bint keeps_rest,
+        const int32_t* number_of_leaf, int64_t* count,
+    ) noexcept nogil:
+        """Note the new leaf of each row of a block, and count the rows of each."""
+        cdef:
+            Py_ssize_t at = first, stop
+            int leaf = node, own = -1
         while at < last:
-            n = min(CHUNK, last - at)
-            leaves_below(self.steps, node, self.order + at, n, leaf)
+            stop = last
+            if keeps_rest:
+                leaf = self.leaf_at(node, at, &own)
+                stop = min(max(self.rows._stop[leaf], at + 1), last)
+            while at < stop:
+                self.count_rows(node, at, min(at + CHUNK, stop), leaf, own, number_of_leaf, count)
+                at = min(at + CHUNK, stop)
+
+    cdef void count_rows(
+        self, int node, Py_ssize_t first, Py_ssize_t last, int leaf, int own,
+        const int32_t* number_of_leaf, int64_t* count,
+    ) noexcept nogil:
+        """Note the new leaves of a few rows; those that stay in branch `own` stay in `leaf`."""
+        cdef:
+            Py_ssize_t i, n = last - first
+            int32_t number
+            int32_t leaf_of_row[CHUNK]
+            const Step* step = &self.steps[node]
+            int b
+        if own < 0:
+            leaves_below(self.steps, node, self.order + first, n, leaf_of_row)
+        else:
             for i in range(n):
-                number = number_of_leaf[leaf[i]]
-                self.care_row[at + i] = number
-                count[number] += 1
-            at += n
+                b = branch_at(step, self.order[first + i])
+                leaf_of_row[i] = leaf if b == own else step.child[b]
+            follow(self.steps, step.n_steps - 1, self.order + first, n, leaf_of_row)
+        for i in range(n):
+            number = number_of_leaf[leaf_of_row[i]]
+            self.care_row[first + i] = number
+            count[number] += 1
 
     cdef void move_block(self, Py_ssize_t first, Py_ssize_t last, int64_t* place) noexcept nogil:
         cdef:
@@ -749,6 +801,11 @@ cdef class RoutedRows:
             number = self.care_row[at]
             self.scratch[place[number]] = self.order[at]
             place[number] += 1
+
+    cdef void copy_block(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
+        if last > first:
+            memcpy(&self.rows._order[first], &self.scratch[first],
+                   (last - first) * sizeof(int32_t))
 
     # Counts
 
@@ -1252,13 +1309,13 @@ cdef class RoutedRows:
             bint is_sparse
             bint at_once = (
                 feature + 1 < last_feature and self.bins.column[feature].kind == UINT8
-                and self.bins.column[feature + 1].kind == UINT8 and n_care >= 256)
+                and self.bins.column[feature + 1].kind == UINT8 and n_care >= MIN_AT_ONCE)
             int n_others = self.max_branches - 1
         if at_once:
             self.add_care_to_two(number, feature, sums, sums + scratch.n_sums)
         while feature < last_feature:
             n_bins = offsets[feature + 1] - offsets[feature]
-            is_sparse = 2 * n_care < n_bins
+            is_sparse = not at_once and 2 * n_care < n_bins
             if not at_once:
                 self.add_care(number, feature, sums, marks if is_sparse else NULL)
             n_cells[feature] = gather_cells(

@@ -102,7 +102,7 @@ def fit(
         int, Option("Chooses the rows to test on.", ("--seed",), "N", least=0, most=MAX_SEED)
     ] = 0,
     refit_all: Annotated[
-        bool, Option("After the test, fit the model anew on all rows.", ("--refit-all",))
+        bool, Option("After the test, fit the model again on all rows.", ("--refit-all",))
     ] = False,
     param: Annotated[
         list[str] | None,

@@ -29,10 +29,10 @@ Level: TypeAlias = str | bool | int | float
 Array: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = Array | nw.Series[Any]
 
-# Rows that Python has looked up before a data frame has begun to.
-FEW_ROWS = 64
 # Values from which on a share of new categories is worth a warning.
 LEAST_TO_WARN = 10
+# Rows that Python has looked up before a data frame has begun to.
+FEW_ROWS = 64
 MAX_ROWS = np.iinfo(np.int32).max - 1  # rows are indexed with 32-bit integers
 
 
@@ -492,8 +492,9 @@ def _only_nan_beside_text(values: Array) -> bool:
 def _unsupported(name: str, held: str) -> TypeError:
     if re.match(r"date|time|duration|period", held, re.IGNORECASE):
         return TypeError(
-            f"Column {name!r} holds {held} values. shapetree.date_parts makes year, month, weekday "
-            "and hour of them, or an argument must be a string, a bool or a number."
+            f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
+            "number. Turn the column into a number or a category first: shapetree.date_parts makes "
+            "year, month, weekday and hour of it."
         )
     return TypeError(
         f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "

@@ -83,8 +83,6 @@ class Goal(ABC):
         as a share of the segment's.
     many_rows : float
         Weight of a node from which on its segments cost more by default, see `parts_price`.
-    least_leaf : float
-        Weight that a leaf has at least unless the user says otherwise.
     refine_penalty : float
         What a segment beyond two, or a branch beyond the first, must earn when the tree is refined:
         rows of the wrong class, or rows that are as far off as the tree's are on average.
@@ -97,7 +95,6 @@ class Goal(ABC):
     segment_penalty: float
     region_penalty: float = 0.1
     many_rows: float = np.inf
-    least_leaf: float = 0.0
     refine_penalty: float
 
     def __init__(self, weights: np.ndarray | None) -> None:
@@ -127,6 +124,11 @@ class Goal(ABC):
     @abstractmethod
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
+
+    @property
+    def least_leaf(self) -> float:
+        """Weight that a leaf has at least unless the user says otherwise."""
+        return 0.0
 
     def penalty_unit(self, node: NodeStatistics) -> float:
         """Impurity mass that a penalty of 1 stands for in a node."""
@@ -232,9 +234,6 @@ class RegressionGoal(Goal):
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
         self.y = y = np.ascontiguousarray(y)
-        n_rows = len(y) if weights is None else float(weights.sum())
-        least_leaf = min(LEAST_LEAF, MAX_PENALTY_SHARE * n_rows)
-        self.least_leaf = least_leaf if least_leaf > 1.0 else 0.0
         largest = _power_of_two(float(np.abs(y).max()))
         mean = exact_mean(y / largest, self.weights)
         variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()
@@ -244,6 +243,11 @@ class RegressionGoal(Goal):
         standardised = y / self._scale - self._centre
         self.unit = exact_unit(bound_of_sum(standardised, self.weights))
         self.standardised = on_grid(standardised, self.unit)
+
+    @property
+    def least_leaf(self) -> float:
+        """Weight that a leaf has at least unless the user says otherwise."""
+        return min(LEAST_LEAF, MAX_PENALTY_SHARE * self.total_weight)
 
     def penalty_unit(self, node: NodeStatistics) -> float:
         """A row that lies as far off as the node's rows do on the mean."""

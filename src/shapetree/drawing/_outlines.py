@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 
 Point = tuple[float, float]
 
@@ -80,7 +81,7 @@ class _Corners:
             if abs(beside) < SAME and 0 < forward < length:
                 along.append((forward, number))
         way = [number for _, number in sorted(along)]
-        return list(zip(way[:-1], way[1:], strict=True))
+        return list(pairwise(way))
 
 
 def _chained(edges: list[tuple[int, int]], points: list[Point]) -> list[list[int]]:

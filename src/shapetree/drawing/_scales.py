@@ -22,7 +22,7 @@ SCALES = ("auto", "linear", "log", "quantile")
 # An axis is logarithmic by default where half of the rows lie in so little of a range that spans
 # at least such a ratio.
 CROWDED, LEAST_RATIO = 0.1, 20.0
-# Either end of an axis is cut short if it holds at most such a share of the rows, and is longer than
+# Either end of an axis is cut short if it holds at most such a share of the rows and is longer than
 # such a share of the rest. It is drawn this long then, behind a break of the axis.
 FEW_ROWS, LONG, CUT_LENGTH = 0.03, 1.0, 0.07
 # Least width of a segment on an axis of quantiles, where it may have no rows.
@@ -166,10 +166,8 @@ def _true_to_scale(
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Positions of edges, and those where the axis is broken, as few rows lie far beyond."""
     first, last = _inner(edges, n_rows, thresholds)
-    if is_log:
-        heights = np.log(np.maximum(edges, np.finfo(float).tiny))
-    else:
-        heights = edges / 4  # so that no difference overflows
+    # Quarters, so that no difference overflows.
+    heights = np.log(np.maximum(edges, np.finfo(float).tiny)) if is_log else edges / 4
     lengths = np.diff(heights)
     body, ends = lengths[first:last].sum(), (slice(0, first), slice(last, None))
     breaks = []

@@ -21,9 +21,12 @@ from shapetree.explain._conditions import (
 from shapetree.explain._flips import Flip, FlipFinder, Route
 from shapetree.explain._outcomes import python_values
 from shapetree.explain._wishes import Wish
-from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, exact, rounded
+from shapetree.tree._digits import exact, n_digits, rounded
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import listing, outcome_words
+
+# Digits that numbers of notes have at most.
+MOST_DIGITS = 9
 
 
 @dataclass(frozen=True)
@@ -73,22 +76,20 @@ class Guide:
 
 
 def beyond_words(name: str, value: float, low: float, high: float) -> str:
-    """That a number is beyond a range, in as few digits as show it.
+    """That a number is beyond a range.
 
     Examples
     --------
-    >>> beyond_words("age", 150.0, 17.0, 90.0), beyond_words("x", 1.00000012, 0.0, 1.0000001)
-    ('age = 150 is beyond 17 to 90, the range in training', \
-'x = 1.00000012 is beyond 0 to 1.0000001, the range in training')
+    >>> beyond_words("age", 150.0, 17.0, 90.0)
+    'age = 150 is beyond 17 to 90, the range in training'
     """
-    texts = [exact(number) for number in (value, low, high)]
-    for digits in range(FEW_DIGITS, ALL_DIGITS):
-        short = [rounded(number, digits) for number in (value, low, high)]
-        said, least, greatest = map(float, short)
-        if said < least if value < low else said > greatest:
-            texts = short
-            break
-    return f"{name} = {texts[0]} is beyond {texts[1]} to {texts[2]}, the range in training"
+    said, least, greatest = map(_note_number, (value, low, high))
+    return f"{name} = {said} is beyond {least} to {greatest}, the range in training"
+
+
+def _note_number(number: float) -> str:
+    written = exact(number)
+    return rounded(number, MOST_DIGITS) if n_digits(written) > MOST_DIGITS else written
 
 
 def _accepts(condition: Condition, row: dict[str, Any]) -> bool:

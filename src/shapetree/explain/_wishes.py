@@ -140,7 +140,9 @@ def _moves(given: Any, view: TreeView, names: Sequence[str]) -> dict[int, str]:
         if move not in (UP, DOWN):
             raise ValueError(f"direction must be 'up' or 'down' for {name!r}, got {move!r}")
         if view.features[feature].is_categorical:
-            raise ValueError(f"direction names {name!r}, whose categories go neither up nor down")
+            raise ValueError(
+                f"direction names {name!r}, which has categories; only numbers can go up or down"
+            )
         moves[feature] = move
     return moves
 

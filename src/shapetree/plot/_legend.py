@@ -120,4 +120,7 @@ class Head:
     @staticmethod
     def least_width(scene: Scene) -> float:
         """Width that a picture needs for it."""
-        return 150.0 if scene.view.classes is not None else 290.0
+        if scene.view.classes is not None:
+            return 150.0
+        name = min(width(clean(scene.view.target_name or "target"), SIZE), MAX_LABEL)
+        return name + SCALE_WIDTH + sum(width(label, SIZE) for label in scene.targets.labels) + 30

@@ -54,8 +54,8 @@ def plot_node(
     """Draw one node of a fitted tree in detail.
 
     A node that splits shows its shape function with all thresholds, how the rows are spread over it
-    by class or by target, and where its branches lead. The area of a bar shows the number of rows. A
-    leaf shows the shares of all classes, or its targets.
+    by class or by target, and where its branches lead. The area of a bar shows the number of rows.
+    A leaf shows the shares of all classes, or its targets.
 
     Parameters
     ----------

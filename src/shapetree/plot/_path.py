@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shapetree.drawing._palette import branch_colour
-from shapetree.plot._canvas import Painted
 from shapetree.plot._checks import check_title
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
-from shapetree.plot._layout import Box
-from shapetree.plot._picture import Picture, check_axes, import_matplotlib
+from shapetree.plot._picture import Drawing, Picture, check_axes, import_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.text import Text
 
 COLUMNS = ("strength", "score", "error", "n_leaves", "n_segments", "is_chosen")
 SIZES = {"leaves": "n_leaves", "segments": "n_segments"}
@@ -69,32 +67,31 @@ def plot_path(
     return Picture(Chart(columns, size, title), ax)
 
 
-@dataclass(frozen=True)
-class Chart:
+class Chart(Drawing):
     """Scores against sizes, to be drawn."""
 
-    path: dict[str, np.ndarray]
-    unit: str
-    title: str | None
-    nodes: dict[int, Box] = field(default_factory=dict)
+    def __init__(self, path: dict[str, np.ndarray], unit: str, title: str | None) -> None:
+        self._path = path
+        self._unit = unit
+        self._title = title
+        self.nodes = {}
 
-    def paint_alone(self, figure: Figure) -> tuple[Axes, Painted]:
-        """Draw into a figure of its own."""
+    def make_axes(self, figure: Figure) -> Axes:
+        """Axes in a figure of a usual size."""
         figure.set_size_inches(*INCHES)
         figure.set_facecolor("white")
         figure.set_layout_engine("constrained")
-        ax = figure.add_subplot()
-        return ax, self.paint(ax, 1.0)
+        return figure.add_subplot()
 
-    def paint(self, ax: Axes, max_scale: float) -> Painted:
+    def draw(self, ax: Axes) -> list[Text]:
         """Draw into axes; letters have the same size in all."""
-        sizes = self.path[SIZES[self.unit]].astype(float)
-        _draw_points(ax, self.path, sizes)
-        _draw_axes(ax, sizes, self.unit)
-        texts = _label(ax, self.path, sizes)
-        if self.title is not None:
-            texts.append(ax.set_title(self.title, loc="left", color=DARK, fontsize=11))
-        return Painted([(text, text.get_fontsize()) for text in texts])
+        sizes = self._path[SIZES[self._unit]].astype(float)
+        _draw_points(ax, self._path, sizes)
+        _draw_axes(ax, sizes, self._unit)
+        texts = _label(ax, self._path, sizes)
+        if self._title is not None:
+            texts.append(ax.set_title(self._title, loc="left", color=DARK, fontsize=11))
+        return texts
 
 
 def _draw_points(ax: Axes, path: dict[str, np.ndarray], sizes: np.ndarray) -> None:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from shapetree.plot._canvas import Canvas, Painted
 from shapetree.plot._layout import Box
@@ -72,23 +72,6 @@ class CanvasDrawing(Drawing):
         return [text for text, _ in painted.texts]
 
 
-class Drawable(Protocol):
-    """Whatever a picture can show: the drawing of nodes, or a chart."""
-
-    @property
-    def nodes(self) -> dict[int, Box]:
-        """Boxes of nodes, none in a chart."""
-        ...
-
-    def paint(self, ax: Axes, max_scale: float) -> Painted:
-        """Draw into axes, enlarged by so much at most."""
-        ...
-
-    def paint_alone(self, figure: Figure) -> tuple[Axes, Painted]:
-        """Draw into a figure of its own."""
-        ...
-
-
 class Picture:
     """A drawing of a tree, of a node, or of a path of trees.
 
@@ -105,7 +88,7 @@ class Picture:
     texts : list of matplotlib Text
     """
 
-    def __init__(self, drawing: Drawable, ax: Axes | None) -> None:
+    def __init__(self, drawing: Drawing, ax: Axes | None) -> None:
         self._drawing = drawing
         self._is_own_figure = ax is None
         if ax is None:

@@ -14,7 +14,7 @@ from shapetree.plot._text import clean, shorten, width
 from shapetree.tree._view import NodeView
 
 ARROWS = (" →", " ↑")
-BETWEEN = " × "
+BETWEEN = " \N{MULTIPLICATION SIGN} "
 
 
 class PairCard(Card):

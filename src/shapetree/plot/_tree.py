@@ -58,8 +58,9 @@ def plot_tree(
     """Draw a fitted tree.
 
     Every node shows its shape function in the colours of its branches, as a strip or, for a pair,
-    as a map, and how the rows are spread over it; the area of a bar shows the number of rows. Leaves
-    show the shares of the classes or how the targets are spread. Edge width shows the number of rows.
+    as a map, and how the rows are spread over it; the area of a bar shows the number of rows.
+    Leaves show the shares of the classes or how the targets are spread. Edge width shows the number
+    of rows.
 
     Parameters
     ----------

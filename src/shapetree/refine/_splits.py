@@ -103,7 +103,7 @@ def finished_shape(
 ) -> ShapeFunction | PairShape:
     """A split in the features' own values, as training on the rows that it splits would have it.
 
-    Thresholds lie halfway between bins with rows; missing values go to the largest branch if no
+    Thresholds lie between bins with rows; missing values go to the largest branch if no
     row lacks the feature. Categories without rows keep the branch they had when they had some.
     Parameters are those of `settled`.
     """

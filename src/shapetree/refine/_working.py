@@ -216,7 +216,8 @@ class WorkingTree:
         """Send bins without rows where the shape functions of the finished tree will send them.
 
         No row moves, so that nothing changes for nodes below. But other rows may fare better or
-        worse in these nodes, so that they and those above are open again. Returns whether any split has changed.
+        worse in these nodes, so that they and those above are open again. Returns whether any split
+        has changed.
         """
         changed = []
         for number, counts, largest in self._pieces():

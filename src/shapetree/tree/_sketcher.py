@@ -132,8 +132,8 @@ class _Sketcher:
             self._n_classes or 1,
             n_threads,
         )
-        totals = totals if self._n_classes is None else None
-        return Densities(axes, cell_start, counts, totals, least, greatest)
+        kept = totals if self._n_classes is None else None
+        return Densities(axes, cell_start, counts, kept, least, greatest)
 
     def _axes(self, has_axis: np.ndarray, n_rows: np.ndarray) -> Axes:
         """How to part the axes of ordered features."""

@@ -202,6 +202,54 @@ def test_numbers_are_written_as_in_python(open_page):
         assert said["flip"] == (None if explanation.flip is None else str(explanation.flip))
 
 
+def dated_tree(kind):
+    """A tree that splits on days, moments, or moments in UTC."""
+    rng = np.random.default_rng(4)
+    when = pd.Series(pd.Timestamp("1965-05-01") + pd.to_timedelta(rng.random(800) * 9e8, unit="s"))
+    if kind == "day":
+        when = when.dt.normalize()
+    elif kind == "utc":
+        when = when.dt.tz_localize("UTC")
+    when[::30] = pd.NaT
+    X = pd.DataFrame({"when": when, "x": rng.normal(size=800)})
+    y = when.dt.year.isin([1968, 1973, 1990]).to_numpy() | (X.x.to_numpy() > 1)
+    tree = ShapeTreeClassifier(max_depth=3, max_branches=3, segment_penalty=0.0, random_state=0)
+    return tree.fit(X, y), X
+
+
+@pytest.mark.parametrize("kind", ["day", "time", "utc"])
+def test_dates_are_written_as_in_python(open_page, kind):
+    tree, X = dated_tree(kind)
+    rows = X[:N_ROWS]
+    seconds = (rows["when"].dt.tz_localize(None) - pd.Timestamp(0)).dt.total_seconds()
+    script = "rows => rows.map(row => [shapetree.predict(row), shapetree.explain(row)])"
+    answers = open_page(tree).evaluate(script, as_json(rows.assign(when=seconds)))
+    assert [predicted["prediction"] for predicted, _ in answers] == [
+        str(label) for label in tree.predict(rows)
+    ]
+    for (_, said), explanation in zip(answers, tree.explain(rows), strict=True):
+        assert said["sentence"] == explanation.sentence
+        assert said["flip"] == (None if explanation.flip is None else str(explanation.flip))
+
+
+@pytest.mark.parametrize(("kind", "tried"), [("day", "1968-06-01"), ("utc", "1968-06-01T10:30")])
+def test_dates_can_be_tried_out(open_page, kind, tried):
+    tree, _ = dated_tree(kind)
+    page = open_page(tree)
+    name = "when (UTC)" if kind == "utc" else "when"
+    box = page.get_by_label(name, exact=True)
+    box.fill(tried)
+    text = tried.replace("T", " ") + (" UTC" if kind == "utc" else "")
+    flip = page.locator("#flip").inner_text()
+    assert f"instead of {text}" in flip or "x " in flip
+    box.fill("2050-01-01" if kind == "day" else "2050-01-01T00:00")
+    assert "2050-01-01" in page.locator(".field .beyond").first.inner_text()
+    box.fill("")
+    assert "when is missing" in page.locator("#sentence").inner_text()
+    page.get_by_label("when, slider").fill("100")
+    assert re.match(r"19[78]\d-", box.input_value())
+
+
 # --- what one sees and does ---
 
 

@@ -138,7 +138,7 @@ function categoryGroups(model, feature) {
 function changesOfNumber(model, feature, row) {
   const own = row[feature];
   const step = stepOf(model.features[feature]);
-  const isWhole = step !== null && (own === null || own % step === 0);
+  const isWhole = step !== null && (own === null || own / step === Math.floor(own / step));
   const edges = cellEdges(model, feature, row);
   return [...edges, Infinity].flatMap((high, i) => {
     const low = i === 0 ? -Infinity : edges[i - 1];

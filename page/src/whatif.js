@@ -61,7 +61,7 @@ function byFirstUse(model) {
 function makeField(model, feature, onChange, onKeep) {
   const info = model.features[feature];
   const id = `feature-${feature}`;
-  const label = html("label", { for: id }, nameText(info.name));
+  const label = html("label", { for: id }, nameText(info.name + zoneOf(info)));
   const note = html("p", { class: "beyond", role: "status" });
   const control = isCategorical(info)
     ? categoryControl(info, id, onChange)
@@ -75,6 +75,8 @@ function makeField(model, feature, onChange, onKeep) {
   };
   return { feature, element, set: control.set, mark };
 }
+
+const zoneOf = ({ date }) => (date === "utc" ? " (UTC)" : "");
 
 /** A box that keeps a value out of the changes that are proposed. */
 function keepControl(name, onKeep) {

@@ -203,7 +203,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            A NumPy array, nested lists, or a pandas, polars or pyarrow table.
+            A NumPy array, nested lists, or a pandas, polars or pyarrow table. Dates, with or
+            without a time of day, are numbers of seconds since 1970-01-01, in UTC if they have a
+            time zone, and are said as dates.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
 
@@ -538,9 +540,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         DataFrame
-            A row for each segment, of the values above `low` up to `high` or of the `categories`,
-            or for each region of a pair; with the branch it goes to, its training rows, and where
-            the branch leads. Missing values have a row of their own where training rows had them.
+            A row for each segment, of the values above `low` up to `high`, of the `dates` in words
+            or of the `categories`, or for each region of a pair; with the branch it goes to, its
+            training rows, and where the branch leads. Missing values have a row of their own where
+            training rows had them.
 
         Examples
         --------
@@ -792,7 +795,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
         by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
         fits every pair. A list holds pairs, or larger groups, of features that may interact, by
-        name or by index; these are then screened as by "auto".
+        name or by index; these are then screened as by "auto". Dates are split on alone.
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
         the paper's filter, which crosses the branches of both features' own shape functions.
@@ -1108,7 +1111,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
         by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
         fits every pair. A list holds pairs, or larger groups, of features that may interact, by
-        name or by index; these are then screened as by "auto".
+        name or by index; these are then screened as by "auto". Dates are split on alone.
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
         the paper's filter, which crosses the branches of both features' own shape functions.

@@ -20,7 +20,8 @@ def date_parts(X: Any, columns: Sequence[str] | None = None) -> Any:
     A date becomes its year as a number that runs on through the year (2021.5 is the middle of
     2021), and its month and weekday as ordered categories; one with a time of day becomes its hour,
     too, as a number (13.5 is half past one), and a time of day becomes that alone. A duration
-    becomes a number of days. Dates with a time zone are read in that zone.
+    becomes a number of days. Dates with a time zone are read in that zone. A tree reads dates as
+    they are, too: to part what is early from what is late needs none of this.
 
     Parameters
     ----------

@@ -278,7 +278,7 @@ class FlipFinder:
         step = _step_of(self.view.features[feature])
         is_whole = np.zeros(own.shape, dtype=bool)
         if step is not None:
-            is_whole = np.isnan(own) | (own % step == 0)
+            is_whole = np.isnan(own) | (own / step == np.floor(own / step))
         value = _nearest(own, low, high, is_whole, step or 1)
         with np.errstate(over="ignore", invalid="ignore"):
             distance = np.abs(value - np.clip(own, -GREATEST, GREATEST)) / self.view.scales[feature]

@@ -236,13 +236,13 @@ function exactly(model, feature, value) {
 
 /** Whether what is shown of several changes leads to their leaf. */
 function leadsThere(model, row, flip, shown) {
-  const read = flip.changes.map(({ feature, value }, place) => ({
+  const changed = flip.changes.map(({ feature, value }, place) => ({
     feature,
     value: isCategorical(model.features[feature])
       ? value
       : read(shown[place], model.features[feature].date),
   }));
-  return leafOf(model, changedRow(row, read)) === flip.leaf;
+  return leafOf(model, changedRow(row, changed)) === flip.leaf;
 }
 
 function changedRow(row, all) {

@@ -820,7 +820,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         How many of a node's best features to compare one level deeper, by what the best splits of
         their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
         trees a little more accurate, above all those with few branches, and takes about twice as
-        long.
+        long. No more than 10 are compared.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition but takes longer.
@@ -1137,7 +1137,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         How many of a node's best features to compare one level deeper, by what the best splits of
         their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
         trees a little more accurate, above all those with few branches, and takes about twice as
-        long.
+        long. No more than 10 are compared.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition but takes longer.

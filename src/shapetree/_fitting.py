@@ -91,6 +91,8 @@ SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
 # How far targets may be apart: the sums of what is off, squared or not, must be numbers.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
+# Features that are compared one level deeper; each takes as long as a level of the tree.
+MAX_LOOKAHEAD = 10
 # Bins that pairs are screened with where single features have one for each value.
 COARSE_BINS = 255
 
@@ -784,7 +786,7 @@ def _limits(n_rows: int, goal: Goal, parameters: Parameters) -> Limits:
         max_depth=_at_most(parameters.max_depth),
         max_branches=parameters.max_branches,
         max_leaf_nodes=_at_most(parameters.max_leaf_nodes),
-        lookahead=_at_most(parameters.lookahead),
+        lookahead=min(parameters.lookahead, MAX_LOOKAHEAD),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
         min_impurity_decrease=parameters.min_impurity_decrease / goal.impurity_scale,

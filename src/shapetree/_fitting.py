@@ -41,6 +41,7 @@ from shapetree._core.sampling import row_hashes
 from shapetree._threads import effective_threads
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
+from shapetree.data._moments import readable_threshold
 from shapetree.data._sums import exact_weights
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal, RegressionGoal
@@ -499,6 +500,7 @@ def _finish(
 ) -> FittedTree:
     """What was learnt, pruned and shrunk as the parameters say, and sketched."""
     tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), choice.shrinkage)
+    tree = _with_readable_dates(tree, rows.table)
     is_number = rows.classes is None and rows.targets.shape[1] == 1
     summary = summarise(rows.table, tree.used_features, rows.targets[:, 0] if is_number else None)
     sketches = sketch_nodes(
@@ -517,6 +519,27 @@ def _finish(
         history=outcome.history,
         cv_results=choice.results,
     )
+
+
+def _with_readable_dates(tree: TreeArrays, table: Table) -> TreeArrays:
+    """The same tree, with thresholds on dates at moments that are told in few digits."""
+    upper = tree.piece_upper.copy()
+    for number, feature in enumerate(table.features):
+        nodes = np.flatnonzero((tree.feature == number) & (tree.second_feature < 0))
+        if not feature.is_date or not len(nodes):
+            continue
+        column = table.columns[number]
+        assert column is not None
+        values = np.unique(column[~np.isnan(column)])
+        for node in nodes.tolist():
+            pieces = tree.pieces(node)
+            above = np.searchsorted(values, upper[pieces][:-1], side="right")
+            upper[pieces][:-1] = [
+                # Where other rows chose the threshold, these may lie all on one side of it.
+                readable_threshold(at, values[i - 1], values[i]) if 0 < i < len(values) else at
+                for at, i in zip(upper[pieces][:-1].tolist(), above.tolist(), strict=True)
+            ]
+    return tree.with_thresholds(upper) if (upper != tree.piece_upper).any() else tree
 
 
 # --- noise ---

@@ -829,7 +829,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
         Maximum number of pieces, and thus of segments of a shape function; None for no limit but
-        the penalty (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is
+        the penalty (and 120 regions of a pair). With 2, two branches and `refine=None` the tree is
         CART's, and with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
         Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one
@@ -1146,7 +1146,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
         Maximum number of pieces, and thus of segments of a shape function; None for no limit but
-        the penalty (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is
+        the penalty (and 120 regions of a pair). With 2, two branches and `refine=None` the tree is
         CART's, and with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
         Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one

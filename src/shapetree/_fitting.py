@@ -86,6 +86,8 @@ CLEARLY = 1.0
 # as others, there is little to choose from, and halves would have nothing in common.
 LEAST_TO_HALVE = 50
 LEAST_DISTINCT = 0.25
+# Rows for each distinct one from which on they are copies of each other.
+COPIED = 1.25
 # What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
@@ -133,6 +135,8 @@ class Parameters:
     random_state: Any
     verbose: int
     class_weight: Any = None
+    # Not a user's: how many rows must gain together what one must otherwise.
+    copies: float = 1.0
 
     @property
     def threads(self) -> int:
@@ -152,7 +156,8 @@ class Parameters:
     def penalty(self, name: str, automatic: float) -> float:
         """A penalty as the user gave it, or the automatic one at the strength in use."""
         given = getattr(self, name)
-        return float(self.strength) * automatic if given == "auto" else float(given)
+        strength = float(self.strength) * self.copies
+        return strength * automatic if given == "auto" else float(given)
 
     def with_trial(self, trial: Trial) -> Parameters:
         """The same with a strength and a criterion that may have been chosen."""
@@ -477,8 +482,10 @@ def _learn(
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
     root = _grow(held, tools, parameters, progress)
-    if must_hold_up and _is_chance(root, binned_rows, goal, parameters, pairs):
-        return _learn(binned_rows, replace(parameters, max_depth=0), pairs, progress)
+    if must_hold_up:
+        instead = _instead_of_chance(root, binned_rows, goal, parameters, pairs)
+        if instead is not None:
+            return _learn(binned_rows, instead, pairs, progress, must_hold_up)
     if parameters.refine is None:
         finish(root, binned.features)
         return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
@@ -520,41 +527,50 @@ def _finish(
 # --- noise ---
 
 
-def _is_chance(
+def _instead_of_chance(
     root: GrowingNode,
     rows: BinnedRows,
     goal: Goal,
     parameters: Parameters,
     pairs: PairOptions,
-) -> bool:
-    """Whether a tree may be nothing but noise, and does not hold up on new rows."""
+) -> Parameters | None:
+    """How to learn instead if a tree may be nothing but noise, and does not hold up on new rows.
+
+    Where rows are there twice, noise gains twice as much, and pays for shapes that tell almost all
+    rows apart: what the rows have to tell is then learnt at twice the price. Otherwise, a leaf is.
+    """
     if root.split is None or not parameters.prices_splits:
-        return False
-    doubt = _doubt(root, rows.binned, goal)
-    if doubt <= LEAST_DISTINCT**2:
-        return False
-    content = _contents(rows.rows, rows.binned)
-    n_distinct = int(content.max()) + 1
-    if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
-        return False
-    # Where rows are there twice, noise gains twice as much, and can pay for twice the complexity.
-    doubt *= (goal.total_weight / n_distinct) ** 2
-    return doubt > 1.0 and not _holds_up(rows, content, parameters, pairs)
-
-
-def _doubt(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
-    """How many times as much noise might gain as the first split does; 0 if that tells so much."""
+        return None
     about = root.statistics
     before = about.weight * about.impurity
     after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
-    if before - after >= SHARE_IN_DOUBT * before:
-        return 0.0
+    gain = max(before - after, np.finfo(float).tiny)
+    doubt = _noise(root, rows.binned, goal) / gain
+    if doubt <= LEAST_DISTINCT**3:
+        return None
+    content = _contents(rows.rows, rows.binned)
+    n_distinct = int(content.max()) + 1
+    if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
+        return None
+    copies = goal.total_weight / n_distinct
+    unpaid = copies / parameters.copies
+    is_clear = unpaid <= COPIED and gain >= SHARE_IN_DOUBT * before
+    if is_clear or doubt * copies * unpaid**2 <= 1.0:
+        return None
+    if _holds_up(rows, content, parameters, pairs):
+        return None
+    if unpaid > COPIED:
+        return replace(parameters, copies=copies)
+    return replace(parameters, max_depth=0)
+
+
+def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
+    """What a first split on such features might gain where there is nothing but noise."""
     assert root.split is not None
     features = [binned.features[feature] for feature in root.split.features]
     n_categories = sum(feature.n_bins for feature in features if feature.is_categorical)
     n_cuts = CUTS_IN_DOUBT[isinstance(goal, RegressionGoal)] * len(features) ** 2
-    by_chance = goal.noise(about) * (n_cuts + CATEGORIES_IN_DOUBT * n_categories)
-    return by_chance / max(before - after, np.finfo(float).tiny)
+    return goal.noise(root.statistics) * (n_cuts + CATEGORIES_IN_DOUBT * n_categories)
 
 
 def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
@@ -814,7 +830,7 @@ def _min_weight_leaf(goal: Goal, parameters: Parameters) -> float:
 
 def _least_leaf(goal: Goal, parameters: Parameters) -> float:
     """Weight that a leaf has at least unless the user prices splits."""
-    return goal.least_leaf if parameters.prices_splits else 0.0
+    return goal.least_leaf * parameters.copies if parameters.prices_splits else 0.0
 
 
 def _at_most(limit: int | None) -> int:

@@ -64,6 +64,17 @@ def test_a_weak_signal_is_not_taken_for_noise():
     assert ShapeTreeClassifier(max_depth=3).fit(X, y).tree_.node_count > 1
 
 
+@pytest.mark.parametrize("n_copies", [1, 2, 3])
+def test_a_pair_that_matters_is_found_in_few_rows(n_copies):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(1300, 4))
+        y = (X[:, 0] + X[:, 1] > 0) ^ (X[:, 0] - X[:, 1] > 0.5) ^ (rng.random(1300) < 0.1)
+        few, labels = np.tile(X[:300], (n_copies, 1)), np.tile(y[:300], n_copies)
+        tree = ShapeTreeClassifier(max_depth=3, pairs="auto", random_state=0).fit(few, labels)
+        assert tree.score(X[300:], y[300:]) > 0.65
+
+
 def test_categories_that_matter_are_found_among_many():
     rng = np.random.default_rng(2)
     level = rng.integers(0, 200, 8000)

@@ -81,7 +81,7 @@ SPLIT_PENALTY = 6.0
 SHARE_IN_DOUBT = 0.6
 CUTS_IN_DOUBT = (35.0, 200.0)
 CATEGORIES_IN_DOUBT = 2.0
-CLEARLY = 1.0
+CLEARLY = 3.0
 # Distinct rows that can be halved, and how many there must be for each row: where most are the same
 # as others, there is little to choose from, and halves would have nothing in common.
 LEAST_TO_HALVE = 50
@@ -585,8 +585,7 @@ def _holds_up(
     rows: BinnedRows, content: np.ndarray, parameters: Parameters, pairs: PairOptions
 ) -> bool:
     """Whether trees that grow on one half of the rows tell anything of the other half."""
-    weights = np.ones(len(content)) if rows.rows.weights is None else rows.rows.weights
-    saved = np.zeros(content.max() + 1)
+    told = np.zeros(content.max() + 1)
     # Hashes are numbered in order, which halves them at random.
     for half in (0, 1):
         is_new = content % 2 != half
@@ -596,19 +595,21 @@ def _holds_up(
         finish(root, rows.binned.features)
         tree = tree_of(root, held.goal.impurity_scale)
         values = tree.value[leaves_of(tree, new.table, parameters.threads)]
-        lost = [_distances(each, new.targets, parameters) for each in (tree.value[:1], values)]
-        saved += np.bincount(content[is_new], (lost[0] - lost[1]) * weights[is_new], len(saved))
-    return bool(saved.sum() > CLEARLY * np.sqrt((saved**2).sum()))
+        told += np.bincount(content[is_new], _told(values - tree.value[0], new), len(told))
+    return bool(told.sum() > CLEARLY * np.sqrt((told**2).sum()))
 
 
-def _distances(values: np.ndarray, targets: np.ndarray, parameters: Parameters) -> np.ndarray:
-    """How far predictions are from rows' targets: Brier's score, or as the criterion has it."""
-    if parameters.criterion in ("squared_error", "absolute_error"):
-        off = values[:, :, 0] - targets
-        return (off**2 if parameters.criterion == "squared_error" else np.abs(off)).sum(axis=1)
-    values = np.broadcast_to(values, (len(targets), *values.shape[1:]))
-    shares = np.take_along_axis(values, targets[:, :, None].astype(np.intp), axis=2)[:, :, 0]
-    return ((values**2).sum(axis=2) - 2 * shares + 1).sum(axis=1)
+def _told(moves: np.ndarray, rows: TrainingRows) -> np.ndarray:
+    """What each row adds to the covariance of targets, or classes, with how far leaves move them.
+
+    How far is not judged: leaves that overdo it have something to tell all the same.
+    """
+    observed = rows.targets[:, :, None]
+    if rows.classes is not None:
+        observed = (observed == np.arange(moves.shape[2])).astype(float)
+    weights = np.ones(len(moves)) if rows.weights is None else rows.weights
+    mean = np.average(observed, axis=0, weights=weights)
+    return (moves * (observed - mean)).sum(axis=(1, 2)) * weights
 
 
 # --- strength, criterion and shrinkage, chosen ---

@@ -20,8 +20,8 @@ LAYERS = {
     "_threads": None,
     "_files": None,
     "data": [
-        *("_missing", "_names", "_dates", "_table", "_labels", "_sampling", "_binning", "_sums"),
-        *("_targets",),
+        *("_missing", "_names", "_dates", "_moments", "_table", "_labels", "_sampling"),
+        *("_binning", "_sums", "_targets"),
     ],
     "tree": [
         *("_shape", "_sketch", "_arrays", "_predictor", "_sketcher", "_naming", "_scores"),
@@ -34,7 +34,7 @@ LAYERS = {
     ],
     "refine": None,
     "explain": ["_conditions", "_outcomes", "_wishes", "_flips", "_rows", "_rules", "_tables"],
-    "drawing": ["_palette", "_ticks", "_scales", "_outlines", "_planes"],
+    "drawing": ["_palette", "_ticks", "_date_ticks", "_scales", "_outlines", "_planes"],
     "plot": None,
     "export": None,
     "_choice": None,

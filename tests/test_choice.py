@@ -303,7 +303,9 @@ def test_shrinkage_is_chosen_from_the_same_fits(criterion, monkeypatch):
     X, y = data_for(criterion, np.random.default_rng(0))
     n_fits = []
     learn = fitting._learn
-    monkeypatch.setattr(fitting, "_learn", lambda *args: n_fits.append(1) or learn(*args))
+    monkeypatch.setattr(
+        fitting, "_learn", lambda *args, **more: n_fits.append(1) or learn(*args, **more)
+    )
     params = FAST | {"refine": None}
     tree_for(criterion, **params).fit(X, y)
     n_alone = len(n_fits)
@@ -394,11 +396,11 @@ def test_a_failure_leaves_the_estimator_as_it_was(monkeypatch):
     before, learn = tree.tree_, fitting._learn
     n_fits = []
 
-    def fail(*args):
+    def fail(*args, **more):
         n_fits.append(1)
         if len(n_fits) == 3:
             raise MemoryError("no room")
-        return learn(*args)
+        return learn(*args, **more)
 
     monkeypatch.setattr(fitting, "_learn", fail)
     with pytest.raises(MemoryError, match="no room"):

@@ -108,12 +108,12 @@ def test_fit_shows_columns_scores_and_the_tree(folder):
         r"open +true or false +2",
         r"post code +category +2 +- +0\d+",
         r"id +ignored: counts the rows",
-        r"day +ignored: dates",
+        r"day +date +28 +- +2024-01-01",
         r"name +ignored: text, no two alike",
         r"country +ignored: always the same",
         r"note +ignored: empty",
         r"visitors +ignored: as you asked",
-        r"5 of 11 columns are used to predict busy",
+        r"6 of 11 columns are used to predict busy",
         r"Classification \(guessed; --task changes it\): no \(\d+\), yes \(\d+\)",
         r"On 80 rows that no model has seen",
         r"shape tree +9\d\.\d %",
@@ -130,14 +130,13 @@ def test_fit_for_machines(folder):
     result = run(*arguments, "--depth", "2", "-o", folder / "json.json")
     report = json.loads(result.stdout)
     assert result.stderr.splitlines() == [f"note: {note}" for note in report["notes"]]
-    assert "dates are ignored" in report["notes"][0]
     assert report["task"] == "regression"
     assert report["rows"] == {"all": 400, "train": 320, "test": 80, "stratified": False}
     assert report["written"] == [str(folder / "json.json")]
     assert report["fitted_on"] == "the 320 training rows"
     by_name = {column["name"]: column for column in report["columns"]}
     assert by_name["degrees"]["n_missing"] == 57
-    assert by_name["day"]["reason"] == "dates"
+    assert by_name["day"]["reason"] is None
     tree, cart, mean = report["scores"]
     assert tree["scores"]["r2"] > cart["scores"]["r2"] > mean["scores"]["r2"]
     assert tree["scores"]["mean_absolute_error"] < cart["scores"]["mean_absolute_error"]
@@ -240,7 +239,7 @@ def test_csv_and_parquet_give_the_same_tree(tmp_path):
     for ending in ("csv", "parquet"):
         output = tmp_path / f"{ending}.json"
         shown = succeed("fit", tmp_path / f"data.{ending}", "-t", "y", "-o", output)
-        assert re.search(r"when +ignored: dates", shown)
+        assert re.search(r"when +date", shown)
         models.append(output)
     assert models[0].read_text() == models[1].read_text()
     predictions = {
@@ -311,12 +310,38 @@ def test_values_of_cells(tmp_path, cells, kind, values):
 
 @pytest.mark.parametrize("cells", [
     ["2024-01-31", "2024-02-01"], ["31.1.2024", "1.2.2024"], ["01/31/2024", "02/01/2024"],
-    ["2024-01-31T10:00:00Z", "2024-02-01 11:30"],
 ])  # fmt: skip
 def test_dates_are_known(tmp_path, cells):
     path = tmp_path / "data.csv"
     path.write_text("x,y\n" + "\n".join(f"{cell},{i}" for i, cell in enumerate(cells)))
-    assert kinds_of(path)["x"].reason == "dates"
+    column = kinds_of(path)["x"]
+    assert column.reason is None
+    assert list(column.values) == [pd.Timestamp("2024-01-31"), pd.Timestamp("2024-02-01")]
+
+
+def test_dates_that_can_be_read_in_two_ways_are_left_out(tmp_path):
+    path = tmp_path / "data.csv"
+    cells = ["01/02/2024", "03/04/2024"] * 20
+    rows = [f"{cell},{i % 7},{i % 2}" for i, cell in enumerate(cells)]
+    path.write_text("\n".join(["when,x,y", *rows]))
+    shown = succeed("fit", path, "-t", "y")
+    assert re.search(r"when +ignored: dates that can be read in two ways", shown)
+    assert "when: it is not clear which dates these are; write them as 2024-12-31" in shown
+
+
+def test_a_model_of_dates_reads_dates(tmp_path):
+    days = pd.date_range("2024-01-01", periods=200)
+    frame = pd.DataFrame({"when": days, "x": range(200, 0, -1), "late": days > "2024-05-01"})
+    frame.sample(frac=1, random_state=0).to_csv(tmp_path / "data.csv", index=False)
+    model = tmp_path / "model.json"
+    shown = succeed("fit", tmp_path / "data.csv", "-t", "late", "--ignore", "x", "-o", model)
+    assert re.search("≥ 2024-05-0[12]: true|≥ 2024-05-0[12]: True", shown)
+    assert re.search(r"when +date", succeed("inspect", model))
+    said = succeed("explain", model, "--set", "when=2024-06-01")
+    assert re.search(r"because when ≥ 2024-05-0\d", said)
+    assert "instead of 2024-06-01" in said
+    line = fail("explain", model, "--set", "when=summer")
+    assert "column when must hold dates (2024-12-31), as in training, but has summer" in line
 
 
 @pytest.mark.parametrize("separator", [";", "\t", "|"])
@@ -717,7 +742,7 @@ def test_files_that_are_no_data(tmp_path, name, content, words):
         (["-t", "visitors", "--task", "classification"], "try --task regression"),
         (["-t", "busy", "--ignore", "nothing"], "no column 'nothing'"),
         (["-t", "busy", "--ignore", "busy"], "both the target and ignored"),
-        (["-t", "busy", "--ignore", "hour,weather,degrees,open,post code,visitors"], "no column"),
+        (["-t", "busy", "--ignore", "hour,weather,degrees,open,post code,day,visitors"], "no column"),
     ],
 )  # fmt: skip
 def test_data_that_nothing_can_be_learnt_from(folder, arguments, words):

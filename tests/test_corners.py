@@ -177,3 +177,14 @@ def test_rules_in_a_notebook_hold_no_html():
 def test_limits_may_be_beyond_all_that_is_there(x, name):
     model = ShapeTreeClassifier(n_threads=1, **{name: 10**21}).fit(x[:, None], x > 100)
     assert model.score(x[:, None], x > 100) == 1
+
+
+def test_looking_ahead_takes_a_bounded_time():
+    """Beyond ten features, more of them change nothing."""
+    X = np.random.default_rng(0).normal(size=(200, 30))
+    y = X[:, 0] * X[:, 1] > 0
+    one, other = (
+        ShapeTreeClassifier(lookahead=lookahead, strength=0, max_depth=3).fit(X, y)
+        for lookahead in (10, 100)
+    )
+    assert other.set_params(lookahead=10).to_json() == one.to_json()

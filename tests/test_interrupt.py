@@ -5,7 +5,10 @@ import subprocess
 import sys
 import time
 
+import numpy as np
 import pytest
+
+from shapetree import ShapeTreeClassifier
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
@@ -60,3 +63,29 @@ def test_ctrl_c_stops_a_long_fit_and_changes_nothing(kind, max_bins, fitted, del
             child.kill()
     assert answer == "interrupted, unchanged\n"
     assert waited < 3  # about one second on an idle machine
+
+
+@pytest.mark.parametrize("assignment", ["auto", "coordinate_descent", "kmeans", "random"])
+def test_a_signal_is_heard_while_many_levels_are_assigned(assignment):
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(0, 3000, (30_000, 1)), rng.integers(0, 400, 30_000)
+    model = ShapeTreeClassifier(
+        max_branches=100, max_depth=1, categorical_features=[0], segment_penalty=0,
+        split_penalty=0, assignment=assignment, n_threads=1, refine=None,
+    )  # fmt: skip
+    rang = []
+
+    def ring(*_):
+        rang.append(time.perf_counter())
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(KeyboardInterrupt):
+            [model.fit(X, y) for _ in range(100)]
+        ended = time.perf_counter()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert ended - rang[0] < 1

@@ -213,10 +213,10 @@ def test_parts_of_dates_are_read_as_names_in_order():
     assert "Sat, Sun: " in export_text(tree)
 
 
-def test_dates_as_they_are_name_what_parts_them():
+def test_times_and_dates_as_categories_name_what_parts_them():
     X = pd.DataFrame({"day": pd.date_range("2022-01-01", periods=20)})
     with pytest.raises(TypeError, match=r"'day' holds .*shapetree\.date_parts"):
-        ShapeTreeRegressor().fit(X, np.arange(20))
+        ShapeTreeRegressor(categorical_features=["day"]).fit(X, np.arange(20))
     times = pl.DataFrame({"at": [dt.time(12, 30)] * 20})
     with pytest.raises(TypeError, match=r"'at' holds .*shapetree\.date_parts"):
         ShapeTreeRegressor().fit(times, np.arange(20))

@@ -2,17 +2,15 @@
 
 import numpy as np
 import pytest
-from data import REGRESSION, assert_same_tree, data_for, tree_for
+from data import assert_same_tree, data_for, tree_for
 
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
 # Prices of a segment, a split and a part of a refined tree that are in use by default.
-PRICES = {"gini": (5.0, 6.0, 3.0), "entropy": (6.0, 6.0, 3.0)} | dict.fromkeys(
-    REGRESSION, (12.0, 6.0, 12.0)
-)
+PRICES = {"gini": (5.0, 6.0, 3.0), "entropy": (6.0, 6.0, 3.0)}
 PENALTIES = ("segment_penalty", "split_penalty", "refine_penalty")
 
 
-@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("criterion", PRICES)
 @pytest.mark.parametrize("strength", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("pairs", [0, "auto"])
 def test_strength_multiplies_every_automatic_penalty(criterion, strength, pairs):
@@ -43,6 +41,16 @@ def test_the_stronger_the_smaller(criterion):
     ]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] > sizes[-1] == 1
+
+
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("pairs", [0, "auto"])
+def test_without_strength_nothing_has_to_be_earned(criterion, pairs):
+    X, y = data_for(criterion, np.random.default_rng(0))
+    params = {"refine": "tao", "pairs": pairs, "max_depth": 3}
+    free = dict.fromkeys(PENALTIES, 0.0)
+    none = tree_for(criterion, strength=0.0, **params).fit(X, y)
+    assert_same_tree(none, tree_for(criterion, **free, **params).fit(X, y))
 
 
 @pytest.mark.parametrize("strength", [-0.1, np.inf, np.nan, "strong", None])

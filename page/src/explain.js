@@ -49,14 +49,14 @@ function notesOf(model, row, conditions, newValues) {
 
 /** That a number is beyond the range in training; null if it is not. */
 export function beyondWords(model, feature, value) {
-  const { range } = model.features[feature];
+  const { range, date } = model.features[feature];
   if (!range || value === null) return null;
   const low = range[0] ?? -Infinity;
   const high = range[1] ?? Infinity;
   if (low <= value && value <= high) return null;
   const texts = [value, low, high].map((number) => {
-    const written = exact(number);
-    return countDigits(written) > MOST_DIGITS ? rounded(number, MOST_DIGITS) : written;
+    const written = exact(number, date);
+    return !date && countDigits(written) > MOST_DIGITS ? rounded(number, MOST_DIGITS) : written;
   });
   return `${texts[0]} is beyond ${texts[1]} to ${texts[2]}, the range in training`;
 }

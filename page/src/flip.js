@@ -7,6 +7,7 @@
  * try. Where no change of one feature is enough, such a change is followed by one of another.
  */
 
+import { DAY } from "./dates.js";
 import { isCategorical } from "./model.js";
 import { leafOf, weigh } from "./predict.js";
 import {
@@ -15,9 +16,10 @@ import {
   exact,
   FEW_DIGITS,
   nextAbove,
-  nextWhole,
+  nextMultiple,
   numberAt,
   orderOf,
+  read,
   rounded,
 } from "./words.js";
 
@@ -88,6 +90,7 @@ function changeInWords(model, row, { feature, value }, shown) {
   const old = row[feature];
   if (old === null) return `${info.name} were ${shown} instead of missing`;
   if (isCategorical(info)) return `${info.name} were ${shown} instead of ${info.categories[old]}`;
+  if (info.date) return `${info.name} were ${shown} instead of ${exact(old, info.date)}`;
   const verb = value > old ? "rose" : "fell";
   return `${info.name} ${verb} from ${oldInWords(old, value, shown)} to ${shown}`;
 }
@@ -134,12 +137,13 @@ function categoryGroups(model, feature) {
 
 function changesOfNumber(model, feature, row) {
   const own = row[feature];
-  const isWhole = model.features[feature].whole && (own === null || own === Math.floor(own));
+  const step = stepOf(model.features[feature]);
+  const isWhole = step !== null && (own === null || own % step === 0);
   const edges = cellEdges(model, feature, row);
   return [...edges, Infinity].flatMap((high, i) => {
     const low = i === 0 ? -Infinity : edges[i - 1];
     if (own !== null && low < own && own <= high) return [];
-    const value = nearest(own, low, high, isWhole);
+    const value = nearest(own, low, high, isWhole ? step : null);
     if (value === null) return [];
     return [{ feature, value, size: changeSize(model.features[feature], own, value) }];
   });
@@ -152,12 +156,18 @@ function changeSize(info, own, value) {
   return Math.abs(value - finite) / info.scale;
 }
 
-/** The nearest value above `low` and at most `high`; null if there is none. */
-function nearest(own, low, high, isWhole) {
+/** What the numbers of a feature are multiples of; null if there is no such number. */
+function stepOf({ whole, date }) {
+  if (date) return date === "day" ? DAY : null;
+  return whole ? 1 : null;
+}
+
+/** The nearest value above `low` and at most `high`, a multiple of a step; null if there is none. */
+function nearest(own, low, high, step) {
   if (own === null && low === -Infinity && high === Infinity) return 0;
   const goesUp = own === null ? high === Infinity : own <= low;
-  const least = isWhole ? nextWhole(low) : nextAbove(low);
-  const value = goesUp ? least : isWhole ? Math.floor(high) : high;
+  const least = step ? nextMultiple(low, step) : nextAbove(low);
+  const value = goesUp ? least : step ? step * Math.floor(high / step) : high;
   return value > low && value <= high && Number.isFinite(value) ? value : null;
 }
 
@@ -213,21 +223,24 @@ function shownValue(model, row, flip, place) {
   const { feature, value } = flip.changes[place];
   if (isCategorical(model.features[feature])) return exactly(model, feature, value);
   const changed = changedRow(row, flip.changes);
-  const texts = beyond(value, row[feature] ?? NaN);
-  const isSame = (text) => leafOf(model, changed.with(feature, Number(text))) === flip.leaf;
+  const { date } = model.features[feature];
+  const texts = beyond(value, row[feature] ?? NaN, date);
+  const isSame = (text) => leafOf(model, changed.with(feature, read(text, date))) === flip.leaf;
   return texts.slice(0, -1).find(isSame) ?? texts.at(-1);
 }
 
 function exactly(model, feature, value) {
   const info = model.features[feature];
-  return isCategorical(info) ? info.categories[value] : exact(value);
+  return isCategorical(info) ? info.categories[value] : exact(value, info.date);
 }
 
 /** Whether what is shown of several changes leads to their leaf. */
 function leadsThere(model, row, flip, shown) {
   const read = flip.changes.map(({ feature, value }, place) => ({
     feature,
-    value: isCategorical(model.features[feature]) ? value : Number(shown[place]),
+    value: isCategorical(model.features[feature])
+      ? value
+      : read(shown[place], model.features[feature].date),
   }));
   return leafOf(model, changedRow(row, read)) === flip.leaf;
 }

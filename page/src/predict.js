@@ -10,7 +10,9 @@ import { isCategorical } from "./model.js";
 export function readRow(model, named) {
   return model.features.map((feature) => {
     const value = named[feature.name] ?? null;
-    return isCategorical(feature) ? codeOf(feature, value) : readNumber(value);
+    if (isCategorical(feature)) return codeOf(feature, value);
+    const isMoment = feature.date && value instanceof Date;
+    return readNumber(isMoment ? value.getTime() / 1000 : value);
   });
 }
 

@@ -1,6 +1,7 @@
 /** A row to start from: a middle value, or the commonest category, of every feature in use. */
 
 import { classCounts, sum } from "./figures/bars.js";
+import { nearMoment } from "./dates.js";
 import { isCategorical } from "./model.js";
 import { rounded } from "./words.js";
 
@@ -10,6 +11,10 @@ export function typicalRow(model) {
     if (!node) return null;
     if (isCategorical(feature)) return commonest(model, node, number);
     const middle = node.density ? medianOfCells(model, node) : medianOfPoints(node, number);
+    if (feature.date) {
+      const [low, high] = rangeOf(model, number);
+      return withinRange(feature, nearMoment(middle, high - low, feature.date));
+    }
     return withinRange(feature, feature.whole ? Math.round(middle) : Number(rounded(middle, 3)));
   });
 }

@@ -1,6 +1,7 @@
 /** Trying out a row: its values, what is predicted for it and why, and what would change that. */
 
 import { classColour } from "./colours.js";
+import { inputValue, nearMoment, readMoment } from "./dates.js";
 import { byId, html, nameText } from "./dom.js";
 import { beyondWords, explainRow } from "./explain.js";
 import { isCategorical } from "./model.js";
@@ -101,15 +102,15 @@ function categoryControl(info, id, onChange) {
 }
 
 function numberControl(model, feature, id, onChange) {
-  const { name, whole } = model.features[feature];
+  const info = model.features[feature];
   const [low, high] = rangeOf(model, feature);
-  const box = html("input", { id, type: "number", step: "any", placeholder: "missing" });
+  const { box, show, read } = info.date ? dateBox(info, id) : numberBox(id);
   const slider = html("input", {
     type: "range",
     min: 0,
     max: SLIDER_STEPS,
     step: "any",
-    "aria-label": `${name}, slider`,
+    "aria-label": `${info.name}, slider`,
   });
   const showOnSlider = (value) => {
     if (value !== null)
@@ -117,29 +118,54 @@ function numberControl(model, feature, id, onChange) {
     slider.classList.toggle("missing", value === null);
   };
   box.addEventListener("input", () => {
-    const value = box.value === "" ? null : box.valueAsNumber;
+    const value = read();
     showOnSlider(value);
     onChange(value);
   });
   slider.addEventListener("input", () => {
-    const value = fromSlider(Number(slider.value) / SLIDER_STEPS, low, high, whole);
-    box.value = value;
+    const value = fromSlider(Number(slider.value) / SLIDER_STEPS, low, high, info);
+    show(value);
     slider.classList.remove("missing");
     onChange(value);
   });
   return {
     elements: [box, slider],
     set: (value) => {
-      box.value = value ?? "";
+      show(value);
       showOnSlider(value);
     },
   };
 }
 
+function numberBox(id) {
+  const box = html("input", { id, type: "number", step: "any", placeholder: "missing" });
+  return {
+    box,
+    show: (value) => {
+      box.value = value ?? "";
+    },
+    read: () => (box.value === "" ? null : box.valueAsNumber),
+  };
+}
+
+/** An input for dates, or for dates and times of day; empty where the date is missing. */
+function dateBox({ date }, id) {
+  const type = date === "day" ? "date" : "datetime-local";
+  const box = html("input", { id, type, step: date === "day" ? 1 : "any" });
+  return {
+    box,
+    show: (value) => {
+      box.value = value === null ? "" : inputValue(value, date);
+    },
+    read: () => (box.value === "" ? null : readMoment(box.value)),
+  };
+}
+
 /** A value with as many digits as the slider can tell apart. */
-function fromSlider(share, low, high, isWhole) {
+function fromSlider(share, low, high, { whole, date }) {
   const value = (1 - share) * low + share * high;
-  if (isWhole) return Math.round(value);
+  if (date) return nearMoment(value, high - low, date);
+  if (whole) return Math.round(value);
   const decimals = Math.min(Math.max(2 - Math.floor(Math.log10(high / 2 - low / 2)), 0), 20);
   return Number.isFinite(value) && Math.abs(value) < 1e15 ? Number(value.toFixed(decimals)) : value;
 }

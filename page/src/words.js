@@ -4,6 +4,8 @@
  * What is known of a tree beforehand comes in words from Python.
  */
 
+import { isWritten, READABLE_STEPS, readMoment, writeMoment } from "./dates.js";
+
 /** Significant digits that a rounded number has, unless fewer say it all. */
 export const DIGITS = 4;
 /** A number of no more digits is written exactly. */
@@ -11,11 +13,15 @@ export const FEW_DIGITS = 6;
 /** Digits that say every number exactly. */
 export const ALL_DIGITS = 17;
 
-/** The shortest decimal that reads back as the number. */
-export function exact(number) {
+/** The shortest decimal, or date, that reads back as the number. */
+export function exact(number, date) {
   if (!Number.isFinite(number)) return notFinite(number);
+  if (date && isWritten(number)) return writeMoment(number, date);
   return plain(parseDecimal(number.toExponential()));
 }
+
+/** The number that a decimal or a date says. */
+export const read = (text, date) => (date ? readMoment(text) : Number(text));
 
 /** The number to some significant digits, ties away from zero. */
 export function rounded(number, digits = DIGITS) {
@@ -33,13 +39,20 @@ const atLeast = (number, digits) => towards(number, digits, 1n);
  * Ways to write a number that something must reach from its origin, the shortest first.
  *
  * Each is the number itself or a little farther, never by more than a fiftieth of the way. If
- * there is no origin (NaN), four digits are enough. The last way is exact.
+ * there is no origin (NaN), four digits are enough. The last way is exact. A date has more and more
+ * of a day's time instead of digits.
  */
-export function beyond(number, origin) {
-  const written = exact(number);
+export function beyond(number, origin, date) {
+  const written = exact(number, date);
+  const way = Math.abs(number / 50 - origin / 50);
+  if (date) {
+    const round = number > origin ? Math.ceil : Math.floor;
+    const moments = READABLE_STEPS.map((step) => step * round(number / step));
+    const near = moments.filter((moment) => !(Math.abs(moment - number) > way));
+    return [...new Set([...near.map((moment) => exact(moment, date)), written])];
+  }
   if (!Number.isFinite(number) || countDigits(written) <= FEW_DIGITS) return [written];
   const towards = number > origin ? atLeast : atMost;
-  const way = Math.abs(number / 50 - origin / 50);
   const texts = [];
   for (let digits = Number.isNaN(way) ? DIGITS : 1; digits < ALL_DIGITS; digits += 1) {
     const text = towards(number, digits);
@@ -107,9 +120,9 @@ export function nextAbove(number) {
   return number === Infinity ? number : numberAt(orderOf(number) + 1n);
 }
 
-/** The least whole number above a number, among those that there are. */
-export function nextWhole(number) {
-  return Math.max(Math.floor(number) + 1, nextAbove(number));
+/** The least multiple of a step above a number, among the numbers that there are. */
+export function nextMultiple(number, step) {
+  return Math.max(step * (Math.floor(number / step) + 1), nextAbove(number));
 }
 
 function notFinite(number) {

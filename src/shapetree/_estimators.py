@@ -820,13 +820,13 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         How many of a node's best features to compare one level deeper, by what the best splits of
         their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
         trees a little more accurate, above all those with few branches, and takes about twice as
-        long.
+        long. No more than 10 are compared.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
         Maximum number of pieces, and thus of segments of a shape function; None for no limit but
-        the penalty (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is
+        the penalty (and 120 regions of a pair). With 2, two branches and `refine=None` the tree is
         CART's, and with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
         Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one
@@ -1137,13 +1137,13 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         How many of a node's best features to compare one level deeper, by what the best splits of
         their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
         trees a little more accurate, above all those with few branches, and takes about twice as
-        long.
+        long. No more than 10 are compared.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
         Maximum number of pieces, and thus of segments of a shape function; None for no limit but
-        the penalty (and 64 regions of a pair). With 2, two branches and `refine=None` the tree is
+        the penalty (and 120 regions of a pair). With 2, two branches and `refine=None` the tree is
         CART's, and with `pairs="all"` BiCART's.
     inner_min_samples_leaf : int or float, default=1
         Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one

@@ -41,6 +41,7 @@ from shapetree._core.sampling import row_hashes
 from shapetree._threads import effective_threads
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
+from shapetree.data._moments import readable_threshold
 from shapetree.data._sums import exact_weights
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal, RegressionGoal
@@ -93,6 +94,8 @@ SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
 # How far targets may be apart: the sums of what is off, squared or not, must be numbers.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
+# Features that are compared one level deeper; each takes as long as a level of the tree.
+MAX_LOOKAHEAD = 10
 # Bins that pairs are screened with where single features have one for each value.
 COARSE_BINS = 255
 
@@ -504,6 +507,7 @@ def _finish(
 ) -> FittedTree:
     """What was learnt, pruned and shrunk as the parameters say, and sketched."""
     tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), choice.shrinkage)
+    tree = _with_readable_dates(tree, rows.table)
     is_number = rows.classes is None and rows.targets.shape[1] == 1
     summary = summarise(rows.table, tree.used_features, rows.targets[:, 0] if is_number else None)
     sketches = sketch_nodes(
@@ -522,6 +526,27 @@ def _finish(
         history=outcome.history,
         cv_results=choice.results,
     )
+
+
+def _with_readable_dates(tree: TreeArrays, table: Table) -> TreeArrays:
+    """The same tree, with thresholds on dates at moments that are told in few digits."""
+    upper = tree.piece_upper.copy()
+    for number, feature in enumerate(table.features):
+        nodes = np.flatnonzero((tree.feature == number) & (tree.second_feature < 0))
+        if not feature.is_date or not len(nodes):
+            continue
+        column = table.columns[number]
+        assert column is not None
+        values = np.unique(column[~np.isnan(column)])
+        for node in nodes.tolist():
+            pieces = tree.pieces(node)
+            above = np.searchsorted(values, upper[pieces][:-1], side="right")
+            upper[pieces][:-1] = [
+                # Where other rows chose the threshold, these may lie all on one side of it.
+                readable_threshold(at, values[i - 1], values[i]) if 0 < i < len(values) else at
+                for at, i in zip(upper[pieces][:-1].tolist(), above.tolist(), strict=True)
+            ]
+    return tree.with_thresholds(upper) if (upper != tree.piece_upper).any() else tree
 
 
 # --- noise ---
@@ -801,7 +826,7 @@ def _limits(n_rows: int, goal: Goal, parameters: Parameters) -> Limits:
         max_depth=_at_most(parameters.max_depth),
         max_branches=parameters.max_branches,
         max_leaf_nodes=_at_most(parameters.max_leaf_nodes),
-        lookahead=_at_most(parameters.lookahead),
+        lookahead=min(parameters.lookahead, MAX_LOOKAHEAD),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
         min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
         min_impurity_decrease=parameters.min_impurity_decrease / goal.impurity_scale,

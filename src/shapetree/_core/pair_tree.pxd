@@ -11,7 +11,7 @@ cdef enum:
     SECOND_AXIS = 1           # and the second; all others are oblique
     INNER = 255               # mark of a node that is cut
     HIDDEN = 254              # mark of a node below a region
-    MAX_REGIONS = 64          # of an inner tree whose size the user does not limit
+    MAX_REGIONS = 120         # of an inner tree whose size the user does not limit
 
 ctypedef struct PairNode:
     int low                   # the child below the cut, the one above follows it; -1 for a leaf

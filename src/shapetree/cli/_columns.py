@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from shapetree.cli._dates import TWO_WAYS, dates_of, look_like_dates
 from shapetree.cli._read import RawTable
 
 if TYPE_CHECKING:
@@ -48,10 +49,6 @@ MONEY_FIRST = re.compile(rf"([+-]?)({MONEY})\s*([+-]?[\d.,]+)")
 MONEY_LAST = re.compile(rf"([+-]?)([\d.,]+)\s*({MONEY})")
 # Money whose amounts are written with a comma between thousands; euros are written either way.
 ENGLISH_MONEY = frozenset(("$", "£", "¥", "USD", "GBP", "JPY"))
-CLOCK = r"([T ]\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?Z|[+-]\d{2}:?\d{2})?)?"
-DATE = re.compile(
-    rf"(\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.]\d{{4}}){CLOCK}"
-)
 LARGEST_WHOLE = 2**53
 # Rows from which on a count of the rows is told from numbers that happen to follow each other.
 LEAST_COUNTED = 20
@@ -86,7 +83,7 @@ class Column:
     name : str
     kind : Kind
     values : pandas Series
-        Numbers, booleans or categories; None where the column cannot be used.
+        Numbers, booleans, dates or categories; None where the column cannot be used.
     n_distinct, n_missing : int
     example : str
     reason : str or None
@@ -193,8 +190,8 @@ def _read_texts(texts: Texts, separator: str) -> tuple[Kind, pd.Series | None]:
         numbers = numbers_of(distinct, separator)
         if None not in numbers:
             return _as_numbers(texts, [number for number in numbers if number is not None])
-    if all(map(DATE.fullmatch, distinct)):
-        return Kind.DATE, None
+    if look_like_dates(distinct):
+        return Kind.DATE, as_dates(texts)
     return Kind.CATEGORY, as_categories(texts)
 
 
@@ -318,6 +315,19 @@ def _booleans(texts: Texts) -> pd.Series:
     return pd.Series(pd.arrays.BooleanArray(values, texts.is_missing.copy()))
 
 
+def as_dates(texts: Texts) -> pd.Series | None:
+    """Texts as dates, in UTC where they have a time zone; None if it is not clear which."""
+    import pandas as pd
+
+    dates = dates_of(texts.distinct)
+    if dates is None:
+        return None
+    is_zoned = any(date.tzinfo is not None for date in dates)
+    plain = [date.replace(tzinfo=None) for date in dates]
+    series = pd.Series(texts.map(plain, "M8[us]", np.datetime64("NaT")))
+    return series.dt.tz_localize("UTC") if is_zoned else series
+
+
 def as_categories(texts: Texts) -> pd.Series:
     """Texts as categories."""
     import pandas as pd
@@ -359,7 +369,8 @@ def _kind_of_type(arrow_type: pa.DataType) -> Kind:
         (types.is_decimal, Kind.NUMBER),
         (types.is_string, Kind.CATEGORY),
         (types.is_large_string, Kind.CATEGORY),
-        (types.is_temporal, Kind.DATE),
+        (types.is_timestamp, Kind.DATE),
+        (types.is_date, Kind.DATE),
         (types.is_null, Kind.EMPTY),
     ]
     return next((kind for is_type, kind in known if is_type(arrow_type)), Kind.OTHER)
@@ -373,6 +384,9 @@ def _read_typed(kind: Kind, values: pa.ChunkedArray) -> pd.Series | None:
         return as_categories(texts_of(values, frozenset({""})))
     if kind is Kind.NUMBER:
         return pd.Series(values.cast(pa.float64()).to_numpy())
+    if kind is Kind.DATE:
+        zone = getattr(values.type, "tz", None)
+        return values.cast(pa.timestamp("us", zone), safe=False).to_pandas()
     if kind in (Kind.WHOLE, Kind.BOOLEAN):
         has_missing = values.null_count > 0
         name = "boolean" if kind is Kind.BOOLEAN else "Int64"
@@ -388,8 +402,8 @@ def _reason(column: Column, n_rows: int) -> str | None:
     """Why a tree should not look at a column, in a few words; None if it may."""
     if column.kind is Kind.EMPTY:
         return "empty"
-    if column.kind is Kind.DATE:
-        return "dates"
+    if column.kind is Kind.DATE and column.values is None:
+        return TWO_WAYS
     if column.kind is Kind.OTHER:
         return "no numbers or text"
     if column.n_distinct == 1 and column.n_missing == 0:

@@ -109,12 +109,16 @@ def _timed_fit(model: Any, X: np.ndarray, y: np.ndarray) -> float:
 
 
 def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
-    """Columns as the numbers that CART needs: categories in order, missing values as NaN."""
+    """Columns as the numbers that CART needs: codes, seconds, and NaN for missing values."""
     import pandas as pd
 
     encoded = np.empty(X.shape, dtype=np.float32)
     for j, name in enumerate(X.columns):
         values = X[name]
+        if values.dtype.kind == "M":
+            since = values - values.iloc[train].min()  # so that single precision tells them apart
+            encoded[:, j] = since.dt.total_seconds()
+            continue
         if not isinstance(values.dtype, pd.CategoricalDtype):
             encoded[:, j] = values.astype("Float64").to_numpy(dtype=float, na_value=np.nan)
             continue

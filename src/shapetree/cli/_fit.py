@@ -116,7 +116,8 @@ def fit(
     """Fit a tree to a file, and compare it with CART on rows set apart.
 
     Text columns become categories. Empty cells, NA, NaN, null, None, "?", "-" and "." count as
-    missing. Dates, text with no two values alike, and columns that count the rows are left out.
+    missing. Dates are best written as 2024-12-31. Text with no two values alike, and columns that
+    count the rows, are left out.
 
     For example:
       shapetree fit iris.csv --target species -o model.json

@@ -127,6 +127,8 @@ def _feature_row(view: TreeView, feature: FeatureInfo, importance: float) -> lis
 def _kind(feature: FeatureInfo) -> str:
     if feature.categories is not None:
         return _counted(len(feature.categories), "category", "categories")
+    if feature.is_date:
+        return "date"
     return "whole number" if feature.is_whole else "number"
 
 

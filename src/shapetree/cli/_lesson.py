@@ -16,6 +16,7 @@ from shapetree.cli._columns import (
     frame_of,
     is_like_a_name,
 )
+from shapetree.cli._dates import TWO_WAYS
 from shapetree.cli._problems import Problem, listed, suggestion
 from shapetree.cli._read import RawTable
 from shapetree.cli._voice import Head, Voice, class_counts
@@ -233,11 +234,11 @@ def type_words(column: Column) -> str:
 
 
 def _warn(table: RawTable, columns: list[Column], choices: Choices, voice: Voice) -> None:
-    dates = [column.name for column in columns if column.reason == "dates"]
+    dates = [column.name for column in columns if column.reason == TWO_WAYS]
     if dates:
         voice.note(
-            f"{listed(dates)}: dates are ignored; make year, month and weekday of them first, as "
-            "shapetree.date_parts does"
+            f"{listed(dates)}: it is not clear which dates these are; write them as 2024-12-31, "
+            "all with a time zone or all without"
         )
     n_copies = table.count_copies()
     if n_copies:

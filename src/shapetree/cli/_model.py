@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
-from shapetree.cli._columns import MISSING, TRUTH, Texts, numbers_of, texts_of
+from shapetree.cli._columns import MISSING, TRUTH, Texts, as_dates, numbers_of, texts_of
 from shapetree.cli._problems import Problem, listed, message_of
 from shapetree.cli._read import RawTable
 from shapetree.cli._voice import Voice
@@ -61,6 +61,8 @@ def rows_for(fitted: FittedTree, table: RawTable, voice: Voice) -> pd.DataFrame:
 
 def _read_column(feature: FeatureInfo, table: RawTable, voice: Voice) -> pd.Series:
     column = table.columns[feature.name]
+    if feature.is_date:
+        return _dates(feature, texts_of(column), table)
     if feature.categories is None:
         return _numbers(feature.name, texts_of(column), table)
     # What the model knows as a category is no missing value.
@@ -80,6 +82,18 @@ def _numbers(name: str, texts: Texts, table: RawTable) -> pd.Series:
             f"{texts.distinct[code]!r}"
         )
     return pd.Series(texts.map(numbers, np.float64, np.nan))
+
+
+def _dates(feature: FeatureInfo, texts: Texts, table: RawTable) -> pd.Series:
+    dates = as_dates(texts)
+    is_zoned = dates is not None and dates.dt.tz is not None
+    if dates is None or (texts.distinct and is_zoned != (feature.date == "utc")):
+        zone = "with a time zone (2024-12-31 23:59Z)" if feature.date == "utc" else "(2024-12-31)"
+        raise Problem(
+            f"{table.path}: column {feature.name} must hold dates {zone}, as in training, but has "
+            f"{listed(texts.distinct)}"
+        )
+    return dates
 
 
 def _truth_as_number(text: str) -> str:

@@ -23,6 +23,7 @@ from scipy.sparse import issparse
 
 from shapetree._core.columns import Columns
 from shapetree.data._missing import MISSING_CODE, is_missing, is_missing_type
+from shapetree.data._moments import DATES, DateKind, has_zone, kind_of, seconds_of, seconds_of_array
 from shapetree.data._names import column_names, feature_finder, is_index
 
 Level: TypeAlias = str | bool | int | float
@@ -52,17 +53,31 @@ class FeatureInfo:
     is_ordered : bool
         Whether the categories have an order of their own, in which they stand: shape functions then
         part them into segments, not into any subsets.
+    date : {"day", "time", "utc"} or None
+        Whether the column holds dates, and which: whole days, moments without a time zone, or
+        moments in UTC. Its numbers are then seconds since 1970-01-01.
     """
 
     name: str
     categories: tuple[Level, ...] | None = None
     is_whole: bool = False
     is_ordered: bool = False
+    date: DateKind | None = None
 
     @property
     def is_categorical(self) -> bool:
         """Whether the feature has categories rather than numbers."""
         return self.categories is not None
+
+    @property
+    def is_date(self) -> bool:
+        """Whether its numbers are moments in time."""
+        return self.date is not None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has numbers that are no moments in time."""
+        return self.categories is None and self.date is None
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,6 +163,10 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
             categories = _sorted_categories(levels) if order is None else order
             features.append(FeatureInfo(name, categories, is_ordered=order is not None))
             columns.append(_recode(codes, levels, categories))
+        elif _kind_of(values, name) is _Kind.DATE:
+            seconds, kind = _as_dates(values, name)
+            features.append(FeatureInfo(name, date=kind))
+            columns.append(seconds)
         else:
             features.append(FeatureInfo(name, is_whole=_has_whole_dtype(values)))
             columns.append(_as_numbers(values, name, advice))
@@ -191,7 +210,7 @@ def encode_table(
         )
     columns: list[Array | None] = [None] * len(features)
     for j in range(len(features)) if needed is None else needed:
-        if source.numbers is not None and features[j].categories is None:
+        if source.numbers is not None and features[j].is_plain:
             columns[j] = source.numbers[:, j]
         else:
             columns[j] = _encode_column(source.column(j), features[j])
@@ -225,6 +244,8 @@ def new_categories(X: Any, table: Table) -> dict[int, dict[int, Any]]:
 
 
 def _encode_column(values: Values, feature: FeatureInfo) -> Array:
+    if feature.is_date:
+        return _encode_dates(values, feature)
     if feature.categories is None:
         return _as_numbers(
             values, feature.name, "It was numeric in training; turn it into numbers."
@@ -234,6 +255,32 @@ def _encode_column(values: Values, feature: FeatureInfo) -> Array:
     recoded = _recode(codes, levels, feature.categories)
     _warn_of_new(codes, levels, recoded, feature)
     return recoded
+
+
+def _encode_dates(values: Values, feature: FeatureInfo) -> Array:
+    """Read a column of dates; refuse what is none, and what may be of another time zone."""
+    name = feature.name
+    held = "moments with a time zone" if feature.date == "utc" else "dates without a time zone"
+    kind = _kind_of(values, name)
+    if kind is not _Kind.DATE:
+        # A column that lacks every value has no type to tell dates by.
+        if kind is _Kind.NUMBER:
+            found = _as_numbers(values, name, "")
+            if np.isnan(found).all():
+                return found
+        holds = "numbers" if kind in (_Kind.NUMBER, _Kind.BOOLEAN) else "text or categories"
+        raise ValueError(
+            f"Column {name!r} held {held} in training, but holds {holds} now. Turn it into dates, "
+            "for example with pandas.to_datetime."
+        )
+    seconds, found_kind = _as_dates(values, name)
+    if (found_kind == "utc") != (feature.date == "utc") and not np.isnan(seconds).all():
+        now = "none" if feature.date == "utc" else "one"
+        raise ValueError(
+            f"Column {name!r} held {held} in training, but has {now} now. Give the column the time "
+            "zone it had, or none if it had none."
+        )
+    return seconds
 
 
 def _check_levels(levels: list[Level | None], feature: FeatureInfo) -> None:
@@ -433,6 +480,7 @@ class _Kind(Enum):
     BOOLEAN = auto()
     TEXT = auto()  # strings, or a data frame's categories of any type
     MIXED = auto()  # strings as well as numbers
+    DATE = auto()  # dates, with or without a time of day
 
 
 _KIND_OF_NUMPY = {
@@ -442,6 +490,7 @@ _KIND_OF_NUMPY = {
     "f": _Kind.NUMBER,
     "U": _Kind.TEXT,
     "T": _Kind.TEXT,
+    "M": _Kind.DATE,
 }
 
 
@@ -454,6 +503,8 @@ def _kind_of(values: Values, name: str) -> _Kind:
             return _Kind.BOOLEAN
         if isinstance(values.dtype, nw.String | nw.Categorical | nw.Enum):
             return _Kind.TEXT
+        if isinstance(values.dtype, nw.Date | nw.Datetime):
+            return _Kind.DATE
         raise _unsupported(name, str(values.dtype))
     if values.dtype.kind == "O":
         return _kind_of_objects(values, name)
@@ -469,6 +520,13 @@ def _kind_of_objects(values: Array, name: str) -> _Kind:
     kinds = {_kind_of_type(kind, name) for kind in types if not is_missing_type(kind)}
     if kinds == {_Kind.TEXT, _Kind.NUMBER} and _only_nan_beside_text(values):
         return _Kind.TEXT
+    if _Kind.DATE in kinds:
+        if kinds == {_Kind.DATE} or all(map(_is_date_or_missing, values)):
+            return _Kind.DATE
+        raise TypeError(
+            f"Column {name!r} holds dates beside other values. Turn all of them into dates, for "
+            "example with pandas.to_datetime."
+        )
     if kinds <= {_Kind.NUMBER, _Kind.BOOLEAN}:
         return _Kind.BOOLEAN if kinds == {_Kind.BOOLEAN} else _Kind.NUMBER
     return _Kind.TEXT if kinds == {_Kind.TEXT} else _Kind.MIXED
@@ -481,6 +539,8 @@ def _kind_of_type(kind: type, name: str) -> _Kind:
         return _Kind.BOOLEAN
     if issubclass(kind, numbers.Real | Decimal):
         return _Kind.NUMBER
+    if issubclass(kind, DATES):
+        return _Kind.DATE
     raise _unsupported(name, kind.__name__)
 
 
@@ -489,12 +549,17 @@ def _only_nan_beside_text(values: Array) -> bool:
     return all(isinstance(value, str) or is_missing(value) for value in values)
 
 
+def _is_date_or_missing(value: Any) -> bool:
+    return isinstance(value, DATES) or is_missing(value)
+
+
 def _unsupported(name: str, held: str) -> TypeError:
     if re.match(r"date|time|duration|period", held, re.IGNORECASE):
         return TypeError(
             f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
-            "number. Turn the column into a number or a category first: shapetree.date_parts makes "
-            "year, month, weekday and hour of it."
+            "number, or a date that is no category. Turn the column into a number or a category "
+            "first: shapetree.date_parts makes year, month, weekday and hour of dates, hours of "
+            "times of day, and days of durations."
         )
     return TypeError(
         f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
@@ -505,11 +570,18 @@ def _unsupported(name: str, held: str) -> TypeError:
 # Numbers
 
 
+NOT_NUMBERS = {
+    _Kind.TEXT: "text or categories",
+    _Kind.MIXED: "both text and numbers",
+    _Kind.DATE: "dates",
+}
+
+
 def _as_numbers(values: Values, name: str, advice: str) -> Array:
     """Read a column as float32 or float64, as a view if it is already that."""
     kind = _kind_of(values, name)
-    if kind is _Kind.TEXT or kind is _Kind.MIXED:
-        held = "text or categories" if kind is _Kind.TEXT else "both text and numbers"
+    if kind in NOT_NUMBERS:
+        held = NOT_NUMBERS[kind]
         raise ValueError(f"Column {name!r} holds {held} where numbers are expected. {advice}")
     if isinstance(values, nw.Series):
         values = _series_to_numpy(values)
@@ -531,6 +603,30 @@ def _objects_to_floats(values: Array) -> Array:
     if any(is_missing_type(kind) for kind in set(map(type, values)) - {type(None)}):
         values = np.array([None if is_missing(value) else value for value in values], object)
     return values.astype(np.float64)
+
+
+# Dates
+
+
+def _as_dates(values: Values, name: str) -> tuple[Array, DateKind]:
+    """Read a column of dates as seconds since 1970, and tell what kind of dates they are."""
+    if isinstance(values, nw.Series):
+        is_zoned = getattr(values.dtype, "time_zone", None) is not None
+        moments = values.cast(nw.Datetime("us")) if isinstance(values.dtype, nw.Date) else values
+        seconds = moments.dt.timestamp("us").cast(nw.Float64).to_numpy() / 1e6
+    elif values.dtype.kind == "M":
+        seconds, is_zoned = seconds_of_array(values), False
+    else:
+        known = [value for value in values if not is_missing(value)]
+        is_zoned = any(map(has_zone, known))
+        if is_zoned and not all(map(has_zone, known)):
+            raise ValueError(
+                f"Column {name!r} holds dates with and without a time zone. Give all of them one, "
+                "or none."
+            )
+        listed = [np.nan if is_missing(value) else seconds_of(value) for value in values]
+        seconds = np.array(listed, dtype=np.float64)
+    return np.ascontiguousarray(seconds, np.float64), kind_of(seconds, is_zoned)
 
 
 # Categories

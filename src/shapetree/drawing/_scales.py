@@ -8,6 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from shapetree.data._moments import DateKind
+from shapetree.drawing._date_ticks import end_dates, round_dates
 from shapetree.drawing._ticks import (
     distinct,
     end_labels,
@@ -53,6 +55,8 @@ class Scale:
         Where the segments of the shape function meet.
     ends : tuple of two floats
         The least and the greatest number of the rows.
+    date : {"day", "time", "utc"} or None
+        Whether the numbers are moments in time, which are labelled as dates.
     """
 
     kind: str
@@ -61,6 +65,7 @@ class Scale:
     broken_at: tuple[int, ...]
     thresholds: list[float]
     ends: tuple[float, float]
+    date: DateKind | None = None
 
     def place(self, value: float) -> float:
         """Where a number lies, from 0 to 1; numbers beyond the axis lie at its ends."""
@@ -76,18 +81,22 @@ class Scale:
     @cached_property
     def threshold_labels(self) -> list[str]:
         """What is written at the thresholds."""
-        return threshold_labels(self.thresholds)
+        return threshold_labels(self.thresholds, self.date)
 
     @property
     def end_labels(self) -> list[tuple[float, str]]:
         """Places and labels of the least and of the greatest number."""
         low, high = self.ends
-        labels = list(zip(map(self.place, self.ends), end_labels(low, high), strict=True))
+        texts = end_labels(low, high) if self.date is None else end_dates(low, high, self.date)
+        labels = list(zip(map(self.place, self.ends), texts, strict=True))
         return labels if low < high else labels[:1]
 
     def ticks(self, at_most: int) -> list[tuple[float, str]]:
         """Places and labels of some round numbers."""
         low, high = self._unbroken
+        if self.date is not None:
+            dates = round_dates(low, high, at_most)
+            return [(self.place(moment), label) for moment, label in dates]
         if self.kind == "log":
             marks = round_powers(low, high, at_most)
         else:
@@ -111,7 +120,7 @@ class Scale:
 
 def scale_of(node: NodeView, scale: str) -> Scale:
     """The axis of a node that splits on an ordered feature."""
-    density = node.density
+    density, date = node.density, node.features[0].date
     assert density is not None
     edges, n_rows = density.edges, density.n_rows
     assert edges is not None
@@ -119,12 +128,14 @@ def scale_of(node: NodeView, scale: str) -> Scale:
     ends = density.ends or (float(edges[0]), float(edges[-1]))
     if scale == "quantile" and n_rows.any():
         positions = _by_rows(edges, n_rows, thresholds)
-        return Scale("quantile", edges, positions, (), thresholds, ends)
-    is_log = scale == "log" and _is_positive(edges, n_rows, thresholds)
-    if scale == "auto":
+        return Scale("quantile", edges, positions, (), thresholds, ends, date)
+    # The logarithm of a date would depend on the year that one counts from.
+    is_log = scale == "log" and not date and _is_positive(edges, n_rows, thresholds)
+    if scale == "auto" and not date:
         is_log = _is_crowded(edges, n_rows, thresholds)
     positions, breaks = _true_to_scale(edges, n_rows, thresholds, is_log)
-    return Scale("log" if is_log else "linear", edges, positions, breaks, thresholds, ends)
+    kind = "log" if is_log else "linear"
+    return Scale(kind, edges, positions, breaks, thresholds, ends, date)
 
 
 def _inner(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) -> tuple[int, int]:

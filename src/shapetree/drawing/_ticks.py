@@ -6,6 +6,7 @@ import math
 import sys
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
 
+from shapetree.data._moments import DateKind
 from shapetree.tree._digits import exact, rounded
 from shapetree.tree._words import readable
 
@@ -130,7 +131,9 @@ def _end_label(value: float, digits: int) -> str:
     return number(value, max(digits, len(str(WHOLE))) if value.is_integer() else digits)
 
 
-def threshold_labels(thresholds: list[float]) -> list[str]:
+def threshold_labels(thresholds: list[float], date: DateKind | None = None) -> list[str]:
     """Thresholds in words, all of them different."""
-    labels = [readable(threshold) for threshold in thresholds]
+    labels = [readable(threshold, date) for threshold in thresholds]
+    if date is not None:
+        return labels
     return labels if len(set(labels)) == len(labels) else distinct(thresholds, 6)

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from shapetree.data._missing import is_missing
+from shapetree.data._moments import DATES, seconds_of
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.tree._view import GREATEST, Bound, NodeView, Region, Segment
 from shapetree.tree._words import category_words, interval, missing_words, weighted_sum
@@ -102,7 +103,8 @@ class Condition:
         if self.categories is not None:
             return category_words(self.features[0], self.categories)
         quantity = weighted_sum(self.weights, self.names, digits)
-        return interval(quantity, self.low, self.high, digits)
+        date = self.features[0].date if len(self.features) == 1 else None
+        return interval(quantity, self.low, self.high, digits, date)
 
 
 def total_of(weights: tuple[float, ...], values: Sequence[float]) -> float:
@@ -160,4 +162,4 @@ def known_value(value: Any, feature: FeatureInfo) -> Any:
         return None
     if feature.categories is not None and value not in feature.categories:
         return None
-    return value
+    return seconds_of(value) if feature.is_date and isinstance(value, DATES) else value

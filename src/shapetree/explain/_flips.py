@@ -17,10 +17,11 @@ from typing import Any
 
 import numpy as np
 
+from shapetree.data._moments import DAY, DateKind
 from shapetree.data._table import FeatureInfo
 from shapetree.explain._outcomes import python_values
 from shapetree.explain._wishes import Wish
-from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, rounded
+from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, read, rounded
 from shapetree.tree._view import GREATEST, TreeView
 from shapetree.tree._words import listing, outcome_words
 
@@ -49,6 +50,8 @@ class Change:
         A value near it in few digits, which leads to the same leaf.
     is_number : bool
         Whether the feature has numbers rather than categories.
+    date : {"day", "time", "utc"} or None
+        Whether these are dates: `old` and `new` are then seconds since 1970-01-01.
     """
 
     feature: str
@@ -56,12 +59,15 @@ class Change:
     new: Any
     shown: str
     is_number: bool
+    date: DateKind | None = None
 
     def __str__(self) -> str:
-        if self.is_number and self.old is not None:
+        if self.is_number and self.date is None and self.old is not None:
             verb = "rose" if self.new > self.old else "fell"
             return f"{self.feature} {verb} from {self._old_words(self.old)} to {self.shown}"
         was = "missing" if self.old is None else self.old
+        if self.date is not None and self.old is not None:
+            was = exact(self.old, self.date)
         return f"{self.feature} were {self.shown} instead of {was}"
 
     def _old_words(self, old: float) -> str:
@@ -269,10 +275,11 @@ class FlipFinder:
         own = _column(columns, feature)[:, None].astype(np.float64)
         ends = np.full((len(own), 1), np.inf)
         low, high = np.hstack([-ends, edges]), np.hstack([edges, ends])
+        step = _step_of(self.view.features[feature])
         is_whole = np.zeros(own.shape, dtype=bool)
-        if self.view.features[feature].is_whole:
-            is_whole = np.isnan(own) | (own == np.floor(own))
-        value = _nearest(own, low, high, is_whole)
+        if step is not None:
+            is_whole = np.isnan(own) | (own % step == 0)
+        value = _nearest(own, low, high, is_whole, step or 1)
         with np.errstate(over="ignore", invalid="ignore"):
             distance = np.abs(value - np.clip(own, -GREATEST, GREATEST)) / self.view.scales[feature]
             size = np.where(np.isnan(own), 1.0, distance)
@@ -297,7 +304,8 @@ class FlipFinder:
             info = self.view.features[feature]
             (old,) = python_values(_column(columns, feature)[row : row + 1], info)
             new: Any = value if info.categories is None else info.categories[int(value)]
-            changes.append(Change(info.name, old, new, text, info.categories is None))
+            is_number = info.categories is None
+            changes.append(Change(info.name, old, new, text, is_number, info.date))
         if found.leaf not in self._words:
             self._words[found.leaf] = outcome_words(self.view, self.view.nodes[found.leaf])
         return Flip(tuple(changes), found.size, found.leaf, self._words[found.leaf])
@@ -326,8 +334,10 @@ class FlipFinder:
         return texts
 
     def _exactly(self, feature: int, value: float) -> str:
-        categories = self.view.features[feature].categories
-        return exact(value) if categories is None else str(categories[int(value)])
+        info = self.view.features[feature]
+        if info.categories is None:
+            return exact(value, info.date)
+        return str(info.categories[int(value)])
 
     def _shorten(
         self,
@@ -345,7 +355,8 @@ class FlipFinder:
         for i, each in enumerate(picked):
             if len(each.changes) > place and each.changes[place][0] in self._bounds:
                 feature, value = each.changes[place]
-                ways[i] = beyond(value, float(_column(columns, feature)[rows[i]]))
+                own = float(_column(columns, feature)[rows[i]])
+                ways[i] = beyond(value, own, self.view.features[feature].date)
                 short[i][place] = ways[i].pop()
         while any(ways.values()):
             tried = {i: texts.pop(0) for i, texts in ways.items() if texts}
@@ -354,7 +365,7 @@ class FlipFinder:
             for k, i in enumerate(some):
                 feature = picked[i].changes[place][0]
                 sent[feature] = _as_changed(sent[feature])
-                _column(sent, feature)[k] = float(tried[i])
+                _column(sent, feature)[k] = read(tried[i], self.view.features[feature].date)
             for k in np.flatnonzero(route(sent) == leaf[some]).tolist():
                 short[some[k]][place] = tried[some[k]]
                 ways[some[k]] = []
@@ -364,7 +375,7 @@ class FlipFinder:
         row = [None if column is None else column[i : i + 1].copy() for column in base]
         for (feature, _), text in zip(found.changes, texts, strict=True):
             if feature in self._bounds:
-                _column(row, feature)[0] = float(text)
+                _column(row, feature)[0] = read(text, self.view.features[feature].date)
         return bool(route(row)[0] == found.leaf)
 
 
@@ -502,18 +513,27 @@ def _cell_edges(bounds: Sequence[_Bounds], columns: Columns, n_rows: int) -> Ite
         yield edges
 
 
+def _step_of(feature: FeatureInfo) -> int | None:
+    """What the numbers of a feature are multiples of; None if there is no such number."""
+    if feature.is_date:
+        return DAY if feature.date == "day" else None
+    return 1 if feature.is_whole else None
+
+
 def _nearest(
-    own: np.ndarray, low: np.ndarray, high: np.ndarray, is_whole: np.ndarray
+    own: np.ndarray, low: np.ndarray, high: np.ndarray, is_whole: np.ndarray, step: int = 1
 ) -> np.ndarray:
     """The nearest value above `low` and at most `high`; NaN if there is none.
+
+    Where `is_whole`, it is a multiple of the step.
 
     For missing values, the greatest, or the least if there is no greatest; 0 if neither is there.
     """
     with np.errstate(over="ignore"):
         least = np.nextafter(low, np.inf)
     # Great floats are whole, and one more is no other number.
-    least = np.where(is_whole, np.maximum(np.floor(low) + 1, least), least)
-    greatest = np.where(is_whole, np.floor(high), high)
+    least = np.where(is_whole, np.maximum(step * (np.floor(low / step) + 1), least), least)
+    greatest = np.where(is_whole, step * np.floor(high / step), high)
     up = (own <= low) | (np.isnan(own) & (high == np.inf))
     value = np.where(up, least, greatest)
     value[np.isnan(own) & (low == -np.inf) & (high == np.inf)] = 0.0

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from shapetree.data._moments import DateKind
 from shapetree.explain._conditions import (
     Condition,
     merge,
@@ -72,24 +73,28 @@ class Guide:
             yield f"{name} = {new[name]} was never seen in training"
         low, high = self.view.ranges[self._number[name]].tolist()
         if isinstance(value, float) and not low <= value <= high and not math.isnan(low):
-            yield beyond_words(name, value, low, high)
+            date = self.view.features[self._number[name]].date
+            yield beyond_words(name, value, low, high, date)
 
 
-def beyond_words(name: str, value: float, low: float, high: float) -> str:
-    """That a number is beyond a range.
+def beyond_words(
+    name: str, value: float, low: float, high: float, date: DateKind | None = None
+) -> str:
+    """That a number or date is beyond a range.
 
     Examples
     --------
     >>> beyond_words("age", 150.0, 17.0, 90.0)
     'age = 150 is beyond 17 to 90, the range in training'
     """
-    said, least, greatest = map(_note_number, (value, low, high))
+    said, least, greatest = (_note_number(number, date) for number in (value, low, high))
     return f"{name} = {said} is beyond {least} to {greatest}, the range in training"
 
 
-def _note_number(number: float) -> str:
-    written = exact(number)
-    return rounded(number, MOST_DIGITS) if n_digits(written) > MOST_DIGITS else written
+def _note_number(number: float, date: DateKind | None) -> str:
+    written = exact(number, date)
+    is_long = date is None and n_digits(written) > MOST_DIGITS
+    return rounded(number, MOST_DIGITS) if is_long else written
 
 
 def _accepts(condition: Condition, row: dict[str, Any]) -> bool:

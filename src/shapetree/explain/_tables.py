@@ -8,7 +8,7 @@ import numpy as np
 
 from shapetree.data._names import is_index
 from shapetree.tree._view import NodeView, Segment, TreeView
-from shapetree.tree._words import outcome_words, region_words
+from shapetree.tree._words import outcome_words, region_words, segment_words
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,11 +42,12 @@ def _splitting_node(view: TreeView, number: int) -> NodeView:
 
 
 def _segment_row(node: NodeView, segment: Segment) -> dict[str, Any]:
-    row: dict[str, Any] = (
-        {"low": segment.low, "high": segment.high}
-        if segment.categories is None
-        else {"categories": segment.categories}
-    )
+    (feature,) = node.features
+    row: dict[str, Any] = {"low": segment.low, "high": segment.high}
+    if segment.categories is not None:
+        row = {"categories": segment.categories}
+    elif feature.is_date:
+        row = {"dates": segment_words(segment, feature)}
     row["branch"] = segment.branch
     if node.density is not None:
         row["n_rows"] = _n_rows(node, segment)
@@ -73,6 +74,8 @@ def _missing_row(node: NodeView) -> dict[str, Any]:
         row = {"region": "missing"}
     elif node.features[0].is_categorical:
         row = {"categories": None}
+    elif node.features[0].is_date:
+        row = {"dates": "missing"}
     row["branch"] = node.missing_branch
     if node.density is not None:
         row["n_rows"] = int(node.density.missing.sum())

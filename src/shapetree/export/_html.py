@@ -167,7 +167,9 @@ def _targets(edges: np.ndarray) -> Json:
 def _feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
     if feature.categories is None:
         range_ = None if math.isnan(limits[0]) else [_finite(limit) for limit in limits]
-        return {"name": feature.name, "whole": feature.is_whole, "scale": scale, "range": range_}
+        numbers = {"whole": feature.is_whole, "scale": scale, "range": range_}
+        date = {"date": feature.date} if feature.is_date else {}
+        return {"name": feature.name, **numbers, **date}
     return {
         "name": feature.name,
         "categories": [str(category) for category in feature.categories],
@@ -225,7 +227,8 @@ def _axis_of(node: NodeView, scale: str) -> Json:
     """Where cells and numbers lie on the axis of an ordered feature, and what is written there."""
     axis = scale_of(node, scale)
     return {
-        "edges": _drawn(axis.edges),
+        # A moment has more digits than can be left out.
+        "edges": _drawn(axis.edges) if axis.date is None else axis.edges.tolist(),
         "scale": axis.kind,
         "positions": axis.positions.round(PLACE_DECIMALS).tolist(),
         "breaks": [round(place, PLACE_DECIMALS) for place in axis.breaks],

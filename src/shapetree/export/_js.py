@@ -45,7 +45,8 @@ def export_js(
 
     The module exports ``predict(row)`` and, for classes, ``predictProba(row)``, which gives the
     probabilities of its ``classes``. A row is an object by feature name; what else it holds is
-    ignored. A value that is null, undefined, NaN or absent is missing. Every row gets exactly what
+    ignored. A value that is null, undefined, NaN or absent is missing. A date may be a ``Date``, or
+    a number of seconds since 1970-01-01 00:00 UTC. Every row gets exactly what
     the estimator predicts, for several targets as an array. These are the functions that the page
     of `export_html` uses.
 
@@ -85,7 +86,7 @@ def export_js(
     """
     fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
     view = view_of(fitted, with_units=False)
-    said = remark(fitted.names)
+    said = remark(fitted.names, view)
     comment = f"// It {said}.\n\n" if said else ""
     module = "".join(
         [INTRODUCTION, comment, ROUTER.read_text(encoding="utf-8"), "\n", _ending(view)]
@@ -139,6 +140,8 @@ def _value(value: Any) -> str | bool | int | float:
 
 
 def _feature(feature: FeatureInfo) -> Json:
+    if feature.is_date:
+        return {"name": feature.name, "date": feature.date}
     if feature.categories is None:
         return {"name": feature.name}
     return {"name": feature.name, "values": [_value(c) for c in feature.categories]}

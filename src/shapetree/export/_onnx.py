@@ -67,7 +67,8 @@ def export_onnx(
     """Write a fitted tree as an ONNX model.
 
     Rows take exactly the same way through the model as in `predict`, and probabilities and numbers
-    are the same, too: bitwise with "float64", and rounded to float32 with "float32".
+    are the same, too: bitwise with "float64", and rounded to float32 with "float32". Dates are
+    numbers here: seconds since 1970-01-01 00:00 UTC, which only "float64" can tell apart.
 
     Parameters
     ----------
@@ -154,12 +155,18 @@ def export_onnx(
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
     fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
     view = view_of(fitted, with_units=False)
+    dates = [f.name for node in view.nodes for f in node.features if f.is_date]
+    if dates and dtype == "float32":
+        raise ValueError(
+            f"dtype='float32' cannot tell moments apart, but {dates[0]!r} holds dates; use "
+            "'float64'"
+        )
     if len(view.nodes) > MAX_NODES:
         raise ValueError(
             f"the tree has {len(view.nodes)} nodes, but a model holds at most {MAX_NODES}"
         )
     model = _model(view, np.dtype(dtype))
-    model.doc_string = remark(fitted.names)
+    model.doc_string = remark(fitted.names, view)
     if path is not None:
         write_file(path, model.SerializeToString(), "the model")
     return model

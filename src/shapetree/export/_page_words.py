@@ -48,7 +48,7 @@ def shape_words(node: NodeView) -> Json:
     data = shape_data(node)
     data["branchWords"] = [branch_words(node, branch) for branch in range(len(node.children))]
     for segment, part in zip(node.segments, data.get("segments", ()), strict=True):
-        part |= {"words": segment_words(segment), **_bounds(segment)}
+        part |= {"words": segment_words(segment, node.features[0]), **_bounds(segment, node)}
     for region, part in zip(node.regions, data.get("regions", ()), strict=True):
         part["words"] = region_words(region, node)
     if node.regions:
@@ -60,13 +60,14 @@ def _joined(region: Region, node: NodeView) -> Json:
     data = region_data(region, node) | {"words": region_words(region, node)}
     names = tuple(feature.name for feature in node.features)
     for bound, part in zip(region.bounds, data["bounds"], strict=True):
-        part |= {"quantity": weighted_sum(bound.weights, names), **_bounds(bound)}
+        part |= {"quantity": weighted_sum(bound.weights, names), **_bounds(bound, node)}
     return data
 
 
-def _bounds(part: Segment | Bound) -> Json:
-    """Sign and number of either bound, where there is one."""
+def _bounds(part: Segment | Bound, node: NodeView) -> Json:
+    """Sign and number, or date, of either bound, where there is one."""
     if part.categories is not None:
         return {}
-    bounds = {"lower": lower_bound(part.low), "upper": upper_bound(part.high)}
+    date = node.features[0].date if node.segments else None
+    bounds = {"lower": lower_bound(part.low, date=date), "upper": upper_bound(part.high, date=date)}
     return {name: bound for name, bound in bounds.items() if bound is not None}

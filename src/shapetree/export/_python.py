@@ -82,6 +82,26 @@ def _category(row, name):
     return float(value) if is_fraction else value
 '''
 
+DATE = '''
+
+def _seconds(row, name):
+    """A date, or its seconds since 1970-01-01 00:00 UTC, as a number; NaN if it is missing."""
+    value = row.get(name)
+    if value is None or value != value:
+        return float("nan")
+    if not hasattr(value, "toordinal"):
+        return float(value)
+    seconds, microseconds = 86400 * (value.toordinal() - 719163), 0
+    if hasattr(value, "hour"):
+        seconds += 3600 * value.hour + 60 * value.minute + value.second
+        microseconds = value.microsecond
+        offset = value.utcoffset()
+        if offset is not None:
+            seconds -= 86400 * offset.days + offset.seconds
+            microseconds -= offset.microseconds
+    return (1000000 * seconds + microseconds) / 1e6
+'''
+
 FINITE = f'''
 
 def _finite(row, name):
@@ -104,8 +124,9 @@ def export_python(
     The source defines ``predict(row)`` and, for classes, ``predict_proba(row)``, which gives the
     probabilities of its ``CLASSES``. A row is a dict by feature name; what else it holds is
     ignored. A value that is None, NaN or absent is missing. Numbers may be of any type that
-    ``float`` reads, categories are compared as Python values. Every row gets exactly what the
-    estimator predicts; with several targets, a tuple.
+    ``float`` reads, categories are compared as Python values. A date may be a ``datetime`` or
+    ``date`` of Python, or a number of seconds since 1970-01-01 00:00 UTC. Every row gets exactly
+    what the estimator predicts; with several targets, a tuple.
 
     Parameters
     ----------
@@ -152,7 +173,7 @@ def export_python(
     """
     fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
     view = view_of(fitted, with_units=False)
-    source = _source(view, remark(fitted.names))
+    source = _source(view, remark(fitted.names, view))
     if path is not None:
         write_file(path, source, "the Python source")
     return source
@@ -165,8 +186,9 @@ def _source(view: TreeView, said: str) -> str:
     finite = FINITE if "_finite(" in body else ""
     number = NUMBER if finite or "_number(" in body else ""
     category = CATEGORY if "_category(" in body else ""
+    date = DATE if "_seconds(" in body else ""
     comment = f"# It {said}.\n" if said else ""
-    return "".join([INTRODUCTION, comment, _opening(view), body, category, number, finite])
+    return "".join([INTRODUCTION, comment, _opening(view), body, category, date, number, finite])
 
 
 def _opening(view: TreeView) -> str:
@@ -238,7 +260,9 @@ def _reading(node: NodeView) -> Iterator[str]:
     number = "_finite" if node.regions else "_number"
     for variable, feature in zip(VARIABLES, node.features, strict=False):
         read, name = number, _literal(feature.name)
-        if feature.categories is not None:
+        if feature.is_date:
+            read = "_seconds"
+        elif feature.categories is not None:
             read = "_category" if any(isinstance(c, float) for c in feature.categories) else ""
         yield f"{variable} = {read}(row, {name})" if read else f"{variable} = row.get({name})"
     if node.regions:

@@ -48,7 +48,9 @@ def export_sql(
     Every row gets exactly what the estimator predicts, if the table's columns are named as the
     features and hold what these held in training: numbers of any type, text or an enumeration, or
     bools. NULL and NaN are missing. In PostgreSQL, bools cannot stand for numbers, nor numbers for
-    bools; cast such columns. Databases may return rows in any order; ask for one with ORDER BY.
+    bools; cast such columns. Dates are numbers here: seconds since 1970-01-01 00:00 UTC, as
+    ``extract(epoch FROM …)`` or SQLite's ``unixepoch(…)`` gives them. Databases may return
+    rows in any order; ask for one with ORDER BY.
 
     Parameters
     ----------
@@ -104,7 +106,7 @@ def export_sql(
         raise ValueError("output='proba' needs a tree that predicts classes")
     writer = _Writer(DIALECTS[dialect], _columns(view, columns or {}, DIALECTS[dialect]))
     text = writer.predictions(view) if output == "prediction" else writer.shares(view)
-    said = remark(fitted.names).replace("/*", "/ *").replace("*/", "* /")
+    said = remark(fitted.names, view).replace("/*", "/ *").replace("*/", "* /")
     if said:
         text = f"/* It {said}. */\n{text}"
     if path is not None:

@@ -35,7 +35,9 @@ var isCategorical = (feature) => feature.categories !== void 0;
 function readRow(model, named) {
   return model.features.map((feature) => {
     const value = named[feature.name] ?? null;
-    return isCategorical(feature) ? codeOf(feature, value) : readNumber(value);
+    if (isCategorical(feature)) return codeOf(feature, value);
+    const isMoment = feature.date && value instanceof Date;
+    return readNumber(isMoment ? value.getTime() / 1e3 : value);
   });
 }
 function leafOf(model, row) {

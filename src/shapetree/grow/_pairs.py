@@ -621,9 +621,9 @@ def pair_options(
     if isinstance(pairs, bool | np.bool_):
         raise TypeError(f"pairs must be a number, 'auto', 'all' or a list, got {pairs!r}")
     if isinstance(pairs, str | Integral):
-        allowed = PairList(0 if pairs == 0 else n_features)
+        allowed = PairList(0) if pairs == 0 else _all_pairs(features)
     else:
-        listed = _pairs_in_groups(pairs, [feature.name for feature in features])
+        listed = _pairs_in_groups(pairs, features)
         allowed = PairList(n_features, listed)
     n_all = len(allowed)
     n_fitted, n_screened = min(AUTO_FITTED, n_all), min(MAX_SCREENED, n_all)
@@ -655,8 +655,18 @@ def pair_options(
     )
 
 
-def _pairs_in_groups(groups: Any, names: list[str]) -> np.ndarray:
+def _all_pairs(features: tuple[FeatureInfo, ...]) -> PairList:
+    """All pairs of features but those with dates, whose weighted sums nobody could read."""
+    if not any(feature.is_date for feature in features):
+        return PairList(len(features))
+    others = [number for number, feature in enumerate(features) if not feature.is_date]
+    listed = np.array([*combinations(others, 2)], dtype=np.int32).reshape(-1, 2)
+    return PairList(len(features), listed)
+
+
+def _pairs_in_groups(groups: Any, features: tuple[FeatureInfo, ...]) -> np.ndarray:
     """Pairs of features that share a group, each given by name or by index."""
+    names = [feature.name for feature in features]
     pairs: set[tuple[int, ...]] = set()
     find = feature_finder(names, "pairs")
     for group in groups:
@@ -668,6 +678,12 @@ def _pairs_in_groups(groups: Any, names: list[str]) -> np.ndarray:
         numbers = [find(feature) for feature in group]
         if len(set(numbers)) < len(numbers):
             raise ValueError(f"pairs holds a group that repeats a feature: {group!r}")
+        dates = [names[number] for number in numbers if features[number].is_date]
+        if dates:
+            raise ValueError(
+                f"pairs holds {dates[0]!r}, a column of dates, which is split on alone; leave it "
+                "out, or pair what shapetree.date_parts makes of it"
+            )
         pairs.update(combinations(sorted(numbers), 2))
     if not pairs:
         raise ValueError("pairs is an empty list; give pairs of features, or 0 for none")

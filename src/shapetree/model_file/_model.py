@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._fitted import FittedTree
 
@@ -17,6 +18,9 @@ CRITERIA = {
     "ShapeTreeClassifier": ("gini", "entropy"),
     "ShapeTreeRegressor": ("squared_error", "absolute_error"),
 }
+# What features of numbers hold, and which dates some of them are; the rest are categories.
+NUMBER_KINDS = ("number", "whole")
+DATE_KINDS: dict[DateKind, str] = {"day": "date", "time": "time", "utc": "utc"}
 # Floating-point numbers that JSON has no name for.
 SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 INT32 = 2**31 - 1

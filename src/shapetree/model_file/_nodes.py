@@ -150,6 +150,8 @@ def _read_single(
 def _read_pair(part: Part, frame: Frame, features: list[int], common: dict[str, Any]) -> PairShape:
     cuts = part.member("cuts").items(max(1, len(common["branch_of_piece"]) - 1))
     part.member("branch_of_piece").has_length(len(cuts) + 1)
+    if any(frame.features[feature].is_date for feature in features):
+        part.member("features").refuse("must not pair a feature of dates with another")
     is_plain = all(frame.features[feature].categories is None for feature in features)
     for cut in cuts:
         cut.has_only("a", "b", "threshold", "low", "high")

@@ -18,9 +18,11 @@ from shapetree.data._table import FeatureInfo, Level
 from shapetree.model_file._check import NotAModel, Part, parse, short
 from shapetree.model_file._model import (
     CRITERIA,
+    DATE_KINDS,
     FORMAT,
     INT32,
     LABEL_TYPES,
+    NUMBER_KINDS,
     SPECIAL,
     VERSION,
     WHOLE,
@@ -148,10 +150,12 @@ def _read_features(
 
 def _read_feature(part: Part, version: int) -> FeatureInfo:
     name = part.member("name").text()
-    kind = part.member("kind").one_of("number", "whole", "category", "ordered")
-    if kind in ("number", "whole"):
+    dates = DATE_KINDS if version > 2 else {}
+    kind = part.member("kind").one_of(*NUMBER_KINDS, *dates.values(), "category", "ordered")
+    if kind not in ("category", "ordered"):
         part.has_only("name", "kind", "scale", *(("range",) if version > 2 else ()))
-        return FeatureInfo(name, is_whole=kind == "whole")
+        date = next((date for date, its_kind in dates.items() if its_kind == kind), None)
+        return FeatureInfo(name, is_whole=kind == "whole", date=date)
     part.has_only("name", "kind", "categories")
     categories = tuple(_read_levels(part.member("categories")))
     if len(set(categories)) < len(categories):

@@ -15,8 +15,10 @@ import numpy as np
 
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.model_file._model import (
+    DATE_KINDS,
     FORMAT,
     LABEL_TYPES,
+    NUMBER_KINDS,
     SPECIAL,
     VERSION,
     WHOLE,
@@ -120,7 +122,7 @@ def _write_names(names: Names) -> Json:
 
 def _write_feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
     if feature.categories is None:
-        kind = "whole" if feature.is_whole else "number"
+        kind = DATE_KINDS[feature.date] if feature.date else NUMBER_KINDS[feature.is_whole]
         content: Json = {"name": feature.name, "kind": kind, "scale": _write_number(scale)}
         if not math.isnan(limits[0]):
             content["range"] = [_write_number(limit) for limit in limits]

@@ -69,7 +69,8 @@ class Card(ABC):
             return rows_of(self.node)
         assert self.scene.row is not None
         words = [self.scene.row.words(feature) for feature in self.node.features]
-        return shorten("= " + ", ".join(words), self.style.width / 2, self.style.small)
+        share = 0.7 if self.node.features[0].is_date else 0.5
+        return shorten("= " + ", ".join(words), share * self.style.width, self.style.small)
 
     @property
     def _width_for_header(self) -> float:

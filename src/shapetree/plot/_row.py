@@ -8,6 +8,8 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from shapetree.data._missing import is_missing
+from shapetree.data._moments import DATES, seconds_of
 from shapetree.data._table import encode_table
 from shapetree.plot._scene import MarkedRow
 from shapetree.tree._fitted import FittedTree
@@ -38,7 +40,11 @@ def read_row(fitted: FittedTree, view: TreeView, row: Any, node: int) -> MarkedR
             f"row does not reach node {node}; it passes the nodes {', '.join(map(str, path))}"
         )
     shown = [feature.name for feature in view.features]
-    return MarkedRow(frozenset(path), dict(zip(shown, values, strict=True)))
+    marked = [
+        seconds_of(value) if isinstance(value, DATES) and not is_missing(value) else value
+        for value in values
+    ]
+    return MarkedRow(frozenset(path), dict(zip(shown, marked, strict=True)))
 
 
 def _values(row: Any, names: Sequence[str], given_names: Sequence[str]) -> list[Any]:

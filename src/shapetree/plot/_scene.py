@@ -14,7 +14,7 @@ from shapetree.drawing._scales import TargetScale, target_scale
 from shapetree.drawing._ticks import number
 from shapetree.plot._colours import Colour, Palette
 from shapetree.plot._text import clean
-from shapetree.tree._digits import percent
+from shapetree.tree._digits import exact, percent
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import number_and_spread, predicted_words
 
@@ -96,6 +96,10 @@ LARGE = Style(
 )
 
 
+# Characters of a date and its time in minutes, which is as much as there is room for.
+MINUTES = len("2024-12-31 23:59")
+
+
 @dataclass(frozen=True)
 class MarkedRow:
     """A row that a picture marks: the nodes it passes, and its values by feature name."""
@@ -108,6 +112,8 @@ class MarkedRow:
         value = self.values[feature.name]
         if is_missing(value):
             return "missing"
+        if feature.is_date:
+            return exact(value, feature.date)[:MINUTES]
         return clean(value) if feature.is_categorical else number(float(value), 4)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -154,6 +154,10 @@ class TreeArrays:
             _require(len(sketches) == self.node_count, _ONE_FOR_EACH)
             object.__setattr__(tree, "sketches", sketches)
         return tree
+
+    def with_thresholds(self, piece_upper: np.ndarray) -> TreeArrays:
+        """The same tree with other ends of its pieces, which part the rows in the same way."""
+        return replace(self, piece_upper=piece_upper)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TreeArrays, tuple(getattr(self, field.name) for field in fields(self))

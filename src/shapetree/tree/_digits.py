@@ -11,6 +11,8 @@ import math
 from decimal import ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 
+from shapetree.data._moments import FIRST, LAST, READABLE_STEPS, DateKind, read_moment, write_moment
+
 # Significant digits that a rounded number has, unless fewer say it all.
 DIGITS = 4
 # Those of a spread.
@@ -26,8 +28,8 @@ _CONTEXT = Context(prec=2 * ALL_DIGITS)
 
 
 @remember
-def exact(number: float) -> str:
-    """The shortest decimal that reads back as the number.
+def exact(number: float, date: DateKind | None = None) -> str:
+    """The shortest decimal, or date, that reads back as the number.
 
     Examples
     --------
@@ -36,7 +38,14 @@ def exact(number: float) -> str:
     """
     if math.isinf(number) or math.isnan(number):
         return str(number)
+    if date is not None and FIRST <= number < LAST:
+        return write_moment(number, date)
     return _plain(Decimal(repr(float(number))))
+
+
+def read(text: str, date: DateKind | None = None) -> float:
+    """The number that a decimal or a date says."""
+    return float(text) if date is None else read_moment(text)
 
 
 @remember
@@ -77,11 +86,12 @@ def at_least(number: float, digits: int) -> str:
     return _towards(number, digits, 1)
 
 
-def beyond(number: float, origin: float) -> list[str]:
+def beyond(number: float, origin: float, date: DateKind | None = None) -> list[str]:
     """Ways to write a number that something must reach from its origin, the shortest first.
 
     Each is the number itself or a little farther from the origin, never by more than a fiftieth
-    of the way. If there is no origin (NaN), four digits are enough. The last way is exact.
+    of the way. If there is no origin (NaN), four digits are enough. The last way is exact. A date
+    has more and more of a day's time instead of digits.
 
     Examples
     --------
@@ -90,11 +100,16 @@ def beyond(number: float, origin: float) -> list[str]:
     >>> beyond(2.4000000000000004, 1.4)[0], beyond(0.123456789, 0.1)[0]
     ('2.41', '0.1235')
     """
-    written = exact(number)
+    written = exact(number, date)
+    way = abs(number / 50 - origin / 50)
+    if date is not None:
+        towards_it = math.ceil if number > origin else math.floor
+        moments = [float(step * towards_it(number / step)) for step in READABLE_STEPS]
+        close = [exact(at, date) for at in moments if not abs(at - number) > way]
+        return list(dict.fromkeys([*close, written]))
     if not math.isfinite(number) or n_digits(written) <= FEW_DIGITS:
         return [written]
     towards = at_least if number > origin else at_most
-    way = abs(number / 50 - origin / 50)
     least = DIGITS if math.isnan(way) else 1
     texts = [towards(number, digits) for digits in range(least, ALL_DIGITS)]
     near = [text for text in texts if not abs(float(text) - number) > way]

@@ -69,11 +69,13 @@ def shape_from_bins(
         branch = branch_of_bin[:-1].astype(np.int32)
         branch[branch == NO_BRANCH_MARK] = largest_branch
     else:
-        upper, branch = pieces_of_bins(branch_of_bin, bins.low, bins.high)
+        ends, branch = pieces_of_bins(branch_of_bin, bins.low, bins.high)
         if bins.is_whole:
-            upper = np.floor(upper)  # parts whole numbers in the same way
+            ends = np.floor(ends)  # parts whole numbers in the same way
         if bins.has_places:
-            upper, branch = None, branch[np.searchsorted(upper, bins.low)]
+            branch = branch[np.searchsorted(ends, bins.low)]
+        else:
+            upper = ends
     return ShapeFunction(feature, n_branches, upper, branch, missing_branch, saw_missing)
 
 

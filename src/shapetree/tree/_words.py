@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo, Level
 from shapetree.tree._digits import exact, percent, remember, rounded, with_spread
 from shapetree.tree._view import Bound, NodeView, Region, Segment, TreeView
@@ -48,7 +49,7 @@ def n_rows_words(n_rows: int) -> str:
 # --- numbers between bounds ---
 
 
-def readable(threshold: float) -> str:
+def readable(threshold: float, date: DateKind | None = None) -> str:
     """A threshold as all bounds name it.
 
     Examples
@@ -56,12 +57,20 @@ def readable(threshold: float) -> str:
     >>> readable(1033.5), readable(0.14234999999999998)
     ('1033.5', '0.14235')
     """
-    bound = upper_bound(threshold)
-    return exact(threshold) if bound is None else bound[1]
+    bound = upper_bound(threshold, date=date)
+    return exact(threshold, date) if bound is None else bound[1]
 
 
-def interval(name: str, low: float, high: float, digits: int | None = None) -> str:
+def interval(
+    name: str,
+    low: float,
+    high: float,
+    digits: int | None = None,
+    date: DateKind | None = None,
+) -> str:
     """What it means to be above `low` and at most `high`, exactly unless digits are given.
+
+    Dates are always exact.
 
     Examples
     --------
@@ -70,29 +79,33 @@ def interval(name: str, low: float, high: float, digits: int | None = None) -> s
     >>> interval("dose", 0.3, 0.14234999999999998 * 10)
     'dose in (0.3, 1.4235)'
     """
-    return join_bounds(name, lower_bound(low, digits), upper_bound(high, digits))
+    return join_bounds(name, lower_bound(low, digits, date), upper_bound(high, digits, date))
 
 
 @remember
-def lower_bound(low: float, digits: int | None = None) -> tuple[str, str] | None:
+def lower_bound(
+    low: float, digits: int | None = None, date: DateKind | None = None
+) -> tuple[str, str] | None:
     """Sign and number of a lower bound, exact unless digits are given; None if there is none."""
     if low == -math.inf:
         return None
-    if digits is not None:
+    if digits is not None and date is None:
         return ">", rounded(low, digits)
     after = math.nextafter(low, math.inf)
-    return _shorter((">", exact(low)), ("≥", exact(after)))
+    return _shorter((">", exact(low, date)), ("≥", exact(after, date)))
 
 
 @remember
-def upper_bound(high: float, digits: int | None = None) -> tuple[str, str] | None:
+def upper_bound(
+    high: float, digits: int | None = None, date: DateKind | None = None
+) -> tuple[str, str] | None:
     """Sign and number of an upper bound, exact unless digits are given; None if there is none."""
     if high == math.inf:
         return None
-    if digits is not None:
+    if digits is not None and date is None:
         return "≤", rounded(high, digits)
     after = math.nextafter(high, math.inf)
-    return _shorter(("≤", exact(high)), ("<", exact(after)))
+    return _shorter(("≤", exact(high, date)), ("<", exact(after, date)))
 
 
 def join_bounds(name: str, lower: tuple[str, str] | None, upper: tuple[str, str] | None) -> str:
@@ -177,7 +190,7 @@ def branch_words(node: NodeView, branch: int, digits: int | None = None) -> str:
     Missing values are mentioned where training rows had them.
     """
     parts = [
-        segment_words(segment, digits)
+        segment_words(segment, node.features[0], digits)
         for segment in node.segments
         if segment.branch == branch and segment.categories != ()
     ]
@@ -191,12 +204,13 @@ def branch_words(node: NodeView, branch: int, digits: int | None = None) -> str:
     return " or ".join(parts) or "no values"
 
 
-def segment_words(segment: Segment, digits: int | None = None) -> str:
-    """The values of a segment, for example "≤ 3" or "red, green"."""
+def segment_words(segment: Segment, feature: FeatureInfo, digits: int | None = None) -> str:
+    """The values of a feature's segment, for example "≤ 3" or "red, green"."""
     if segment.categories is not None:
         return _some(segment.categories)
-    words = interval("", segment.low, segment.high, digits).strip()
-    return "any number" if words == "is known" else words.removeprefix("in ")
+    words = interval("", segment.low, segment.high, digits, feature.date).strip()
+    anything = "any date" if feature.is_date else "any number"
+    return anything if words == "is known" else words.removeprefix("in ")
 
 
 def region_words(region: Region, node: NodeView, digits: int | None = None) -> str:
@@ -214,7 +228,8 @@ def bound_words(bound: Bound, features: tuple[FeatureInfo, ...], digits: int | N
     if bound.categories is not None and bound.side is not None:
         return category_words(features[bound.side], bound.categories)
     names = tuple(feature.name for feature in features)
-    return interval(weighted_sum(bound.weights, names, digits), bound.low, bound.high, digits)
+    date = None if bound.side is None else features[bound.side].date
+    return interval(weighted_sum(bound.weights, names, digits), bound.low, bound.high, digits, date)
 
 
 def _in_braces(words: str) -> str:

@@ -82,11 +82,13 @@ SPLIT_PENALTY = 6.0
 SHARE_IN_DOUBT = 0.6
 CUTS_IN_DOUBT = (35.0, 200.0)
 CATEGORIES_IN_DOUBT = 2.0
-CLEARLY = 1.0
+CLEARLY = 3.0
 # Distinct rows that can be halved, and how many there must be for each row: where most are the same
 # as others, there is little to choose from, and halves would have nothing in common.
 LEAST_TO_HALVE = 50
 LEAST_DISTINCT = 0.25
+# Rows for each distinct one from which on they are copies of each other.
+COPIED = 1.25
 # What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
@@ -136,6 +138,8 @@ class Parameters:
     random_state: Any
     verbose: int
     class_weight: Any = None
+    # Not a user's: how many rows must gain together what one must otherwise.
+    copies: float = 1.0
 
     @property
     def threads(self) -> int:
@@ -155,7 +159,8 @@ class Parameters:
     def penalty(self, name: str, automatic: float) -> float:
         """A penalty as the user gave it, or the automatic one at the strength in use."""
         given = getattr(self, name)
-        return float(self.strength) * automatic if given == "auto" else float(given)
+        strength = float(self.strength) * self.copies
+        return strength * automatic if given == "auto" else float(given)
 
     def with_trial(self, trial: Trial) -> Parameters:
         """The same with a strength and a criterion that may have been chosen."""
@@ -480,8 +485,10 @@ def _learn(
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
     root = _grow(held, tools, parameters, progress)
-    if must_hold_up and _is_chance(root, binned_rows, goal, parameters, pairs):
-        return _learn(binned_rows, replace(parameters, max_depth=0), pairs, progress)
+    if must_hold_up:
+        instead = _instead_of_chance(root, binned_rows, goal, parameters, pairs)
+        if instead is not None:
+            return _learn(binned_rows, instead, pairs, progress, must_hold_up)
     if parameters.refine is None:
         finish(root, binned.features)
         return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
@@ -545,41 +552,50 @@ def _with_readable_dates(tree: TreeArrays, table: Table) -> TreeArrays:
 # --- noise ---
 
 
-def _is_chance(
+def _instead_of_chance(
     root: GrowingNode,
     rows: BinnedRows,
     goal: Goal,
     parameters: Parameters,
     pairs: PairOptions,
-) -> bool:
-    """Whether a tree may be nothing but noise, and does not hold up on new rows."""
+) -> Parameters | None:
+    """How to learn instead if a tree may be nothing but noise, and does not hold up on new rows.
+
+    Where rows are there twice, noise gains twice as much, and pays for shapes that tell almost all
+    rows apart: what the rows have to tell is then learnt at twice the price. Otherwise, a leaf is.
+    """
     if root.split is None or not parameters.prices_splits:
-        return False
-    doubt = _doubt(root, rows.binned, goal)
-    if doubt <= LEAST_DISTINCT**2:
-        return False
-    content = _contents(rows.rows, rows.binned)
-    n_distinct = int(content.max()) + 1
-    if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
-        return False
-    # Where rows are there twice, noise gains twice as much, and can pay for twice the complexity.
-    doubt *= (goal.total_weight / n_distinct) ** 2
-    return doubt > 1.0 and not _holds_up(rows, content, parameters, pairs)
-
-
-def _doubt(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
-    """How many times as much noise might gain as the first split does; 0 if that tells so much."""
+        return None
     about = root.statistics
     before = about.weight * about.impurity
     after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
-    if before - after >= SHARE_IN_DOUBT * before:
-        return 0.0
+    gain = max(before - after, np.finfo(float).tiny)
+    doubt = _noise(root, rows.binned, goal) / gain
+    if doubt <= LEAST_DISTINCT**3:
+        return None
+    content = _contents(rows.rows, rows.binned)
+    n_distinct = int(content.max()) + 1
+    if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
+        return None
+    copies = goal.total_weight / n_distinct
+    unpaid = copies / parameters.copies
+    is_clear = unpaid <= COPIED and gain >= SHARE_IN_DOUBT * before
+    if is_clear or doubt * copies * unpaid**2 <= 1.0:
+        return None
+    if _holds_up(rows, content, parameters, pairs):
+        return None
+    if unpaid > COPIED:
+        return replace(parameters, copies=copies)
+    return replace(parameters, max_depth=0)
+
+
+def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
+    """What a first split on such features might gain where there is nothing but noise."""
     assert root.split is not None
     features = [binned.features[feature] for feature in root.split.features]
     n_categories = sum(feature.n_bins for feature in features if feature.is_categorical)
     n_cuts = CUTS_IN_DOUBT[isinstance(goal, RegressionGoal)] * len(features) ** 2
-    by_chance = goal.noise(about) * (n_cuts + CATEGORIES_IN_DOUBT * n_categories)
-    return by_chance / max(before - after, np.finfo(float).tiny)
+    return goal.noise(root.statistics) * (n_cuts + CATEGORIES_IN_DOUBT * n_categories)
 
 
 def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
@@ -594,8 +610,7 @@ def _holds_up(
     rows: BinnedRows, content: np.ndarray, parameters: Parameters, pairs: PairOptions
 ) -> bool:
     """Whether trees that grow on one half of the rows tell anything of the other half."""
-    weights = np.ones(len(content)) if rows.rows.weights is None else rows.rows.weights
-    saved = np.zeros(content.max() + 1)
+    told = np.zeros(content.max() + 1)
     # Hashes are numbered in order, which halves them at random.
     for half in (0, 1):
         is_new = content % 2 != half
@@ -605,19 +620,21 @@ def _holds_up(
         finish(root, rows.binned.features)
         tree = tree_of(root, held.goal.impurity_scale)
         values = tree.value[leaves_of(tree, new.table, parameters.threads)]
-        lost = [_distances(each, new.targets, parameters) for each in (tree.value[:1], values)]
-        saved += np.bincount(content[is_new], (lost[0] - lost[1]) * weights[is_new], len(saved))
-    return bool(saved.sum() > CLEARLY * np.sqrt((saved**2).sum()))
+        told += np.bincount(content[is_new], _told(values - tree.value[0], new), len(told))
+    return bool(told.sum() > CLEARLY * np.sqrt((told**2).sum()))
 
 
-def _distances(values: np.ndarray, targets: np.ndarray, parameters: Parameters) -> np.ndarray:
-    """How far predictions are from rows' targets: Brier's score, or as the criterion has it."""
-    if parameters.criterion in ("squared_error", "absolute_error"):
-        off = values[:, :, 0] - targets
-        return (off**2 if parameters.criterion == "squared_error" else np.abs(off)).sum(axis=1)
-    values = np.broadcast_to(values, (len(targets), *values.shape[1:]))
-    shares = np.take_along_axis(values, targets[:, :, None].astype(np.intp), axis=2)[:, :, 0]
-    return ((values**2).sum(axis=2) - 2 * shares + 1).sum(axis=1)
+def _told(moves: np.ndarray, rows: TrainingRows) -> np.ndarray:
+    """What each row adds to the covariance of targets, or classes, with how far leaves move them.
+
+    How far is not judged: leaves that overdo it have something to tell all the same.
+    """
+    observed = rows.targets[:, :, None]
+    if rows.classes is not None:
+        observed = (observed == np.arange(moves.shape[2])).astype(float)
+    weights = np.ones(len(moves)) if rows.weights is None else rows.weights
+    mean = np.average(observed, axis=0, weights=weights)
+    return (moves * (observed - mean)).sum(axis=(1, 2)) * weights
 
 
 # --- strength, criterion and shrinkage, chosen ---
@@ -839,7 +856,7 @@ def _min_weight_leaf(goal: Goal, parameters: Parameters) -> float:
 
 def _least_leaf(goal: Goal, parameters: Parameters) -> float:
     """Weight that a leaf has at least unless the user prices splits."""
-    return goal.least_leaf if parameters.prices_splits else 0.0
+    return goal.least_leaf * parameters.copies if parameters.prices_splits else 0.0
 
 
 def _at_most(limit: int | None) -> int:

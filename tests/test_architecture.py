@@ -16,6 +16,7 @@ PACKAGE = Path(shapetree.__file__).parent
 # From the input table to the command: each part may import those before it. Where the modules of a
 # part are named, they stand in order, too.
 LAYERS = {
+    "_start": None,
     "_core": None,
     "_threads": None,
     "_files": None,

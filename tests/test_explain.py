@@ -1,5 +1,6 @@
 """Sentences, rules and flips: what they say of a tree is what the tree does."""
 
+import html
 import re
 import warnings
 from copy import copy
@@ -616,7 +617,7 @@ def test_rules_become_a_markdown_table(name):
     assert all(len(line) == len(head) for line in lines)
     assert [line[0] for line in lines] == [rule.premise() for rule in rules]
     assert [line[2] for line in lines] == [str(rule.n_rows) for rule in rules]
-    assert rules._repr_markdown_() == rules.to_markdown()
+    assert html.unescape(rules._repr_markdown_()) == rules.to_markdown()
 
 
 @pytest.mark.parametrize("name", ["a|b", "a||b", "|", "x\ny", "a\r\nb", "end|\n|"])

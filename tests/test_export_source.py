@@ -164,7 +164,9 @@ def test_what_leads_to_the_same_is_not_checked():
 def test_python_reads_well():
     X = pd.DataFrame({"age": [1.0, 2, 3, 4] * 9, "job": ["a", "b", "c", None] * 9})
     tree = ShapeTreeClassifier(max_depth=1, n_threads=1).fit(X[["job"]], X["age"] > 2)
-    assert export_python(tree).splitlines()[5:] == [
+    assert export_python(tree).splitlines()[4:] == [
+        "# It predicts age.",
+        "",
         "CLASSES = (False, True)",
         "",
         "",
@@ -261,7 +263,7 @@ def test_graphs_show_features_conditions_colours_and_missing_values():
     graph = export_dot(tree)
     assert '0 [label="legs\\n100 rows"];' in graph
     assert '0 -> 1 [label="≤ 3 or missing", color="#0072B2"];' in graph
-    assert '[label="cow (100 %)\\n50 rows"]' in graph
+    assert '[label="cow (100 %)\\n50 rows", color="#DDCC77", penwidth=2]' in graph
     assert export_dot(tree, max_depth=0).splitlines()[3] == '  0 [label="cow (50 %)\\n100 rows …"];'
 
 

@@ -347,12 +347,14 @@ def test_sql_reads_well():
     X = pd.DataFrame({"age": [1.0, 2, 3, 4] * 9})
     tree = small_tree(X, X["age"] > 1)
     assert export_sql(tree, dialect="postgres").splitlines() == [
+        "/* It predicts age. */",
         "CASE",
         "  WHEN CAST(\"age\" AS float8) <= '1.5'::float8 THEN FALSE",
         "  ELSE TRUE",
         "END",
     ]
     assert export_sql(tree, output="proba", columns={"age": "t`x"}).splitlines() == [
+        "/* It predicts age. */",
         "CASE",
         "  WHEN CAST(`t``x` AS REAL) <= 1.5 THEN 1.0",
         "  ELSE 0.0",

@@ -320,7 +320,7 @@ def test_cheapest_shapes(data, seed, n_branches):
         n_bins=int(n_bins[0]),
         categorical=data.draw(st.booleans()),
         n_branches=n_branches,
-        **limits,
+        **{name: limit for name, limit in limits.items() if name != "choice_penalty"},
     )
     found = survives(cheapest_shape, **arguments)
     if found is not None:

@@ -1,23 +1,19 @@
 """Where things go in a picture."""
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from shapetree.drawing._ticks import round_numbers, share_of
 from shapetree.plot._layout import (
     Box,
     Gaps,
     curve,
     hatching,
-    label_rows,
     place_tree,
-    round_numbers,
-    share_of,
-    some_labels,
     spread,
 )
 
@@ -124,16 +120,6 @@ def test_labels_keep_apart_near_their_places(labels):
 def test_labels_with_room_stay_where_they_belong():
     assert spread([10.0, 50.0, 90.0], [8.0] * 3, 0.0, 100.0, 2.0) == [10.0, 50.0, 90.0]
     assert spread([50.0, 50.0], [10.0, 10.0], 0.0, 100.0, 2.0) == [44.0, 56.0]
-
-
-def test_crowded_labels_take_two_rows_or_are_left_out():
-    places, widths = [10.0, 20.0, 30.0, 40.0], [12.0] * 4
-    assert label_rows(places, widths, 0.0, 50.0, 2.0, 1.0, 1) is None
-    rows = label_rows(places, widths, 0.0, 50.0, 2.0, 1.0, 2)
-    assert rows == [[(0, 10.0), (2, 30.0)], [(1, 20.0), (3, 40.0)]]
-    many = some_labels([float(i) for i in range(50)], [12.0] * 50, 0.0, 50.0, 2.0)
-    assert len(many) == 2
-    assert all(b[1] - a[1] >= 14 for row in many for a, b in pairwise(row))
 
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-6, 1e12), st.integers(1, 8))

@@ -117,7 +117,8 @@ def test_it_has_the_same_attributes(name):
     tree, *_ = made(name)
     again = from_json(written(name))
     public = [name for name in dir(tree) if name.endswith("_") and name[0] != "_"]
-    public = [name for name in public if hasattr(tree, name)]
+    # How a strength was chosen is not written.
+    public = [name for name in public if hasattr(tree, name) and name != "cv_results_"]
     assert public == [name for name in dir(again) if name in public and hasattr(again, name)]
     for name in set(public) - {"tree_", "shrinkage_"}:
         assert_same(getattr(again, name), getattr(tree, name))
@@ -328,16 +329,6 @@ def test_labels_that_json_does_not_know_are_not_written(labels):
     if labels == "longdouble" and np.dtype(labels) == np.float64:
         pytest.skip("long doubles are doubles here")
     with pytest.raises(ValueError, match="cannot write class labels of type"):
-        tree.to_json()
-
-
-def test_trees_that_predict_no_numbers_are_not_written():
-    X, y = noisy_classes(np.random.default_rng(0))
-    with np.errstate(all="ignore"):
-        tree = ShapeTreeRegressor().fit(X, np.where(y > 0, 1.79e308, -1.79e308))
-    if np.isfinite(tree.tree_.value).all():
-        pytest.skip("such targets are added up")
-    with pytest.raises(ValueError, match="infinite or NaN"):
         tree.to_json()
 
 

@@ -326,15 +326,15 @@ def naive_axis(values, thresholds, limit):
         low = np.nextafter(low, -LARGEST)
     inner = sorted({low, *thresholds, high})
     lengths = [naive_length(a, b, is_log) for a, b in pairwise(inner)]
-    bounds, cells = [-LARGEST, low], [1]
+    bounds, cells = ([-LARGEST, low], [1]) if low > -LARGEST else ([low], [])
     for (a, b), length in zip(pairwise(inner), lengths, strict=True):
-        n_cells = max(1, round(36 * length / naive_length(low, high, is_log)))
+        n_cells = max(1, round(36 * (length / naive_length(low, high, is_log))))
         if is_log:
             bounds += [a * (b / a) ** (i / n_cells) for i in range(1, n_cells)]
             cells += [1] * (n_cells - 1)
         bounds.append(b)
         cells.append(1 if is_log else n_cells)
-    return [*bounds, LARGEST], [*cells, 1]
+    return ([*bounds, LARGEST], [*cells, 1]) if high < LARGEST else (bounds, cells)
 
 
 def naive_length(low, high, is_log):
@@ -739,7 +739,9 @@ def same(one, other):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
     if isinstance(one, tuple):
         return len(one) == len(other) and all(map(same, one, other))
-    return np.array_equal(one, other) if one is not None else other is None
+    if one is None:
+        return other is None
+    return np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f")
 
 
 @EVERY_TREE

@@ -53,7 +53,7 @@ from shapetree.grow._candidates import (
 )
 from shapetree.grow._grower import Grower, Limits, finish
 from shapetree.grow._local import LocalRows
-from shapetree.grow._nodes import GrowingNode, tree_of
+from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
 from shapetree.grow._progress import Progress, TestProgress
 from shapetree.refine import (
@@ -75,10 +75,10 @@ from shapetree.tree._sketch import summarise
 UNLIMITED = 2**30
 # Rows whose impurity a split must take away by default.
 SPLIT_PENALTY = 6.0
-# A first split that gains less than this share of the impurity, and less than noise does by so many
-# cuts (for classes, for numbers that may have outliers; four times as many for a pair) or so many
-# times the categories, must hold up on new rows: trees grown on either half must tell of the other,
-# by so many standard errors.
+# A tree that takes away less than this share of the impurity, and whose first split gains less than
+# noise does by so many cuts (for classes, for numbers that may have outliers; four times as many
+# for a pair) or so many times the categories, must hold up on new rows: trees grown on either half
+# must tell of the other, by so many standard errors.
 SHARE_IN_DOUBT = 0.6
 CUTS_IN_DOUBT = (35.0, 200.0)
 CATEGORIES_IN_DOUBT = 2.0
@@ -579,7 +579,7 @@ def _instead_of_chance(
         return None
     copies = goal.total_weight / n_distinct
     unpaid = copies / parameters.copies
-    is_clear = unpaid <= COPIED and gain >= SHARE_IN_DOUBT * before
+    is_clear = unpaid <= COPIED and before - _impurity_below(root) >= SHARE_IN_DOUBT * before
     if is_clear or doubt * copies * unpaid**2 <= 1.0:
         return None
     if _holds_up(rows, content, parameters, pairs):
@@ -587,6 +587,18 @@ def _instead_of_chance(
     if unpaid > COPIED:
         return replace(parameters, copies=copies)
     return replace(parameters, max_depth=0)
+
+
+def _impurity_below(root: GrowingNode) -> float:
+    """Impurity mass that a whole tree leaves."""
+    left = 0.0
+    pending: list[TreeNode] = [root]
+    while pending:
+        node = pending.pop()
+        pending.extend(node.children)
+        if node.split is None:
+            left += node.statistics.weight * node.statistics.impurity
+    return left
 
 
 def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
@@ -632,6 +644,10 @@ def _told(moves: np.ndarray, rows: TrainingRows) -> np.ndarray:
     observed = rows.targets[:, :, None]
     if rows.classes is not None:
         observed = (observed == np.arange(moves.shape[2])).astype(float)
+    else:
+        # Numbers of any size: only their ratios matter.
+        greatest = np.abs(observed).max(axis=0, initial=np.finfo(float).tiny)
+        observed, moves = observed / greatest, moves / greatest
     weights = np.ones(len(moves)) if rows.weights is None else rows.weights
     mean = np.average(observed, axis=0, weights=weights)
     return (moves * (observed - mean)).sum(axis=(1, 2)) * weights

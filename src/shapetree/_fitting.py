@@ -596,7 +596,7 @@ def _impurity_below(root: GrowingNode) -> float:
     while pending:
         node = pending.pop()
         pending.extend(node.children)
-        if node.split is None:
+        if not node.children:
             left += node.statistics.weight * node.statistics.impurity
     return left
 

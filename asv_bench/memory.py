@@ -45,6 +45,8 @@ WAYS: dict[str, dict[str, Any]] = {
     "greedy": {"refine": None},
     "refined": {},
     "pairs": {"refine": None, "pairs": "auto"},
+    "exact": {"refine": None, "max_bins": None},
+    "ten branches": {"max_branches": 10},
 }
 
 

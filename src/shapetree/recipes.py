@@ -172,7 +172,7 @@ def estimator(
     0.96
     >>> tree = estimator("SGT-T", paper=True, max_depth=2).fit(X, y)
     >>> print(f"{tree.score(X, y):.2f}")
-    0.99
+    0.96
     """
     made = _find(name, task).all_params(task, paper)
     kind = ShapeTreeClassifier if task == "classification" else ShapeTreeRegressor

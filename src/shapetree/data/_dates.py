@@ -40,9 +40,9 @@ def date_parts(X: Any, columns: Sequence[str] | None = None) -> Any:
     >>> import pandas as pd
     >>> X = pd.DataFrame({"signed": pd.to_datetime(["2024-02-29", "2024-07-01"]), "rate": [1, 2]})
     >>> print(date_parts(X).to_string(index=False))
-     signed (year) signed (month) signed (weekday)  rate
-       2024.161202            Feb              Thu     1
-       2024.497268            Jul              Mon     2
+     signed (year) signed (month) signed (weekday)  signed (hour)  rate
+       2024.161202            Feb              Thu            0.0     1
+       2024.497268            Jul              Mon            0.0     2
     """
     frame = nw.from_native(X, eager_only=True)
     names = list(frame.columns)

@@ -530,11 +530,12 @@ def _finish(
 
 def _with_readable_dates(tree: TreeArrays, table: Table) -> TreeArrays:
     """The same tree, with thresholds on dates at moments that are told in few digits."""
+    dates = [number for number in tree.used_features if table.features[number].is_date]
+    if not dates:
+        return tree
     upper = tree.piece_upper.copy()
-    for number, feature in enumerate(table.features):
+    for number in dates:
         nodes = np.flatnonzero((tree.feature == number) & (tree.second_feature < 0))
-        if not feature.is_date or not len(nodes):
-            continue
         column = table.columns[number]
         assert column is not None
         values = np.unique(column[~np.isnan(column)])
@@ -572,7 +573,7 @@ def _instead_of_chance(
     gain = max(before - after, np.finfo(float).tiny)
     doubt = _noise(root, rows.binned, goal) / gain
     if doubt <= LEAST_DISTINCT**3:
-        return None
+        return None  # not to be doubted, however often rows are repeated
     content = _contents(rows.rows, rows.binned)
     n_distinct = int(content.max()) + 1
     if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):

@@ -27,6 +27,7 @@ from shapetree._choice import (
     Result,
     Trial,
     choose,
+    hashes_of_rows,
     make_folds,
     path_of,
     race_for,
@@ -35,9 +36,8 @@ from shapetree._choice import (
     test_of,
     usual_of,
 )
-from shapetree._core.content import hash_contents
+from shapetree._core.content import hash_targets
 from shapetree._core.criterion import Criterion
-from shapetree._core.sampling import row_hashes
 from shapetree._threads import effective_threads
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
@@ -613,9 +613,7 @@ def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
 
 def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
     """A number for each row, counted from 0, the same for rows that are the same."""
-    targets = np.unique(rows.targets, axis=0, return_inverse=True)[1].reshape(-1)
-    hashes = hash_contents(binned.columns, np.arange(rows.table.n_rows, dtype=np.int32))
-    hashes ^= row_hashes(targets.astype(np.int64))
+    hashes = hashes_of_rows(binned, rows.targets, rows.weights) ^ hash_targets(rows.targets)
     return np.unique(hashes, return_inverse=True)[1]
 
 
@@ -706,7 +704,8 @@ class _Tester:
         self._shrinkages = shrinkages
         self._progress = progress
         rows = binned.rows
-        self.folds = make_folds(binned.binned, rows.strata, rows.weights, n_folds, seed)
+        hashes = hashes_of_rows(binned.binned, rows.targets, rows.weights)
+        self.folds = make_folds(hashes, rows.strata, rows.weights, n_folds, seed)
         self._loss: Loss = LossOfClasses()
         if rows.classes is None:
             is_absolute = parameters.criterion == "absolute_error"

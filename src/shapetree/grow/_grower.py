@@ -164,6 +164,8 @@ class Grower:
             depth < limits.max_depth
             and statistics.n_rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
             and statistics.impurity > PURE
+            # No split gains more than all impurity.
+            and statistics.weight * statistics.impurity >= self._search.least_gain(statistics)
         )
 
     def _find_candidates(self, nodes: list[GrowingNode], max_branches: int) -> None:

@@ -25,8 +25,8 @@ LAYERS = {
         *("_binning", "_sums", "_targets"),
     ],
     "tree": [
-        *("_shape", "_sketch", "_arrays", "_predictor", "_sketcher", "_naming", "_scores"),
-        *("_fitted", "_view", "_digits", "_words"),
+        *("_shape", "_sketch", "_arrays", "_predictor", "_spread", "_sketcher", "_naming"),
+        *("_scores", "_fitted", "_view", "_digits", "_words"),
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
     "grow": [

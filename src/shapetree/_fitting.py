@@ -69,7 +69,7 @@ from shapetree.refine import (
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._naming import Names, target_names
-from shapetree.tree._predictor import leaves_of
+from shapetree.tree._predictor import leaves_of_bins
 from shapetree.tree._sketcher import sketch_tree, summarise
 from shapetree.tree._spread import (
     LocalSpread,
@@ -261,6 +261,10 @@ class BinnedRows:
         """Keep the rows that a boolean mask marks."""
         coarse = None if self.coarse is None else self.coarse.take(kept)
         return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
+
+    def leaves(self, tree: TreeArrays, n_threads: int) -> np.ndarray:
+        """Leaves of the rows in a tree that was grown on such bins."""
+        return leaves_of_bins(tree, self.rows.table, self.binned, n_threads)
 
 
 @dataclass(frozen=True)
@@ -648,13 +652,13 @@ def _holds_up(
     # Hashes are numbered in order, which halves them at random.
     for half in (0, 1):
         is_new = content % 2 != half
-        held, new = _hold(rows.take(~is_new), parameters), rows.rows.take(is_new)
+        held, new = _hold(rows.take(~is_new), parameters), rows.take(is_new)
         with Progress(0, held.n_rows, parameters.max_depth) as silent:
             root = _grow(held, _pair_tools(held, parameters, pairs), parameters, silent)
         finish(root, rows.binned.features)
         tree = tree_of(root, held.goal.impurity_scale)
-        values = tree.value[leaves_of(tree, new.table, parameters.threads)]
-        told += np.bincount(content[is_new], _told(values - tree.value[0], new), len(told))
+        values = tree.value[new.leaves(tree, parameters.threads)]
+        told += np.bincount(content[is_new], _told(values - tree.value[0], new.rows), len(told))
     return bool(told.sum() > CLEARLY * np.sqrt((told**2).sum()))
 
 
@@ -756,9 +760,9 @@ class _Tester:
     def _test(self, trial: Trial, fold: int, n_threads: int) -> FoldTest:
         held_out, start = self.folds.held_out(fold), perf_counter()
         tree = self._fit(trial, self._binned.take(~held_out), n_threads)
-        seconds, rows = perf_counter() - start, self._binned.rows.take(held_out)
-        leaves, weights = leaves_of(tree, rows.table, n_threads), self.folds.weights[held_out]
-        return test_of(tree, leaves, rows.targets, weights, self._loss, self._shrinkages, seconds)
+        seconds, new = perf_counter() - start, self._binned.take(held_out)
+        leaves, y, weights = new.leaves(tree, n_threads), new.rows.targets, self.folds.weights
+        return test_of(tree, leaves, y, weights[held_out], self._loss, self._shrinkages, seconds)
 
 
 def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:

@@ -195,7 +195,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     # --- fitting ---
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree.
 
         If this fails or is interrupted, the estimator stays as it was.

@@ -332,7 +332,7 @@ def join_samples(parts: Sequence[PartSample]) -> PartSample:
     if len(parts) == 1:
         return parts[0]
     columns = [
-        None if each[0] is None else np.concatenate(each)
+        None if any(column is None for column in each) else np.concatenate(each)
         for each in zip(*(part.columns for part in parts), strict=True)
     ]
     return PartSample(np.concatenate([part.rows for part in parts]), columns)

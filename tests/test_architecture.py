@@ -41,6 +41,7 @@ LAYERS = {
     "_choice": None,
     "_fitting": None,
     "_estimators": None,
+    "_predictions": None,
     "recipes": None,
     "__init__": None,
     "cli": None,

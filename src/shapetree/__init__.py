@@ -11,6 +11,7 @@ from shapetree._estimators import (
     from_json,
     refine_tree,
 )
+from shapetree._predictions import predict_parquet
 from shapetree.data._batches import from_batches, from_parquet
 from shapetree.data._dates import date_parts
 from shapetree.export import (
@@ -42,6 +43,7 @@ __all__ = [
     "plot_node",
     "plot_path",
     "plot_tree",
+    "predict_parquet",
     "refine_tree",
 ]
 __version__ = version("shapetree")

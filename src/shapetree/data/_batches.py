@@ -221,10 +221,20 @@ class Batches:
         rows = "rows" if self.n_rows is None else f"{self.n_rows:,} rows"
         return f"<{rows} in parts, {len(self.features):,} columns to learn from>"
 
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            "rows in parts are for fit, predict, predict_proba, apply, evaluate, strength_path and "
+            "predict_parquet; read them into a table for anything else"
+        )
+
     @property
     def columns(self) -> list[str]:
         """All columns of the parts."""
         return list(self._types)
+
+    def check_columns(self, names: Sequence[str], parameter: str) -> None:
+        """Refuse names that no column has."""
+        _check_names(self._types, names, parameter)
 
     def tables(self, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """All rows with some of the columns, a batch at a time, and the part each is from."""
@@ -286,7 +296,7 @@ def from_parquet(
     [False, False, True, True]
     >>> folder.cleanup()
     """
-    _check_pyarrow("from_parquet")
+    check_pyarrow("from_parquet")
     files = _parquet_files(path)
     if isinstance(path, str | os.PathLike) and _names_tell_values(path, files):
         import pyarrow.dataset as ds
@@ -366,7 +376,8 @@ def refuse_beside_batches(**given: Any) -> None:
             )
 
 
-def _check_pyarrow(needed_by: str) -> None:
+def check_pyarrow(needed_by: str) -> None:
+    """Say what to install if Parquet files cannot be read."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:

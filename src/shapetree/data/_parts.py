@@ -275,10 +275,7 @@ def encode_features(
 ) -> Table:
     """Features of a part, which may have no rows; see `encode_table`."""
     if len(data) > 0:
-        with warnings.catch_warnings():
-            # No category is new: all parts have been looked through.
-            warnings.simplefilter("ignore", UserWarning)
-            return encode_table(data, features, needed)
+        return encode_table(data, features, needed)
     wanted = range(len(features)) if needed is None else needed
     columns: list[np.ndarray | None] = [None] * len(features)
     for j in wanted:

@@ -283,6 +283,25 @@ class _FirstPass:
         return PartSample(joined.rows[kept], columns)
 
 
+def read_labels(batches: Batches, has_classes: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Targets of all rows as they are, and weights."""
+    if not batches.targets:
+        raise ValueError("there is no target: name its column when you make the batches")
+    reading = Reading((), tuple(batches.targets), batches.weight, None, has_classes)
+    targets, weights = [], []
+    for part, data in batches.tables(reading.columns):
+        with naming(part):
+            frame = nw.from_native(data, eager_only=True)
+            if len(frame):
+                its_targets, its_weights = read_part_targets(frame, reading)
+                targets.append(its_targets)
+                weights.append(its_weights)
+    if not targets:
+        raise ValueError("there are no rows")
+    its = [each for each in weights if each is not None]
+    return np.concatenate(targets), np.concatenate(its) if its else None
+
+
 # --- bins ---
 
 

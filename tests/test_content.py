@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.content import hash_contents, hash_rows, hash_targets
+from shapetree._core.content import hash_contents, hash_rows, hash_targets, keys_of_columns
 
 seeds = st.integers(0, 2**32 - 1)
 WORD = 2**64
@@ -26,7 +26,8 @@ def bins_of(rng, n_rows, n_columns):
 
 
 def hashes_of(columns, targets, times=None):
-    return hash_rows(Columns(columns, len(targets)), hash_targets(targets), times)
+    bins = Columns(columns, len(targets))
+    return hash_rows(bins, keys_of_columns(bins, hash_targets(targets), times))
 
 
 @given(seeds, st.integers(0, 30), st.integers(1, 4))
@@ -82,8 +83,10 @@ def test_zeros_are_equal_whatever_their_sign():
 def test_arguments_that_do_not_fit_are_refused():
     bins, targets = Columns([np.zeros(3, np.uint8)], 3), hash_targets(np.zeros((3, 1)))
     with pytest.raises(ValueError, match="every row needs a target"):
-        hash_rows(bins, targets[:2])
+        keys_of_columns(bins, targets[:2])
     with pytest.raises(ValueError, match="so many times"):
-        hash_rows(bins, targets, np.ones(2, np.uint64))
+        keys_of_columns(bins, targets, np.ones(2, np.uint64))
     with pytest.raises(ValueError, match="does not hold bins"):
-        hash_rows(Columns([np.zeros(3)], 3), targets)
+        keys_of_columns(Columns([np.zeros(3)], 3), targets)
+    with pytest.raises(ValueError, match="every column needs a key"):
+        hash_rows(bins, targets)

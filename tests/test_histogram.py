@@ -181,6 +181,8 @@ def test_no_rows_give_empty_histograms():
 class HeldRows:
     """Rows of a problem's nodes, which notes of which nodes it was asked."""
 
+    call_bytes = 2**21
+
     def __init__(self, problem, rows_of_node):
         self.problem, self.rows_of_node, self.asked = problem, rows_of_node, []
 
@@ -259,7 +261,7 @@ def test_children_that_are_wanted_get_their_histograms(problem, seed, exact, kee
     parents, children, rows = two_levels(problem, families)
     with pytest.MonkeyPatch.context() as patch:
         subtract_always(patch)
-        patch.setattr(_histograms, "MAX_BYTES", max_bytes)
+        rows.call_bytes = max_bytes
         channels = problem.targets.n_channels
         source = LevelHistograms(rows, problem.offsets, channels, exact, whole=False)
         sums_of_parts(problem, source, parents, keep)
@@ -336,7 +338,7 @@ def test_a_largest_child_that_is_too_small_is_summed_itself(monkeypatch):
 
 def test_histograms_of_a_level_that_is_too_large_do_not_wait(monkeypatch):
     subtract_always(monkeypatch)
-    monkeypatch.setattr(_histograms, "MAX_WAITING_BYTES", 1)
+    monkeypatch.setattr(_histograms, "CALLS_THAT_WAIT", 0)
     problem = fixed_problem()
     parents, _, rows = two_levels(problem, [[np.arange(5), np.arange(5, 9)]])
     source = LevelHistograms(rows, problem.offsets, 2, exact=False, whole=False)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joined_rows import JoinedRows, JoinedSpread, PairwiseSpread
+from joined_rows import joined_rows, JoinedSpread, PairwiseSpread
 from numpy.testing import assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
@@ -49,7 +49,7 @@ class Fit:
 
     def joined(self, parts):
         """Holders of some rows each."""
-        return JoinedRows(self.table, self.binned, self.goal, parts)
+        return joined_rows(self.table, self.binned, self.goal, parts)
 
     def _grown(self, rows):
         parameters, binned, goal = self.parameters, self.binned, self.goal

@@ -12,12 +12,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, TypeVar
 
 import numpy as np
 from scipy.stats import rankdata
 
-from shapetree._core.content import hash_rows, hash_targets
+from shapetree._core.content import hash_rows, hash_targets, keys_of_columns
 from shapetree._core.sampling import row_hashes
 from shapetree.data._binning import BinnedTable
 from shapetree.data._sums import exact_mean
@@ -188,17 +189,32 @@ def strata_of(targets: np.ndarray, has_classes: bool) -> np.ndarray:
     return (rank * N_STRATA // len(first)).astype(np.int64)
 
 
+@singledispatch
 def hashes_of_rows(
     binned: BinnedTable, targets: np.ndarray, weights: np.ndarray | None
 ) -> np.ndarray:
     """A hash of each row's bins, the same for rows that are repeated and for weights that say so.
 
-    Targets tell columns apart, wherever these stand; see `hash_rows`.
+    Targets tell columns apart, wherever these stand; see `keys_of_columns`.
     """
+    keys = keys_of_bins(binned, targets, weights, weights_are_counts(weights))
+    return hash_rows(binned.columns, keys)
+
+
+def weights_are_counts(weights: np.ndarray | None) -> bool:
+    """Whether weights say how often a row is there."""
+    return weights is not None and bool((weights == np.rint(weights)).all())
+
+
+def keys_of_bins(
+    binned: BinnedTable, targets: np.ndarray, weights: np.ndarray | None, are_counts: bool
+) -> np.ndarray:
+    """What tells columns apart; those of parts of the rows add up to those of all."""
     times = None
-    if weights is not None and (weights == np.rint(weights)).all():
+    if are_counts:
+        assert weights is not None
         times = np.minimum(weights, 2.0**53).astype(np.uint64)
-    return hash_rows(binned.columns, hash_targets(targets), times)
+    return keys_of_columns(binned.columns, hash_targets(targets), times)
 
 
 # --- trials ---

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, singledispatch
 from numbers import Real
 from time import perf_counter
 from typing import Any
@@ -43,7 +43,7 @@ from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._moments import readable_threshold
-from shapetree.data._stored import StoredTable, read_stored
+from shapetree.data._stored import read_stored
 from shapetree.data._sums import exact_weights
 from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal, RegressionGoal
@@ -54,9 +54,10 @@ from shapetree.grow._candidates import (
     SearchOptions,
 )
 from shapetree.grow._grower import Grower, Limits, finish
-from shapetree.grow._local import LocalRows
+from shapetree.grow._local import hold_rows
 from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
+from shapetree.grow._rows import HeldRows
 from shapetree.grow._progress import Progress, TestProgress
 from shapetree.refine import (
     PairTools,
@@ -269,7 +270,15 @@ class BinnedRows:
 
     def leaves(self, tree: TreeArrays, n_threads: int) -> np.ndarray:
         """Leaves of the rows in a tree that was grown on such bins."""
-        return leaves_of_bins(tree, self.rows.table, self.binned, n_threads)
+        return leaves_in(self.binned, self.rows.table, tree, n_threads)
+
+
+@singledispatch
+def leaves_in(
+    binned: BinnedTable, table: Table, tree: TreeArrays, n_threads: int
+) -> np.ndarray:
+    """Leaves of binned rows, wherever they are; see `leaves_of_bins`."""
+    return leaves_of_bins(tree, table, binned, n_threads)
 
 
 @dataclass(frozen=True)
@@ -298,7 +307,8 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
-    names = Names(targets=tuple(X.targets) if isinstance(X, Batches) else target_names(y))
+    # Rows that are elsewhere know their targets' names.
+    names = Names(targets=getattr(X, "target_names", None) or target_names(y))
     pairs = _read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
@@ -318,7 +328,7 @@ def refine_fitted(
     parameters = parameters.with_trial(choice.trial)
     targets = fitted.read_targets(X, y)
     if fitted.classes is None:
-        _check_spread(targets, parameters.criterion)
+        check_spread(targets, parameters.criterion)
     weights = _row_weights(X, sample_weight)
     rows = TrainingRows(fitted.read_table(X, reader), targets, fitted.classes, weights)
     rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
@@ -411,36 +421,54 @@ def _read_rows(
 ) -> TrainingRows:
     if not isinstance(parameters.strength, Real):
         path_of(parameters.strength)  # which says so if it makes no sense
-    if isinstance(X, Batches):
-        return _read_batches(X, y, sample_weight, parameters, has_classes)
+    return read_rows(X, y, sample_weight, parameters, has_classes)
+
+
+@singledispatch
+def read_rows(
+    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> TrainingRows:
+    """Read what a user gives to learn from, wherever it is."""
     table = read_table(X, parameters.categorical_features)
     targets, classes = read_targets(y, has_classes), None
     check_consistent_length(X, targets)
     if has_classes:
         classes, targets = find_classes(targets)
     else:
-        _check_spread(targets, parameters.criterion)
+        check_spread(targets, parameters.criterion)
     weights = _row_weights(X, sample_weight)
     rows = TrainingRows(table, targets, classes, weights)
     return rows.with_evidence(_importance(y, weights, parameters.class_weight))
 
 
+@read_rows.register
 def _read_batches(
     batches: Batches, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
 ) -> TrainingRows:
     """Rows in parts, which bring their targets and weights along."""
     refuse_beside_batches(y=y, sample_weight=sample_weight)
     found = read_stored(batches, parameters.categorical_features, has_classes, parameters.verbose)
-    labels = found.targets
     if found.classes is None:
-        _check_spread(found.targets, parameters.criterion)
-    elif parameters.class_weight is not None:
-        each = zip(found.classes, found.targets.T, strict=True)
-        labels = np.column_stack([classes[numbers] for classes, numbers in each])
-    labels = labels[:, 0] if labels.shape[1] == 1 else labels
-    weights = _row_weights(labels, found.weights)
-    rows = TrainingRows(found.table, found.targets, found.classes, weights)
-    return rows.with_evidence(_importance(labels, weights, parameters.class_weight))
+        check_spread(found.targets, parameters.criterion)
+    check_weights(found.weights)
+    rows = TrainingRows(found.table, found.targets, found.classes, found.weights)
+    return rows.with_evidence(
+        importance_of(found.targets, found.classes, found.weights, parameters.class_weight)
+    )
+
+
+def importance_of(
+    targets: np.ndarray,
+    classes: tuple[np.ndarray, ...] | None,
+    weights: np.ndarray | None,
+    class_weight: Any,
+) -> np.ndarray | None:
+    """What each row's weight is multiplied by for its class, whose number is given."""
+    if class_weight is None or classes is None:
+        return None
+    each = zip(classes, targets.T, strict=True)
+    labels = np.column_stack([names[numbers] for names, numbers in each])
+    return _importance(labels[:, 0] if labels.shape[1] == 1 else labels, weights, class_weight)
 
 
 def _row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
@@ -448,13 +476,20 @@ def _row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
     if sample_weight is None:
         return None
     weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    check_weights(weights)
+    return weights
+
+
+def check_weights(weights: np.ndarray | None) -> None:
+    """Refuse weights that are no use, though each of them is a number that is not negative."""
+    if weights is None:
+        return
     if not weights.any():
         raise ValueError("sample_weight is zero for every row; give some row a positive weight")
     if not _has_finite_sum(weights):
         raise ValueError(
             "sample_weight adds up to more than a number can hold; divide it by a large one"
         )
-    return weights
 
 
 def _importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.ndarray | None:
@@ -481,7 +516,7 @@ def _has_finite_sum(weights: np.ndarray) -> bool:
         return bool(np.isfinite(weights.sum()))
 
 
-def _check_spread(targets: np.ndarray, criterion: str) -> None:
+def check_spread(targets: np.ndarray, criterion: str) -> None:
     """Refuse targets that are too far apart for what is to be summed of them."""
     limit = MAX_SPREAD[criterion]
     apart = targets.max(axis=0) / 2 - targets.min(axis=0) / 2
@@ -495,10 +530,9 @@ def _check_spread(targets: np.ndarray, criterion: str) -> None:
 def _bin(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     coarse = _coarse_bins(rows, binned, parameters, pairs)
-    if isinstance(rows.table, StoredTable):
-        # Splits on pairs read values.
-        rows = replace(rows, table=rows.table.with_values(pairs.pairs.features()))
-    return BinnedRows(rows, binned, coarse)
+    # Splits on pairs read values.
+    table = rows.table.with_values(pairs.pairs.features() if len(pairs.pairs) else [])
+    return BinnedRows(replace(rows, table=table), binned, coarse)
 
 
 def _coarse_bins(
@@ -817,7 +851,7 @@ def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
 
 
 def _grow(
-    rows: LocalRows, pairs: PairTools | None, parameters: Parameters, progress: Progress
+    rows: HeldRows, pairs: PairTools | None, parameters: Parameters, progress: Progress
 ) -> GrowingNode:
     """Grow a tree on binned rows."""
     features, goal = rows.binned.features, rows.goal
@@ -834,13 +868,13 @@ def _grow(
     ).grow()
 
 
-def _hold(binned_rows: BinnedRows, parameters: Parameters) -> LocalRows:
+def _hold(binned_rows: BinnedRows, parameters: Parameters) -> HeldRows:
     """The rows, ready to be asked."""
     rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
-    return LocalRows(rows.table, binned, rows.goal(parameters), parameters.threads, coarse=coarse)
+    return hold_rows(binned, rows.table, rows.goal(parameters), parameters.threads, coarse)
 
 
-def _pair_tools(rows: LocalRows, parameters: Parameters, options: PairOptions) -> PairTools | None:
+def _pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) -> PairTools | None:
     """How pairs are searched; None if no pair may interact."""
     if len(options.pairs) == 0:
         return None

@@ -109,6 +109,9 @@ cdef class Columns:
         """One of the arrays."""
         return self._arrays[i]
 
+    def __reduce__(self):
+        return Columns, (self._arrays, self.n_rows)
+
     cdef int check_bins(self, const int64_t[::1] offsets, int first, int last) except -1:
         """Refuse columns with bins for which a histogram has no room."""
         cdef int f

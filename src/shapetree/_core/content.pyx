@@ -62,15 +62,14 @@ def hash_targets(targets not None):
     return hashes
 
 
-def hash_rows(
+def keys_of_columns(
     Columns bins not None,                 # IN: columns of bins
     const uint64_t[::1] targets not None,  # IN: (n_rows,) hashes of what rows are to learn
     const uint64_t[::1] times=None,        # IN: (n_rows,) how often each row is there; once
 ):
-    """A hash of each row's bins; the order of columns or rows makes no difference.
+    """A number for each column that tells how its bins go with the targets, wherever it stands.
 
-    A column is known by how its bins go with the targets. Two columns that go with them just the
-    same are taken for each other.
+    The numbers of parts of the rows add up to those of all.
     """
     cdef:
         int f
@@ -82,15 +81,39 @@ def hash_rows(
         raise ValueError("every row needs a target")
     if times is not None and times.shape[0] != n_rows:
         raise ValueError("every row is there so many times")
-    hashes = np.zeros(n_rows, dtype=np.uint64)
-    found = hashes
+    keys = np.zeros(bins.n_columns, dtype=np.uint64)
+    found = keys
     with nogil:
         for f in range(bins.n_columns):
             key = 0
             for i in range(n_rows):
                 key += (1 if times is None else times[i]) * (
                     mix(targets[i] + code_at(&bins.column[f], i)))
-            key = mix(key)
+            found[f] = key
+    return keys
+
+
+def hash_rows(
+    Columns bins not None,                 # IN: columns of bins
+    const uint64_t[::1] keys not None,     # IN: (n_columns,) those of all rows' columns
+):
+    """A hash of each row's bins; the order of columns or rows makes no difference.
+
+    A column is known by its key. Two columns of the same key are taken for each other.
+    """
+    cdef:
+        int f
+        Py_ssize_t i, n_rows = bins.n_rows
+        uint64_t key
+        uint64_t[::1] found
+    check_bins(bins)
+    if keys.shape[0] != bins.n_columns:
+        raise ValueError("every column needs a key")
+    hashes = np.zeros(n_rows, dtype=np.uint64)
+    found = hashes
+    with nogil:
+        for f in range(bins.n_columns):
+            key = mix(keys[f])
             for i in range(n_rows):
                 found[i] += mix(key ^ code_at(&bins.column[f], i))
     return hashes

@@ -42,6 +42,10 @@ cdef class Criterion:
         self.info.block = &block[0]
         self.info.level = &level[0]
 
+    def __reduce__(self):
+        (name,) = [name for name, kind in KINDS.items() if kind == self.info.kind]
+        return Criterion, (name, np.diff(self._block), self._level)
+
     @property
     def n_stats(self):
         return self.info.n_stats

@@ -159,6 +159,15 @@ cdef class Targets:
             taken.set_weights(np.concatenate(weights))
         return taken
 
+    def __reduce__(self):
+        # Values have been multiplied by weights already.
+        return _targets_of, (
+            np.asarray(self.labels) if self.has_labels else None,
+            None if self.has_labels else np.asarray(self.values),
+            np.asarray(self.weights) if self.has_weights else None,
+            self.n_stats,
+        )
+
     def take(self, const int32_t[::1] rows not None):
         """The targets of some rows."""
         check_rows(rows, self.n_rows)
@@ -190,6 +199,14 @@ cdef class Targets:
                 for i in range(rows.shape[0]):
                     add_row(&node, i, &cell[0])
         return out
+
+
+def _targets_of(labels, values, weights, int n_stats):
+    """Targets whose values have been multiplied by weights."""
+    targets = Targets(labels, values, None, n_stats)
+    if weights is not None:
+        (<Targets> targets).set_weights(weights)
+    return targets
 
 
 cdef int check_rows(const int32_t[::1] rows, Py_ssize_t n_rows) except -1:

@@ -9,6 +9,7 @@ class NodeRows:
     start: np.ndarray
     stop: np.ndarray
     def __init__(self, n_rows: int, rows: np.ndarray | None = None) -> None: ...
+    def copy(self) -> NodeRows: ...
     def split(
         self,
         bins: Columns,

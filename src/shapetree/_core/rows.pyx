@@ -91,6 +91,13 @@ cdef class NodeRows:
         self.set_ranges(np.zeros(64, dtype=np.int64), np.zeros(64, dtype=np.int64))
         self._stop[0] = len(order)
 
+    def __reduce__(self):
+        return _rows_of_nodes, (self.n_rows, self.order, self.start, self.stop)
+
+    def copy(self):
+        """The same rows at the same nodes, which can be sent on by themselves."""
+        return _rows_of_nodes(self.n_rows, self.order, self.start, self.stop)
+
     cdef int set_ranges(self, start, stop) except -1:
         self._start, self.start = start, for_reading(start)
         self._stop, self.stop = stop, for_reading(stop)
@@ -245,6 +252,16 @@ cdef class NodeRows:
                 total[i, b] = at - self._start[first_child[i] + b]
             block = stop
         return 0
+
+
+def _rows_of_nodes(Py_ssize_t n_rows, order, start, stop):
+    """Rows that are at nodes already; the arrays are copied."""
+    cdef NodeRows rows = NodeRows(0)
+    rows.n_rows = n_rows
+    order = order.copy()
+    rows._order, rows.order = order, for_reading(order)
+    rows.set_ranges(start.copy(), stop.copy())
+    return rows
 
 
 cdef object for_reading(array):

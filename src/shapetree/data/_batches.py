@@ -217,6 +217,11 @@ class Batches:
         if not self.features:
             raise ValueError("there is no column to learn from beside the target")
 
+    @property
+    def target_names(self) -> tuple[str, ...]:
+        """Names of the targets."""
+        return tuple(self.targets)
+
     def __repr__(self) -> str:
         rows = "rows" if self.n_rows is None else f"{self.n_rows:,} rows"
         return f"<{rows} in parts, {len(self.features):,} columns to learn from>"

@@ -8,6 +8,8 @@ anything is summed.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 
 # Units that sums of numbers on a grid stay below.
@@ -72,10 +74,49 @@ def exact_sums(values: np.ndarray, weights: np.ndarray | None, units: np.ndarray
     return np.array(sums)
 
 
-def exact_weights(
-    weights: np.ndarray, importance: np.ndarray | None = None
-) -> tuple[np.ndarray, float]:
-    """Weights as evidence, which add up without rounding; none that is positive vanishes.
+@dataclass(frozen=True)
+class Evidence:
+    """How weights become evidence: agreed for all rows, it can be applied to any part of them.
+
+    Attributes
+    ----------
+    are_counts : bool
+        Whether weights count rows, and only what they are multiplied by are shares.
+    exponent, factor : int and float
+        Shares are divided by a power of two and multiplied by a factor; a factor of 0 if all are
+        the same, and count 1.
+    unit : float
+        Of the grid that evidence lies on.
+    size : float
+        What evidence of 1 weighs, but for rounding.
+    """
+
+    are_counts: bool
+    exponent: int
+    factor: float
+    unit: float
+    size: float
+
+    def of(self, weights: np.ndarray, importance: np.ndarray | None) -> np.ndarray:
+        """Evidence of some rows."""
+        weights = self._scaled(weights, importance)
+        rounded = np.maximum(np.rint(weights / self.unit), 1.0)
+        return np.where(weights > 0, rounded, 0.0) * self.unit
+
+    def _scaled(self, weights: np.ndarray, importance: np.ndarray | None) -> np.ndarray:
+        """Evidence before it is rounded."""
+        if not self.are_counts:
+            return self._shares(weights if importance is None else weights * importance)
+        return weights if importance is None else weights * self._shares(importance)
+
+    def _shares(self, shares: np.ndarray) -> np.ndarray:
+        if self.factor == 0.0:
+            return np.ones_like(shares)
+        return np.ldexp(shares, -self.exponent) * self.factor
+
+
+def find_evidence(weights: np.ndarray, importance: np.ndarray | None = None) -> Evidence:
+    """Agree on how weights become evidence, which adds up without rounding; none vanishes.
 
     Whole numbers count rows, if these are no more than a table can have. Others are shares: they
     are scaled to add up to the number of equally weighted rows that tell as much, (Σ w)² / Σ w²,
@@ -84,38 +125,41 @@ def exact_weights(
     Parameters
     ----------
     weights : array of shape (n_rows,)
+        Of all rows.
     importance : array of shape (n_rows,), optional
         What weights are multiplied by. An important row is still a single row, so these numbers
         are shares even if they are whole.
-
-    Returns
-    -------
-    weights : array of shape (n_rows,)
-    size : float
-        What evidence of 1 weighs, but for rounding.
     """
-    is_count = bool((weights == np.rint(weights)).all()) and bound_of_sum(weights) <= MAX_COUNT
-    if is_count:
-        size = 1.0
-        if importance is not None:
-            shares, size = _as_evidence(importance, weights)
-            weights = weights * shares
-    else:
-        weights, size = _as_evidence(weights if importance is None else weights * importance)
-    unit = exact_unit(bound_of_sum(weights))
-    return np.where(weights > 0, np.maximum(np.rint(weights / unit), 1.0), 0.0) * unit, size
+    are_counts = bool((weights == np.rint(weights)).all()) and bound_of_sum(weights) <= MAX_COUNT
+    exponent, factor, size = 0, 1.0, 1.0
+    if are_counts and importance is not None:
+        exponent, factor, size = _scale_of_shares(importance, weights)
+    elif not are_counts:
+        shares = weights if importance is None else weights * importance
+        exponent, factor, size = _scale_of_shares(shares, None)
+    found = Evidence(are_counts, exponent, factor, 1.0, size)
+    return replace(found, unit=exact_unit(bound_of_sum(found._scaled(weights, importance))))
 
 
-def _as_evidence(shares: np.ndarray, counts: np.ndarray | None = None) -> tuple[np.ndarray, float]:
-    """Shares scaled to add up to (Σ c s)² / Σ c s² over rows that count c, and what 1 weighs."""
+def exact_weights(
+    weights: np.ndarray, importance: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
+    """Weights as evidence, and what evidence of 1 weighs; see `find_evidence`."""
+    evidence = find_evidence(weights, importance)
+    return evidence.of(weights, importance), evidence.size
+
+
+def _scale_of_shares(shares: np.ndarray, counts: np.ndarray | None) -> tuple[int, float, float]:
+    """What makes shares add up to (Σ c s)² / Σ c s² over rows that count c, and what 1 weighs."""
     if shares.min() == shares.max():
-        return np.ones_like(shares), float(shares[0])
+        return 0, 0.0, float(shares[0])
     # Powers of two, so that no square overflows or vanishes.
     exponent = int(np.frexp(shares.max())[1])
     relative = np.ldexp(shares, -exponent)
     mean = exact_mean(relative[:, None], counts)[0]
     mean_square = exact_mean(relative[:, None] ** 2, counts)[0]
-    return relative * (mean / mean_square), float(np.ldexp(mean_square / mean, exponent))
+    size = float(np.ldexp(mean_square / mean, exponent))
+    return exponent, float(mean / mean_square), size
 
 
 def exact_mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -99,10 +100,38 @@ class Goal(ABC):
     def __init__(self, weights: np.ndarray | None) -> None:
         self.weights = weights
 
-    @property
+    @cached_property
     def total_weight(self) -> float:
         """Weight of all rows."""
         return float(self.targets.n_rows if self.weights is None else self.weights.sum())
+
+    def without_rows(self) -> Self:
+        """What was agreed for all rows, to be applied to parts of them by `of`."""
+        self._agree()
+        nothing = np.zeros((0, self.targets.n_outputs))
+        return self.of(nothing, None if self.weights is None else np.zeros(0))
+
+    def of(self, targets: np.ndarray, weights: np.ndarray | None) -> Self:
+        """The same goal for some of the rows, on the grids that were agreed for all.
+
+        Parameters
+        ----------
+        targets : array of shape (n_rows, n_outputs)
+            As the goal was given them.
+        weights : array of shape (n_rows,) or None
+        """
+        goal = copy(self)
+        goal.weights = weights
+        goal._take_targets(targets)
+        return goal
+
+    def _agree(self) -> None:
+        """Find out what all rows must be seen for."""
+        assert self.total_weight >= 0.0
+
+    @abstractmethod
+    def _take_targets(self, targets: np.ndarray) -> None:
+        """Note targets of rows whose weights are known, and what they add to sums."""
 
     def _describe(
         self,
@@ -179,11 +208,15 @@ class ClassGoal(Goal):
         self.criterion_name = criterion
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
-        self.labels = labels
-        if len(n_classes) > 1:
-            self.labels = labels + self.starts[:-1].astype(np.int32)
-        self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
+        self._take_targets(labels)
         self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * self.total_weight)
+
+    def _take_targets(self, targets: np.ndarray) -> None:
+        """Note the rows' classes."""
+        self.labels = targets.astype(np.int32, copy=False)
+        if len(self.starts) > 2:
+            self.labels = self.labels + self.starts[:-1].astype(np.int32)
+        self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
 
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
@@ -226,16 +259,30 @@ class RegressionGoal(Goal):
 
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(weights)
-        self.y = y = np.ascontiguousarray(y)
+        y = np.ascontiguousarray(y)
         largest = _power_of_two(float(np.abs(y).max()))
         mean = exact_mean(y / largest, self.weights)
         variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()
         least = float(np.finfo(np.float64).smallest_subnormal)
         self._scale = max(_power_of_two(float(np.sqrt(variance))) * largest, least)
         self._centre = np.rint(mean * largest / self._scale)
-        standardised = y / self._scale - self._centre
-        self.unit = exact_unit(bound_of_sum(standardised, self.weights))
-        self.standardised = on_grid(standardised, self.unit)
+        self.unit = exact_unit(bound_of_sum(self.standardise(y), self.weights))
+
+    def _take_numbers(self, y: np.ndarray) -> None:
+        """Note the rows' numbers."""
+        self.y = np.ascontiguousarray(y)
+        self.standardised = on_grid(self.standardise(self.y), self.unit)
+
+    def _agree(self) -> None:
+        """Find out what all rows must be seen for."""
+        super()._agree()
+        assert self.spread_unit > 0.0
+        assert len(self.greatest) > 0
+
+    @cached_property
+    def greatest(self) -> np.ndarray:
+        """Greatest absolute value of each output of all rows, centred and scaled."""
+        return np.abs(self.standardised).max(axis=0, initial=0.0)
 
     @property
     def least_leaf(self) -> float:
@@ -329,6 +376,11 @@ class MeanGoal(RegressionGoal):
         limits = np.finfo(np.float64)
         self.impurity_scale = float(np.clip(self._scale * self._scale, limits.tiny, limits.max))
         self.criterion = Criterion("squared_error", [1] * n_outputs)
+        self._take_targets(y)
+
+    def _take_targets(self, targets: np.ndarray) -> None:
+        """Note the rows' numbers, and that they are summed."""
+        self._take_numbers(targets)
         self.targets = Targets(
             None, self.standardised, self.weights, self.criterion.n_stats, self.unit
         )
@@ -343,17 +395,26 @@ class MedianGoal(RegressionGoal):
     def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
         super().__init__(y, weights)
         self.impurity_scale = self._scale
+        self._take_numbers(y)
         grouped = [_levels_of(values, self.weights) for values in self.standardised.T]
         levels = [level for level, _ in grouped]
+        self._lows = [low for _, low in grouped]
         sizes = [len(level) for level in levels]
-        labels = np.stack([group for _, group in grouped], axis=1) + np.cumsum([0, *sizes[:-1]])
         self.criterion = Criterion("absolute_error", sizes, np.concatenate(levels))
+        self._starts = np.cumsum([0, *sizes])
+        self._take_targets(y)
+
+    def _take_targets(self, targets: np.ndarray) -> None:
+        """Note the rows' numbers, and the groups that they are counted in."""
+        self._take_numbers(targets)
+        each = zip(self._lows, self.standardised.T, strict=True)
+        groups = [np.searchsorted(low, values, side="right") - 1 for low, values in each]
+        labels = np.stack(groups, axis=1) + self._starts[:-1]
         self.targets = Targets(labels, None, self.weights, self.criterion.n_stats)
-        self._n_levels = sizes[0]
 
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
-        return channels[:, : self._n_levels].sum(axis=1)
+        return channels[:, : self._starts[1]].sum(axis=1)
 
 
 def _power_of_two(number: float) -> float:
@@ -372,17 +433,16 @@ def _effective_classes(labels: np.ndarray, weights: np.ndarray | None) -> float:
 
 
 def _levels_of(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
-    """Values that stand for groups of y, ascending, and the group of each row."""
-    distinct, group = np.unique(values, return_inverse=True)
+    """Values that stand for groups of y, ascending, and the least value of each group."""
+    distinct = np.unique(values)
     if len(distinct) <= MAX_EXACT_LEVELS:
-        return distinct, group
+        return distinct, distinct
     order = np.argsort(values, kind="stable")
     ordered = values[order]
     low, _ = group_values(ordered, None if weights is None else weights[order], MAX_LEVELS)
     start = np.searchsorted(ordered, low)
-    group = np.searchsorted(low, values, side="right") - 1
     stops = [*start[1:], len(values)]
-    return np.array([ordered[(a + b) // 2] for a, b in zip(start, stops, strict=True)]), group
+    return np.array([ordered[(a + b) // 2] for a, b in zip(start, stops, strict=True)]), low
 
 
 def medians_of(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

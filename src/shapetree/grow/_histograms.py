@@ -9,9 +9,8 @@ import numpy as np
 from shapetree.grow._nodes import GrowingNode
 from shapetree.grow._rows import Histograms, Rows
 
-# Memory that the histograms of one call may take, and those that wait for the next level.
-MAX_BYTES = 2**21
-MAX_WAITING_BYTES = 2**22
+# Calls whose histograms may wait for the next level.
+CALLS_THAT_WAIT = 2
 # Bins of nodes whose shape functions are found together, and fewest nodes that are: enough for
 # threads to share.
 MAX_BINS_TOGETHER = 2**24
@@ -45,6 +44,7 @@ class LevelHistograms:
         self._n_sums = offsets[-1] * n_channels
         self._exact = exact
         self._whole = whole
+        self._max_bytes = rows.call_bytes
 
     def batches(self, nodes: list[GrowingNode]) -> Iterator[list[GrowingNode]]:
         """Nodes that are searched together: all, unless their shape functions would fill memory."""
@@ -64,11 +64,11 @@ class LevelHistograms:
             Whether children will want them, to subtract from.
         """
         bytes_of_node = 8 * self._n_sums
-        if self._exact or bytes_of_node > MAX_BYTES or self._are_small(nodes):
+        if self._exact or bytes_of_node > self._max_bytes or self._are_small(nodes):
             yield from self._by_features(nodes)
             return
-        keep &= bytes_of_node * len(nodes) <= MAX_WAITING_BYTES
-        size = max(1, MAX_BYTES // max(bytes_of_node, 1))
+        keep &= bytes_of_node * len(nodes) <= CALLS_THAT_WAIT * self._max_bytes
+        size = max(1, self._max_bytes // max(bytes_of_node, 1))
         for first in range(0, len(nodes), size):
             some = nodes[first : first + size]
             histograms = self._of(some)
@@ -95,7 +95,7 @@ class LevelHistograms:
         n_rows = sum(node.statistics.n_rows for node in nodes)
         n_cells = min(n_rows * n_features, len(nodes) * self._offsets[-1])
         n_sums = n_cells * self._n_sums // max(self._offsets[-1], 1)
-        size = max(1, n_features * MAX_BYTES // max(8 * n_sums, 1))
+        size = max(1, n_features * self._max_bytes // max(8 * n_sums, 1))
         for first in range(0, n_features, size):
             last = min(first + size, n_features)
             yield nodes, self._rows.histograms(numbers, first, last, sparse=True)

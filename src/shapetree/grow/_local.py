@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from functools import singledispatch
 
 import numpy as np
 
@@ -11,17 +13,20 @@ from shapetree._core.content import hash_contents
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.rows import NodeRows, spreads_of
+from shapetree._core.sampling import places_up_to, row_hashes
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._sampling import first_by_hash
 from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
-from shapetree.grow._rows import Histograms, Sample
+from shapetree.grow._rows import HeldRows, Histograms, Sample
 from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
 
 # Moving a row to its branch takes as long as so many visits by features.
 VISITS_PER_MOVE = 4
+# Bytes of histograms that one call should ask for.
+CALL_BYTES = 2**21
 
 
 class LocalRows:
@@ -64,6 +69,12 @@ class LocalRows:
         self._offsets = binned.offsets
         self._places = NodeRows(binned.n_rows, rows)
 
+    def placed(self, places: NodeRows) -> LocalRows:
+        """The same rows at other nodes."""
+        rows = copy(self)
+        rows._places = places
+        return rows
+
     @property
     def binned(self) -> BinnedTable:
         """The rows' bins."""
@@ -98,6 +109,16 @@ class LocalRows:
     def n_rows(self) -> int:
         """Number of rows at the root."""
         return len(self._places.order)
+
+    @property
+    def call_bytes(self) -> int:
+        """Bytes of histograms that one call should ask for at most: what a cache may hold."""
+        return CALL_BYTES
+
+    def sizes(self, nodes: np.ndarray) -> np.ndarray:
+        """Numbers of rows of some nodes."""
+        starts, stops = self._ranges(nodes)
+        return stops - starts
 
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._places.start[nodes], self._places.stop[nodes]
@@ -137,6 +158,14 @@ class LocalRows:
     def medians(self, nodes: np.ndarray) -> np.ndarray:
         """Medians of the targets of each node, (n_nodes, n_outputs)."""
         return np.array([medians_of(*self._targets_of(node)) for node in nodes.tolist()])
+
+    def targets_of(self, node: int, standardised: bool) -> tuple[np.ndarray, np.ndarray | None]:
+        """Targets of a node's rows, as they are or centred and scaled, and their weights."""
+        y, weights = self._targets_of(node)
+        if standardised:
+            assert isinstance(self._goal, RegressionGoal)
+            y = self._goal.standardised[self.rows_of(node)]
+        return y, weights
 
     def _targets_of(self, node: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets and weights of a node's rows."""
@@ -191,6 +220,14 @@ class LocalRows:
             self._table, self._values, self._binned, self._coarse, rows, self._first_row,
             targets, weights, in_order, self._n_threads,
         )  # fmt: skip
+
+
+@singledispatch
+def hold_rows(
+    binned: BinnedTable, table: Table, goal: Goal, n_threads: int, coarse: BinnedTable | None
+) -> HeldRows:
+    """Whoever has binned rows, ready to be asked; every kind of table registers its own way."""
+    return LocalRows(table, binned, goal, n_threads, coarse=coarse)
 
 
 @dataclass(frozen=True)
@@ -255,9 +292,15 @@ class LocalRowsOfNode:
         group_of_bin: np.ndarray,
         n_groups: int,
         max_rows: int | None = None,
+        greatest_hash: int | None = None,
     ) -> np.ndarray:
-        """Sums of channels by the groups of each pair's features."""
+        """Sums of channels by the groups of each pair's features.
+
+        A sample may be given by the greatest hash of its rows, too.
+        """
         places = self._places(max_rows)
+        if greatest_hash is not None:
+            places = places_up_to(self.rows, self.first_row, greatest_hash)
         rows = self.rows if places is None else self.rows[places]
         targets = self.targets if places is None else self._targets_at(places)
         in_order = self.in_order or places is not None
@@ -277,14 +320,24 @@ class LocalRowsOfNode:
         places = self._places(max_rows)
         if places is None:
             places = np.arange(self.n_rows, dtype=np.int32)
+        scale = 1.0
+        if len(places) < self.n_rows:
+            if self.weights is None:
+                scale = float(self.n_rows / len(places))
+            else:
+                scale = float(self._all_weights().sum() / self._weights_at(places).sum())
+        return self._sample_at(places, features, binned, scale)
+
+    def _sample_at(
+        self,
+        places: np.ndarray,
+        features: tuple[int, ...],
+        binned: tuple[int, ...] | None,
+        scale: float,
+    ) -> Sample:
         rows = self.rows[places]
         columns = [self.table.columns[feature] for feature in features]
         weights = np.ones(len(rows)) if self.weights is None else self._weights_at(places)
-        scale = 1.0
-        if len(rows) < self.n_rows:
-            everything = np.arange(self.n_rows, dtype=np.int32)
-            whole = self.n_rows if self.weights is None else self._weights_at(everything).sum()
-            scale = float(whole / weights.sum())
         return Sample(
             features,
             Columns([column[rows] for column in columns if column is not None], len(rows)),
@@ -294,6 +347,20 @@ class LocalRowsOfNode:
             None if binned is None else hash_contents(self.coarse.columns, rows),
             scale,
         )
+
+    def hashes(self, size: int, greatest_hash: int) -> np.ndarray:
+        """The smallest hashes of the rows' numbers, `size` of them at most, up to the greatest."""
+        places = places_up_to(self.rows, self.first_row, greatest_hash)
+        hashes = row_hashes(self.rows[places].astype(np.int64) + self.first_row)
+        return hashes if len(hashes) <= size else np.partition(hashes, size - 1)[:size]
+
+    def sample_up_to(
+        self, features: tuple[int, ...], binned: tuple[int, ...] | None, greatest_hash: int
+    ) -> tuple[Sample, float]:
+        """The rows with hashes up to the greatest, and the weight of all rows."""
+        places = places_up_to(self.rows, self.first_row, greatest_hash)
+        whole = self.n_rows if self.weights is None else self._all_weights().sum()
+        return self._sample_at(places, features, binned, 1.0), float(whole)
 
     def branch_counts(self, split: Split) -> np.ndarray:
         """Rows in each branch of a split."""
@@ -313,6 +380,9 @@ class LocalRowsOfNode:
 
     def _targets_at(self, places: np.ndarray) -> Targets:
         return self.targets.take(places if self.in_order else self.rows[places])
+
+    def _all_weights(self) -> np.ndarray:
+        return self._weights_at(np.arange(self.n_rows, dtype=np.int32))
 
     def _weights_at(self, places: np.ndarray) -> np.ndarray:
         assert self.weights is not None

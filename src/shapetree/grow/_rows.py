@@ -7,7 +7,7 @@ node's rows, or a bounded sample of them, so that the answers of several holders
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +15,8 @@ import numpy as np
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets
 from shapetree._core.sampling import row_hashes
+from shapetree.data._binning import BinnedTable
+from shapetree.data._targets import Goal
 from shapetree.grow._splits import Split
 
 # Rows that hold the same values are kept on one side when a node's rows are halved, unless they
@@ -71,6 +73,10 @@ class Sample:
     weights: np.ndarray
     content: np.ndarray | None
     scale: float
+
+    def with_scale(self, scale: float) -> Sample:
+        """The same rows, which stand for more."""
+        return replace(self, scale=scale)
 
     @property
     def rows(self) -> np.ndarray:
@@ -167,6 +173,11 @@ class Rows(Protocol):
         """Number of rows."""
         ...
 
+    @property
+    def call_bytes(self) -> int:
+        """Bytes of histograms that one call should ask for at most."""
+        ...
+
     def totals(self, nodes: np.ndarray) -> np.ndarray:
         """Sums of the channels over the rows of each node, (n_nodes, n_channels)."""
         ...
@@ -198,4 +209,36 @@ class Rows(Protocol):
 
     def at(self, node: int) -> RowsOfNode:
         """The rows of one node."""
+        ...
+
+
+class HeldRows(Rows, Protocol):
+    """Rows with their bins and goal, as a fit has them.
+
+    Attributes
+    ----------
+    binned, coarse : BinnedTable
+        Their bins, and those that pairs are screened with; the columns may be elsewhere.
+    goal : Goal
+    n_threads : int
+    """
+
+    @property
+    def binned(self) -> BinnedTable:
+        """The rows' bins."""
+        ...
+
+    @property
+    def coarse(self) -> BinnedTable:
+        """The bins that pairs are screened with."""
+        ...
+
+    @property
+    def goal(self) -> Goal:
+        """What the rows add to sums."""
+        ...
+
+    @property
+    def n_threads(self) -> int:
+        """Number of threads to use."""
         ...

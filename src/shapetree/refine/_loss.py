@@ -99,7 +99,7 @@ class NumberLoss(TreeLoss):
         y = goal.standardised
         self.rows = LeafLosses(
             None, y, goal.weights, y.shape[1], absolute=self._is_absolute,
-            anchors=3 * powers_above(self._weight * np.abs(y).max(axis=0, initial=0.0)),
+            anchors=3 * powers_above(self._weight * goal.greatest),
         )  # fmt: skip
         self._greatest = 0.0
 

@@ -9,9 +9,9 @@ import numpy as np
 from shapetree.data._binning import BinnedTable, part_bins
 from shapetree.data._table import Table
 from shapetree.grow._candidates import SearchOptions
-from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, TreeNode, shape_of
 from shapetree.grow._pairs import PairFrame
+from shapetree.grow._rows import HeldRows
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import PairRefitter
@@ -29,7 +29,7 @@ PairTools = tuple[PairFrame, SearchOptions]
 
 def refine(
     root: GrowingNode,
-    rows: LocalRows,
+    rows: HeldRows,
     options: RefineOptions,
     pairs: PairTools | None,
     report: Callable[[int, float], None],
@@ -40,7 +40,7 @@ def refine(
     ----------
     root : GrowingNode
         Its nodes have their splits, and give them up.
-    rows : LocalRows
+    rows : HeldRows
         Rows of these nodes, which move as the splits change.
     options : RefineOptions
     pairs : tuple of PairFrame and SearchOptions, or None
@@ -71,7 +71,7 @@ def refine(
 
 def refine_tree_arrays(
     tree: TreeArrays,
-    rows: LocalRows,
+    rows: HeldRows,
     options: RefineOptions,
     pairs: PairTools | None,
     report: Callable[[int, float], None],
@@ -93,7 +93,7 @@ def refine_tree_arrays(
 
 def _refine(
     nodes: list[WorkingNode],
-    rows: LocalRows,
+    rows: HeldRows,
     options: RefineOptions,
     pairs: PairTools | None,
     report: Callable[[int, float], None],

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -179,9 +179,20 @@ class StoredSpread:
 
 def spread_of(tree: TreeArrays, table: Table, y: np.ndarray | None, n_threads: int) -> SpreadRows:
     """Whoever can tell how the rows of a table are spread over a tree."""
-    if isinstance(table, StoredTable):
-        return StoredSpread(tree, table, y, n_threads)
+    return spread_of_table(table, tree, y, n_threads)
+
+
+@singledispatch
+def spread_of_table(
+    table: Table, tree: TreeArrays, y: np.ndarray | None, n_threads: int
+) -> SpreadRows:
+    """The same; every kind of table registers its own way."""
     return LocalSpread(SpreadPart(tree, table, y, n_threads=n_threads))
+
+
+@spread_of_table.register
+def _(table: StoredTable, tree: TreeArrays, y: np.ndarray | None, n_threads: int) -> SpreadRows:
+    return StoredSpread(tree, table, y, n_threads)
 
 
 def sole_target(targets: np.ndarray, has_classes: bool) -> np.ndarray | None:

@@ -1,0 +1,230 @@
+"""A Dask cluster as shapetree uses it: pure functions of parts, answers joined on the workers.
+
+Everything that a worker holds is the result of a task. What is lost with a worker is made again by
+Dask, from the tasks before; nothing is pinned to a worker.
+"""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from distributed import Client, Future, default_client
+
+from shapetree.grow._joined import Join, Step
+
+# Answers that are joined by one task.
+JOINED_TOGETHER = 8
+# Bytes of what all parts are told, from which on it is sent once and not with every task.
+MUCH = 10_000
+
+
+def find_client(client: Client | None) -> Client:
+    """The client that was given, or the one that is in use."""
+    if client is not None:
+        return client
+    try:
+        return default_client()
+    except ValueError:
+        raise ValueError(
+            "there is no Dask client: start one, such as distributed.Client(), or give it as client"
+        ) from None
+
+
+class Cluster:
+    """Runs functions of parts on the workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+
+    Attributes
+    ----------
+    n_rounds : int
+        How often an answer was waited for.
+    n_bytes : int
+        Bytes of the answers.
+    """
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._live: dict[str, Future] = {}
+        self._lock = threading.Lock()
+        self.n_rounds = 0
+        self.n_bytes = 0
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        # An error's traceback may keep futures alive: let go of all that the workers hold.
+        with self._lock:
+            live, self._live = list(self._live.values()), {}
+        if about[0] is not None:
+            self._client.cancel(live)
+        for future in live:
+            future.release()
+
+    def hold(self, collections: Sequence[Any]) -> list[Future]:
+        """Have the workers compute what was delayed."""
+        return self._note(self._client.compute(list(collections)))
+
+    def each(self, function: Callable[..., Any], *columns: Sequence[Any], **told: Any) -> Parts:
+        """Apply a function to every part; columns hold what is a part's, and the rest is told all.
+
+        The results stay on the workers.
+        """
+        name = f"shapetree-{function.__name__}-{uuid.uuid4().hex}"
+        told = {key: self._say(value) for key, value in told.items()}
+        keys = [f"{name}-{number}" for number in range(len(columns[0]))]
+        futures = self._client.map(function, *columns, key=keys, pure=False, **told)
+        return Parts(self, self._note(futures))
+
+    def _say(self, value: Any) -> Any:
+        """Something for all parts, sent once if it is much."""
+        if isinstance(value, Future | int | float | str | bool | None):
+            return value
+        if len(pickle.dumps(value, protocol=5)) < MUCH:
+            return value
+        (future,) = self._note([self._client.submit(_itself, value, pure=False)])
+        return future
+
+    def joined(self, futures: Sequence[Future], join: Join, finish: Any = None) -> Future:
+        """One result of many, joined on the workers some at a time."""
+        name = f"shapetree-join-{uuid.uuid4().hex}"
+        level = 0
+        while True:
+            groups = [
+                list(futures[at : at + JOINED_TOGETHER])
+                for at in range(0, len(futures), JOINED_TOGETHER)
+            ]
+            is_last = len(groups) == 1
+            keys = [f"{name}-{level}-{number}" for number in range(len(groups))]
+            last = finish if is_last else None
+            futures = self._client.map(
+                _joined, groups, key=keys, pure=False, join=join, finish=last
+            )
+            if is_last:
+                return self._note(futures)[0]
+            level += 1
+
+    def result(self, future: Future) -> Any:
+        """A result, brought here."""
+        self.n_rounds += 1
+        answer = future.result()
+        self.n_bytes += future.nbytes if hasattr(future, "nbytes") else 0
+        return answer
+
+    def results(self, futures: Sequence[Future]) -> list[Any]:
+        """Results of all parts, brought here."""
+        self.n_rounds += 1
+        return list(self._client.gather(list(futures)))
+
+    def _note(self, futures: Sequence[Future]) -> list[Future]:
+        with self._lock:
+            self._live.update((future.key, future) for future in futures)
+        return list(futures)
+
+    def release(self, futures: Sequence[Future]) -> None:
+        """Let the workers forget what nothing else needs."""
+        with self._lock:
+            for future in futures:
+                self._live.pop(future.key, None)
+
+
+class Parts:
+    """Something that the workers hold of every part.
+
+    Parameters
+    ----------
+    cluster : Cluster
+    futures : list of Future
+    """
+
+    def __init__(self, cluster: Cluster, futures: list[Future]) -> None:
+        self.cluster = cluster
+        self.futures = futures
+
+    def __len__(self) -> int:
+        return len(self.futures)
+
+    def __del__(self) -> None:
+        self.cluster.release(self.futures)
+
+    def each(self, function: Callable[..., Any], *columns: Sequence[Any], **told: Any) -> Parts:
+        """Apply a function to what is held of every part."""
+        return self.cluster.each(function, self.futures, *columns, **told)
+
+    def joined(self, join: Join, finish: Any = None) -> Any:
+        """One result of all parts, brought here."""
+        future = self.cluster.joined(self.futures, join, finish)
+        try:
+            return self.cluster.result(future)
+        finally:
+            self.cluster.release([future])
+
+    def results(self) -> list[Any]:
+        """What is held of every part, brought here."""
+        return self.cluster.results(self.futures)
+
+
+class AskedParts:
+    """Rows on workers that are asked and told; see `shapetree.grow._joined.Parts`.
+
+    Parameters
+    ----------
+    rows : Parts
+        A `PartRows` of every part.
+    """
+
+    def __init__(self, rows: Parts) -> None:
+        self._rows = rows
+        self._places = rows.each(start_part)
+        self._untold: list[Step] = []
+
+    def ask(self, *steps: Step, join: Join, finish: Any = None) -> Any:
+        """What all holders answer."""
+        self._tell()
+        answers = self._rows.each(ask_part, self._places.futures, steps=steps)
+        return answers.joined(join, finish)
+
+    def tell(self, *steps: Step) -> None:
+        """Have all holders do something, when the next question comes."""
+        self._untold += steps
+
+    def _tell(self) -> None:
+        if self._untold:
+            steps, self._untold = tuple(self._untold), []
+            self._places = self._rows.each(tell_part, self._places.futures, steps=steps)
+
+
+# --- tasks ---
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+
+
+def _joined(parts: list[Any], join: Join, finish: Any) -> Any:
+    answer = join(parts)
+    return answer if finish is None else finish(answer)
+
+
+def start_part(part: Any) -> Any:
+    """All rows of a part at the root."""
+    return part.start()
+
+
+def ask_part(part: Any, place: Any, steps: tuple[Step, ...]) -> Any:
+    """What a part answers."""
+    return place.asked(part, steps)
+
+
+def tell_part(part: Any, place: Any, steps: tuple[Step, ...]) -> Any:
+    """Where a part's rows are after some steps."""
+    return place.told(part, steps)

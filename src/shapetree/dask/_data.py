@@ -1,0 +1,384 @@
+"""Rows on a Dask cluster as a table to learn from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from distributed import Future
+
+from shapetree._choice import hashes_of_rows, weights_are_counts
+from shapetree._core.columns import Columns
+from shapetree._fitting import TrainingRows, check_spread, importance_of, leaves_in, read_rows
+from shapetree._fitting import check_weights as check_all_weights
+from shapetree.dask._cluster import AskedParts, Cluster, Parts
+from shapetree.dask._tasks import (
+    EveryValue,
+    FindBinning,
+    JoinAnswers,
+    KeptRows,
+    Weighing,
+    answer_part,
+    bin_part,
+    bin_values,
+    encode_rows,
+    found_of,
+    hashes_of_part,
+    hold_part,
+    join_found,
+    join_keys,
+    join_values,
+    join_weighted,
+    keys_of_part,
+    leaves_of_part,
+    look_at_part,
+    rest_of,
+    sample_of,
+    spread_part,
+    values_of,
+)
+from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, FeatureBins, bin_table
+from shapetree.data._parts import Reading
+from shapetree.data._sums import find_evidence
+from shapetree.data._table import Table
+from shapetree.data._targets import Goal
+from shapetree.grow._joined import JoinedRows
+from shapetree.grow._local import hold_rows
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._naming import target_names
+from shapetree.tree._spread import Question, SpreadRows, spread_of_table
+
+
+@dataclass(frozen=True, eq=False)
+class DaskRows:
+    """What a fit is given: Dask collections, and the cluster that they are on."""
+
+    cluster: Cluster
+    X: Any
+    y: Any
+    weights: Any
+
+    @property
+    def target_names(self) -> tuple[str, ...] | None:
+        """Names of the targets, if they have any."""
+        return target_names(getattr(self.y, "_meta", self.y))
+
+
+# --- the parts of collections ---
+
+
+def parts_of(collection: Any, name: str) -> list[Any]:
+    """The parts of a Dask collection, delayed."""
+    if hasattr(collection, "to_delayed") and hasattr(collection, "npartitions"):
+        if hasattr(collection, "chunks"):
+            return _blocks_of(collection, name)
+        return list(collection.to_delayed())
+    raise TypeError(
+        f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or fit the "
+        "estimator of shapetree itself, without dask, to what is in memory"
+    )
+
+
+def _blocks_of(array: Any, name: str) -> list[Any]:
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} has {array.ndim} dimensions; give a table, or a column")
+    if array.ndim == 2 and len(array.chunks[1]) > 1:
+        array = array.rechunk({1: -1})
+    return list(array.to_delayed().ravel())
+
+
+def _delayed_parts(given: DaskRows) -> list[list[Any]]:
+    """Parts of X, y and weights; None for weights that were not given."""
+    if given.y is None:
+        raise ValueError("fitting requires y to be passed, but the target y is None")
+    X = parts_of(given.X, "X")
+    parts = [X]
+    for name, other in (("y", given.y), ("sample_weight", given.weights)):
+        if other is None:
+            parts.append([None] * len(X))
+            continue
+        its = parts_of(other, name)
+        if len(its) != len(X):
+            raise ValueError(
+                f"X has {len(X)} partitions, but {name} has {len(its)}: give both the same "
+                "partitions, so that their rows stay in step"
+            )
+        _check_divisions(given.X, other, name)
+        parts.append(its)
+    return parts
+
+
+def _check_divisions(X: Any, other: Any, name: str) -> None:
+    """Refuse what is known to be out of step; the workers compare what they hold."""
+    for what in ("divisions", "chunks"):
+        one, two = getattr(X, what, None), getattr(other, what, None)
+        if one is None or two is None:
+            continue
+        one, two = (one[0], two[0]) if what == "chunks" else (one, two)
+        unknown = any(x is None or x != x for x in (*one, *two))
+        if not unknown and tuple(one) != tuple(two):
+            raise ValueError(
+                f"the {what} of X and {name} differ, so that their rows are out of step: make both "
+                "of one frame, or give them the same partitions"
+            )
+
+
+# --- the table ---
+
+
+@dataclass(frozen=True, eq=False)
+class DaskTable(Table):
+    """A table whose values are on workers.
+
+    Attributes
+    ----------
+    encoded : Parts
+        An `EncodedPart` of every part.
+    lengths : int array of shape (n_parts,)
+        Numbers of their rows.
+    weighing : Weighing or None
+        How rows are weighed.
+    kept : boolean array or None
+        Which rows of the parts are the table's; None for all.
+    has_classes : bool
+    needed : tuple of int
+        Features whose own values splits read.
+    """
+
+    encoded: Parts = field(kw_only=True)
+    lengths: np.ndarray = field(kw_only=True)
+    has_classes: bool = field(kw_only=True)
+    weighing: Weighing | None = None
+    kept: np.ndarray | None = None
+    needed: tuple[int, ...] = ()
+
+    def take(self, kept: np.ndarray) -> DaskTable:
+        """Keep the rows that a boolean mask marks."""
+        every = kept
+        if self.kept is not None:
+            every = self.kept.copy()
+            every[every] = kept
+        return replace(self, n_rows=int(np.count_nonzero(kept)), kept=every)
+
+    def with_values(self, needed: Any) -> DaskTable:
+        """The table, of which splits will read the values of some features."""
+        return replace(self, needed=tuple(needed))
+
+    @cached_property
+    def kept_rows(self) -> list[KeptRows]:
+        """Which rows of every part are kept."""
+        return kept_of_parts(self.kept, self.lengths)
+
+
+def kept_of_parts(kept: np.ndarray | None, lengths: np.ndarray) -> list[KeptRows]:
+    """What a mask of all rows says of every part."""
+    firsts = np.cumsum([0, *lengths])
+    if kept is None:
+        return [KeptRows(None, int(first)) for first in firsts[:-1]]
+    masks = [kept[first:last] for first, last in zip(firsts, firsts[1:], strict=False)]
+    before = np.cumsum([0, *map(np.count_nonzero, masks)])
+    return [
+        KeptRows(np.packbits(mask), int(first)) for mask, first in zip(masks, before, strict=False)
+    ]
+
+
+@read_rows.register
+def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes: bool) -> Any:
+    """Read targets and weights, and learn the features."""
+    cluster = given.cluster
+    delayed = _delayed_parts(given)
+    held = [[None] * len(each) if each[0] is None else cluster.hold(each) for each in delayed]
+    names = [f"part {number}" for number in range(len(held[0]))]
+    columns = list(given.X.columns) if hasattr(given.X, "columns") else None
+    n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
+    reading = Reading(
+        (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features, has_classes
+    )
+    looks = cluster.each(look_at_part, *held, names, reading=reading, names=columns)
+    found = looks.each(found_of).joined(join_found)
+    if found.n_rows == 0:
+        raise ValueError("there are no rows to learn from")
+    lengths, targets, classes, weights, has_names = zip(
+        *looks.each(rest_of).results(), strict=True
+    )
+    encoded = cluster.each(encode_rows, *held, names, reading=reading, found=found)
+    for each in held:
+        cluster.release([future for future in each if future is not None])
+    y = _joined_targets(targets, classes, found.classes)
+    if found.classes is None:
+        check_spread(y, parameters.criterion)
+    all_weights = None if weights[0] is None else np.concatenate(weights)
+    check_all_weights(all_weights)
+    table = DaskTable(
+        found.n_rows, found.features, [None] * len(found.features), any(has_names),
+        encoded=encoded, lengths=np.array(lengths), has_classes=has_classes,
+    )  # fmt: skip
+    importance = importance_of(y, found.classes, all_weights, parameters.class_weight)
+    if all_weights is not None or importance is not None:
+        table = replace(table, weighing=_weighing(y, found.classes, all_weights, importance))
+    rows = TrainingRows(table, y, found.classes, all_weights)
+    return rows.with_evidence(importance)
+
+
+def _joined_targets(targets: Any, classes: Any, every: Any) -> np.ndarray:
+    """Targets of all rows; classes are numbered by those of all parts."""
+    if every is None:
+        return np.concatenate(targets)
+    joined = []
+    for numbers, own in zip(targets, classes, strict=True):
+        if own is not None:
+            places = [np.searchsorted(all_, its) for all_, its in zip(every, own, strict=True)]
+            numbers = np.stack([at[n] for at, n in zip(places, numbers.T, strict=True)], axis=1)
+        joined.append(numbers)
+    return np.concatenate(joined).astype(targets[0].dtype)
+
+
+def _weighing(y: np.ndarray, classes: Any, weights: Any, importance: Any) -> Weighing:
+    """How the workers weigh rows, as it is done here for all of them."""
+    given = np.ones(len(y)) if weights is None else weights
+    kept = given > 0 if importance is None else given * importance > 0
+    if importance is None:
+        return Weighing(find_evidence(given[kept]), None, None, None)
+    sizes = tuple(len(labels) for labels in classes)
+    codes, first = np.unique(np.ravel_multi_index(tuple(y.T), sizes), return_index=True)
+    return Weighing(find_evidence(given[kept], importance[kept]), sizes, codes, importance[first])
+
+
+# --- bins ---
+
+
+@dataclass(frozen=True, eq=False)
+class DaskBins(BinnedTable):
+    """Bins that are on workers.
+
+    Attributes
+    ----------
+    table : DaskTable
+        The rows that have bins.
+    parts : Parts
+        Columns of bins, of every part.
+    lengths : int array of shape (n_parts,)
+    wanted : boolean array or None
+        Which of the rows are these; None for all.
+    """
+
+    table: DaskTable = field(kw_only=True)
+    parts: Parts = field(kw_only=True)
+    lengths: np.ndarray = field(kw_only=True)
+    wanted: np.ndarray | None = None
+
+    def take(self, kept: np.ndarray) -> DaskBins:
+        """Keep the rows that a boolean mask marks."""
+        every = kept
+        if self.wanted is not None:
+            every = self.wanted.copy()
+            every[every] = kept
+        return replace(self, columns=_nothing(self, int(np.count_nonzero(kept))), wanted=every)
+
+    @cached_property
+    def wanted_rows(self) -> list[KeptRows]:
+        """Which rows of every part are these."""
+        return kept_of_parts(self.wanted, self.lengths)
+
+    def of_each(self, futures: Any) -> Any:
+        """Something of every part."""
+        return futures
+
+
+def _nothing(binned: Any, n_rows: int) -> Columns:
+    return Columns([None] * len(binned.features), n_rows)
+
+
+@bin_table.register
+def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> DaskBins:
+    """Bin rows on workers; a sample of all tells where bins begin and end."""
+    encoded, kept = table.encoded, table.kept_rows
+    if max_bins is None:
+        values = encoded.each(values_of, kept)
+        features = values.joined(join_values, EveryValue(table.features))
+        return _bins(table, features, encoded.each(bin_values, kept, features=features))
+    weighing = None if weights is None else table.weighing
+    samples = encoded.each(sample_of, kept, n_total=table.n_rows, weighing=weighing)
+    find = FindBinning(table.features, table.n_rows > MAX_BINNED_ROWS, max_bins)
+    binning = samples.joined(join_weighted, find)
+    return _bins(table, binning.features, encoded.each(bin_part, kept, binning=binning))
+
+
+def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: Parts) -> DaskBins:
+    lengths = table.lengths
+    if table.kept is not None:
+        firsts = np.cumsum([0, *lengths])[:-1]
+        lengths = np.add.reduceat(np.append(table.kept, False).astype(np.int64), firsts)
+        lengths[table.lengths == 0] = 0
+    columns = Columns([None] * len(features), table.n_rows)
+    return DaskBins(features, columns, table=table, parts=parts, lengths=lengths)
+
+
+@hold_rows.register
+def _(
+    binned: DaskBins, table: DaskTable, goal: Goal, n_threads: int, coarse: DaskBins | None
+) -> JoinedRows:
+    """Rows on workers, ready to be asked."""
+    nobody = [None] * len(binned.parts)
+    others: Any = nobody
+    if coarse is not None and coarse.parts is not binned.parts:
+        others = coarse.parts.futures
+    rows = binned.table.encoded.each(
+        hold_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures, others,
+        features=binned.features,
+        coarse_features=None if coarse is None else coarse.features,
+        goal=goal.without_rows(),
+        weighing=None if goal.weights is None else binned.table.weighing,
+        needed=table.needed,
+    )  # fmt: skip
+    return JoinedRows(AskedParts(rows), binned, coarse, goal, n_threads)
+
+
+@hashes_of_rows.register
+def _(binned: DaskBins, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """A hash of each row's bins."""
+    assert binned.wanted is None
+    table = binned.table
+    keys = binned.parts.each(
+        keys_of_part, table.encoded.futures, table.kept_rows,
+        weighing=None if weights is None else table.weighing,
+        are_counts=weights_are_counts(weights),
+    )  # fmt: skip
+    hashes = binned.parts.each(hashes_of_part, keys=keys.joined(join_keys))
+    return np.concatenate(hashes.results())
+
+
+@leaves_in.register
+def _(binned: DaskBins, table: DaskTable, tree: TreeArrays, n_threads: int) -> np.ndarray:
+    """Leaves of the rows."""
+    leaves = binned.table.encoded.each(
+        leaves_of_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures,
+        features=binned.features, tree=tree,
+    )  # fmt: skip
+    return np.concatenate(leaves.results()).astype(np.int32)
+
+
+# --- how rows are spread over a finished tree ---
+
+
+class DaskSpread:
+    """Rows on workers under a finished tree; see `SpreadRows`."""
+
+    def __init__(self, tree: TreeArrays, table: DaskTable) -> None:
+        self.n_rows = table.n_rows
+        self._parts = table.encoded.each(
+            spread_part, table.kept_rows, tree=tree, has_classes=table.has_classes
+        )
+
+    def ask(self, *questions: Question[Any]) -> list[Any]:
+        """Answers for all rows."""
+        answers = self._parts.each(answer_part, questions=questions)
+        found: list[Any] = answers.joined(JoinAnswers(questions))
+        return found
+
+
+@spread_of_table.register
+def _(table: DaskTable, tree: TreeArrays, y: Any, n_threads: int) -> SpreadRows:
+    return DaskSpread(tree, table)

@@ -1,0 +1,185 @@
+"""The estimators on a Dask cluster: the same parameters, rows on workers, predictions lazy."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import _fit_context, is_classifier
+
+from shapetree._estimators import BaseShapeTree, ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._fitting import fit_tree
+from shapetree.dask._cluster import Cluster, find_client
+from shapetree.dask._data import DaskRows
+from shapetree.dask._lazy import is_lazy, lazily
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    Base = BaseShapeTree
+else:
+    Base = object
+
+
+class OnDask(Base):
+    """What the estimators on a cluster have beyond those in memory."""
+
+    _local: type[BaseShapeTree]
+    client: Client | None
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Grow the tree on the workers that hold the rows.
+
+        The tree is bitwise the same as one in memory of the same rows, in the order of the
+        partitions. If a worker is lost, what it held is made again.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array of shape (n_samples, n_features)
+        y : dask Series, DataFrame or Array
+            With the same partitions as X.
+        sample_weight : dask Series or Array, optional
+            With the same partitions as X.
+
+        Returns
+        -------
+        self
+        """
+        with Cluster(find_client(self.client)) as cluster:
+            rows = DaskRows(cluster, X, y, sample_weight)
+            fitted = fit_tree(rows, None, None, self._parameters(), is_classifier(self))
+        self._fitted = fitted
+        return self
+
+    def to_local(self) -> Any:
+        """An estimator in memory with the same parameters and, if fitted, the same tree."""
+        parameters = self.get_params(deep=False)
+        del parameters["client"]
+        local = self._local(**parameters)
+        if self.__sklearn_is_fitted__():
+            local._fitted = self._fitted
+        return local
+
+    def apply(self, X: Any) -> Any:
+        """Leaf that each row ends in; lazy for a Dask collection."""
+        return self._predicted("apply", X, np.int32)
+
+    def _predicted(self, method: str, X: Any, dtype: Any, n_columns: int | None = None) -> Any:
+        local = self.to_local()
+        if not is_lazy(X):
+            return getattr(local, method)(X)
+        self.__fitted_tree__()
+        width = n_columns if self.n_outputs_ == 1 or n_columns is not None else self.n_outputs_
+        return lazily(local, method, X, np.dtype(dtype), width)
+
+    def __getstate__(self) -> Any:
+        # A client is a connection, which cannot be stored.
+        return super().__getstate__() | {"client": None}
+
+
+def _with_client(cls: type[BaseShapeTree]) -> inspect.Signature:
+    """The signature of an estimator, and a client."""
+    signature = inspect.signature(cls.__init__)
+    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+    return signature.replace(parameters=[*signature.parameters.values(), client])
+
+
+class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
+    """A classifier whose rows are on a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the one that is in use.
+    **parameters
+        Those of `ShapeTreeClassifier`, which says what they mean. `n_threads` is about this process
+        alone, where splits are chosen; workers use one thread for each of their tasks.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> from distributed import Client
+    >>> from shapetree.dask import DaskShapeTreeClassifier
+    >>> client = Client(processes=False, dashboard_address=None)
+    >>> rows = pd.DataFrame({"age": [*range(20, 70)] * 2, "height": [170, 180] * 50})
+    >>> rows["old"] = rows["age"] >= 50
+    >>> frame = dd.from_pandas(rows, npartitions=4)
+    >>> model = DaskShapeTreeClassifier(max_depth=2).fit(frame[["age", "height"]], frame["old"])
+    >>> model.predict(frame[["age", "height"]]).compute()[:32].tolist()[28:]
+    [False, False, True, True]
+    >>> model.to_local()
+    ShapeTreeClassifier(max_depth=2)
+    >>> client.close()
+    """
+
+    _local = ShapeTreeClassifier
+
+    def __init__(self, *, client: Client | None = None, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        self.client = client
+
+    def predict(self, X: Any) -> Any:
+        """Most probable class of each row; lazy for a Dask collection."""
+        return self._predicted("predict", X, np.result_type(*self._labels))
+
+    def predict_proba(self, X: Any) -> Any:
+        """Share of each class; of several outputs, a list. Lazy for a Dask collection."""
+        if not is_lazy(X) or self.n_outputs_ == 1:
+            return self._predicted("predict_proba", X, np.float64, len(self._labels[0]))
+        local = self.to_local()
+        return [
+            lazily(local, "predict_proba", X, np.dtype(np.float64), len(labels), output)
+            for output, labels in enumerate(self._labels)
+        ]
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithm of each class's share; lazy for a Dask collection."""
+        if not is_lazy(X):
+            return self.to_local().predict_log_proba(X)
+        shares = self.predict_proba(X)
+        return np.log(shares) if self.n_outputs_ == 1 else [np.log(each) for each in shares]
+
+
+class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
+    """A regressor whose rows are on a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        By default the one that is in use.
+    **parameters
+        Those of `ShapeTreeRegressor`, which says what they mean. `n_threads` is about this process
+        alone, where splits are chosen; workers use one thread for each of their tasks.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from shapetree.dask import DaskShapeTreeRegressor
+    >>> client = Client(processes=False, dashboard_address=None)
+    >>> x = np.linspace(0, 1, 400)
+    >>> X, y = da.from_array(x[:, None], chunks=(100, 1)), da.from_array(x > 0.5, chunks=100)
+    >>> model = DaskShapeTreeRegressor(max_depth=2).fit(X, y)
+    >>> model.predict(X).compute()[[0, 399]].tolist()
+    [0.0, 1.0]
+    >>> client.close()
+    """
+
+    _local = ShapeTreeRegressor
+
+    def __init__(self, *, client: Client | None = None, **parameters: Any) -> None:
+        super().__init__(**parameters)
+        self.client = client
+
+    def predict(self, X: Any) -> Any:
+        """Mean or median of each row's leaf; lazy for a Dask collection."""
+        return self._predicted("predict", X, np.float64)
+
+
+for _estimator in (DaskShapeTreeClassifier, DaskShapeTreeRegressor):
+    # What scikit-learn reads parameters from.
+    _estimator.__init__.__signature__ = _with_client(_estimator._local)  # type: ignore[attr-defined]

@@ -1,0 +1,82 @@
+"""Predictions for Dask collections: computed part by part, when they are needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def is_lazy(X: Any) -> bool:
+    """Whether X is a Dask DataFrame or Array."""
+    return hasattr(X, "__dask_graph__") and hasattr(X, "npartitions")
+
+
+def lazily(
+    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, output: Any = None
+) -> Any:
+    """What a model's method says of every part of X.
+
+    Parameters
+    ----------
+    model : estimator
+    method : str
+    X : dask DataFrame or Array
+    dtype : dtype
+        Of what the method returns.
+    n_columns : int or None
+        Columns of what it returns; None for one number a row.
+    output : int, optional
+        Which of the arrays that it returns to take.
+
+    Returns
+    -------
+    dask Series or DataFrame for a DataFrame, Array for an Array
+    """
+    if hasattr(X, "chunks"):
+        return _of_array(model, method, X, dtype, n_columns, output)
+    return _of_frame(model, method, X, dtype, n_columns, output)
+
+
+def _of_array(
+    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, output: Any
+) -> Any:
+    if len(X.chunks[1]) > 1:
+        X = X.rechunk({1: -1})
+    options: dict[str, Any] = {"drop_axis": 1}
+    if n_columns is not None:
+        options = {"chunks": (X.chunks[0], (n_columns,))}
+    shape = (0,) if n_columns is None else (0, n_columns)
+    return X.map_blocks(
+        _predict, model=model, method=method, dtype=dtype, n_columns=n_columns, output=output,
+        meta=np.empty(shape, dtype), **options,
+    )  # fmt: skip
+
+
+def _of_frame(
+    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, output: Any
+) -> Any:
+    import pandas as pd
+
+    nothing = _predict(X._meta, model, method, dtype, n_columns, output)
+    assert isinstance(nothing, pd.Series | pd.DataFrame)
+    return X.map_partitions(
+        _predict, model, method, dtype, n_columns, output, meta=nothing, enforce_metadata=False
+    )
+
+
+def _predict(
+    X: Any, model: Any, method: str, dtype: np.dtype, n_columns: int | None, output: Any
+) -> Any:
+    """What the method says of a part, with the part's index if it has one."""
+    if len(X):
+        found = getattr(model, method)(X)
+        found = found if output is None else found[output]
+    else:
+        found = np.empty((0,) if n_columns is None else (0, n_columns), dtype)
+    if not hasattr(X, "index"):
+        return found
+    import pandas as pd
+
+    kind = pd.Series if found.ndim == 1 else pd.DataFrame
+    return kind(found, index=X.index)

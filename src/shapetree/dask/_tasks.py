@@ -1,0 +1,453 @@
+"""What workers do with a part of the data: pure functions, so that Dask can repeat them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shapetree._choice import keys_of_bins
+from shapetree._core.columns import Columns
+from shapetree._core.content import hash_rows
+from shapetree.data._binning import (
+    BinnedTable,
+    Binning,
+    FeatureBins,
+    bin_every_number,
+    category_bins,
+    find_binning,
+    with_wholeness,
+)
+from shapetree.data._labels import number_classes, read_targets
+from shapetree.data._parts import (
+    EncodedPart,
+    PartDescription,
+    PartSample,
+    Reading,
+    description_of,
+    distinct_classes,
+    empty_description,
+    encode_features,
+    join_descriptions,
+    join_samples,
+    naming,
+    sample_part,
+)
+from shapetree.data._sums import Evidence
+from shapetree.data._table import FeatureInfo, Table, read_table
+from shapetree.data._targets import Goal
+from shapetree.grow._local import LocalRows
+from shapetree.refine._joined import PartRows
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._predictor import leaves_of, leaves_of_bins
+from shapetree.tree._spread import Question, SpreadPart, sole_target
+
+# --- reading ---
+
+
+class Look(NamedTuple):
+    """What a part holds, and its targets: numbers, or numbers of the part's own classes."""
+
+    found: PartDescription
+    targets: np.ndarray
+    weights: np.ndarray | None
+    has_names: bool
+
+
+def look_at_part(X: Any, y: Any, weights: Any, part: str, reading: Reading, names: Any) -> Look:
+    """Read a part, and say what it holds.
+
+    Parameters
+    ----------
+    X, y, weights
+        The part's rows; weights may be None.
+    part : str
+        What messages call it.
+    reading : Reading
+    names : list or None
+        Columns that X must have.
+    """
+    with naming(part):
+        _check_columns(X, names)
+        _check_steps(X, y, weights)
+        if len(X) == 0:
+            kind = np.int32 if reading.has_classes else np.float64
+            nothing = np.empty((0, len(reading.targets)), kind)
+            no_weights = None if weights is None else np.empty(0)
+            return Look(empty_description(reading), nothing, no_weights, False)
+        table = read_table(X, reading.categorical_features)
+        targets, own = _read_targets(y, reading.has_classes), _read_weights(weights)
+        found = description_of(table, targets, own, reading, part)
+        if reading.has_classes:
+            targets = distinct_classes(targets)[1]
+        return Look(found, targets, own, table.has_names)
+
+
+def found_of(look: Look) -> PartDescription:
+    """What a part holds."""
+    return look.found
+
+
+def rest_of(look: Look) -> tuple[int, np.ndarray, Any, np.ndarray | None, bool]:
+    """Number of rows, targets, classes that these are numbers of, weights, and has_names."""
+    return look.found.n_rows, look.targets, look.found.classes, look.weights, look.has_names
+
+
+def join_found(parts: list[PartDescription]) -> PartDescription:
+    """What parts hold together."""
+    return join_descriptions(parts)
+
+
+def encode_rows(
+    X: Any, y: Any, weights: Any, part: str, reading: Reading, found: PartDescription
+) -> EncodedPart:
+    """A part as it is learnt from."""
+    with naming(part):
+        table = encode_features(X, found.features)
+        if table.n_rows == 0:
+            kind = np.int32 if reading.has_classes else np.float64
+            nothing = np.empty((0, len(reading.targets)), kind)
+            return EncodedPart(table, nothing, None if weights is None else np.empty(0))
+        targets = _read_targets(y, reading.has_classes)
+        if found.classes is not None:
+            targets = number_classes(targets, found.classes)
+        return EncodedPart(table, targets, _read_weights(weights))
+
+
+def _check_columns(X: Any, names: Any) -> None:
+    if names is None or not hasattr(X, "columns"):
+        return
+    its = list(X.columns)
+    if its == names:
+        return
+    for name in names:
+        if name not in its:
+            raise ValueError(f"there is no column {name!r}, which the other parts have")
+    raise ValueError("the columns are others, or in another order, than in the other parts")
+
+
+def _check_steps(X: Any, *others: Any) -> None:
+    """Refuse targets or weights that are not those of the same rows, as far as can be seen."""
+    for name, other in zip(("y", "sample_weight"), others, strict=True):
+        if other is None:
+            continue
+        if len(other) != len(X):
+            raise ValueError(f"X has {len(X):,} rows, but {name} has {len(other):,}")
+        if hasattr(X, "index") and hasattr(other, "index") and not X.index.equals(other.index):
+            raise ValueError(
+                f"X and {name} have rows of another index, or in another order: make both of one "
+                "frame, or give them the same index"
+            )
+
+
+def _read_targets(y: Any, has_classes: bool) -> np.ndarray:
+    return read_targets(y, has_classes)
+
+
+def _read_weights(weights: Any) -> np.ndarray | None:
+    if weights is None:
+        return None
+    own = np.asarray(weights, dtype=np.float64)
+    if own.ndim != 1:
+        raise ValueError(f"sample_weight must hold a weight for each row, got shape {own.shape}")
+    if not np.isfinite(own).all() or (own < 0).any():
+        raise ValueError("sample_weight holds weights that are negative or not finite")
+    return own
+
+
+# --- weights ---
+
+
+class Weighing(NamedTuple):
+    """How a part's rows are weighed, agreed for all.
+
+    Attributes
+    ----------
+    evidence : Evidence
+    n_classes : tuple of int or None
+        If classes have weights of their own.
+    classes, factors : arrays or None
+        Combinations of the outputs' classes as one number, ascending, and their weights.
+    """
+
+    evidence: Evidence
+    n_classes: tuple[int, ...] | None
+    classes: np.ndarray | None
+    factors: np.ndarray | None
+
+    def of(self, part: EncodedPart) -> np.ndarray:
+        """Evidence of a part's rows."""
+        weights = np.ones(len(part.targets)) if part.weights is None else part.weights
+        importance = None
+        if self.n_classes is not None:
+            assert self.classes is not None
+            assert self.factors is not None
+            importance = np.empty(0)
+            if len(weights):
+                code = np.ravel_multi_index(tuple(part.targets.T), self.n_classes)
+                importance = self.factors[np.searchsorted(self.classes, code)]
+        return self.evidence.of(weights, importance)
+
+
+class KeptRows(NamedTuple):
+    """Which of a part's rows are kept, and where they stand among all that are.
+
+    Attributes
+    ----------
+    bits : bytes or None
+        A bit for each row; None for all.
+    first_row : int
+        Number of the first.
+    """
+
+    bits: np.ndarray | None
+    first_row: int
+
+    def mask(self, n_rows: int) -> np.ndarray | None:
+        """Which rows are kept; None for all."""
+        if self.bits is None:
+            return None
+        return np.unpackbits(self.bits, count=n_rows).view(bool)
+
+
+def _kept(array: Any, mask: np.ndarray | None) -> Any:
+    return array if mask is None or array is None else array[mask]
+
+
+def _table_of(part: EncodedPart, kept: KeptRows, features: Sequence[int] | None = None) -> Table:
+    """The rows of a part that are kept, with all features or some."""
+    table = part.table
+    if features is not None:
+        wanted = set(features)
+        columns = [c if j in wanted else None for j, c in enumerate(table.columns)]
+        table = Table(table.n_rows, table.features, columns, table.has_names)
+    mask = kept.mask(table.n_rows)
+    return table if mask is None else table.take(mask)
+
+
+def _weights_of(
+    part: EncodedPart, kept: KeptRows, weighing: Weighing | None
+) -> np.ndarray | None:
+    if weighing is None:
+        return None
+    return _kept(weighing.of(part), kept.mask(part.table.n_rows))
+
+
+# --- bins ---
+
+
+def sample_of(
+    part: EncodedPart, kept: KeptRows, n_total: int, weighing: Weighing | None
+) -> tuple[PartSample, np.ndarray | None]:
+    """Rows of a part that bins are made of, and their weights."""
+    table, weights = _table_of(part, kept), _weights_of(part, kept, weighing)
+    sample = sample_part(table, kept.first_row, n_total)
+    return sample, None if weights is None else weights[sample.rows - kept.first_row]
+
+
+def join_weighted(
+    parts: list[tuple[PartSample, np.ndarray | None]],
+) -> tuple[PartSample, np.ndarray | None]:
+    """The sample of parts that follow each other."""
+    samples, weights = zip(*parts, strict=True)
+    return join_samples(samples), None if weights[0] is None else np.concatenate(weights)
+
+
+class FindBinning(NamedTuple):
+    """Finds bins from a sample."""
+
+    features: tuple[FeatureInfo, ...]
+    is_sample: bool
+    max_bins: int
+
+    def __call__(self, sampled: tuple[PartSample, np.ndarray | None]) -> Binning:
+        sample, weights = sampled
+        table = sample.table(self.features)
+        return find_binning(table, None, self.is_sample, weights, self.max_bins, 1)
+
+
+def bin_part(part: EncodedPart, kept: KeptRows, binning: Binning) -> Columns:
+    """Bins of a part's rows."""
+    table = _table_of(part, kept)
+    bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
+    binning.bin(table, bins, 1)
+    return Columns(bins, table.n_rows)
+
+
+def values_of(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
+    """Distinct values of every ordered feature of numbers, and None of others."""
+    table = _table_of(part, kept)
+    return [
+        None if info.is_categorical else np.unique(np.asarray(column)[~np.isnan(column)])
+        for info, column in zip(table.features, table.columns, strict=True)
+    ]
+
+
+def join_values(parts: list[list[np.ndarray | None]]) -> list[np.ndarray | None]:
+    """Distinct values of all parts."""
+    return [
+        None if each[0] is None else np.unique(np.concatenate(each))
+        for each in zip(*parts, strict=True)
+    ]
+
+
+class EveryValue(NamedTuple):
+    """Bins for every distinct value."""
+
+    features: tuple[FeatureInfo, ...]
+
+    def __call__(self, values: list[np.ndarray | None]) -> tuple[FeatureBins, ...]:
+        return tuple(
+            with_wholeness(
+                category_bins(info) if own is None else bin_every_number(own)[0], info.is_whole
+            )
+            for info, own in zip(self.features, values, strict=True)
+        )
+
+
+def bin_values(part: EncodedPart, kept: KeptRows, features: tuple[FeatureBins, ...]) -> Columns:
+    """Bins of a part's rows where every value has its own."""
+    table, bins = _table_of(part, kept), []
+    for info, feature, column in zip(table.features, features, table.columns, strict=True):
+        assert column is not None
+        if info.is_categorical:
+            codes = np.where(column < 0, feature.n_bins, column)
+        else:
+            assert feature.low is not None
+            codes = np.searchsorted(feature.low, column, side="right") - 1
+            codes[np.isnan(column)] = feature.n_bins
+        bins.append(codes.astype(feature.dtype))
+    return Columns(bins, table.n_rows)
+
+
+# --- rows of a fit ---
+
+
+class Wanted(NamedTuple):
+    """Rows of a part's bins that a fit has, and the number of the first among all that it has."""
+
+    bits: np.ndarray | None
+    first_row: int
+
+
+def _take(columns: Columns, mask: np.ndarray | None) -> Columns:
+    if mask is None:
+        return columns
+    arrays = [columns.array(j)[mask] for j in range(columns.n_columns)]
+    return Columns(arrays, int(np.count_nonzero(mask)))
+
+
+def hold_part(
+    part: EncodedPart,
+    kept: KeptRows,
+    wanted: KeptRows,
+    binned: Columns,
+    coarse: Columns | None,
+    features: tuple[FeatureBins, ...],
+    coarse_features: tuple[FeatureBins, ...] | None,
+    goal: Goal,
+    weighing: Weighing | None,
+    needed: tuple[int, ...],
+) -> PartRows:
+    """A part's rows, ready to be asked.
+
+    Parameters
+    ----------
+    part : EncodedPart
+    kept : KeptRows
+        Rows that have bins.
+    wanted : KeptRows
+        Those of them that the fit has.
+    binned, coarse : Columns
+        Their bins, and those that pairs are screened with; None if they are the same.
+    features, coarse_features : tuples of FeatureBins
+    goal : Goal
+        As it was agreed for all rows.
+    weighing : Weighing or None
+    needed : tuple of int
+        Features whose values are needed.
+    """
+    mask = wanted.mask(binned.n_rows)
+    table = _table_of(part, kept, needed)
+    targets = _kept(_kept(part.targets, kept.mask(part.table.n_rows)), mask)
+    weights = _kept(_weights_of(part, kept, weighing), mask)
+    table = table if mask is None else table.take(mask)
+    rows = BinnedTable(features, _take(binned, mask))
+    other = None
+    if coarse_features is not None:
+        other = BinnedTable(coarse_features, _take(binned if coarse is None else coarse, mask))
+    return PartRows(
+        LocalRows(
+            table, rows, goal.of(targets, weights), 1, coarse=other, first_row=wanted.first_row
+        )
+    )
+
+
+def keys_of_part(
+    binned: Columns,
+    part: EncodedPart,
+    kept: KeptRows,
+    weighing: Weighing | None,
+    are_counts: bool,
+) -> np.ndarray:
+    """What tells columns apart, summed over a part's rows."""
+    targets = _kept(part.targets, kept.mask(part.table.n_rows))
+    rows = BinnedTable((), binned)
+    return keys_of_bins(rows, targets, _weights_of(part, kept, weighing), are_counts)
+
+
+def join_keys(parts: list[np.ndarray]) -> np.ndarray:
+    """Keys of all parts, which overflow on purpose."""
+    return np.sum(parts, axis=0, dtype=np.uint64)
+
+
+def hashes_of_part(binned: Columns, keys: np.ndarray) -> np.ndarray:
+    """A hash of each row."""
+    return hash_rows(binned, keys)
+
+
+def leaves_of_part(
+    part: EncodedPart,
+    kept: KeptRows,
+    wanted: KeptRows,
+    binned: Columns,
+    features: tuple[FeatureBins, ...],
+    tree: TreeArrays,
+) -> np.ndarray:
+    """Leaves of a part's rows, by their bins."""
+    mask = wanted.mask(binned.n_rows)
+    table = _table_of(part, kept)
+    table = table if mask is None else table.take(mask)
+    leaves = leaves_of_bins(tree, table, BinnedTable(features, _take(binned, mask)), 1)
+    return leaves.astype(np.min_scalar_type(tree.node_count))
+
+
+# --- a finished tree ---
+
+
+def spread_part(
+    part: EncodedPart, kept: KeptRows, tree: TreeArrays, has_classes: bool
+) -> SpreadPart:
+    """A part's rows under a finished tree."""
+    table = _table_of(part, kept, tree.used_features)
+    targets = _kept(part.targets, kept.mask(part.table.n_rows))
+    y = sole_target(targets, has_classes)
+    return SpreadPart(tree, table, y, kept.first_row, 1, leaves_of(tree, table, 1))
+
+
+def answer_part(part: SpreadPart, questions: tuple[Question[Any], ...]) -> list[Any]:
+    """What a part tells of how its rows are spread."""
+    return [question.of(part) for question in questions]
+
+
+class JoinAnswers(NamedTuple):
+    """Joins the answers to questions."""
+
+    questions: tuple[Question[Any], ...]
+
+    def __call__(self, parts: list[list[Any]]) -> list[Any]:
+        return [
+            question.join(list(each))
+            for question, each in zip(self.questions, zip(*parts, strict=True), strict=True)
+        ]

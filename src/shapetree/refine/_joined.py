@@ -1,0 +1,422 @@
+"""Rows of several holders under a tree that is refined, and what each holder keeps of the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from shapetree._core.routing import LeafLosses
+from shapetree._core.rows import NodeRows
+from shapetree.data._targets import NodeStatistics
+from shapetree.grow._grower import describe
+from shapetree.grow._joined import (
+    Join,
+    JoinedRows,
+    JoinedRowsOfNode,
+    Parts,
+    Step,
+    add,
+    add_each,
+    join_cells,
+)
+from shapetree.grow._local import LocalRows
+from shapetree.grow._splits import Split
+from shapetree.refine._loss import loss_of
+from shapetree.refine._rows import (
+    CareSet,
+    LocalCareSet,
+    LocalRefinedRows,
+    LossCells,
+    refined_rows,
+)
+from shapetree.tree._shape import PairShape
+
+# Nodes of a level, and what `branch_losses` asks for them.
+Level = tuple[list[int], np.ndarray, np.ndarray]
+
+
+# --- the holder of a part ---
+
+
+class PartRows:
+    """A part of the rows. It never changes: where its rows are in a tree is known to a `Place`.
+
+    Parameters
+    ----------
+    rows : LocalRows
+    """
+
+    def __init__(self, rows: LocalRows) -> None:
+        self.rows = rows
+        self._losses: LeafLosses | None = None
+        # Rows have scratch memory that one thread uses at a time.
+        self.lock = Lock()
+
+    def __reduce__(self) -> Any:
+        return PartRows, (self.rows,)
+
+    def start(self) -> Place:
+        """All rows at the root."""
+        return Place(self.rows.places)
+
+    @property
+    def losses(self) -> LeafLosses:
+        """What it costs to send a row to a leaf."""
+        if self._losses is None:
+            self._losses = loss_of(self.rows.goal).rows
+        return self._losses
+
+
+@dataclass
+class Place:
+    """Where a part's rows are in a tree. It never changes: who is told something makes another.
+
+    Attributes
+    ----------
+    places : NodeRows
+    splits : dict or None
+        Splits and children of nodes under refinement; None while the tree grows.
+    n_nodes, max_branches : int
+        Most nodes, and most branches of one, that a tree under refinement has.
+    level : tuple or None
+        The level whose branches' losses are known.
+    """
+
+    places: NodeRows
+    splits: dict[int, tuple[Split | None, list[int]]] | None = None
+    n_nodes: int = 0
+    max_branches: int = 0
+    level: Level | None = None
+    _refined: PartOfTree | None = field(default=None, repr=False)
+
+    def __reduce__(self) -> Any:
+        told = self.places, self.splits, self.n_nodes, self.max_branches, self.level
+        return Place, told
+
+    def asked(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
+        """What the part answers."""
+        with part.lock:
+            answer: Any = _PartRows(part.rows.placed(self.places))
+            if steps[0][0] == "refined":
+                answer, steps = self._tree(part), steps[1:]
+            for name, arguments in steps:
+                answer = getattr(answer, name)(*arguments)
+            return answer
+
+    def told(self, part: PartRows, steps: tuple[Step, ...]) -> Place:
+        """Where rows are after some steps."""
+        with part.lock:
+            place = self
+            for name, arguments in _in_turn(steps):
+                place = getattr(place, f"_{name}")(part, *arguments)
+            return place
+
+    def _split(
+        self, part: PartRows, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]
+    ) -> Place:
+        rows = part.rows.placed(self.places.copy())
+        rows.split(nodes, first_child, splits)
+        return Place(rows.places)
+
+    def _refine(self, part: PartRows, n_nodes: int, max_branches: int) -> Place:
+        return Place(self.places.copy(), {}, n_nodes, max_branches)
+
+    def _set_splits(
+        self, part: PartRows, splits: list[tuple[int, Split | None, list[int]]]
+    ) -> Place:
+        assert self.splits is not None
+        new = self.splits | {node: (split, children) for node, split, children in splits}
+        return Place(self.places, new, self.n_nodes, self.max_branches)
+
+    def _send(self, part: PartRows, nodes: list[int]) -> Place:
+        moved = Place(self.places.copy(), self.splits, self.n_nodes, self.max_branches)
+        moved._tree(part).send(nodes)
+        moved._refined = None
+        return moved
+
+    def _look(self, part: PartRows, nodes: list[int], table: Any, anchors: Any) -> Place:
+        level = nodes, table, anchors
+        return Place(self.places, self.splits, self.n_nodes, self.max_branches, level)
+
+    def _tree(self, part: PartRows) -> PartOfTree:
+        """The part's rows under the tree, made of what is known of it."""
+        if self._refined is None:
+            assert self.splits is not None
+            rows = part.rows.placed(self.places)
+            tree = PartOfTree(rows, part.losses, self.n_nodes, self.max_branches)
+            for node, (split, children) in self.splits.items():
+                if split is not None:
+                    tree.set_split(node, split, children)
+            if self.level is not None:
+                tree.look(self.level)
+            self._refined = tree
+        return self._refined
+
+
+
+def _in_turn(steps: tuple[Step, ...]) -> Iterator[Step]:
+    """Steps with splits that follow each other together."""
+    splits: list[Any] = []
+    for name, arguments in steps:
+        if name == "set_split":
+            splits.append(arguments)
+            continue
+        if splits:
+            yield "set_splits", (splits,)
+            splits = []
+        yield name, arguments
+    if splits:
+        yield "set_splits", (splits,)
+
+
+class _PartRows:
+    """A part's rows, asked for several nodes at once where `LocalRows` is asked for one."""
+
+    def __init__(self, rows: LocalRows) -> None:
+        self._rows = rows
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._rows, name)
+
+    def totals_and_sizes(self, nodes: np.ndarray) -> list[np.ndarray]:
+        """Sums of channels, and numbers of rows."""
+        return [self._rows.totals(nodes), self._rows.sizes(nodes)]
+
+    def targets_of_nodes(
+        self, nodes: list[int], standardised: bool
+    ) -> list[tuple[np.ndarray, np.ndarray | None]]:
+        """Targets and weights of nodes' rows."""
+        return [self._rows.targets_of(node, standardised) for node in nodes]
+
+
+class PartOfTree(LocalRefinedRows):
+    """A part's rows under a tree that is refined."""
+
+    _found: tuple[np.ndarray, np.ndarray, np.ndarray]
+    _care: list[CareSet] | None = None
+
+    def look(self, level: Level) -> None:
+        """Find out what each branch would cost the rows of a level's nodes."""
+        self._found = self.branch_losses(*level)
+
+    def found(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What `branch_losses` answers for the level."""
+        return self._found
+
+    def cells(self, wanted: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Losses by bin and branch of the level's nodes that are wanted, all at once."""
+        n_care = np.where(wanted, self._found[1], 0).tolist()
+        each = [cells for _, cells in self.loss_cells(n_care)]
+        n_before = np.cumsum([0, *(len(cells.bins) for cells in each)])
+        starts = [cells.starts + n for cells, n in zip(each, n_before, strict=False)]
+        return join_cells(
+            [
+                (
+                    np.concatenate(starts),
+                    np.concatenate([cells.n_cells for cells in each]),
+                    np.concatenate([cells.bins for cells in each]),
+                    np.concatenate([cells.losses for cells in each]),
+                )
+            ]
+        )
+
+    def care_set(self, n_branches: list[int], number: int) -> CareSet:
+        """Rows of a node that care."""
+        return self._care_sets(n_branches)[number]
+
+    def sums_of_care(self, n_branches: list[int]) -> list[np.ndarray]:
+        """Numbers of rows that care, what they lose at least, and their regrets."""
+        care = self._care_sets(n_branches)
+        sums = [[each.n_rows, each.least, each.regret] for each in care]
+        return list(np.array(sums, dtype=np.float64).reshape(-1, 3).T)
+
+    def _care_sets(self, n_branches: list[int]) -> list[CareSet]:
+        if self._care is None:
+            self._care = self.care_sets(n_branches)
+        return self._care
+
+
+# --- all parts ---
+
+
+class JoinedRefinedRows:
+    """Rows of several holders, of a tree under refinement; see `RefinedRows`.
+
+    Parameters
+    ----------
+    rows : JoinedRows
+    losses : LeafLosses
+        Not needed: every part has its own.
+    n_nodes, max_branches : int
+        Most nodes, and most branches of one, that the tree will have.
+    """
+
+    def __init__(
+        self, rows: JoinedRows, losses: LeafLosses, n_nodes: int, max_branches: int
+    ) -> None:
+        self.rows = rows
+        self.n_nodes = n_nodes
+        self.max_branches = max_branches
+        self.n_threads = rows.n_threads
+        self.bins, self.n_bins = rows.binned.features, rows.binned.n_bins
+        self.is_categorical = rows.binned.categorical.view(np.uint8)
+        self._parts: Parts = rows.parts
+        self._n_care = np.zeros(0, dtype=np.int64)
+        self._known_sizes: list[int] | None = None
+        self._parts.tell(("refine", (n_nodes, max_branches)))
+
+    def _ask(self, name: str, *arguments: Any, join: Join = add) -> Any:
+        return self._parts.ask(("refined", ()), (name, arguments), join=join)
+
+    def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
+        """Give a node another split, or make it a leaf; its rows stay where they are."""
+        self._parts.tell(("set_split", (node, split, list(children))))
+
+    def send(self, nodes: list[int]) -> None:
+        """Send the rows of some nodes, none below another, to the leaves below."""
+        self._parts.tell(("send", (list(nodes),)))
+        self._known_sizes = None
+
+    def sizes(self) -> list[int]:
+        """Numbers of rows of all nodes."""
+        if self._known_sizes is None:
+            self._known_sizes = self._ask("sizes").tolist()
+        return self._known_sizes
+
+    def weights(self, nodes: list[int]) -> list[float]:
+        """Weights of nodes' rows."""
+        if self.rows.goal.weights is None:
+            sizes = self.sizes()
+            return [float(sizes[node]) for node in nodes]
+        return [float(weight) for weight in self._ask("weights", nodes)]
+
+    def describe(self, nodes: list[int]) -> list[NodeStatistics]:
+        """Statistics of nodes."""
+        numbers = np.array(nodes, dtype=np.int32)
+        return describe(self.rows.goal, self.rows, numbers, self.rows.totals(numbers))
+
+    def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
+        """Rows of split nodes in each bin, or in each region of a pair, missing values last."""
+        return list(self._ask("piece_counts", nodes, join=add_each))
+
+    def pieces_below(
+        self, node: int
+    ) -> tuple[np.ndarray, np.ndarray | None, dict[int, np.ndarray]]:
+        """Rows, weights and pieces of nodes if a node's rows were sent down now."""
+        n_rows, weights, pieces = self._ask("pieces_below", node, join=join_pieces)
+        return n_rows, weights, pieces
+
+    def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
+        """Rows of a node in each branch under another split."""
+        counts: list[int] = self._ask("branch_counts", node, split, n_branches).tolist()
+        return counts
+
+    def leaf_sums(self, nodes: list[int]) -> np.ndarray:
+        """What nodes' rows add up to: weight of each class, or of all rows and of y."""
+        return np.asarray(self._ask("leaf_sums", nodes))
+
+    def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
+        """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
+        return np.asarray(self._ask("leaf_ranges", nodes, join=join_ranges))
+
+    def leaf_medians(self, nodes: list[int]) -> np.ndarray:
+        """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
+        return self.rows.medians_of(nodes, True)
+
+    def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
+        """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
+        return np.asarray(self._ask("leaf_totals", nodes, table, anchors))
+
+    def branch_losses(
+        self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Find out what each branch would cost the rows of one level's nodes."""
+        # The table goes on to change.
+        self._parts.tell(("look", (list(nodes), table.copy(), anchors)))
+        sums, n_care, least = self._ask("found", join=add_each)
+        self._n_care = n_care
+        return sums, n_care, least
+
+    def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:
+        """Losses by bin and branch of the level's nodes, all at once."""
+        yield 0, LossCells(*self._ask("cells", np.array(n_care, dtype=bool), join=join_cells))
+
+    def care_sets(self, n_branches: list[int]) -> list[CareSet]:
+        """Rows of each node of the level that care; the nodes have so many branches."""
+        sums = self._ask("sums_of_care", n_branches, join=add_each)
+        return [
+            JoinedCareSet(
+                self._parts, n_branches, number, int(n_rows), float(least), float(regret)
+            )
+            for number, (n_rows, least, regret) in enumerate(zip(*sums, strict=True))
+        ]
+
+
+refined_rows.register(JoinedRows, JoinedRefinedRows)
+
+
+class JoinedCareSet:
+    """Rows of several holders for which branches differ; see `CareSet`."""
+
+    def __init__(
+        self,
+        parts: Parts,
+        n_branches: list[int],
+        number: int,
+        n_rows: int,
+        least: float,
+        regret: float,
+    ) -> None:
+        self.n_branches = n_branches[number]
+        self.n_rows, self.least, self.regret = n_rows, least, regret
+        self._parts = parts
+        self._steps: tuple[Step, ...] = ("refined", ()), ("care_set", (n_branches, number))
+
+    def losses_by_ratio(self) -> np.ndarray:
+        """What rows lose in their second best branch, and their regrets, both in sum."""
+        return np.asarray(self._parts.ask(*self._steps, ("losses_by_ratio", ()), join=add))
+
+    def as_classes(self, divisor: float, unit: float) -> JoinedRowsOfNode:
+        """The rows as if their best branches were classes, and their regrets weights."""
+        steps = *self._steps, ("as_classes", (divisor, unit))
+        return JoinedRowsOfNode(self._parts, self.n_rows, *steps)
+
+    def region_losses(self, shape: PairShape) -> np.ndarray:
+        """What rows lose in each branch beyond branch 0, by region; missing values last."""
+        return np.asarray(self._parts.ask(*self._steps, ("region_losses", (shape,)), join=add))
+
+
+def join_ranges(answers: list[np.ndarray]) -> np.ndarray:
+    """Join least and greatest values."""
+    ranges = np.array(answers)
+    return np.stack([ranges[:, :, 0].min(axis=0), ranges[:, :, 1].max(axis=0)], axis=1)
+
+
+def join_pieces(answers: list[Any]) -> tuple[Any, Any, dict[int, np.ndarray]]:
+    """Join rows, weights and pieces of nodes."""
+    n_rows, weights, pieces = zip(*answers, strict=True)
+    joined = {number: add([part[number] for part in pieces]) for number in pieces[0]}
+    return add(n_rows), None if weights[0] is None else add(weights), joined
+
+
+class LocalParts:
+    """Parts of the rows in this process; see `Parts`."""
+
+    def __init__(self, parts: list[LocalRows]) -> None:
+        self._parts = [PartRows(rows) for rows in parts]
+        self._places = [part.start() for part in self._parts]
+
+    def ask(self, *steps: Step, join: Join, finish: Any = None) -> Any:
+        """What all holders answer."""
+        each = zip(self._parts, self._places, strict=True)
+        answer = join([place.asked(part, steps) for part, place in each])
+        return answer if finish is None else finish(answer)
+
+    def tell(self, *steps: Step) -> None:
+        """Have all holders do something."""
+        each = zip(self._parts, self._places, strict=True)
+        self._places = [place.told(part, steps) for part, place in each]

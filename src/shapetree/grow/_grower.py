@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, count
 
 import numpy as np
@@ -190,8 +191,15 @@ class Grower:
             numbers = [node.number + 1 for node in some]
             self._search.search(statistics, numbers, max_branches, histograms, part)
         singles = self._search.best(found, [node.statistics for node in nodes])
-        for i, (node, single) in enumerate(zip(nodes, singles, strict=True)):
-            node.candidate = self._best_candidate(node, single, found, i, max_branches)
+        jobs = [
+            partial(self._best_candidate, node, single, found, i, max_branches)
+            for i, (node, single) in enumerate(zip(nodes, singles, strict=True))
+        ]
+        # Who looks ahead sends rows.
+        only_asks = self._limits.lookahead == 1
+        best = self._rows.together(jobs) if only_asks else [job() for job in jobs]
+        for node, candidate in zip(nodes, best, strict=True):
+            node.candidate = candidate
             if node.candidate is None:
                 node.histogram = None
                 self._progress.leaf(node.statistics.n_rows, node.depth)

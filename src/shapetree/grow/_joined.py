@@ -7,8 +7,10 @@ the rows are joined to the answer for all, bit for bit, whoever joins them in wh
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from typing import Any, Protocol
+from threading import Lock, local
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -25,6 +27,10 @@ Step = tuple[str, tuple[Any, ...]]
 Join = Callable[[list[Any]], Any]
 # Bytes of histograms that one call asks for: as few calls as memory allows.
 CALL_BYTES = 2**27
+# Jobs whose questions are asked together; the grids of each may take some memory.
+JOBS_TOGETHER = 8
+
+Result = TypeVar("Result")
 
 
 class Parts(Protocol):
@@ -47,6 +53,160 @@ class Parts(Protocol):
     def tell(self, *steps: Step) -> None:
         """Have all holders do something, one step after another."""
         ...
+
+
+class Question(NamedTuple):
+    """Something to ask all holders, see `Parts.ask`."""
+
+    steps: tuple[Step, ...]
+    join: Join
+    finish: Callable[[Any], Any] | None
+
+
+class PartsTogether:
+    """Parts that answer the questions of several jobs at once.
+
+    Jobs run in threads. When all of them wait for an answer, their questions are asked in one
+    round: a level of the tree then takes as many rounds as a node.
+
+    Parameters
+    ----------
+    parts : Parts
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._local = local()
+
+    def ask(self, *steps: Step, join: Join, finish: Callable[[Any], Any] | None = None) -> Any:
+        """What all holders answer; see `Parts`."""
+        meeting = getattr(self._local, "meeting", None)
+        if meeting is None:
+            return self._parts.ask(*steps, join=join, finish=finish)
+        return meeting.ask(Question(steps, join, finish))
+
+    def tell(self, *steps: Step) -> None:
+        """Have all holders do something; jobs that run together must not."""
+        self._parts.tell(*steps)
+
+    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Results of jobs that only ask."""
+        results: list[Result] = []
+        for first in range(0, len(jobs), JOBS_TOGETHER):
+            results += self._run(jobs[first : first + JOBS_TOGETHER])
+        return results
+
+    def _run(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        if len(jobs) <= 1:
+            return [job() for job in jobs]
+        meeting = _Meeting(self._parts, len(jobs))
+
+        def run(job: Callable[[], Result]) -> Result:
+            self._local.meeting = meeting
+            try:
+                return job()
+            finally:
+                self._local.meeting = None
+                meeting.leave()
+
+        with ThreadPoolExecutor(len(jobs)) as pool:
+            try:
+                return list(pool.map(run, jobs))
+            except BaseException as error:
+                meeting.stop(error)
+                raise
+
+
+class _Meeting:
+    """Jobs that wait for each other's questions."""
+
+    def __init__(self, parts: Parts, n_jobs: int) -> None:
+        self._parts = parts
+        self._n_jobs = n_jobs
+        self._waiting: list[tuple[Question, Future[Any]]] = []
+        self._error: BaseException | None = None
+        self._lock = Lock()
+
+    def ask(self, question: Question) -> Any:
+        """The answer to a question, when all others have one, too."""
+        answer: Future[Any] = Future()
+        with self._lock:
+            if self._error is not None:
+                raise self._error
+            self._waiting.append((question, answer))
+            ready = self._taken()
+        self._answer(ready)
+        return answer.result()
+
+    def leave(self) -> None:
+        """A job has ended."""
+        with self._lock:
+            self._n_jobs -= 1
+            ready = self._taken()
+        self._answer(ready)
+
+    def stop(self, error: BaseException) -> None:
+        """Let nobody wait any longer."""
+        with self._lock:
+            self._error = error
+            waiting, self._waiting = self._waiting, []
+        for _, answer in waiting:
+            answer.set_exception(error)
+
+    def _taken(self) -> list[tuple[Question, Future[Any]]]:
+        """All questions, if everybody waits."""
+        if len(self._waiting) < self._n_jobs:
+            return []
+        waiting, self._waiting = self._waiting, []
+        return waiting
+
+    def _answer(self, ready: list[tuple[Question, Future[Any]]]) -> None:
+        if not ready:
+            return
+        questions = tuple(question for question, _ in ready)
+        try:
+            answers = ask_together(self._parts, questions)
+        except BaseException as error:
+            for _, waiting in ready:
+                waiting.set_exception(error)
+            return
+        for (_, waiting), answer in zip(ready, answers, strict=True):
+            waiting.set_result(answer)
+
+
+def ask_together(parts: Parts, questions: tuple[Question, ...]) -> list[Any]:
+    """Answers to several questions, in one round."""
+    if len(questions) == 1:
+        question = questions[0]
+        return [parts.ask(*question.steps, join=question.join, finish=question.finish)]
+    steps = tuple(question.steps for question in questions)
+    joins = JoinEach(tuple(question.join for question in questions))
+    finishes = FinishEach(tuple(question.finish for question in questions))
+    return list(parts.ask(("several", steps), join=joins, finish=finishes))
+
+
+class JoinEach(NamedTuple):
+    """Joins the answers to several questions."""
+
+    joins: tuple[Join, ...]
+
+    def __call__(self, answers: list[list[Any]]) -> list[Any]:
+        """Join lists of answers."""
+        each = zip(*answers, strict=True)
+        return [join(list(own)) for join, own in zip(self.joins, each, strict=True)]
+
+
+class FinishEach(NamedTuple):
+    """What to make of the answers to several questions."""
+
+    finishes: tuple[Callable[[Any], Any] | None, ...]
+
+    def __call__(self, answers: list[Any]) -> list[Any]:
+        """Finish a list of answers."""
+        return [
+            answer if finish is None else finish(answer)
+            for finish, answer in zip(self.finishes, answers, strict=True)
+        ]
 
 
 def add(answers: Sequence[Any]) -> Any:
@@ -83,7 +243,7 @@ class JoinedRows:
         goal: Goal,
         n_threads: int,
     ) -> None:
-        self.parts = parts
+        self.parts = PartsTogether(parts)
         self.binned = binned
         self.coarse = binned if coarse is None else coarse
         self.goal = goal
@@ -94,6 +254,10 @@ class JoinedRows:
     def n_rows(self) -> int:
         """Number of rows."""
         return self.binned.n_rows
+
+    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Results of jobs that only ask."""
+        return self.parts.together(jobs)
 
     def size_of(self, node: int) -> int:
         """Number of rows of a node whose totals have been asked for."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import singledispatch
@@ -20,7 +21,7 @@ from shapetree.data._sampling import first_by_hash
 from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
-from shapetree.grow._rows import HeldRows, Histograms, Sample
+from shapetree.grow._rows import HeldRows, Histograms, Result, Sample
 from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
 
 # Moving a row to its branch takes as long as so many visits by features.
@@ -114,6 +115,10 @@ class LocalRows:
     def call_bytes(self) -> int:
         """Bytes of histograms that one call should ask for at most: what a cache may hold."""
         return CALL_BYTES
+
+    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Results of jobs, one after another: nothing is won by asking them at once."""
+        return [job() for job in jobs]
 
     def sizes(self, nodes: np.ndarray) -> np.ndarray:
         """Numbers of rows of some nodes."""

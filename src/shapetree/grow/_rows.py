@@ -6,9 +6,9 @@ node's rows, or a bounded sample of them, so that the answers of several holders
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from shapetree._core.sampling import row_hashes
 from shapetree.data._binning import BinnedTable
 from shapetree.data._targets import Goal
 from shapetree.grow._splits import Split
+
+Result = TypeVar("Result")
 
 # Rows that hold the same values are kept on one side when a node's rows are halved, unless they
 # weigh more than this share of the node: few values could not be halved otherwise.
@@ -176,6 +178,13 @@ class Rows(Protocol):
     @property
     def call_bytes(self) -> int:
         """Bytes of histograms that one call should ask for at most."""
+        ...
+
+    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Results of jobs that ask for nodes of a level, and send no rows.
+
+        Whoever is far away may answer several of them at once.
+        """
         ...
 
     def totals(self, nodes: np.ndarray) -> np.ndarray:

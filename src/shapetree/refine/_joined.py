@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shapetree._core.routing import LeafLosses
 from shapetree._core.rows import NodeRows
-from shapetree.data._targets import NodeStatistics
+from shapetree.data._targets import NodeStatistics, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._joined import (
     Join,
@@ -24,11 +24,11 @@ from shapetree.grow._joined import (
     join_cells,
 )
 from shapetree.grow._local import LocalRows
+from shapetree.grow._rows import Result
 from shapetree.grow._splits import Split
 from shapetree.refine._loss import loss_of
 from shapetree.refine._rows import (
     CareSet,
-    LocalCareSet,
     LocalRefinedRows,
     LossCells,
     refined_rows,
@@ -100,12 +100,17 @@ class Place:
     def asked(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
         """What the part answers."""
         with part.lock:
-            answer: Any = _PartRows(part.rows.placed(self.places))
-            if steps[0][0] == "refined":
-                answer, steps = self._tree(part), steps[1:]
-            for name, arguments in steps:
-                answer = getattr(answer, name)(*arguments)
-            return answer
+            if steps[0][0] == "several":
+                return [self._answer(part, own) for own in steps[0][1]]
+            return self._answer(part, steps)
+
+    def _answer(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
+        answer: Any = _PartRows(part.rows.placed(self.places))
+        if steps[0][0] == "refined":
+            answer, steps = self._tree(part), steps[1:]
+        for name, arguments in steps:
+            answer = getattr(answer, name)(*arguments)
+        return answer
 
     def told(self, part: PartRows, steps: tuple[Step, ...]) -> Place:
         """Where rows are after some steps."""
@@ -151,6 +156,7 @@ class Place:
             for node, (split, children) in self.splits.items():
                 if split is not None:
                     tree.set_split(node, split, children)
+                    tree.is_split[node] = True
             if self.level is not None:
                 tree.look(self.level)
             self._refined = tree
@@ -199,9 +205,31 @@ class PartOfTree(LocalRefinedRows):
     _found: tuple[np.ndarray, np.ndarray, np.ndarray]
     _care: list[CareSet] | None = None
 
+    def __init__(
+        self, rows: LocalRows, losses: LeafLosses, n_nodes: int, max_branches: int
+    ) -> None:
+        super().__init__(rows, losses, n_nodes, max_branches)
+        self.has_numbers = isinstance(rows.goal, RegressionGoal)
+        self.is_split = [False] * n_nodes
+
     def look(self, level: Level) -> None:
         """Find out what each branch would cost the rows of a level's nodes."""
         self._found = self.branch_losses(*level)
+
+    def all_nodes(self) -> tuple[np.ndarray, ...]:
+        """Numbers of rows, and of the rows of leaves: sums and, for numbers, least and greatest."""
+        sizes = np.array(self.sizes())
+        leaves = [node for node in range(self.n_nodes) if not self.is_split[node]]
+        leaves = [leaf for leaf in leaves if sizes[leaf]]
+        some = self.leaf_sums(leaves)
+        sums = np.zeros((self.n_nodes, *some.shape[1:]))
+        sums[leaves] = some
+        least = np.full((self.n_nodes, self._losses.n_outputs), np.inf)
+        greatest = -least
+        if self.has_numbers and leaves:
+            ranges = self.leaf_ranges(leaves)
+            least[leaves], greatest[leaves] = ranges[:, 0], ranges[:, 1]
+        return sizes, sums, least, greatest
 
     def found(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What `branch_losses` answers for the level."""
@@ -266,26 +294,51 @@ class JoinedRefinedRows:
         self.is_categorical = rows.binned.categorical.view(np.uint8)
         self._parts: Parts = rows.parts
         self._n_care = np.zeros(0, dtype=np.int64)
-        self._known_sizes: list[int] | None = None
+        self._children: dict[int, list[int]] = {}
+        self._known: _AllNodes | None = None
         self._parts.tell(("refine", (n_nodes, max_branches)))
 
     def _ask(self, name: str, *arguments: Any, join: Join = add) -> Any:
         return self._parts.ask(("refined", ()), (name, arguments), join=join)
 
+    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Results of jobs that only ask."""
+        return self.rows.together(jobs)
+
     def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
         """Give a node another split, or make it a leaf; its rows stay where they are."""
         self._parts.tell(("set_split", (node, split, list(children))))
+        self._children[node] = list(children)
 
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""
         self._parts.tell(("send", (list(nodes),)))
-        self._known_sizes = None
+        self._known = None
 
     def sizes(self) -> list[int]:
         """Numbers of rows of all nodes."""
-        if self._known_sizes is None:
-            self._known_sizes = self._ask("sizes").tolist()
-        return self._known_sizes
+        return self._all_nodes().sizes
+
+    def _all_nodes(self) -> _AllNodes:
+        """What one round tells of all nodes."""
+        if self._known is None:
+            found = self._ask("all_nodes", join=join_nodes)
+            # Where splits change without sending rows, these are still where they were.
+            self._known = _AllNodes(found[0].tolist(), *found[1:], self._children.copy())
+        return self._known
+
+    def _over_leaves(
+        self, of_leaf: np.ndarray, nodes: list[int], join: Callable[..., np.ndarray]
+    ) -> np.ndarray:
+        """What is known of leaves, joined for nodes above them."""
+        children, each = self._all_nodes().children, []
+        for start in nodes:
+            below = [start]
+            for number in below:
+                below += children.get(number, [])
+            leaves = [number for number in below if not children.get(number)]
+            each.append(join(of_leaf[leaves], axis=0))
+        return np.array(each)
 
     def weights(self, nodes: list[int]) -> list[float]:
         """Weights of nodes' rows."""
@@ -317,11 +370,14 @@ class JoinedRefinedRows:
 
     def leaf_sums(self, nodes: list[int]) -> np.ndarray:
         """What nodes' rows add up to: weight of each class, or of all rows and of y."""
-        return np.asarray(self._ask("leaf_sums", nodes))
+        return self._over_leaves(self._all_nodes().sums, nodes, np.sum)
 
     def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
         """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
-        return np.asarray(self._ask("leaf_ranges", nodes, join=join_ranges))
+        known = self._all_nodes()
+        ends = known.least, known.greatest
+        each = zip(ends, (np.min, np.max), strict=True)
+        return np.stack([self._over_leaves(end, nodes, join) for end, join in each], axis=1)
 
     def leaf_medians(self, nodes: list[int]) -> np.ndarray:
         """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
@@ -390,10 +446,23 @@ class JoinedCareSet:
         return np.asarray(self._parts.ask(*self._steps, ("region_losses", (shape,)), join=add))
 
 
-def join_ranges(answers: list[np.ndarray]) -> np.ndarray:
-    """Join least and greatest values."""
-    ranges = np.array(answers)
-    return np.stack([ranges[:, :, 0].min(axis=0), ranges[:, :, 1].max(axis=0)], axis=1)
+class _AllNodes(NamedTuple):
+    """Numbers of rows, and of the rows of leaves: sums and, for numbers, least and greatest.
+
+    Children are those of the time when it was asked.
+    """
+
+    sizes: list[int]
+    sums: np.ndarray
+    least: np.ndarray
+    greatest: np.ndarray
+    children: dict[int, list[int]]
+
+
+def join_nodes(answers: list[Any]) -> tuple[np.ndarray, ...]:
+    """Join what parts tell of all nodes."""
+    sizes, sums, least, greatest = zip(*answers, strict=True)
+    return add(sizes), add(sums), np.min(least, axis=0), np.max(greatest, axis=0)
 
 
 def join_pieces(answers: list[Any]) -> tuple[Any, Any, dict[int, np.ndarray]]:

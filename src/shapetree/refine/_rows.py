@@ -5,7 +5,7 @@ Nodes are named by their numbers, and every answer is a sum over a node's rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
 from typing import Protocol
@@ -21,7 +21,7 @@ from shapetree.data._sums import on_grid
 from shapetree.data._targets import NodeStatistics, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows, LocalRowsOfNode
-from shapetree.grow._rows import Rows, RowsOfNode
+from shapetree.grow._rows import Result, Rows, RowsOfNode
 from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of, regions_of
 from shapetree.tree._shape import PairShape
 
@@ -75,6 +75,10 @@ class RefinedRows(Protocol):
     n_nodes: int
     max_branches: int
     n_threads: int
+
+    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Results of jobs that only ask; see `Rows`."""
+        ...
 
     def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
         """Give a node another split, or make it a leaf; its rows stay where they are."""
@@ -301,6 +305,10 @@ class LocalRefinedRows:
         self._offsets = binned.offsets
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
+
+    def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
+        """Results of jobs, one after another."""
+        return self.rows.together(jobs)
 
     # The tree
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -226,18 +227,32 @@ class Refiner:
         """Put splits on pairs in the place of solutions that they are better than."""
         rows = self._rows
         care_sets = rows.care_sets([problem.n_branches for problem in problems])
-        for problem, care in zip(problems, care_sets, strict=True):
-            solution = best.get(problem.number)
-            to_beat = problem.to_beat
+        jobs = [
+            partial(self._improve_by_pair, problem, care, best.get(problem.number), price)
+            for problem, care in zip(problems, care_sets, strict=True)
+        ]
+        # Limits are tried out by other splits of the tree.
+        only_asks = not self._options.limits_rows
+        found = rows.together(jobs) if only_asks else [job() for job in jobs]
+        for problem, solution in zip(problems, found, strict=True):
             if solution is not None:
-                to_beat = solution.objective - problem.tolerance
-            for pair in self._splits_on_pairs(problem, care, price, to_beat):
-                counts = rows.branch_counts(problem.number, pair.split, problem.n_branches)
-                n_extra = self._extra_parts(problem, pair.split)
-                objective = problem.objective(n_extra, pair.losses, counts)
-                if objective < to_beat and self._keeps_limits(problem, pair.split):
-                    best[problem.number] = Solution(pair.split, objective)
-                    to_beat = objective
+                best[problem.number] = solution
+
+    def _improve_by_pair(
+        self, problem: ReducedProblem, care: CareSet, solution: Solution | None, price: float
+    ) -> Solution | None:
+        """The best solution of a node, which may be the one that is known."""
+        to_beat = problem.to_beat
+        if solution is not None:
+            to_beat = solution.objective - problem.tolerance
+        for pair in self._splits_on_pairs(problem, care, price, to_beat):
+            counts = self._rows.branch_counts(problem.number, pair.split, problem.n_branches)
+            n_extra = self._extra_parts(problem, pair.split)
+            objective = problem.objective(n_extra, pair.losses, counts)
+            if objective < to_beat and self._keeps_limits(problem, pair.split):
+                solution = Solution(pair.split, objective)
+                to_beat = objective
+        return solution
 
     def _splits_on_pairs(
         self, problem: ReducedProblem, care: CareSet, price: float, to_beat: float

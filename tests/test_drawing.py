@@ -104,6 +104,23 @@ def test_labels_of_ends_are_never_beyond_them(one, other):
     assert low - slack <= first <= last <= high + slack
 
 
+@pytest.mark.parametrize("scale", ["linear", "log", "quantile"])
+def test_labels_of_ends_are_short_and_where_they_say(scale):
+    x = np.append(np.random.default_rng(0).lognormal(size=2000), 12345.678901)
+    axis, _ = root_scale(pd.DataFrame({"x": x}), x > 0.5, scale, ShapeTreeClassifier)
+    for place, label in axis.end_labels:
+        assert len(label) <= 6
+        assert axis.place(float(label)) == pytest.approx(place, abs=0.003)
+        assert x.min() <= float(label) <= x.max()
+
+
+def test_labels_of_ends_have_no_more_digits_than_an_axis_shows():
+    assert end_labels(3.7809e-4, 0.99956) == ("0.001", "0.999")
+    assert end_labels(-124.35, -114.31) == ("-124.35", "-114.31")
+    assert end_labels(326.0, 18823.0) == ("326", "18823")
+    assert end_labels(-0.0001, 123.4567) == ("0", "123.4")
+
+
 @given(st.floats(1e-30, 1e30), st.floats(1.01, 1e20), st.integers(2, 8))
 def test_ticks_lie_between_the_ends(low, ratio, at_most):
     for marks in (

@@ -893,7 +893,9 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         Which features are categorical: those with category, string or boolean columns, none, or
         those listed by name, by index or by a boolean mask.
     class_weight : dict, list of dicts, "balanced" or None, default=None
-        Weights of the classes; they multiply the weights of the rows.
+        How much the rows of each class matter; multiplies their weights. Only ratios count: {"no":
+        1, "yes": 10} is the same as {"no": 0.1, "yes": 1}. "balanced" gives all classes the same
+        total weight.
     n_threads : int or None, default=None
         Number of threads; None for all cores. The tree is the same for any number. A forked process
         uses one.

@@ -27,6 +27,7 @@ from shapetree._choice import (
     Result,
     Trial,
     choose,
+    hashes_of_rows,
     make_folds,
     path_of,
     race_for,
@@ -35,9 +36,8 @@ from shapetree._choice import (
     test_of,
     usual_of,
 )
-from shapetree._core.content import hash_contents
+from shapetree._core.content import hash_targets
 from shapetree._core.criterion import Criterion
-from shapetree._core.sampling import row_hashes
 from shapetree._threads import effective_threads
 from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import BinnedTable, bin_table
@@ -222,13 +222,17 @@ class TrainingRows:
             weights=None if self.weights is None else self.weights[kept],
         )
 
-    def with_evidence(self) -> TrainingRows:
+    def with_evidence(self, importance: np.ndarray | None) -> TrainingRows:
         """Take weights as evidence; rows of weight zero go, and so do weights that are all 1."""
-        if self.weights is None:
+        if self.weights is None and importance is None:
             return self
-        rows = self if self.weights.all() else self.take(self.weights > 0)
-        assert rows.weights is not None
-        weights, size = exact_weights(rows.weights)
+        weights = np.ones(self.table.n_rows) if self.weights is None else self.weights
+        kept = weights > 0
+        if importance is not None:
+            kept = weights * importance > 0
+            importance = importance[kept]
+        rows = self if kept.all() else self.take(kept)
+        weights, size = exact_weights(weights[kept], importance)
         is_equal = bool((weights == 1).all())
         return replace(rows, weights=None if is_equal else weights, weight_size=size)
 
@@ -315,12 +319,9 @@ def refine_fitted(
     targets = fitted.read_targets(X, y)
     if fitted.classes is None:
         _check_spread(targets, parameters.criterion)
-    rows = TrainingRows(
-        fitted.read_table(X, reader),
-        targets,
-        fitted.classes,
-        _row_weights(X, y, sample_weight, parameters),
-    ).with_evidence()
+    weights = _row_weights(X, sample_weight)
+    rows = TrainingRows(fitted.read_table(X, reader), targets, fitted.classes, weights)
+    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = _read_pairs(rows.table, parameters)
@@ -419,8 +420,9 @@ def _read_rows(
         classes, targets = find_classes(targets)
     else:
         _check_spread(targets, parameters.criterion)
-    weights = _row_weights(X, y, sample_weight, parameters)
-    return TrainingRows(table, targets, classes, weights).with_evidence()
+    weights = _row_weights(X, sample_weight)
+    rows = TrainingRows(table, targets, classes, weights)
+    return rows.with_evidence(_importance(y, weights, parameters.class_weight))
 
 
 def _read_batches(
@@ -436,36 +438,42 @@ def _read_batches(
         each = zip(found.classes, found.targets.T, strict=True)
         labels = np.column_stack([classes[numbers] for classes, numbers in each])
     labels = labels[:, 0] if labels.shape[1] == 1 else labels
-    weights = _row_weights(labels, labels, found.weights, parameters)
-    return TrainingRows(found.table, found.targets, found.classes, weights).with_evidence()
+    weights = _row_weights(labels, found.weights)
+    rows = TrainingRows(found.table, found.targets, found.classes, weights)
+    return rows.with_evidence(_importance(labels, weights, parameters.class_weight))
 
 
-def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> np.ndarray | None:
+def _row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
     """Weights of the rows; None if all are 1."""
-    weights = None
-    if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError("sample_weight is zero for every row; give some row a positive weight")
-        if not _has_finite_sum(weights):
-            raise ValueError(
-                "sample_weight adds up to more than a number can hold; divide it by a large one"
-            )
-    if parameters.class_weight is None:
-        return weights
-    by_class = compute_sample_weight(parameters.class_weight, y)
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; give some row a positive weight")
+    if not _has_finite_sum(weights):
+        raise ValueError(
+            "sample_weight adds up to more than a number can hold; divide it by a large one"
+        )
+    return weights
+
+
+def _importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.ndarray | None:
+    """What each row's weight is multiplied by for its class; None if by 1."""
+    if class_weight is None:
+        return None
+    by_class = compute_sample_weight(class_weight, y)
     if (by_class < 0).any() or not np.isfinite(by_class).all():
         raise ValueError("class_weight must hold finite weights that are not negative")
     with np.errstate(over="ignore"):
-        weights = by_class if weights is None else weights * by_class
-    if not weights.any():
+        total = by_class if weights is None else weights * by_class
+    if not total.any():
         raise ValueError("class_weight and sample_weight together leave every row weightless")
-    if not _has_finite_sum(weights):
+    if not _has_finite_sum(total):
         raise ValueError(
             "class_weight gives rows weights that add up to more than a number can hold; divide it "
             "by a large one"
         )
-    return weights
+    return by_class
 
 
 def _has_finite_sum(weights: np.ndarray) -> bool:
@@ -662,9 +670,7 @@ def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
 
 def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
     """A number for each row, counted from 0, the same for rows that are the same."""
-    targets = np.unique(rows.targets, axis=0, return_inverse=True)[1].reshape(-1)
-    hashes = hash_contents(binned.columns, np.arange(rows.table.n_rows, dtype=np.int32))
-    hashes ^= row_hashes(targets.astype(np.int64))
+    hashes = hashes_of_rows(binned, rows.targets, rows.weights) ^ hash_targets(rows.targets)
     return np.unique(hashes, return_inverse=True)[1]
 
 
@@ -755,7 +761,8 @@ class _Tester:
         self._shrinkages = shrinkages
         self._progress = progress
         rows = binned.rows
-        self.folds = make_folds(binned.binned, rows.strata, rows.weights, n_folds, seed)
+        hashes = hashes_of_rows(binned.binned, rows.targets, rows.weights)
+        self.folds = make_folds(hashes, rows.strata, rows.weights, n_folds, seed)
         self._loss: Loss = LossOfClasses()
         if rows.classes is None:
             is_absolute = parameters.criterion == "absolute_error"

@@ -291,10 +291,13 @@ def bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
     # Nothing finite parts these two, so they are one.
     low = np.where(ordered == -GREATEST, -np.inf, ordered)
     is_new = np.append(True, low[1:] != low[:-1])[: len(ordered)]
-    is_last = np.append(is_new[1:], True)[: len(ordered)]
-    feature = FeatureBins(int(is_new.sum()), ordered[is_new], ordered[is_last])
+    low = high = ordered[is_new]
+    if len(low) and low[0] == -np.inf:
+        is_last = np.append(is_new[1:], True)
+        high = ordered[is_last]
+    feature = FeatureBins(len(low), low, high)
     bins = np.full(len(column), feature.n_bins, dtype=feature.dtype)
-    bins[rows] = np.cumsum(is_new) - 1
+    bins[rows] = np.cumsum(is_new, dtype=np.uint32) - np.uint32(1)
     return feature, bins
 
 

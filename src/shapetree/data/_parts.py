@@ -378,8 +378,8 @@ def _values(frame: nw.DataFrame[Any], names: Sequence[str]) -> np.ndarray:
                 f"column {name!r} lacks {n_missing:,} of {len(frame):,} values; leave those rows "
                 "out"
             )
-        if isinstance(column.dtype, nw.Categorical | nw.Enum):
-            columns.append(np.array(column.to_list()))
+        if isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String):
+            columns.append(np.array(column.to_list(), dtype=object))
         else:
             columns.append(column.to_numpy())
     return np.column_stack(columns)

@@ -101,6 +101,9 @@ class StoredTable(Table):
             The batch.
         """
         needed = list(needed)
+        if not needed:
+            yield 0, Table(self.n_rows, self.features, [None] * len(self.features), True)
+            return
         names = [self.features[j].name for j in needed]
         wanted = [self.features[j] for j in needed]
         n_expected = self.n_rows if self.kept is None else len(self.kept)

@@ -14,6 +14,7 @@ from typing import Any
 
 from distributed import Client, Future, default_client
 
+from shapetree.dask._held import Held, value_of
 from shapetree.grow._joined import Join, Step
 
 # Answers that are joined by one task.
@@ -40,21 +41,12 @@ class Cluster:
     Parameters
     ----------
     client : distributed.Client
-
-    Attributes
-    ----------
-    n_rounds : int
-        How often an answer was waited for.
-    n_bytes : int
-        Bytes of the answers.
     """
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._live: dict[str, Future] = {}
         self._lock = threading.Lock()
-        self.n_rounds = 0
-        self.n_bytes = 0
 
     def __enter__(self) -> Cluster:
         return self
@@ -78,19 +70,17 @@ class Cluster:
         The results stay on the workers.
         """
         name = f"shapetree-{function.__name__}-{uuid.uuid4().hex}"
-        told = {key: self._say(value) for key, value in told.items()}
         keys = [f"{name}-{number}" for number in range(len(columns[0]))]
-        futures = self._client.map(function, *columns, key=keys, pure=False, **told)
+        told = {"function": function, "told": self._say(told)}
+        futures = self._client.map(_run, *columns, key=keys, pure=False, **told)
         return Parts(self, self._note(futures))
 
     def _say(self, value: Any) -> Any:
         """Something for all parts, sent once if it is much."""
-        if isinstance(value, Future | int | float | str | bool | None):
-            return value
+        message = Held(value)
         if len(pickle.dumps(value, protocol=5)) < MUCH:
-            return value
-        (future,) = self._note([self._client.submit(_itself, value, pure=False)])
-        return future
+            return message
+        return self._client.submit(_itself, message, key=f"shapetree-say-{uuid.uuid4().hex}")
 
     def joined(self, futures: Sequence[Future], join: Join, finish: Any = None) -> Future:
         """One result of many, joined on the workers some at a time."""
@@ -113,15 +103,11 @@ class Cluster:
 
     def result(self, future: Future) -> Any:
         """A result, brought here."""
-        self.n_rounds += 1
-        answer = future.result()
-        self.n_bytes += future.nbytes if hasattr(future, "nbytes") else 0
-        return answer
+        return value_of(future.result())
 
     def results(self, futures: Sequence[Future]) -> list[Any]:
         """Results of all parts, brought here."""
-        self.n_rounds += 1
-        return list(self._client.gather(list(futures)))
+        return [value_of(each) for each in self._client.gather(list(futures))]
 
     def _note(self, futures: Sequence[Future]) -> list[Future]:
         with self._lock:
@@ -210,9 +196,13 @@ def _itself(value: Any) -> Any:
 
 
 
-def _joined(parts: list[Any], join: Join, finish: Any) -> Any:
-    answer = join(parts)
-    return answer if finish is None else finish(answer)
+def _run(*part: Any, function: Callable[..., Any], told: Any) -> Held:
+    return Held(function(*map(value_of, part), **value_of(told)))
+
+
+def _joined(parts: list[Any], join: Join, finish: Any) -> Held:
+    answer = join(value_of(parts))
+    return Held(answer if finish is None else finish(answer))
 
 
 def start_part(part: Any) -> Any:

@@ -324,13 +324,6 @@ def bin_values(part: EncodedPart, kept: KeptRows, features: tuple[FeatureBins, .
 # --- rows of a fit ---
 
 
-class Wanted(NamedTuple):
-    """Rows of a part's bins that a fit has, and the number of the first among all that it has."""
-
-    bits: np.ndarray | None
-    first_row: int
-
-
 def _take(columns: Columns, mask: np.ndarray | None) -> Columns:
     if mask is None:
         return columns

@@ -1,0 +1,67 @@
+"""What workers hold and send: values that arrive as they left, and whose size Dask can tell."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+from typing import Any
+
+import numpy as np
+
+from shapetree._core.columns import Columns
+from shapetree.data._table import Table
+from shapetree.grow._local import LocalRows
+from shapetree.refine._joined import PartRows, Place
+
+
+class Held:
+    """A value on its way between tasks.
+
+    Dask would hand out arrays as views of what came over the network, at any address. Kernels need
+    numbers where the machine expects them, so a value is sent as one piece and made anew.
+
+    Parameters
+    ----------
+    value
+    """
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __reduce__(self) -> Any:
+        return _held, (pickle.dumps(self.value, protocol=5),)
+
+    def __sizeof__(self) -> int:
+        return bytes_of(self.value)
+
+
+def _held(told: bytes) -> Held:
+    return Held(pickle.loads(told))
+
+
+def value_of(thing: Any) -> Any:
+    """The value itself, of one or of a list."""
+    if isinstance(thing, list):
+        return [value_of(each) for each in thing]
+    return thing.value if isinstance(thing, Held) else thing
+
+
+def bytes_of(value: Any) -> int:
+    """About how much memory a value takes; what parts share with others is not counted."""
+    if isinstance(value, np.ndarray):
+        return int(value.nbytes)
+    if isinstance(value, list | tuple):
+        return sum(map(bytes_of, value))
+    if isinstance(value, dict):
+        return sum(map(bytes_of, value.values()))
+    if isinstance(value, Columns):
+        return sum(bytes_of(value.array(i)) for i in range(value.n_columns))
+    if isinstance(value, Table):
+        return bytes_of(value.columns)
+    if isinstance(value, Place):
+        return bytes_of(value.places.order)
+    if isinstance(value, PartRows):
+        return bytes_of(value.rows)
+    if isinstance(value, LocalRows):
+        return bytes_of(list(vars(value.goal).values())) + 8 * value.n_rows
+    return sys.getsizeof(value) if value is None else 100

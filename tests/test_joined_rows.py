@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joined_rows import joined_rows, JoinedSpread, PairwiseSpread
+from joined_rows import JoinedSpread, PairwiseSpread, joined_rows
 from numpy.testing import assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor

@@ -57,8 +57,8 @@ from shapetree.grow._grower import Grower, Limits, finish
 from shapetree.grow._local import hold_rows
 from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
-from shapetree.grow._rows import HeldRows
 from shapetree.grow._progress import Progress, TestProgress
+from shapetree.grow._rows import HeldRows
 from shapetree.refine import (
     PairTools,
     RefineOptions,
@@ -274,9 +274,7 @@ class BinnedRows:
 
 
 @singledispatch
-def leaves_in(
-    binned: BinnedTable, table: Table, tree: TreeArrays, n_threads: int
-) -> np.ndarray:
+def leaves_in(binned: BinnedTable, table: Table, tree: TreeArrays, n_threads: int) -> np.ndarray:
     """Leaves of binned rows, wherever they are; see `leaves_of_bins`."""
     return leaves_of_bins(tree, table, binned, n_threads)
 

@@ -97,8 +97,9 @@ class Cluster:
             futures = self._client.map(
                 _joined, groups, key=keys, pure=False, join=join, finish=last
             )
+            self._note(futures)
             if is_last:
-                return self._note(futures)[0]
+                return futures[0]
             level += 1
 
     def result(self, future: Future) -> Any:
@@ -192,8 +193,6 @@ class AskedParts:
 
 def _itself(value: Any) -> Any:
     return value
-
-
 
 
 def _run(*part: Any, function: Callable[..., Any], told: Any) -> Held:

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from distributed import Future
 
 from shapetree._choice import hashes_of_rows, weights_are_counts
 from shapetree._core.columns import Columns
@@ -200,9 +199,7 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     found = looks.each(found_of).joined(join_found)
     if found.n_rows == 0:
         raise ValueError("there are no rows to learn from")
-    lengths, targets, classes, weights, has_names = zip(
-        *looks.each(rest_of).results(), strict=True
-    )
+    lengths, targets, classes, weights, has_names = zip(*looks.each(rest_of).results(), strict=True)
     encoded = cluster.each(encode_rows, *held, names, reading=reading, found=found)
     for each in held:
         cluster.release([future for future in each if future is not None])

@@ -123,16 +123,16 @@ class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
 
     def predict(self, X: Any) -> Any:
         """Most probable class of each row; lazy for a Dask collection."""
-        return self._predicted("predict", X, np.result_type(*self._labels))
+        return self._predicted("predict", X, np.result_type(*self._labels()))
 
     def predict_proba(self, X: Any) -> Any:
         """Share of each class; of several outputs, a list. Lazy for a Dask collection."""
         if not is_lazy(X) or self.n_outputs_ == 1:
-            return self._predicted("predict_proba", X, np.float64, len(self._labels[0]))
+            return self._predicted("predict_proba", X, np.float64, len(self._labels()[0]))
         local = self.to_local()
         return [
             lazily(local, "predict_proba", X, np.dtype(np.float64), len(labels), output)
-            for output, labels in enumerate(self._labels)
+            for output, labels in enumerate(self._labels())
         ]
 
     def predict_log_proba(self, X: Any) -> Any:

@@ -13,7 +13,7 @@ def is_lazy(X: Any) -> bool:
 
 
 def lazily(
-    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, output: Any = None
+    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, of_output: Any = None
 ) -> Any:
     """What a model's method says of every part of X.
 
@@ -26,7 +26,7 @@ def lazily(
         Of what the method returns.
     n_columns : int or None
         Columns of what it returns; None for one number a row.
-    output : int, optional
+    of_output : int, optional
         Which of the arrays that it returns to take.
 
     Returns
@@ -34,12 +34,12 @@ def lazily(
     dask Series or DataFrame for a DataFrame, Array for an Array
     """
     if hasattr(X, "chunks"):
-        return _of_array(model, method, X, dtype, n_columns, output)
-    return _of_frame(model, method, X, dtype, n_columns, output)
+        return _of_array(model, method, X, dtype, n_columns, of_output)
+    return _of_frame(model, method, X, dtype, n_columns, of_output)
 
 
 def _of_array(
-    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, output: Any
+    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, of_output: Any
 ) -> Any:
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
@@ -48,35 +48,34 @@ def _of_array(
         options = {"chunks": (X.chunks[0], (n_columns,))}
     shape = (0,) if n_columns is None else (0, n_columns)
     return X.map_blocks(
-        _predict, model=model, method=method, dtype=dtype, n_columns=n_columns, output=output,
-        meta=np.empty(shape, dtype), **options,
+        _predict, model=model, method=method, kind=dtype, n_columns=n_columns, of_output=of_output,
+        dtype=dtype, meta=np.empty(shape, dtype), **options,
     )  # fmt: skip
 
 
 def _of_frame(
-    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, output: Any
+    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, of_output: Any
 ) -> Any:
     import pandas as pd
 
-    nothing = _predict(X._meta, model, method, dtype, n_columns, output)
+    nothing = _predict(X._meta, model, method, dtype, n_columns, of_output)
     assert isinstance(nothing, pd.Series | pd.DataFrame)
     return X.map_partitions(
-        _predict, model, method, dtype, n_columns, output, meta=nothing, enforce_metadata=False
+        _predict, model, method, dtype, n_columns, of_output, meta=nothing, enforce_metadata=False
     )
 
 
 def _predict(
-    X: Any, model: Any, method: str, dtype: np.dtype, n_columns: int | None, output: Any
+    X: Any, model: Any, method: str, kind: np.dtype, n_columns: int | None, of_output: Any
 ) -> Any:
     """What the method says of a part, with the part's index if it has one."""
     if len(X):
         found = getattr(model, method)(X)
-        found = found if output is None else found[output]
+        found = found if of_output is None else found[of_output]
     else:
-        found = np.empty((0,) if n_columns is None else (0, n_columns), dtype)
+        found = np.empty((0,) if n_columns is None else (0, n_columns), kind)
     if not hasattr(X, "index"):
         return found
     import pandas as pd
 
-    kind = pd.Series if found.ndim == 1 else pd.DataFrame
-    return kind(found, index=X.index)
+    return (pd.Series if found.ndim == 1 else pd.DataFrame)(found, index=X.index)

@@ -142,6 +142,9 @@ def _check_steps(X: Any, *others: Any) -> None:
 
 
 def _read_targets(y: Any, has_classes: bool) -> np.ndarray:
+    n_missing = int(np.asarray(y.isna()).sum()) if hasattr(y, "isna") else 0
+    if n_missing:
+        raise ValueError(f"y lacks {n_missing:,} of {len(y):,} values; leave those rows out")
     return read_targets(y, has_classes)
 
 
@@ -226,9 +229,7 @@ def _table_of(part: EncodedPart, kept: KeptRows, features: Sequence[int] | None 
     return table if mask is None else table.take(mask)
 
 
-def _weights_of(
-    part: EncodedPart, kept: KeptRows, weighing: Weighing | None
-) -> np.ndarray | None:
+def _weights_of(part: EncodedPart, kept: KeptRows, weighing: Weighing | None) -> np.ndarray | None:
     if weighing is None:
         return None
     return _kept(weighing.of(part), kept.mask(part.table.n_rows))

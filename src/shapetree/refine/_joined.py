@@ -163,7 +163,6 @@ class Place:
         return self._refined
 
 
-
 def _in_turn(steps: tuple[Step, ...]) -> Iterator[Step]:
     """Steps with splits that follow each other together."""
     splits: list[Any] = []
@@ -405,9 +404,7 @@ class JoinedRefinedRows:
         """Rows of each node of the level that care; the nodes have so many branches."""
         sums = self._ask("sums_of_care", n_branches, join=add_each)
         return [
-            JoinedCareSet(
-                self._parts, n_branches, number, int(n_rows), float(least), float(regret)
-            )
+            JoinedCareSet(self._parts, n_branches, number, int(n_rows), float(least), float(regret))
             for number, (n_rows, least, regret) in enumerate(zip(*sums, strict=True))
         ]
 

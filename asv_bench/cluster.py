@@ -1,4 +1,4 @@
-"""Fits on a Dask cluster beside one in memory, and what reaches the client: `python -m asv_bench.cluster`.
+"""Fits on a Dask cluster beside one in memory: `python -m asv_bench.cluster`.
 
 The data is that of `asv_bench.files`. The cluster is local, two workers of one thread each; the fit
 in memory has two threads. The answers are those of one run on one machine: compare ratios.

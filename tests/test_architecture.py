@@ -30,8 +30,8 @@ LAYERS = {
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
     "grow": [
-        *("_splits", "_rows", "_local", "_candidates", "_pairs", "_progress", "_nodes"),
-        *("_histograms", "_grower"),
+        *("_splits", "_rows", "_local", "_joined", "_candidates", "_pairs", "_progress"),
+        *("_nodes", "_histograms", "_grower"),
     ],
     "refine": None,
     "explain": ["_conditions", "_outcomes", "_wishes", "_flips", "_rows", "_rules", "_tables"],
@@ -44,6 +44,7 @@ LAYERS = {
     "_predictions": None,
     "recipes": None,
     "__init__": None,
+    "dask": ["_held", "_cluster", "_tasks", "_data", "_lazy", "_estimators"],
     "cli": None,
 }
 ORDER = list(LAYERS)

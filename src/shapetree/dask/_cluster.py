@@ -45,7 +45,7 @@ class Cluster:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._live: dict[str, Future] = {}
+        self._live: dict[Any, Future[Any]] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> Cluster:
@@ -60,7 +60,7 @@ class Cluster:
         for future in live:
             future.release()
 
-    def hold(self, collections: Sequence[Any]) -> list[Future]:
+    def hold(self, collections: Sequence[Any]) -> list[Future[Any]]:
         """Have the workers compute what was delayed."""
         return self._note(self._client.compute(list(collections)))
 
@@ -82,7 +82,7 @@ class Cluster:
             return message
         return self._client.submit(_itself, message, key=f"shapetree-say-{uuid.uuid4().hex}")
 
-    def joined(self, futures: Sequence[Future], join: Join, finish: Any = None) -> Future:
+    def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Future[Any]:
         """One result of many, joined on the workers some at a time."""
         name = f"shapetree-join-{uuid.uuid4().hex}"
         level = 0
@@ -102,20 +102,20 @@ class Cluster:
                 return futures[0]
             level += 1
 
-    def result(self, future: Future) -> Any:
+    def result(self, future: Future[Any]) -> Any:
         """A result, brought here."""
         return value_of(future.result())
 
-    def results(self, futures: Sequence[Future]) -> list[Any]:
+    def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         """Results of all parts, brought here."""
         return [value_of(each) for each in self._client.gather(list(futures))]
 
-    def _note(self, futures: Sequence[Future]) -> list[Future]:
+    def _note(self, futures: Sequence[Future[Any]]) -> list[Future[Any]]:
         with self._lock:
             self._live.update((future.key, future) for future in futures)
         return list(futures)
 
-    def release(self, futures: Sequence[Future]) -> None:
+    def release(self, futures: Sequence[Future[Any]]) -> None:
         """Let the workers forget what nothing else needs."""
         with self._lock:
             for future in futures:
@@ -131,7 +131,7 @@ class Parts:
     futures : list of Future
     """
 
-    def __init__(self, cluster: Cluster, futures: list[Future]) -> None:
+    def __init__(self, cluster: Cluster, futures: list[Future[Any]]) -> None:
         self.cluster = cluster
         self.futures = futures
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -176,7 +177,7 @@ def kept_of_parts(kept: np.ndarray | None, lengths: np.ndarray) -> list[KeptRows
     firsts = np.cumsum([0, *lengths])
     if kept is None:
         return [KeptRows(None, int(first)) for first in firsts[:-1]]
-    masks = [kept[first:last] for first, last in zip(firsts, firsts[1:], strict=False)]
+    masks = [kept[first:last] for first, last in pairwise(firsts)]
     before = np.cumsum([0, *map(np.count_nonzero, masks)])
     return [
         KeptRows(np.packbits(mask), int(first)) for mask, first in zip(masks, before, strict=False)
@@ -278,10 +279,6 @@ class DaskBins(BinnedTable):
     def wanted_rows(self) -> list[KeptRows]:
         """Which rows of every part are these."""
         return kept_of_parts(self.wanted, self.lengths)
-
-    def of_each(self, futures: Any) -> Any:
-        """Something of every part."""
-        return futures
 
 
 def _nothing(binned: Any, n_rows: int) -> Columns:

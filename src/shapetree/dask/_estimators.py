@@ -182,4 +182,5 @@ class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
 
 for _estimator in (DaskShapeTreeClassifier, DaskShapeTreeRegressor):
     # What scikit-learn reads parameters from.
-    _estimator.__init__.__signature__ = _with_client(_estimator._local)  # type: ignore[attr-defined]
+    _own_init: Any = _estimator.__init__
+    _own_init.__signature__ = _with_client(_estimator._local)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -280,7 +281,7 @@ def values_of(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
     """Distinct values of every ordered feature of numbers, and None of others."""
     table = _table_of(part, kept)
     return [
-        None if info.is_categorical else np.unique(np.asarray(column)[~np.isnan(column)])
+        None if column is None or info.is_categorical else np.unique(column[~np.isnan(column)])
         for info, column in zip(table.features, table.columns, strict=True)
     ]
 
@@ -393,7 +394,7 @@ def keys_of_part(
 
 def join_keys(parts: list[np.ndarray]) -> np.ndarray:
     """Keys of all parts, which overflow on purpose."""
-    return np.sum(parts, axis=0, dtype=np.uint64)
+    return np.asarray(np.sum(parts, axis=0, dtype=np.uint64))
 
 
 def hashes_of_part(binned: Columns, keys: np.ndarray) -> np.ndarray:
@@ -435,7 +436,8 @@ def answer_part(part: SpreadPart, questions: tuple[Question[Any], ...]) -> list[
     return [question.of(part) for question in questions]
 
 
-class JoinAnswers(NamedTuple):
+@dataclass(frozen=True)
+class JoinAnswers:
     """Joins the answers to questions."""
 
     questions: tuple[Question[Any], ...]

@@ -1,13 +1,14 @@
 """Rows that several holders have between them, behind the interface of one.
 
-Every answer is a sum over rows, or the least of them, the greatest, or a sample: answers of parts of
-the rows are joined to the answer for all, bit for bit, whoever joins them in whatever order.
+Every answer is a sum over rows, or the least of them, the greatest, or a sample: answers of parts
+of the rows are joined to the answer for all, bit for bit, whoever joins them in whatever order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock, local
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -185,7 +186,8 @@ def ask_together(parts: Parts, questions: tuple[Question, ...]) -> list[Any]:
     return list(parts.ask(("several", steps), join=joins, finish=finishes))
 
 
-class JoinEach(NamedTuple):
+@dataclass(frozen=True)
+class JoinEach:
     """Joins the answers to several questions."""
 
     joins: tuple[Join, ...]
@@ -196,7 +198,8 @@ class JoinEach(NamedTuple):
         return [join(list(own)) for join, own in zip(self.joins, each, strict=True)]
 
 
-class FinishEach(NamedTuple):
+@dataclass(frozen=True)
+class FinishEach:
     """What to make of the answers to several questions."""
 
     finishes: tuple[Callable[[Any], Any] | None, ...]

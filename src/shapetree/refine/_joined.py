@@ -321,9 +321,9 @@ class JoinedRefinedRows:
     def _all_nodes(self) -> _AllNodes:
         """What one round tells of all nodes."""
         if self._known is None:
-            found = self._ask("all_nodes", join=join_nodes)
+            sizes, *found = self._ask("all_nodes", join=join_nodes)
             # Where splits change without sending rows, these are still where they were.
-            self._known = _AllNodes(found[0].tolist(), *found[1:], self._children.copy())
+            self._known = _AllNodes(self._children.copy(), sizes.tolist(), *found)
         return self._known
 
     def _over_leaves(
@@ -449,11 +449,11 @@ class _AllNodes(NamedTuple):
     Children are those of the time when it was asked.
     """
 
+    children: dict[int, list[int]]
     sizes: list[int]
     sums: np.ndarray
     least: np.ndarray
     greatest: np.ndarray
-    children: dict[int, list[int]]
 
 
 def join_nodes(answers: list[Any]) -> tuple[np.ndarray, ...]:

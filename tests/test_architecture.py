@@ -22,11 +22,11 @@ LAYERS = {
     "_files": None,
     "data": [
         *("_missing", "_names", "_dates", "_moments", "_table", "_labels", "_sampling"),
-        *("_binning", "_sums", "_targets"),
+        *("_binning", "_sums", "_targets", "_parts", "_store", "_batches", "_stored"),
     ],
     "tree": [
-        *("_shape", "_sketch", "_arrays", "_predictor", "_sketcher", "_naming", "_scores"),
-        *("_fitted", "_view", "_digits", "_words"),
+        *("_shape", "_sketch", "_arrays", "_predictor", "_spread", "_sketcher", "_naming"),
+        *("_scores", "_fitted", "_view", "_digits", "_words"),
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
     "grow": [

@@ -40,7 +40,7 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
         raise ValueError(f"y must hold one target or a column for each, got shape {y.shape}")
     if n_outputs is not None and y.shape[1] != n_outputs:
         raise ValueError(f"y has {y.shape[1]} outputs, but the tree was fitted for {n_outputs}")
-    return y
+    return np.require(y, requirements=["ALIGNED"])  # which kernels rely on
 
 
 def find_classes(y: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:

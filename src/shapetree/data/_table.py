@@ -160,7 +160,7 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
         if _has_categorical_dtype(values, name) if asked is None else asked[j]:
             codes, levels = _factorize(values, name)
             order = _own_order(values, name)
-            categories = _sorted_categories(levels) if order is None else order
+            categories = sorted_categories(levels) if order is None else order
             features.append(FeatureInfo(name, categories, is_ordered=order is not None))
             columns.append(_recode(codes, levels, categories))
         elif _kind_of(values, name) is _Kind.DATE:
@@ -711,7 +711,8 @@ def _own_order(values: Values, name: str) -> tuple[Level, ...] | None:
     return tuple(_plain(level, name) for level in declared)
 
 
-def _sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
+def sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
+    """Distinct levels as the categories of a feature: in ascending order, numbers before text."""
     distinct = {level for level in levels if level is not None}
     return tuple(sorted(distinct, key=lambda level: (isinstance(level, str), level)))
 

@@ -169,13 +169,18 @@ class Grower:
             depth < limits.max_depth
             and statistics.n_rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
             and statistics.impurity > PURE
+            # No split gains more than all impurity.
+            and statistics.weight * statistics.impurity >= self._search.least_gain(statistics)
         )
 
     def _find_candidates(self, nodes: list[GrowingNode], max_branches: int) -> None:
         """Note what nodes may be split on, where that earns a split."""
         nodes = [node for node in nodes if self._is_open(node)]
-        if not nodes:
-            return
+        for some in self._histograms.batches(nodes):
+            self._find_candidates_of(some, max_branches)
+
+    def _find_candidates_of(self, nodes: list[GrowingNode], max_branches: int) -> None:
+        """The same for nodes that may be split, whose shape functions there is memory for."""
         keep = any(node.depth + 1 < self._limits.max_depth for node in nodes)
         found = FeatureShapes.empty(len(nodes), self._search.offsets)
         for some, histograms in self._histograms.parts(nodes, keep):

@@ -20,10 +20,10 @@ from shapetree.data._names import check_columns
 from shapetree.data._table import FeatureInfo, Table, encode_table, open_table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import Names, read_names
-from shapetree.tree._predictor import leaves_of
 from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary, NodeSketch
 from shapetree.tree._sketcher import sketch_tree
+from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,28 +137,16 @@ class FittedTree:
         """How further rows are spread over the nodes; None if they have several targets."""
         table = self.read_table(X, "this tree", self.tree.used_features)
         targets = self.read_targets(X, y)
+        y = sole_target(targets, self.classes is not None)
+        if y is None:
+            return None
+        rows = LocalSpread(SpreadPart(self.tree, table, y))
         edges = self.summary.target_edges
-        return sketch_nodes(self.tree, table, targets, self.n_classes, edges, n_threads=1)
+        return sketch_tree(self.tree, self.features, rows, self.n_classes, edges)
 
 
 # Under the names that were last given: views of a tree are remembered for as long as it is there.
 _named: WeakKeyDictionary[FittedTree, FittedTree] = WeakKeyDictionary()
-
-
-def sketch_nodes(
-    tree: TreeArrays,
-    table: Table,
-    targets: np.ndarray,
-    n_classes: list[int] | None,
-    target_edges: np.ndarray | None,
-    n_threads: int,
-) -> Sequence[NodeSketch] | None:
-    """How rows are spread over the nodes of a tree; None if they have several targets."""
-    if targets.shape[1] > 1:
-        return None
-    leaves = leaves_of(tree, table, n_threads)
-    size = None if n_classes is None else n_classes[0]
-    return sketch_tree(tree, leaves, table, targets[:, 0], size, target_edges, n_threads)
 
 
 @runtime_checkable

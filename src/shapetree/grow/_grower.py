@@ -18,18 +18,18 @@ from shapetree.grow._pairs import SAMPLE_ROWS, PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.grow._rows import Rows
 
-# How many times as much a pair must gain on new rows as a single feature does, in nodes of so much
-# weight at most; in larger ones, what it gains by chance does not count beside its penalties.
+# On new rows, a pair must gain this many times as much as a single feature, in nodes up to this
+# weight; in larger nodes, gains by chance are small compared with the penalties.
 PAIR_LEAD = 1.1
 MAX_WEIGHT_TO_HOLD_UP = 5_000
-# Rows are halved in so many ways to see that, so that less depends on chance, unless the first
-# already shows so clear a lead.
+# This is judged on several ways to halve the rows, so that less depends on chance, unless the first
+# already shows a lead as clear as this.
 N_HALVINGS = 2
 CLEAR_LEAD = 2.0
-# What a pair must gain on new rows, as a share of what it gains on those that it was fitted on.
+# A pair must keep this share of its gain on new rows.
 LEAST_KEPT = 0.1
-# Larger nodes, too, are checked for pairs whose categories have fewer rows than this on average:
-# putting so many categories in order explains any target.
+# Pairs whose categories have fewer rows than this on average are checked in larger nodes, too:
+# ordering many categories explains any target.
 ROWS_PER_CATEGORY = 20
 # Features whose gain is below this share of the best one's are not worth a look ahead.
 LEAST_SHARE = 0.7

@@ -33,26 +33,26 @@ from shapetree.tree._shape import PairShape, number_cuts
 
 # Pairs that are fitted on the rows if the user leaves it to us.
 AUTO_FITTED = 3
-# Rows of a node that pairs are fitted on at most, unless every threshold is to be tried.
+# Most rows of a node that pairs are fitted on, unless every threshold has to be tried.
 SAMPLE_ROWS = 20_000
-# Pairs that are screened on grids if the user leaves it to us: those of 200 features. Of more, the
-# paper's filter takes the most promising at each node, judged by so many of its rows.
+# Most pairs that are screened on grids if the user leaves it to us: those of 200 features. If there
+# are more, the paper's filter picks the most promising at each node, from this many of its rows.
 MAX_SCREENED = 20_000
 FILTER_ROWS = 5_000
-# Growing an inner tree on a grid takes as long as so many visits of a row by a pair.
+# Growing an inner tree on a grid takes as long as this many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
-# Pairs that get an inner tree on their grid: half of them, but so many for each that is fitted.
+# Half of the pairs get an inner tree on their grid, but this many for each pair that is fitted.
 MIN_FINALISTS_PER_FIT = 2
 MAX_FINALISTS_PER_FIT = 10
 # Pairs whose grids are looked at more closely, for each that is fitted.
 CLOSE_LOOKS_PER_FIT = 2
-# Shares of what a pair must gain, and of what the best of all does: one that tells less on its
-# rough grid gets no inner tree, one that gains less on its grid is not fitted.
+# Shares of what a pair must gain, and of what the best pair gains: a pair that promises less on its
+# rough grid gets no inner tree, and one that gains less on its grid is not fitted.
 TELLING_SHARE = 0.4
 TELLING_SHARE_OF_BEST = 0.55
 HOPEFUL_SHARE = 0.8
 HOPEFUL_SHARE_OF_BEST = 0.8
-# Values beyond it count as so large, so that sums of them stay finite.
+# Larger values count as this, so that sums of them stay finite.
 LARGE = 1e150
 # Memory that the cells of grids may take at a time.
 MAX_CELL_BYTES = 2**25
@@ -95,7 +95,7 @@ class PairList:
         return np.stack([one, other], axis=1).astype(np.int32)
 
     def parts(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """All pairs, so many at a time, each time with the number of the first."""
+        """All pairs, some at a time, each time with the number of the first."""
         for first in range(0, len(self), size):
             yield first, self.part(first, first + size)
 
@@ -255,7 +255,7 @@ class PairSearch:
         node_number: int,
         to_beat: float,
     ) -> PairCandidate | None:
-        """Find the pair with the greatest gain after penalties, but for that of the split.
+        """Find the pair with the greatest gain after penalties, except that of the split.
 
         Parameters
         ----------
@@ -295,7 +295,7 @@ class PairSearch:
             finalists, gains, starts = finalists[hopeful], gains[hopeful], starts[hopeful]
         if len(finalists) == 0:
             return None
-        # The best are looked at again more closely: crossings are no longer spared.
+        # The best are looked at again more closely, now with all crossings.
         chosen = _greatest(gains, CLOSE_LOOKS_PER_FIT * options.n_fitted)
         finalists, gains, starts = finalists[chosen], gains[chosen], starts[chosen]
         closer, other_starts = self._grow(finalists, None, rows, groups, search_options, n_threads)
@@ -379,7 +379,7 @@ class PairSearch:
             seen = goal.criterion.weight(cells[0].sum(axis=0)[: goal.targets.n_stats])
             crossed = self._screen.losses(cells, 0.0, self._n_threads)
             alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * (seen / node.weight)
-            # The loss of the better feature alone, less that of both, but for the node's own.
+            # The loss of the better feature alone, minus that of both, apart from the node's own.
             leaders.add(first, -alone - crossed)
         return PairList(0, options.pairs.take(leaders.numbers))
 
@@ -570,7 +570,7 @@ class PairSearch:
     def _thresholds(
         self, features: tuple[int, int], fits: PairFits, which: int, cuts: np.ndarray
     ) -> np.ndarray:
-        """Thresholds of cuts; whole ones along an axis of whole numbers, which part the same."""
+        """Thresholds of cuts; along an axis of whole numbers they are rounded down."""
         thresholds = fits.threshold[which, cuts]
         other_weights = fits.b[which, cuts], fits.a[which, cuts]
         for feature, other_weight in zip(features, other_weights, strict=True):

@@ -132,7 +132,7 @@ def _read_cells(
 
 
 def _read_runs(part: Part, n_rows: int, n_cells: int) -> np.ndarray:
-    """Rows in each cell, of which some that have none are written as one negative number."""
+    """Rows in each cell; runs of empty cells are written as one negative number."""
     runs = part.integers(-n_cells, n_rows)
     is_empty = runs < 0
     if (runs == 0).any() or (is_empty[1:] & is_empty[:-1]).any():

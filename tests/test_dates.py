@@ -262,7 +262,9 @@ def test_notes_say_dates():
     row = X.iloc[[1]].assign(when=pd.Timestamp("2050-06-01"))
     (explanation,) = tree.explain(row)
     first, last = X["when"].min(), X["when"].max()
-    assert f"when = 2050-06-01 is beyond {first:%F} to {last:%F}, the range" in str(explanation)
+    assert f"when = 2050-06-01 is outside the range {first:%F} to {last:%F} seen" in str(
+        explanation
+    )
 
 
 def test_marks_of_an_axis_are_beginnings():

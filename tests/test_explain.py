@@ -942,7 +942,7 @@ def test_a_regression_flip_leaves_the_spread():
         ({"only": [7]}, ValueError, "only has the index 7"),
         ({"direction": ["x"]}, TypeError, "direction must map"),
         ({"direction": {"x": "sideways"}}, ValueError, "'up' or 'down' for 'x'"),
-        ({"target": 5}, ValueError, "none of the classes"),
+        ({"target": 5}, ValueError, "not one of the classes"),
     ],
 )
 def test_wishes_are_checked(constraint, error, words):

@@ -455,6 +455,8 @@ class PointsOfPairs(Question[dict[int, Points]]):
 
     def of(self, part: SpreadPart) -> dict[int, Points]:
         """The answer for a part of the rows."""
+        if not self.nodes:
+            return {}
         rows = _RowsByLeaf(part.tree, part.leaves)
         missing = _Missing(part)
         return {node: self._points(part, node, rows.at(node), missing) for node in self.nodes}

@@ -406,7 +406,10 @@ def _read_rows(
     else:
         _check_spread(targets, parameters.criterion)
     weights = _row_weights(X, y, sample_weight, parameters)
-    return TrainingRows(table, targets, classes, weights).with_evidence()
+    rows = TrainingRows(table, targets, classes, weights).with_evidence()
+    if rows.table.n_rows < table.n_rows:
+        rows = replace(rows, table=rows.table.with_seen_categories())
+    return rows
 
 
 def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> np.ndarray | None:

@@ -419,7 +419,10 @@ def _read_rows(
         _check_spread(targets, parameters.criterion)
     weights = _row_weights(X, sample_weight)
     rows = TrainingRows(table, targets, classes, weights)
-    return rows.with_evidence(_importance(y, weights, parameters.class_weight))
+    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
+    if rows.table.n_rows < table.n_rows:
+        rows = replace(rows, table=rows.table.with_seen_categories())
+    return rows
 
 
 def _row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:

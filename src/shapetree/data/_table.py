@@ -374,8 +374,20 @@ def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> OpenTable:
         names=names,
         has_names=has_names,
         is_frame=True,
-        column=lambda j: _unwrap(frame.get_column(keys[j])),
+        column=lambda j: _column(frame, keys[j]),
     )
+
+
+def _column(frame: nw.DataFrame[Any], key: Any) -> Values:
+    """A column of a table, as a NumPy array if it is one."""
+    if frame.implementation.is_pandas():
+        # The same as below, but faster: a prediction for one row is mostly reading.
+        column = frame.to_native()[key]
+        if isinstance(column.dtype, np.dtype):
+            return np.asarray(column.to_numpy())
+        if len(column) <= FEW_ROWS and column.dtype.type is str:
+            return np.array(column.tolist(), dtype=object)
+    return _unwrap(frame.get_column(key))
 
 
 def _open_array(array: Array, min_rows: int) -> OpenTable:

@@ -39,9 +39,11 @@ from shapetree._choice import (
 from shapetree._core.content import hash_targets
 from shapetree._core.criterion import Criterion
 from shapetree._threads import effective_threads
+from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._moments import readable_threshold
+from shapetree.data._stored import StoredTable, read_stored
 from shapetree.data._sums import exact_weights
 from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal, RegressionGoal
@@ -72,11 +74,10 @@ from shapetree.tree._naming import Names, target_names
 from shapetree.tree._predictor import leaves_of_bins
 from shapetree.tree._sketcher import sketch_tree, summarise
 from shapetree.tree._spread import (
-    LocalSpread,
     NeighboursOfThresholds,
-    SpreadPart,
     SpreadRows,
     sole_target,
+    spread_of,
 )
 
 UNLIMITED = 2**30
@@ -297,7 +298,7 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
-    names = Names(targets=target_names(y))
+    names = Names(targets=tuple(X.targets) if isinstance(X, Batches) else target_names(y))
     pairs = _read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
@@ -410,6 +411,8 @@ def _read_rows(
 ) -> TrainingRows:
     if not isinstance(parameters.strength, Real):
         path_of(parameters.strength)  # which says so if it makes no sense
+    if isinstance(X, Batches):
+        return _read_batches(X, y, sample_weight, parameters, has_classes)
     table = read_table(X, parameters.categorical_features)
     targets, classes = read_targets(y, has_classes), None
     check_consistent_length(X, targets)
@@ -423,6 +426,24 @@ def _read_rows(
     if rows.table.n_rows < table.n_rows:
         rows = replace(rows, table=rows.table.with_seen_categories())
     return rows
+
+
+def _read_batches(
+    batches: Batches, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> TrainingRows:
+    """Rows in parts, which bring their targets and weights along."""
+    refuse_beside_batches(y=y, sample_weight=sample_weight)
+    found = read_stored(batches, parameters.categorical_features, has_classes, parameters.verbose)
+    labels = found.targets
+    if found.classes is None:
+        _check_spread(found.targets, parameters.criterion)
+    elif parameters.class_weight is not None:
+        each = zip(found.classes, found.targets.T, strict=True)
+        labels = np.column_stack([classes[numbers] for classes, numbers in each])
+    labels = labels[:, 0] if labels.shape[1] == 1 else labels
+    weights = _row_weights(labels, found.weights)
+    rows = TrainingRows(found.table, found.targets, found.classes, weights)
+    return rows.with_evidence(_importance(labels, weights, parameters.class_weight))
 
 
 def _row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
@@ -476,7 +497,11 @@ def _check_spread(targets: np.ndarray, criterion: str) -> None:
 
 def _bin(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
-    return BinnedRows(rows, binned, _coarse_bins(rows, binned, parameters, pairs))
+    coarse = _coarse_bins(rows, binned, parameters, pairs)
+    if isinstance(rows.table, StoredTable):
+        # Splits on pairs read values.
+        rows = replace(rows, table=rows.table.with_values(pairs.pairs.features()))
+    return BinnedRows(rows, binned, coarse)
 
 
 def _coarse_bins(
@@ -530,7 +555,7 @@ def _finish(
     tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), choice.shrinkage)
     features, has_classes = rows.table.features, rows.classes is not None
     y = sole_target(rows.targets, has_classes)
-    spread = LocalSpread(SpreadPart(tree, rows.table, y, n_threads=parameters.threads))
+    spread = spread_of(tree, rows.table, y, parameters.threads)
     tree = _with_readable_dates(tree, features, spread)
     is_number = y is not None and not has_classes
     summary = summarise(spread, features, tree.used_features, is_number)

@@ -80,6 +80,12 @@ class PairList:
     def __len__(self) -> int:
         return int(self._starts[-1]) if self._listed is None else len(self._listed)
 
+    def features(self) -> list[int]:
+        """The features that are in some pair."""
+        if self._listed is not None:
+            return np.unique(self._listed).tolist()
+        return list(range(len(self._starts) - 1))
+
     def part(self, first: int, last: int) -> np.ndarray:
         """The pairs first..last-1."""
         if self._listed is not None:

@@ -51,7 +51,7 @@ from shapetree.grow._candidates import (
     Penalties,
     SearchOptions,
 )
-from shapetree.grow._grower import Grower, Limits, finish
+from shapetree.grow._grower import Grower, Limits, Start, finish
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
@@ -92,6 +92,13 @@ COPIED = 1.25
 # What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
+# Beginnings of a tree beside the best that are tried in trees so shallow, which can mend little of a
+# bad one, and the share of the best one's gain that they must have.
+N_RIVAL_ROOTS = 3
+SHALLOW = 3
+LEAST_SHARE_OF_RIVAL = 0.7
+# Penalised losses that differ by less than this share are equal.
+TIE = 1e-9
 # How far targets may be apart: the sums of what is off, squared or not, must be numbers.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Features that are compared one level deeper; each takes as long as a level of the tree.
@@ -258,11 +265,32 @@ class BinnedRows:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A tree as it was learnt from rows, by which criterion, and how its refinement went."""
+    """A tree as it was learnt from rows, by which criterion, and how its refinement went.
+
+    Attributes
+    ----------
+    tree : TreeArrays
+    criterion : str
+    history : array or None
+        Penalised losses before and after each sweep of refinement; None without it.
+    root : tuple of int
+        Features that the root was split on when the tree grew.
+    root_gain : float
+        Impurity mass that this took away.
+    """
 
     tree: TreeArrays
     criterion: str
     history: np.ndarray | None = None
+    root: tuple[int, ...] = ()
+    root_gain: float = 0.0
+
+    def is_better(self, other: _Outcome) -> bool:
+        """Whether the penalised loss is lower for sure, rounding aside."""
+        if self.history is None or other.history is None:
+            return False
+        ours, theirs = float(self.history[-1]), float(other.history[-1])
+        return ours < theirs - TIE * abs(theirs)
 
 
 # --- the order of a fit ---
@@ -287,9 +315,13 @@ def fit_tree(
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
     choice = _choose(binned, parameters, pairs)
+    is_chosen = not isinstance(parameters.strength, Real)
     parameters = parameters.with_trial(choice.trial)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
+        if is_chosen:
+            outcome = _learn_from_many_starts(binned, parameters, pairs, progress, choice.rivals)
+        else:
+            outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
     del binned  # what follows needs its memory
     return replace(_finish(outcome, rows, parameters, choice), names=names)
 
@@ -480,18 +512,22 @@ def _learn(
     pairs: PairOptions,
     progress: Progress,
     must_hold_up: bool = False,
+    start: Start = Start(),
 ) -> _Outcome:
     """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
-    root = _grow(held, tools, parameters, progress)
+    root = _grow(held, tools, parameters, progress, start)
+    first_split = () if root.split is None else root.split.features, _gain_of_first_split(root)
     if must_hold_up:
         instead = _instead_of_chance(root, binned_rows, goal, parameters, pairs)
         if instead is not None:
-            return _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            outcome = _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            return replace(outcome, root=())
     if parameters.refine is None:
         finish(root, binned.features)
-        return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
+        tree = tree_of(root, goal.impurity_scale)
+        return _Outcome(tree, goal.criterion_name, None, *first_split)
     refined, history = refine(
         root,
         held,
@@ -499,7 +535,53 @@ def _learn(
         tools,
         progress.sweep,
     )
-    return _Outcome(tree_of(refined, goal.impurity_scale), goal.criterion_name, np.array(history))
+    tree = tree_of(refined, goal.impurity_scale)
+    return _Outcome(tree, goal.criterion_name, np.array(history), *first_split)
+
+
+def _learn_from_many_starts(
+    binned_rows: BinnedRows,
+    parameters: Parameters,
+    pairs: PairOptions,
+    progress: Progress,
+    other_criteria: tuple[str, ...] = (),
+) -> _Outcome:
+    """The tree of least penalised loss among those that grow from several beginnings.
+
+    What gains most at the root need not be the best beginning of a tree. In shallow trees, the
+    splits that gain almost as much are tried, too; and so are criteria that folds could not tell
+    apart. All rows judge: the loss counts what a tree's parts cost.
+    """
+    best = _learn(binned_rows, parameters, pairs, progress, must_hold_up=True)
+    if best.history is None or not best.root:
+        return best  # nothing to compare by, or nothing learnt
+
+    def learn(start: Start) -> _Outcome:
+        with Progress(0, binned_rows.rows.table.n_rows, None) as silent:
+            return _learn(binned_rows, parameters, pairs, silent, start=start)
+
+    usual = parameters
+    for criterion in other_criteria:
+        parameters = replace(usual, criterion=criterion)
+        best = _better(learn(Start()), best)
+    parameters = replace(usual, criterion=best.criterion)
+    least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, frozenset([best.root])
+    for _ in range(_n_rival_roots(parameters)):
+        latest = learn(Start(avoid, least_gain))
+        if not latest.root:
+            break
+        best, avoid = _better(latest, best), avoid | {latest.root}
+    return best
+
+
+def _better(new: _Outcome, best: _Outcome) -> _Outcome:
+    return new if new.is_better(best) else best
+
+
+def _n_rival_roots(parameters: Parameters) -> int:
+    """How many beginnings of a tree are tried beside the one that gains most."""
+    depth = parameters.max_depth
+    return N_RIVAL_ROOTS if depth is not None and 2 <= depth <= SHALLOW else 0
 
 
 def _finish(
@@ -567,10 +649,8 @@ def _instead_of_chance(
     """
     if root.split is None or not parameters.prices_splits:
         return None
-    about = root.statistics
-    before = about.weight * about.impurity
-    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
-    gain = max(before - after, np.finfo(float).tiny)
+    before = root.statistics.weight * root.statistics.impurity
+    gain = max(_gain_of_first_split(root), np.finfo(float).tiny)
     doubt = _noise(root, rows.binned, goal) / gain
     if doubt <= LEAST_DISTINCT**3:
         return None  # not to be doubted, however often rows are repeated
@@ -588,6 +668,12 @@ def _instead_of_chance(
     if unpaid > COPIED:
         return replace(parameters, copies=copies)
     return replace(parameters, max_depth=0)
+
+
+def _gain_of_first_split(root: GrowingNode) -> float:
+    """Impurity mass that the root's split takes away."""
+    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
+    return root.statistics.weight * root.statistics.impurity - after if root.children else 0.0
 
 
 def _impurity_below(root: GrowingNode) -> float:
@@ -761,7 +847,11 @@ def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
 
 
 def _grow(
-    rows: LocalRows, pairs: PairTools | None, parameters: Parameters, progress: Progress
+    rows: LocalRows,
+    pairs: PairTools | None,
+    parameters: Parameters,
+    progress: Progress,
+    start: Start = Start(),
 ) -> GrowingNode:
     """Grow a tree on binned rows."""
     features, goal = rows.binned.features, rows.goal
@@ -775,6 +865,7 @@ def _grow(
         parameters.max_bins is None,
         _limits(rows.n_rows, goal, parameters),
         progress,
+        start,
     ).grow()
 
 

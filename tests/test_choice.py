@@ -101,7 +101,7 @@ def record_of(scores, gains=1.0, weights=None, group=None, n_folds=2):
     def run(wanted):
         each = [(np.asarray(scores[t.strength]), of_row == fold) for t, fold in wanted]
         return [
-            FoldTest(values[rows], np.full(rows.sum(), gains), np.zeros(1), 2, 0.1)
+            FoldTest(values[rows][None], np.full(rows.sum(), gains), np.zeros(1), 2, 0.1)
             for values, rows in each
         ]
 
@@ -159,7 +159,7 @@ def test_hopeless_trials_are_spared():
     def run(wanted):
         asked.extend(wanted)
         scores = [(np.arange(150) < 150 * quality[trial.strength]) * 1.0 for trial, _ in wanted]
-        return [FoldTest(each, np.ones(150), np.zeros(1), 2, 0) for each in scores]
+        return [FoldTest(each[None], np.ones(150), np.zeros(1), 2, 0) for each in scores]
 
     trials = tuple(Trial(m, criterion) for criterion in ("gini", "entropy") for m in quality)
     usual = Trial(1.0, "gini")
@@ -185,7 +185,7 @@ def race_of(quality, gain=1.0, shrinkages=(0.0,)):
         scores = [(np.arange(150) < 150 * quality[trial.strength]) * 1.0 for trial, _ in wanted]
         gains = np.where(np.arange(150) % 2, gain, -0.9)
         losses = np.zeros(len(shrinkages))
-        return [FoldTest(each, gains, losses, 2, 0) for each in scores]
+        return [FoldTest(each[None], gains, losses, 2, 0) for each in scores]
 
     trials = tuple(Trial(m, "gini") for m in sorted(quality))
     plan = Plan(trials, Trial(1.0, "gini"), shrinkages, Race(4, (2, 1)))
@@ -216,7 +216,7 @@ def test_beyond_a_hopeless_strength_nothing_is_tested():
         asked.extend(trial.strength for trial, _ in wanted)
         right = {0.5: 100, 1.0: 300, 2.0: 299, 4.0: 100}
         scores = [(np.arange(400) < right[trial.strength]) * 1.0 for trial, _ in wanted]
-        return [FoldTest(each, np.ones(400), np.zeros(1), 2, 0) for each in scores]
+        return [FoldTest(each[None], np.ones(400), np.zeros(1), 2, 0) for each in scores]
 
     strengths = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
     trials = tuple(Trial(strength, "squared_error") for strength in strengths)

@@ -66,7 +66,7 @@ class FoldTest:
 
     Attributes
     ----------
-    scores : array of shape (n_rows of the fold,)
+    scores : array of shape (n_shrinkages, n_rows of the fold)
         What is right about each prediction: 1 at best.
     gains : array of shape (n_rows of the fold,)
         What is better about it than if the tree were a leaf.
@@ -297,7 +297,7 @@ def choose(plan: Plan, folds: Folds, run: RunTests) -> Choice:
     else:
         _hold_race(plan.race, plan, record, run)
     chosen = record.choose(plan.usual)
-    shrinkage = plan.shrinkages[int(record.losses(chosen).argmin())]
+    shrinkage = plan.shrinkages[record.best_shrinkage(chosen)]
     return Choice(chosen, shrinkage, record.results(), record.rival_criteria(chosen, plan.usual))
 
 
@@ -375,9 +375,10 @@ class Record:
         leads = self._leads(trial, usual)
         return bool(leads) and self._surely(leads, 0.0) > 0.0
 
-    def losses(self, trial: Trial) -> np.ndarray:
-        """Losses by shrinkage of a trial's trees, in sum."""
-        return np.sum([test.losses for test in self._found[trial].values()], axis=0)
+    def best_shrinkage(self, trial: Trial) -> int:
+        """The number of the shrinkage by which a trial's trees lose least."""
+        losses = np.sum([test.losses for test in self._found[trial].values()], axis=0)
+        return int(losses.argmin())
 
     def choose(self, usual: Trial) -> Trial:
         """The trial to fit with.
@@ -415,7 +416,11 @@ class Record:
         if test is None:
             return np.nan
         weights = self._folds.weights[self._folds.held_out(fold)]
-        return float(test.scores @ weights / weights.sum())
+        return float(self._scores(trial, fold) @ weights / weights.sum())
+
+    def _scores(self, trial: Trial, fold: int) -> np.ndarray:
+        """Scores of the fold's rows with the shrinkage that suits a trial best."""
+        return self._found[trial][fold].scores[self.best_shrinkage(trial)]
 
     def _gains(self, trial: Trial) -> Differences:
         """What a trial's trees are better by than no tree, for each row."""
@@ -425,7 +430,7 @@ class Record:
         """What a trial's trees are better by than another's, for each row that both saw."""
         ours, theirs = self._found[trial], self._found[other]
         folds = [fold for fold in ours if fold in theirs]
-        return {fold: ours[fold].scores - theirs[fold].scores for fold in folds}
+        return {fold: self._scores(trial, fold) - self._scores(other, fold) for fold in folds}
 
     def _surely(self, differences: Differences, n_errors: float) -> float:
         """A mean difference less so many standard errors; equal rows tell no more than one."""
@@ -438,7 +443,7 @@ class Record:
 
     def score(self, trial: Trial) -> tuple[float, float]:
         """Mean score of a trial on all rows that it was tested on, and its standard error."""
-        scores = {fold: test.scores for fold, test in self._found[trial].items()}
+        scores = {fold: self._scores(trial, fold) for fold in self._found[trial]}
         mean = self._surely(scores, 0.0)
         return mean, mean - self._surely(scores, 1.0)
 
@@ -503,10 +508,12 @@ def test_of(
     seconds : float
         How long the tree took to fit.
     """
-    losses = [loss.of(shrink(tree, each).value[leaves], targets) @ weights for each in shrinkages]
-    scores, of_leaf = loss.scores(tree.value[leaves], targets)
+    shrunk = [shrink(tree, each).value[leaves] for each in shrinkages]
+    losses = np.array([loss.of(values, targets) @ weights for values in shrunk])
+    scores = np.array([loss.scores(values, targets)[0] for values in shrunk])
+    _, of_leaf = loss.scores(tree.value[leaves], targets)
     _, of_root = loss.scores(tree.value[np.zeros_like(leaves)], targets)
-    return FoldTest(scores, of_leaf - of_root, np.array(losses), tree.n_leaves, seconds)
+    return FoldTest(scores, of_leaf - of_root, losses, tree.n_leaves, seconds)
 
 
 class Loss(ABC):

@@ -16,6 +16,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from shapetree._choice import (
+    MANY_ROWS,
     PATH,
     Choice,
     FoldTest,
@@ -94,11 +95,11 @@ SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
 # Beginnings of a tree beside the best that are tried in trees so shallow, which can mend little of a
 # bad one, and the share of the best one's gain that they must have.
-N_RIVAL_ROOTS = 3
-SHALLOW = 3
+N_RIVAL_ROOTS, N_RIVAL_ROOTS_OF_MANY = 3, 2
+SHALLOW = 4
 LEAST_SHARE_OF_RIVAL = 0.7
-# Penalised losses that differ by less than this share are equal.
-TIE = 1e-9
+# By how many times the square root of what counts a penalised loss must be lower to be better.
+LEAD = 0.3
 # How far targets may be apart: the sums of what is off, squared or not, must be numbers.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Features that are compared one level deeper; each takes as long as a level of the tree.
@@ -168,6 +169,15 @@ class Parameters:
         given = getattr(self, name)
         strength = float(self.strength) * self.copies
         return strength * automatic if given == "auto" else float(given)
+
+    @property
+    def shrinkages(self) -> tuple[float, ...]:
+        """Shrinkages to choose from."""
+        if self.shrinkage == "cv":
+            return SHRINKAGES
+        if self.shrinkage == "auto":
+            return (0.0,) if isinstance(self.strength, Real) else SHRINKAGES
+        return (float(self.shrinkage),)
 
     def with_trial(self, trial: Trial) -> Parameters:
         """The same with a strength and a criterion that may have been chosen."""
@@ -285,12 +295,16 @@ class _Outcome:
     root: tuple[int, ...] = ()
     root_gain: float = 0.0
 
-    def is_better(self, other: _Outcome) -> bool:
-        """Whether the penalised loss is lower for sure, rounding aside."""
-        if self.history is None or other.history is None:
-            return False
-        ours, theirs = float(self.history[-1]), float(other.history[-1])
-        return ours < theirs - TIE * abs(theirs)
+    def better(self, other: _Outcome, has_classes: bool, weight: float) -> _Outcome:
+        """Another outcome if its penalised loss is lower by more than chance makes it, or else this.
+
+        Losses count rows: so many of the wrong class, or so many that lose half as much.
+        """
+        assert self.history is not None
+        assert other.history is not None
+        loss = float(self.history[-1])
+        spread = math.sqrt(max(loss, 0.0) if has_classes else weight)
+        return other if float(other.history[-1]) < loss - LEAD * spread else self
 
 
 # --- the order of a fit ---
@@ -390,7 +404,7 @@ def fit_path(
     usual = Trial(usual_of(path), criterion)
     n_folds = parameters.folds or N_FOLDS
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
-        tester = _Tester(binned, parameters, pairs, n_folds, (0.0,), progress)
+        tester = _Tester(binned, parameters, pairs, n_folds, parameters.shrinkages, progress)
         if not tester.folds.are_filled:
             raise ValueError(f"folds={n_folds} needs as many rows that differ; give fewer")
         record = Record(trials, tester.folds)
@@ -552,36 +566,36 @@ def _learn_from_many_starts(
     splits that gain almost as much are tried, too; and so are criteria that folds could not tell
     apart. All rows judge: the loss counts what a tree's parts cost.
     """
-    best = _learn(binned_rows, parameters, pairs, progress, must_hold_up=True)
+    rows, usual = binned_rows.rows, parameters
+    best = _learn(binned_rows, usual, pairs, progress, must_hold_up=True)
     if best.history is None or not best.root:
         return best  # nothing to compare by, or nothing learnt
 
-    def learn(start: Start) -> _Outcome:
-        with Progress(0, binned_rows.rows.table.n_rows, None) as silent:
-            return _learn(binned_rows, parameters, pairs, silent, start=start)
+    def learn(criterion: str, start: Start) -> _Outcome:
+        with Progress(0, rows.table.n_rows, None) as silent:
+            changed = replace(usual, criterion=criterion)
+            return _learn(binned_rows, changed, pairs, silent, start=start)
 
-    usual = parameters
+    def better(new: _Outcome) -> _Outcome:
+        return best.better(new, rows.classes is not None, rows.total_weight)
+
     for criterion in other_criteria:
-        parameters = replace(usual, criterion=criterion)
-        best = _better(learn(Start()), best)
-    parameters = replace(usual, criterion=best.criterion)
+        best = better(learn(criterion, Start()))
     least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, frozenset([best.root])
-    for _ in range(_n_rival_roots(parameters)):
-        latest = learn(Start(avoid, least_gain))
-        if not latest.root:
+    criterion = best.criterion
+    for _ in range(_n_rival_roots(usual, rows.total_weight)):
+        rival = learn(criterion, Start(avoid, least_gain))
+        if not rival.root:
             break
-        best, avoid = _better(latest, best), avoid | {latest.root}
+        best, avoid = better(rival), avoid | {rival.root}
     return best
 
 
-def _better(new: _Outcome, best: _Outcome) -> _Outcome:
-    return new if new.is_better(best) else best
-
-
-def _n_rival_roots(parameters: Parameters) -> int:
+def _n_rival_roots(parameters: Parameters, weight: float) -> int:
     """How many beginnings of a tree are tried beside the one that gains most."""
-    depth = parameters.max_depth
-    return N_RIVAL_ROOTS if depth is not None and 2 <= depth <= SHALLOW else 0
+    if parameters.max_depth is None or not 2 <= parameters.max_depth <= SHALLOW:
+        return 0
+    return N_RIVAL_ROOTS if weight <= MANY_ROWS else N_RIVAL_ROOTS_OF_MANY
 
 
 def _finish(
@@ -754,7 +768,7 @@ def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> C
         tester = _Tester(binned, parameters, pairs, n_folds, plan.shrinkages, progress)
         if tester.folds.are_filled:
             return choose(plan, tester.folds, tester.test)
-    if len(plan.shrinkages) > 1:
+    if parameters.shrinkage == "cv":
         raise ValueError(
             f"shrinkage='cv' needs at least {n_folds} rows that differ, got {n_rows} sample(s); "
             "give a number"
@@ -828,7 +842,7 @@ class _Tester:
 
 def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
     """What is to be tried: a single trial if nothing is left to choose."""
-    shrinkages = SHRINKAGES if parameters.shrinkage == "cv" else (float(parameters.shrinkage),)
+    shrinkages = parameters.shrinkages
     if isinstance(parameters.strength, Real):
         usual = Trial(float(parameters.strength), parameters.criterion)
         return Plan((usual,), usual, shrinkages)

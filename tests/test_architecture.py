@@ -22,7 +22,7 @@ LAYERS = {
     "_files": None,
     "data": [
         *("_missing", "_names", "_dates", "_moments", "_table", "_labels", "_sampling"),
-        *("_binning", "_sums", "_targets", "_parts", "_store", "_batches", "_stored"),
+        *("_store", "_binning", "_sums", "_targets", "_parts", "_batches", "_stored"),
     ],
     "tree": [
         *("_shape", "_sketch", "_arrays", "_predictor", "_spread", "_sketcher", "_naming"),
@@ -41,6 +41,7 @@ LAYERS = {
     "_choice": None,
     "_fitting": None,
     "_estimators": None,
+    "_predictions": None,
     "recipes": None,
     "__init__": None,
     "cli": None,

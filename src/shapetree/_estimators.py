@@ -29,7 +29,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from shapetree._files import PathLike, read_text, write_file
 from shapetree._fitting import Parameters, fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree._threads import effective_threads
+from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._labels import read_targets
+from shapetree.data._stored import read_labels
 from shapetree.data._table import Table, new_categories, open_table
 from shapetree.explain import (
     Explainer,
@@ -195,17 +197,18 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     # --- fitting ---
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree.
 
         If this fails or is interrupted, the estimator stays as it was.
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
+        X : table of shape (n_samples, n_features), or Batches
             A NumPy array, nested lists, or a pandas, polars or pyarrow table. Dates, with or
             without a time of day, become seconds since 1970-01-01 (in UTC if they have a time zone)
-            and are always shown as dates.
+            and are always shown as dates. Rows that do not fit in memory come from `from_parquet`
+            or `from_batches`, with their targets and weights.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
 
@@ -313,15 +316,19 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
+        X : table of shape (n_samples, n_features), or Batches
 
         Returns
         -------
         array of shape (n_samples,)
             Indices of nodes of `tree_`.
         """
-        table = self._read_for_prediction(X)
-        return leaves_of(self.tree_, table, effective_threads(self.n_threads))
+        n_threads = effective_threads(self.n_threads)
+        if isinstance(X, Batches):
+            batches = self.__fitted_tree__().read_batches(X)
+            each = [leaves_of(self.tree_, table, n_threads) for table, _ in batches]
+            return np.concatenate([np.empty(0, dtype=np.int32), *each])
+        return leaves_of(self.tree_, self._read_for_prediction(X), n_threads)
 
     def decision_path(self, X: Any) -> csr_matrix:
         """The nodes that each row passes.
@@ -337,7 +344,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """
         return paths_to(self.tree_, self.apply(X))
 
-    def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
         """Score the tree on rows that it was not fitted on, and remember the scores.
 
         From then on, pictures, pages, texts and the model file show these scores beside those in
@@ -345,8 +352,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
-            Rows that were not used in training.
+        X : table of shape (n_samples, n_features), or Batches
+            Rows that were not used in training. Batches bring their own targets and weights.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
 
@@ -368,12 +375,16 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         {'accuracy': 0.974, 'balanced_accuracy': 0.979}
         """
         fitted = self.__fitted_tree__()
+        if isinstance(X, Batches):
+            refuse_beside_batches(y=y, sample_weight=sample_weight)
+            y, sample_weight = read_labels(X, fitted.classes is not None)
         targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
-        check_consistent_length(X, targets)
+        if not isinstance(X, Batches):
+            check_consistent_length(X, targets)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                sample_weight, targets, dtype=np.float64, ensure_non_negative=True
             )
         predicted = self.predict(X).reshape(targets.shape)
         scores = scores_of(targets, predicted, fitted.classes is not None, weights)
@@ -661,7 +672,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     # --- choosing a size ---
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def strength_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+    def strength_path(self, X: Any, y: Any = None, sample_weight: Any = None) -> Bunch:
         """Fit trees for a range of strengths, to see how accurate and how large each is.
 
         `shapetree.plot_path` draws the result, to help you pick a tree.
@@ -1193,11 +1204,11 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     ccp_alpha : float, default=0.0
         Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
         removes less impurity than this for each further leaf.
-    shrinkage : float or "cv", default=0.0
+    shrinkage : float, "auto" or "cv", default="auto"
         Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
         above; with a value of n, a step below a node of n rows counts half. "cv" chooses a value
         from 0 to 500 by the loss on held-out rows in 5-fold cross-validation, which takes 5 more
-        fits.
+        fits. "auto" chooses it together with the strength, where that is chosen, and is 0 otherwise.
     max_bins : int or None, default=255
         Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
         values keep them all; up to 255 bins take one byte per value. Beyond 200,000 rows, quantiles
@@ -1268,6 +1279,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseShapeTree._parameter_constraints,
         "criterion": [StrOptions({"squared_error", "absolute_error"})],
+        "shrinkage": [StrOptions({"auto", "cv"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -1300,7 +1312,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         refine_iter: int = 4,
         refine_penalty: float | str = "auto",
         ccp_alpha: float = 0.0,
-        shrinkage: float | str = 0.0,
+        shrinkage: float | str = "auto",
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
         n_threads: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, singledispatch
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.pieces import thresholds_between
 from shapetree._threads import VISITS_PER_CALL
 from shapetree.data._sampling import sampled
+from shapetree.data._store import Store
 from shapetree.data._table import FeatureInfo, Table
 
 # Rows that bins are made from at most; larger tables give a sample.
@@ -61,12 +62,13 @@ class FeatureBins:
         return np.min_scalar_type(self.n_bins)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BinnedTable:
-    """Training data as bins, one array a feature."""
+    """Training data as bins, one array a feature; a store has room for those of parts of it."""
 
     features: tuple[FeatureBins, ...]
     columns: Columns
+    store: Store | None = None
 
     @property
     def n_rows(self) -> int:
@@ -76,12 +78,13 @@ class BinnedTable:
     def without_order(self) -> BinnedTable:
         """The same, but categories with an order of their own have none."""
         features = [FeatureBins(f.n_bins) if f.has_places else f for f in self.features]
-        return BinnedTable(tuple(features), self.columns)
+        return replace(self, features=tuple(features))
 
     def take(self, kept: np.ndarray) -> BinnedTable:
         """Keep the rows that a boolean mask marks."""
-        columns = [self.columns.array(number)[kept] for number in range(len(self.features))]
-        return BinnedTable(self.features, Columns(columns, int(np.count_nonzero(kept))))
+        columns = [self.columns.array(number) for number in range(len(self.features))]
+        n_rows = int(np.count_nonzero(kept))
+        return replace(self, columns=Columns(rows_of(columns, kept, self.store), n_rows))
 
     @cached_property
     def n_bins(self) -> np.ndarray:
@@ -97,6 +100,16 @@ class BinnedTable:
     def categorical(self) -> np.ndarray:
         """Which features' bins are categories."""
         return np.array([feature.is_categorical for feature in self.features], dtype=bool)
+
+
+def rows_of(columns: list[np.ndarray], kept: np.ndarray, store: Store | None) -> list[np.ndarray]:
+    """The rows of some columns that a boolean mask marks."""
+    if store is None:
+        return [column[kept] for column in columns]
+    taken = store.columns(int(np.count_nonzero(kept)), [column.dtype for column in columns])
+    for room, column in zip(taken, columns, strict=True):
+        room[:] = column[kept]
+    return taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +156,7 @@ class Binning:
                 bin_columns(table.values, some, lookups, filled, start, stop, n_threads)
 
 
+@singledispatch
 def bin_table(
     table: Table, weights: np.ndarray | None, max_bins: int | None, n_threads: int
 ) -> BinnedTable:
@@ -202,12 +216,12 @@ def find_binning(
     ends: list[np.ndarray | None] = []
     for info in table.features:
         bins, its_ends = (category_bins(info), None) if info.is_categorical else next(numbers)
-        features.append(_with_wholeness(bins, info.is_whole))
+        features.append(with_wholeness(bins, info.is_whole))
         ends.append(its_ends)
     return Binning(tuple(features), tuple(ends))
 
 
-def _with_wholeness(bins: FeatureBins, is_whole: bool) -> FeatureBins:
+def with_wholeness(bins: FeatureBins, is_whole: bool) -> FeatureBins:
     """The bins of a feature whose type is one of whole numbers, if that is what they hold."""
     if not is_whole or bins.low is None or bins.high is None:
         return bins
@@ -265,13 +279,13 @@ def _bin_every_value(table: Table) -> BinnedTable:
             feature = category_bins(info)
             codes = np.where(column < 0, feature.n_bins, column).astype(feature.dtype)
         else:
-            feature, codes = _bin_every_number(column)
-        features.append(_with_wholeness(feature, info.is_whole))
+            feature, codes = bin_every_number(column)
+        features.append(with_wholeness(feature, info.is_whole))
         bins.append(codes)
     return BinnedTable(tuple(features), Columns(bins, table.n_rows))
 
 
-def _bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
+def bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
     """Give every distinct number a bin of its own: its rank."""
     ordered, rows = sort_values(column)
     # No finite threshold lies between these two, so they are one.

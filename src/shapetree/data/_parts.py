@@ -275,10 +275,7 @@ def encode_features(
 ) -> Table:
     """Features of a part, which may have no rows; see `encode_table`."""
     if len(data) > 0:
-        with warnings.catch_warnings():
-            # No category is new: all parts have been looked through.
-            warnings.simplefilter("ignore", UserWarning)
-            return encode_table(data, features, needed)
+        return encode_table(data, features, needed)
     wanted = range(len(features)) if needed is None else needed
     columns: list[np.ndarray | None] = [None] * len(features)
     for j in wanted:
@@ -332,7 +329,7 @@ def join_samples(parts: Sequence[PartSample]) -> PartSample:
     if len(parts) == 1:
         return parts[0]
     columns = [
-        None if each[0] is None else np.concatenate(each)
+        None if any(column is None for column in each) else np.concatenate(each)
         for each in zip(*(part.columns for part in parts), strict=True)
     ]
     return PartSample(np.concatenate([part.rows for part in parts]), columns)
@@ -381,8 +378,8 @@ def _values(frame: nw.DataFrame[Any], names: Sequence[str]) -> np.ndarray:
                 f"column {name!r} lacks {n_missing:,} of {len(frame):,} values; leave those rows "
                 "out"
             )
-        if isinstance(column.dtype, nw.Categorical | nw.Enum):
-            columns.append(np.array(column.to_list()))
+        if isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String):
+            columns.append(np.array(column.to_list(), dtype=object))
         else:
             columns.append(column.to_numpy())
     return np.column_stack(columns)

@@ -26,6 +26,7 @@ from shapetree._core.sketch import (
 from shapetree._threads import threads_for
 from shapetree.data._missing import is_known
 from shapetree.data._sampling import first_by_hash, sampled
+from shapetree.data._stored import StoredTable
 from shapetree.data._sums import on_grid
 from shapetree.data._table import Table
 from shapetree.tree._arrays import TreeArrays
@@ -49,6 +50,8 @@ class SpreadPart:
     first_row : int
         Number of its first row in the whole of the data.
     n_threads : int
+    found_leaves : int32 array of shape (n_rows,) or None
+        The rows' leaves, if they have been found before.
     """
 
     tree: TreeArrays
@@ -56,10 +59,13 @@ class SpreadPart:
     y: np.ndarray | None
     first_row: int = 0
     n_threads: int = 1
+    found_leaves: np.ndarray | None = None
 
     @cached_property
     def leaves(self) -> np.ndarray:
         """The rows' leaves."""
+        if self.found_leaves is not None:
+            return self.found_leaves
         return leaves_of(self.tree, self.table, self.n_threads)
 
     @cached_property
@@ -117,6 +123,65 @@ class LocalSpread:
     def ask(self, *questions: Question[Any]) -> list[Any]:
         """Answers for all rows."""
         return [question.of(self.part) for question in questions]
+
+
+class StoredSpread:
+    """Rows in parts, which are read again for every question about their values.
+
+    Parameters
+    ----------
+    tree : TreeArrays
+    table : StoredTable
+    y : array of shape (n_rows,) or None
+        As in `SpreadPart`.
+    n_threads : int
+    """
+
+    def __init__(
+        self, tree: TreeArrays, table: StoredTable, y: np.ndarray | None, n_threads: int
+    ) -> None:
+        self._tree = tree
+        self._table = table
+        self._y = y
+        self._n_threads = n_threads
+        self._leaves: np.ndarray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._table.n_rows
+
+    def ask(self, *questions: Question[Any]) -> list[Any]:
+        """Answers for all rows, in one pass over them."""
+        if self._leaves is not None and not any(each.needs_values for each in questions):
+            table = self._table
+            nothing = Table(table.n_rows, table.features, [None] * len(table.features))
+            return [question.of(self._part(nothing, 0)) for question in questions]
+        leaves = np.empty(self.n_rows, dtype=np.int32)
+        answers: list[Any] = []
+        for first, batch in self._table.read(self._tree.used_features, "describing nodes"):
+            part = self._part(batch, first)
+            its = [question.of(part) for question in questions]
+            leaves[first : first + batch.n_rows] = part.leaves
+            if answers:
+                each = zip(questions, answers, its, strict=True)
+                its = [question.join([before, now]) for question, before, now in each]
+            answers = its
+        self._leaves = leaves
+        return answers
+
+    def _part(self, table: Table, first: int) -> SpreadPart:
+        rows = slice(first, first + table.n_rows)
+        y = None if self._y is None else self._y[rows]
+        leaves = None if self._leaves is None else self._leaves[rows]
+        return SpreadPart(self._tree, table, y, first, self._n_threads, leaves)
+
+
+def spread_of(tree: TreeArrays, table: Table, y: np.ndarray | None, n_threads: int) -> SpreadRows:
+    """Whoever can tell how the rows of a table are spread over a tree."""
+    if isinstance(table, StoredTable):
+        return StoredSpread(tree, table, y, n_threads)
+    return LocalSpread(SpreadPart(tree, table, y, n_threads=n_threads))
 
 
 def sole_target(targets: np.ndarray, has_classes: bool) -> np.ndarray | None:
@@ -455,6 +520,8 @@ class PointsOfPairs(Question[dict[int, Points]]):
 
     def of(self, part: SpreadPart) -> dict[int, Points]:
         """The answer for a part of the rows."""
+        if not self.nodes:
+            return {}
         rows = _RowsByLeaf(part.tree, part.leaves)
         missing = _Missing(part)
         return {node: self._points(part, node, rows.at(node), missing) for node in self.nodes}

@@ -1208,7 +1208,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
         above; with a value of n, a step below a node of n rows counts half. "cv" chooses a value
         from 0 to 500 by the loss on held-out rows in 5-fold cross-validation, which takes 5 more
-        fits. "auto" chooses it together with the strength, where that is chosen, and is 0 otherwise.
+        fits. "auto" chooses it together with the strength if that is chosen, and is 0 otherwise.
     max_bins : int or None, default=255
         Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
         values keep them all; up to 255 bins take one byte per value. Beyond 200,000 rows, quantiles

@@ -101,8 +101,8 @@ COPIED = 1.25
 # What `shrinkage="cv"` chooses from, with this many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
-# In shallow trees, which cannot make up for a bad start, this many other first splits are tried, too,
-# if they gain at least this share of what the best one gains.
+# Shallow trees cannot make up for a bad start, so in trees up to this depth, this many other first
+# splits are tried, too, if they gain at least this share of what the best one gains.
 N_RIVAL_ROOTS, N_RIVAL_ROOTS_OF_MANY = 3, 2
 SHALLOW = 4
 LEAST_SHARE_OF_RIVAL = 0.7

@@ -218,7 +218,7 @@ def _drawing(node: NodeView, view: TreeView, scale: str, swap: bool) -> Json:
         assert node.plane is not None
         return {"plane": _plane(map_of(view, node, swap), node.plane.n_missing)}
     if node.density.edges is None:
-        return {"density": _density(node.density)}
+        return {"density": _density(node.density), "isOrdered": node.features[0].is_ordered}
     return {"density": _density(node.density) | _axis_of(node, scale)}
 
 

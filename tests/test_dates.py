@@ -131,7 +131,7 @@ def test_a_time_zone_must_stay():
     assert (tree.predict(moved) == expected).all()
     with pytest.raises(ValueError, match="with and without a time zone"):
         read_table(pd.DataFrame({"when": pd.Series([DATES[0], ZONED[0]], dtype=object)}))
-    with pytest.raises(TypeError, match="'when' holds dates beside other values"):
+    with pytest.raises(TypeError, match="'when' holds dates and other values"):
         read_table(pd.DataFrame({"when": pd.Series([DATES[0], "soon"], dtype=object)}))
 
 

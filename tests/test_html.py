@@ -151,7 +151,7 @@ def test_a_folder_is_no_file(tmp_path):
 
 def test_the_folder_must_exist(tmp_path):
     tree, _, _ = fitted()
-    with pytest.raises(FileNotFoundError, match=r"there is not a folder .*; create it first"):
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*; create it first"):
         export_html(tree, tmp_path / "absent" / "tree.html")
 
 

@@ -312,9 +312,9 @@ class _Outcome:
     root_gain: float = 0.0
 
     def better(self, other: _Outcome, has_classes: bool, weight: float) -> _Outcome:
-        """Another outcome if its penalised loss is lower by more than chance makes it, or else this.
+        """The other outcome if its penalised loss is lower by more than chance, or else this one.
 
-        Losses count rows: so many of the wrong class, or so many that lose half as much.
+        Losses are in rows: those of the wrong class, or those that would lose half as much.
         """
         assert self.history is not None
         assert other.history is not None

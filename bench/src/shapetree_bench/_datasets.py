@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 from urllib.error import URLError
 
 import numpy as np
@@ -20,7 +21,7 @@ TARGET = "target"
 # In one-hot tables, for methods that take no missing values.
 MISSING = -1e9
 
-Table = pd.DataFrame
+Table: TypeAlias = pd.DataFrame
 
 
 class NoDataset(Exception):

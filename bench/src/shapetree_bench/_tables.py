@@ -52,6 +52,8 @@ class Analysis:
         self.evidence = evidence
         cells = evidence.cells
         self.cells = cells[cells["folds"] > 0]
+        self._nothing = self.cells.iloc[:0].set_index("dataset")
+        self._accuracies: dict[tuple[Entry, int], pd.Series] = {}
         self.partial = set(evidence.datasets.loc[evidence.datasets["partial"] == 1, "name"])
 
     @cached_property
@@ -81,11 +83,14 @@ class Analysis:
             found = self._by_entry.get((entry.method, entry.protocol, there))
             if found is not None:
                 return found
-        return self.cells.iloc[:0].set_index("dataset")
+        return self._nothing
 
     def accuracy(self, entry: Entry, depth: int) -> pd.Series:
         """Accuracies in percent by dataset."""
-        return 100 * self.rows(entry, depth)["accuracy"].dropna()
+        key = (entry, depth)
+        if key not in self._accuracies:
+            self._accuracies[key] = 100 * self.rows(entry, depth)["accuracy"].dropna()
+        return self._accuracies[key]
 
     def dataset_label(self, name: str) -> str:
         return f"{name}*" if name in self.partial else name

@@ -40,6 +40,8 @@ class Series:
         Whether it is to be seen before others.
     is_dashed : bool
         For what was not measured here.
+    is_level : bool
+        Whether only the height of its one point counts.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Series:
     is_hollow: bool = False
     is_strong: bool = False
     is_dashed: bool = False
+    is_level: bool = False
 
 
 @dataclass
@@ -160,9 +163,12 @@ def draw_lines(
     *,
     is_log: bool = False,
 ) -> None:
-    """Draw lines with their names at their ends into a box (left, top, right, bottom)."""
+    """Draw lines with their names at their ends into a box (left, top, right, bottom).
+
+    A series that is level lies beyond the axis, and is drawn from side to side.
+    """
     left, top, right, bottom = box
-    xs = [x for each in series for x, _, _ in each.points]
+    xs = [x for each in series if not each.is_level for x, _, _ in each.points]
     ys = [y for each in series for _, y, _ in each.points]
     room = LETTER * max(len(each.name) for each in series) + 16
     across = log_axis(xs, left, right - room) if is_log else linear_axis(xs, left, right - room)
@@ -177,14 +183,19 @@ def draw_lines(
         canvas.text(left - 6, up(tick) + 4, f"{tick:.4g}", "end", size=11)
     for tick in across.ticks:
         canvas.line(across(tick), bottom, across(tick), bottom + 4, f"stroke:{SOFT}")
-        canvas.text(across(tick), bottom + 16, f"{tick:.4g}", "middle", size=11)
+        canvas.text(across(tick), bottom + 16, f"{tick:,g}", "middle", size=11)
     canvas.text((left + right - room) / 2, bottom + 32, x_label, "middle", size=11)
     canvas.text(left - 34, top + 8, y_label, size=11)
     for each in series:
-        _draw_series(canvas, each, across, up)
+        if each.is_level:
+            height = up(each.points[0][1])
+            style = f"stroke:{each.colour};stroke-width:1.3;stroke-dasharray:2 4"
+            canvas.line(left, height, right - room, height, style)
+        else:
+            _draw_series(canvas, each, across, up)
     ends = [(up(each.points[-1][1]), each) for each in series]
     for y, each in _apart(ends, 13):
-        x = across(each.points[-1][0])
+        x = right - room - 5 if each.is_level else across(each.points[-1][0])
         # A thin line leads to a name that had to give way.
         edge = right - room + 4
         canvas.path(
@@ -259,8 +270,8 @@ def critical_difference(ranks: Ranks, colour_of: Callable[[str], str]) -> str:
     n_methods = len(names)
     half = -(-n_methods // 2)
     cliques = ranks.cliques()
-    room = LETTER * max(map(len, names)) + 60
-    width, top = 900.0, 64.0
+    room = LETTER * (max(map(len, names)) + 8) + 40
+    width, top = 960.0, 64.0
     first = top + 22 + 9 * len(cliques)
     canvas = Canvas(width, first + 20 * half + 12)
     axis = Axis(1, n_methods, room, width - room, [float(i) for i in range(1, n_methods + 1)])
@@ -305,7 +316,7 @@ def ratio_bars(ratios: Sequence[tuple[str, float, str]], colour_of: Callable[[st
     for tick in axis.ticks:
         is_one = math.isclose(tick, 1.0)
         canvas.line(axis(tick), 4, axis(tick), height - 30, f"stroke:{INK if is_one else LINE}")
-        canvas.text(axis(tick), height - 14, f"{tick:g}", "middle", size=11)
+        canvas.text(axis(tick), height - 14, f"{tick:,g}", "middle", size=11)
     for number, (name, value, title) in enumerate(ratios):
         y = 8 + 22 * number
         start, stop = sorted((axis(1.0), axis(value)))

@@ -531,15 +531,21 @@ def trade_off_figures(analysis: Analysis) -> list[Figure]:
                 at = f"depth {depth}: " if depth else ""
                 title = f"{entry.label}, {at}{y:.1f} % with {x:.1f} {column}"
                 points.append((float(x), float(y), title))
-            if points:
+            if points and METHODS[entry.method].has_depth:
                 series.append(_series(entry, points))
-        if series:
+            elif points:
+                # Far off to the right, where the axis would be for them alone.
+                name = f"{entry.label} ({points[0][0]:,.0f})"
+                tone = look_of(entry.method)[0]
+                series.append(charts.Series(name, points, tone, is_level=True))
+        if any(not each.is_level for each in series):
             svg = charts.panels(
                 [("", series)], label, "accuracy, %", 1, is_log=True, size=(1000, 520)
             )
             caption = (
                 f"Mean accuracy against {label}, over the {len(names)} datasets that all of these "
-                "methods have. Each line goes from depth 2 to 6."
+                "methods have. Each line goes from depth 2 to 6; a dotted one is a sum of many trees "
+                "or terms, with its size in brackets."
             )
             figures.append(Figure(stem, svg, caption))
     return figures

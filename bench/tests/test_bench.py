@@ -526,7 +526,7 @@ def test_means_over_fewer_datasets_are_pale_and_compared_only_where_that_is_fair
 
 def test_partial_copies_are_marked_in_every_table(tmp_path, categories):
     results = made_up(tmp_path, ["SGT-C", "CART"], ["rice"])
-    results.note_dataset(categories)
+    results.note_dataset(categories.facts())
     results.close()
     report = to_markdown(make_report(Evidence(tmp_path / "made.sqlite")), "figures")
     assert "| rice* |" in report
@@ -561,6 +561,15 @@ def test_readme_tables_are_made_and_checked(evidence, tmp_path, monkeypatch):
     assert path.read_text().endswith("rest\n")
     path.write_text(path.read_text().replace(" % |", " % ! |", 1))
     assert len(readme.outdated(path, evidence)) == 1
+
+
+def test_readme_tables_without_results_say_so(tmp_path):
+    made_up(tmp_path, ["CART"], ["rice"]).close()
+    text = "<!-- bench: accuracy -->\n<!-- end -->\n<!-- bench: regression -->\n<!-- end -->\n"
+    renewed = readme.update(text, Evidence(tmp_path / "made.sqlite"))
+    assert renewed.count("(Not measured yet.)") == 2
+    with pytest.raises(ValueError, match="the README asks for 'speed'"):
+        readme.update("<!-- bench: speed -->\n<!-- end -->", Evidence(tmp_path / "made.sqlite"))
 
 
 @pytest.mark.skipif(not RESULTS.is_dir(), reason="there are no results with the code")

@@ -201,6 +201,11 @@ class Rows:
             if n != m
         )
 
+    def facts(self) -> tuple[str | int, ...]:
+        """Name, rows, classes, columns, whether rows are missing, other differences, source."""
+        shape = (len(self.y), self.n_classes, self.X.shape[1])
+        return (self.dataset.name, *shape, self.is_partial, self.difference(), self.source)
+
     @cached_property
     def one_hot(self) -> np.ndarray:
         """Numbers only: a column for each category, and a number far off for missing values."""

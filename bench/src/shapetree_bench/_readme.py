@@ -22,6 +22,10 @@ MAX_ROWS = 21_000
 _BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
+class _NotMeasured(Exception):
+    """A table for which there are no results."""
+
+
 def update(text: str, evidence: Evidence) -> str:
     """The README with every marked table made anew.
 
@@ -33,7 +37,11 @@ def update(text: str, evidence: Evidence) -> str:
         name = found[2]
         if name not in BLOCKS:
             raise ValueError(f"the README asks for {name!r}, which is none of {', '.join(BLOCKS)}")
-        return f"{found[1]}{BLOCKS[name](analysis)}\n{found[3]}"
+        try:
+            made = BLOCKS[name](analysis)
+        except _NotMeasured:
+            made = "(Not measured yet.)"
+        return f"{found[1]}{made}\n{found[3]}"
 
     return _BLOCK.sub(replace, text)
 
@@ -55,6 +63,8 @@ def _complete(analysis: Analysis, entries: list[Entry], max_rows: int | None = N
         found = (analysis.accuracy(e, depth).index for e in entries for depth in DEPTHS)
         if all(dataset.name in index for index in found):
             names.append(dataset.name)
+    if not names:
+        raise _NotMeasured
     return names
 
 
@@ -159,6 +169,8 @@ def regression(analysis: Analysis) -> str:
         for name in GROUPS["regression"]
         if all(name in analysis.rows(e, d).index for e in (SHAPE, CART) for d in DEPTHS)
     ]
+    if not names:
+        raise _NotMeasured
     rows = []
     for depth in DEPTHS:
         errors = (analysis.rows(e, depth).loc[names, "squared_error"] for e in (SHAPE, CART))

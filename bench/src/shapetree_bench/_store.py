@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapetree_bench._datasets import Rows
 from shapetree_bench._importance import COLUMNS, importances
 from shapetree_bench._protocols import Cell, Measures, Trial, validation_of
 
@@ -72,10 +71,9 @@ class Results:
         cursor = self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
         return int(cursor.lastrowid or 0)
 
-    def note_dataset(self, rows: Rows) -> None:
-        shape = (len(rows.y), rows.n_classes, rows.X.shape[1])
-        row = (rows.dataset.name, *shape, rows.is_partial, rows.difference(), rows.source)
-        self._insert("datasets", row)
+    def note_dataset(self, facts: tuple[str | int, ...]) -> None:
+        """Note what `Rows.facts` says."""
+        self._insert("datasets", facts)
 
     def note_fit(self, cell: Cell, fold: int, measures: Measures) -> None:
         row = (*asdict(cell).values(), fold, self._run, "done", "", *_in_order(measures))

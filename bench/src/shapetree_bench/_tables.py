@@ -544,8 +544,8 @@ def trade_off_figures(analysis: Analysis) -> list[Figure]:
             )
             caption = (
                 f"Mean accuracy against {label}, over the {len(names)} datasets that all of these "
-                "methods have. Each line goes from depth 2 to 6; a dotted one is a sum of many trees "
-                "or terms, with its size in brackets."
+                "methods have. Each line goes from depth 2 to 6; a dotted one is a sum of many "
+                "trees or terms, with its size in brackets."
             )
             figures.append(Figure(stem, svg, caption))
     return figures

@@ -43,7 +43,7 @@ def work(connection: Connection, core: int | None, data_dir: Path | None, cache:
         try:
             if rows is None or rows.dataset.name != job.cell.dataset:
                 rows = read(BY_NAME[job.cell.dataset], data_dir, cache)
-                connection.send(("dataset", rows, None))
+                connection.send(("dataset", rows.facts(), None))
             _do(job, rows, connection)
         except Exception as error:
             connection.send(("broken", None, describe(error)))

@@ -17,6 +17,8 @@ INK, SOFT, LINE = "var(--ink,#1d2430)", "var(--soft,#5c6675)", "var(--line,#e3e7
 FONT = "system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"
 # Room for a label's letter, in pixels.
 LETTER = 6.4
+# Between the names of two lines.
+NAME_GAP = 13.0
 
 
 def colour(number: int) -> str:
@@ -177,7 +179,8 @@ def draw_lines(
         ticks = [float(x) for x in range(int(low), int(high) + 1)]
         across = Axis(low - 0.15, high + 0.15, left, right - room, ticks)
     up = linear_axis(ys, bottom, top + 26)
-    canvas.text(left, top + 8, title, style=f"font-weight:600;fill:{INK}", size=13)
+    heading = f"{title}: {y_label}" if title else y_label
+    canvas.text(left - 34, top + 8, heading, style=f"font-weight:600;fill:{INK}", size=13)
     for tick in up.ticks:
         canvas.line(left, up(tick), right - room, up(tick), f"stroke:{LINE}")
         canvas.text(left - 6, up(tick) + 4, f"{tick:.4g}", "end", size=11)
@@ -185,7 +188,6 @@ def draw_lines(
         canvas.line(across(tick), bottom, across(tick), bottom + 4, f"stroke:{SOFT}")
         canvas.text(across(tick), bottom + 16, f"{tick:,g}", "middle", size=11)
     canvas.text((left + right - room) / 2, bottom + 32, x_label, "middle", size=11)
-    canvas.text(left - 34, top + 8, y_label, size=11)
     for each in series:
         if each.is_level:
             height = up(each.points[0][1])
@@ -194,7 +196,7 @@ def draw_lines(
         else:
             _draw_series(canvas, each, across, up)
     ends = [(up(each.points[-1][1]), each) for each in series]
-    for y, each in _apart(ends, 13):
+    for y, each in _apart(ends, top + 20, bottom):
         x = right - room - 5 if each.is_level else across(each.points[-1][0])
         # A thin line leads to a name that had to give way.
         edge = right - room + 4
@@ -218,26 +220,19 @@ def _draw_series(canvas: Canvas, series: Series, across: Axis, up: Axis) -> None
         canvas.dot(x, y, radius, style, title)
 
 
-def _apart(ends: list[tuple[float, Series]], gap: float) -> list[tuple[float, Series]]:
-    """Heights of names that do not touch, as near as possible to where they belong."""
+def _apart(
+    ends: list[tuple[float, Series]], top: float, bottom: float
+) -> list[tuple[float, Series]]:
+    """Heights of names that do not touch and stay within bounds, near where they belong."""
     ends = sorted(ends, key=lambda end: end[0])
-    groups: list[tuple[list[float], list[Series]]] = []
-    for y, each in ends:
-        groups.append(([y], [each]))
-        while len(groups) > 1 and _span(groups[-2], gap)[1] + gap > _span(groups[-1], gap)[0]:
-            ys, names = groups.pop()
-            groups[-1] = (groups[-1][0] + ys, groups[-1][1] + names)
-    return [
-        (_span(group, gap)[0] + i * gap, each)
-        for group in groups
-        for i, each in enumerate(group[1])
-    ]
-
-
-def _span(group: tuple[list[float], list[Series]], gap: float) -> tuple[float, float]:
-    ys = group[0]
-    middle, half = sum(ys) / len(ys), gap * (len(ys) - 1) / 2
-    return middle - half, middle + half
+    heights: list[float] = []
+    for y, _ in ends:
+        heights.append(max(y, heights[-1] + NAME_GAP if heights else top))
+    limit = bottom
+    for number in reversed(range(len(heights))):
+        heights[number] = min(heights[number], limit)
+        limit = heights[number] - NAME_GAP
+    return [(y, each) for y, (_, each) in zip(heights, ends, strict=True)]
 
 
 def panels(
@@ -251,6 +246,8 @@ def panels(
 ) -> str:
     """Several charts side by side."""
     width, height = size
+    # Every line's name needs its place.
+    height = max(height, NAME_GAP * max(len(series) for _, series in charts) + 90)
     n_columns = min(n_columns, len(charts))
     n_rows = -(-len(charts) // n_columns)
     canvas = Canvas(width * n_columns, height * n_rows + 6)

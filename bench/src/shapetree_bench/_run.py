@@ -320,7 +320,7 @@ class _Display:
         """Renew the display."""
         if not self._console.is_terminal:
             return
-        words = "" if left is None else f"about {duration(left)} left"
+        words = "" if not left else f"about {duration(left)} left"
         if n_failed:
             words += f"  [red]{n_failed} failed[/]"
         self._progress.update(self._bar, description=f"fits  {words}")

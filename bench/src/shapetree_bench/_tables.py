@@ -483,10 +483,10 @@ def depth_figures(analysis: Analysis) -> list[Figure]:
 def _series_by_depth(analysis: Analysis, dataset: str, greedy: bool) -> list[charts.Series]:
     series = []
     for entry in analysis.entries:
-        method = METHODS.get(entry.method)
-        if method is None or method.kind == "ablation" or not method.has_depth:
+        if not _is_drawn(entry) or entry.method.endswith("(paper)"):
             continue
-        if method.greedy != greedy or entry.protocol == "paper":
+        method = METHODS[entry.method]
+        if not method.has_depth or method.greedy != greedy:
             continue
         points = _points(analysis, entry, dataset)
         if points:
@@ -551,15 +551,20 @@ def trade_off_figures(analysis: Analysis) -> list[Figure]:
     return figures
 
 
+def _is_drawn(entry: Entry) -> bool:
+    """Whether an entry is in pictures of many; tables have them all."""
+    method = METHODS.get(entry.method)
+    if method is None or method.kind == "ablation" or entry.method.endswith("(recipe)"):
+        return False
+    is_chosen = entry.protocol == "cv" and entry.method in (OURS, OURS_WITH_PAIRS)
+    return entry.protocol == "untuned" or is_chosen
+
+
 def _compared(analysis: Analysis) -> list[Entry]:
-    """Entries with enough datasets to be compared with others, at some depth."""
-    found = []
-    coverage = {e: len(analysis.accuracy(e, 4)) for e in analysis.entries}
+    """Entries with enough datasets to be compared with others."""
+    coverage = {e: len(analysis.accuracy(e, 4)) for e in analysis.entries if _is_drawn(e)}
     most = max(coverage.values(), default=0)
-    for entry, n in coverage.items():
-        if entry.method in METHODS and n >= 0.6 * most and METHODS[entry.method].kind != "ablation":
-            found.append(entry)
-    return found
+    return [entry for entry, n in coverage.items() if n and n >= 0.6 * most]
 
 
 def common_datasets(analysis: Analysis) -> list[str]:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from rich.console import Console
+from shapetree_bench import _charts as charts
 from shapetree_bench import _paper as paper
 from shapetree_bench import _readme as readme
 from shapetree_bench import _tables as tables
@@ -24,6 +25,7 @@ from shapetree_bench._datasets import (
 )
 from shapetree_bench._document import Cell as Entry
 from shapetree_bench._document import Document, Section, Table, markdown_table, to_html, to_markdown
+from shapetree_bench._importance import importances
 from shapetree_bench._methods import GROUPS, METHODS, methods_named
 from shapetree_bench._protocols import Cell, Search, Trial, can_do, fit_fold, measure
 from shapetree_bench._report import make_report, write_report
@@ -432,7 +434,38 @@ def test_a_tuned_run_keeps_its_best_trial(tmp_path):
     assert cell["accuracy"] == pytest.approx(np.mean([fold["accuracy"] for fold in folds]))
 
 
+def test_the_parameter_that_matters_is_found(tmp_path):
+    results = Results(tmp_path / "results.sqlite")
+    rng = np.random.default_rng(0)
+    for number in range(60):
+        params = {
+            "min_samples_leaf": int(rng.integers(1, 33)),
+            "criterion": str(rng.choice(["a", "b"])),
+        }
+        folds = [{"accuracy": params["min_samples_leaf"] / 40, "validation": 0.5}] * 3
+        cell = Cell("paper", "CART", ("rice", "bank")[number % 2], 2 + number % 5)
+        results.note_trial(cell, Trial(number, params), folds)
+    found = importances(results.table("trials")).set_index("parameter")
+    assert found.loc["min_samples_leaf", "importance"] > 0.9
+    assert set(found.index) == {"min_samples_leaf", "criterion", "max_depth"}
+    assert found["importance"].sum() == pytest.approx(1)
+
+
 # Reports
+
+
+def test_names_of_lines_neither_touch_nor_leave_the_picture():
+    lines = [
+        charts.Series(f"line {i}", [(2.0, 80.0, ""), (6.0, 90.0 + i / 100, "")], charts.colour(i))
+        for i in range(25)
+    ]
+    svg = charts.panels([("many", lines)], "depth", "accuracy", 1)
+    height = float(re.search(r'viewBox="0 0 \S+ (\S+)"', svg)[1])
+    places = sorted(float(y) for y in re.findall(r'y="(\S+)"[^>]*>line', svg))
+    assert len(places) == 25
+    assert places[0] > 0
+    assert places[-1] < height
+    assert min(np.diff(places)) >= charts.NAME_GAP - 0.11
 
 
 def made_up(tmp_path, methods, datasets, depths=paper.DEPTHS, protocols=("untuned",)):

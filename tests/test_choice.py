@@ -13,7 +13,17 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json, refine_tree
 from shapetree import _choice as choice
 from shapetree import _fitting as fitting
-from shapetree._choice import Folds, FoldTest, Plan, Race, Record, Trial, make_folds, strata_of
+from shapetree._choice import (
+    Folds,
+    FoldTest,
+    Plan,
+    Race,
+    Record,
+    Trial,
+    hashes_of_rows,
+    make_folds,
+    strata_of,
+)
 from shapetree.data._binning import bin_table
 from shapetree.data._table import read_table
 
@@ -21,12 +31,13 @@ CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
 FAST = {"strength": "cv", "max_depth": 3, "n_threads": 1}
 
 
-def binned(X):
-    return bin_table(read_table(X), None, 255, 1)
+def contents_of(X, y, weights=None):
+    return hashes_of_rows(bin_table(read_table(X), None, 255, 1), y, weights)
 
 
 def folds_of(X, y, n_folds=4, weights=None, seed=0):
-    return make_folds(binned(X), strata_of(y[:, None], True), weights, n_folds, seed)
+    contents, strata = contents_of(X, y[:, None], weights), strata_of(y[:, None], True)
+    return make_folds(contents, strata, weights, n_folds, seed)
 
 
 # Folds
@@ -45,7 +56,7 @@ def test_every_class_is_dealt_out_evenly(n_folds):
 def test_numbers_are_dealt_out_evenly_from_the_least_to_the_greatest():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 3)), rng.lognormal(size=(1000, 1))
-    fold = make_folds(binned(X), strata_of(y, False), None, 4, 0).of_row
+    fold = make_folds(contents_of(X, y), strata_of(y, False), None, 4, 0).of_row
     means = [y[fold == number].mean() for number in range(4)]
     assert max(means) < 1.2 * min(means)
 
@@ -101,7 +112,7 @@ def record_of(scores, gains=1.0, weights=None, group=None, n_folds=2):
     def run(wanted):
         each = [(np.asarray(scores[t.strength]), of_row == fold) for t, fold in wanted]
         return [
-            FoldTest(values[rows], np.full(rows.sum(), gains), np.zeros(1), 2, 0.1)
+            FoldTest(values[rows][None], np.full(rows.sum(), gains), np.zeros(1), 2, 0.1)
             for values, rows in each
         ]
 
@@ -159,19 +170,53 @@ def test_hopeless_trials_are_spared():
     def run(wanted):
         asked.extend(wanted)
         scores = [(np.arange(150) < 150 * quality[trial.strength]) * 1.0 for trial, _ in wanted]
-        return [FoldTest(each, np.ones(150), np.zeros(1), 2, 0) for each in scores]
+        return [FoldTest(each[None], np.ones(150), np.zeros(1), 2, 0) for each in scores]
 
     trials = tuple(Trial(m, criterion) for criterion in ("gini", "entropy") for m in quality)
     usual = Trial(1.0, "gini")
     found = choice.choose(Plan(trials, usual, (0.0,), Race(4, (2, 1))), folds, run)
     on_first = [trial for trial, fold in asked if fold == 0]
-    assert set(on_first) == {*trials[:4], Trial(0.3, "entropy"), Trial(1.0, "entropy")}
+    # 0.3 is better than 1, so that nobody asks for 3; and it is the best to compare criteria by.
+    assert set(on_first) == {*trials[:3], Trial(0.3, "entropy")}
     on_second, on_third = ({t for t, fold in asked if fold == number} for number in (1, 2))
     assert usual in on_third
     assert on_third < on_second
     assert (len(on_second), len(on_third)) == (3, 2)
     assert all(fold < 3 for _, fold in asked)
     assert found.trial in on_third
+
+
+def race_of(quality, gain=1.0, shrinkages=(0.0,)):
+    """How often each strength is tested whose rows are right to some share."""
+    asked = []
+    folds = Folds(np.arange(600) % 4, np.arange(600), np.ones(600), 4)
+
+    def run(wanted):
+        asked.extend(trial.strength for trial, _ in wanted)
+        scores = [(np.arange(150) < 150 * quality[trial.strength]) * 1.0 for trial, _ in wanted]
+        gains = np.where(np.arange(150) % 2, gain, -0.9)
+        losses = np.zeros(len(shrinkages))
+        return [FoldTest(each[None], gains, losses, 2, 0) for each in scores]
+
+    trials = tuple(Trial(m, "gini") for m in sorted(quality))
+    plan = Plan(trials, Trial(1.0, "gini"), shrinkages, Race(4, (2, 1)))
+    found = choice.choose(plan, folds, run)
+    return {m: asked.count(m) for m in sorted(quality)}, found.trial.strength
+
+
+def test_if_the_usual_is_ahead_one_fold_is_enough():
+    quality = {0.0: 0.69, 0.3: 0.69, 1.0: 0.7, 3.0: 0.7}
+    assert race_of(quality, gain=2.0) == ({0.0: 1, 0.3: 1, 1.0: 1, 3.0: 1}, 1.0)
+
+
+def test_a_tree_that_may_be_no_better_than_none_is_tested_on_more_folds():
+    quality = {0.3: 0.69, 1.0: 0.7, 3.0: 0.7}
+    assert race_of(quality, gain=1.0) == ({0.3: 1, 1.0: 3, 3.0: 1}, 3.0)
+
+
+def test_all_folds_tell_of_shrinkage():
+    quality = {0.3: 0.69, 1.0: 0.7, 3.0: 0.7}
+    assert race_of(quality, 2.0, shrinkages=(0.0, 1.0))[0] == {0.3: 1, 1.0: 3, 3.0: 1}
 
 
 def test_beyond_a_hopeless_strength_nothing_is_tested():
@@ -182,7 +227,7 @@ def test_beyond_a_hopeless_strength_nothing_is_tested():
         asked.extend(trial.strength for trial, _ in wanted)
         right = {0.5: 100, 1.0: 300, 2.0: 299, 4.0: 100}
         scores = [(np.arange(400) < right[trial.strength]) * 1.0 for trial, _ in wanted]
-        return [FoldTest(each, np.ones(400), np.zeros(1), 2, 0) for each in scores]
+        return [FoldTest(each[None], np.ones(400), np.zeros(1), 2, 0) for each in scores]
 
     strengths = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
     trials = tuple(Trial(strength, "squared_error") for strength in strengths)
@@ -306,7 +351,7 @@ def test_shrinkage_is_chosen_from_the_same_fits(criterion, monkeypatch):
     monkeypatch.setattr(
         fitting, "_learn", lambda *args, **more: n_fits.append(1) or learn(*args, **more)
     )
-    params = FAST | {"refine": None}
+    params = FAST | {"refine": None, "folds": 3}
     tree_for(criterion, **params).fit(X, y)
     n_alone = len(n_fits)
     both = tree_for(criterion, **params, shrinkage="cv").fit(X, y)

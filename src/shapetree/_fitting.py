@@ -16,6 +16,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from shapetree._choice import (
+    MANY_ROWS,
     PATH,
     Choice,
     FoldTest,
@@ -27,6 +28,7 @@ from shapetree._choice import (
     Result,
     Trial,
     choose,
+    hashes_of_rows,
     make_folds,
     path_of,
     race_for,
@@ -35,15 +37,16 @@ from shapetree._choice import (
     test_of,
     usual_of,
 )
-from shapetree._core.content import hash_contents
+from shapetree._core.content import hash_targets
 from shapetree._core.criterion import Criterion
-from shapetree._core.sampling import row_hashes
 from shapetree._threads import effective_threads
+from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._moments import readable_threshold
+from shapetree.data._stored import StoredTable, read_stored
 from shapetree.data._sums import exact_weights
-from shapetree.data._table import Table, read_table
+from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal, RegressionGoal
 from shapetree.grow._candidates import (
     CandidateSearch,
@@ -51,7 +54,7 @@ from shapetree.grow._candidates import (
     Penalties,
     SearchOptions,
 )
-from shapetree.grow._grower import Grower, Limits, finish
+from shapetree.grow._grower import Grower, Limits, Start, finish
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
@@ -67,10 +70,16 @@ from shapetree.refine import (
     simplify,
 )
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted import FittedTree, sketch_nodes
+from shapetree.tree._fitted import FittedTree
 from shapetree.tree._naming import Names, target_names
-from shapetree.tree._predictor import leaves_of
-from shapetree.tree._sketch import summarise
+from shapetree.tree._predictor import leaves_of_bins
+from shapetree.tree._sketcher import sketch_tree, summarise
+from shapetree.tree._spread import (
+    NeighboursOfThresholds,
+    SpreadRows,
+    sole_target,
+    spread_of,
+)
 
 UNLIMITED = 2**30
 # Rows whose impurity a split must take away by default.
@@ -92,6 +101,13 @@ COPIED = 1.25
 # What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
+# Beginnings of a tree beside the best that are tried in trees so shallow, which can mend little of a
+# bad one, and the share of the best one's gain that they must have.
+N_RIVAL_ROOTS, N_RIVAL_ROOTS_OF_MANY = 3, 2
+SHALLOW = 4
+LEAST_SHARE_OF_RIVAL = 0.7
+# By how many times the square root of what counts a penalised loss must be lower to be better.
+LEAD = 0.3
 # How far targets may be apart: the sums of what is off, squared or not, must be numbers.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Features that are compared one level deeper; each takes as long as a level of the tree.
@@ -162,6 +178,15 @@ class Parameters:
         strength = float(self.strength) * self.copies
         return strength * automatic if given == "auto" else float(given)
 
+    @property
+    def shrinkages(self) -> tuple[float, ...]:
+        """Shrinkages to choose from."""
+        if self.shrinkage == "cv":
+            return SHRINKAGES
+        if self.shrinkage == "auto":
+            return (0.0,) if isinstance(self.strength, Real) else SHRINKAGES
+        return (float(self.shrinkage),)
+
     def with_trial(self, trial: Trial) -> Parameters:
         """The same with a strength and a criterion that may have been chosen."""
         return replace(self, strength=trial.strength, criterion=trial.criterion)
@@ -214,13 +239,17 @@ class TrainingRows:
             weights=None if self.weights is None else self.weights[kept],
         )
 
-    def with_evidence(self) -> TrainingRows:
+    def with_evidence(self, importance: np.ndarray | None) -> TrainingRows:
         """Take weights as evidence; rows of weight zero go, and so do weights that are all 1."""
-        if self.weights is None:
+        if self.weights is None and importance is None:
             return self
-        rows = self if self.weights.all() else self.take(self.weights > 0)
-        assert rows.weights is not None
-        weights, size = exact_weights(rows.weights)
+        weights = np.ones(self.table.n_rows) if self.weights is None else self.weights
+        kept = weights > 0
+        if importance is not None:
+            kept = weights * importance > 0
+            importance = importance[kept]
+        rows = self if kept.all() else self.take(kept)
+        weights, size = exact_weights(weights[kept], importance)
         is_equal = bool((weights == 1).all())
         return replace(rows, weights=None if is_equal else weights, weight_size=size)
 
@@ -255,14 +284,43 @@ class BinnedRows:
         coarse = None if self.coarse is None else self.coarse.take(kept)
         return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
 
+    def leaves(self, tree: TreeArrays, n_threads: int) -> np.ndarray:
+        """Leaves of the rows in a tree that was grown on such bins."""
+        return leaves_of_bins(tree, self.rows.table, self.binned, n_threads)
+
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A tree as it was learnt from rows, by which criterion, and how its refinement went."""
+    """A tree as it was learnt from rows, by which criterion, and how its refinement went.
+
+    Attributes
+    ----------
+    tree : TreeArrays
+    criterion : str
+    history : array or None
+        Penalised losses before and after each sweep of refinement; None without it.
+    root : tuple of int
+        Features that the root was split on when the tree grew.
+    root_gain : float
+        Impurity mass that this took away.
+    """
 
     tree: TreeArrays
     criterion: str
     history: np.ndarray | None = None
+    root: tuple[int, ...] = ()
+    root_gain: float = 0.0
+
+    def better(self, other: _Outcome, has_classes: bool, weight: float) -> _Outcome:
+        """Another outcome if its penalised loss is lower by more than chance makes it, or else this.
+
+        Losses count rows: so many of the wrong class, or so many that lose half as much.
+        """
+        assert self.history is not None
+        assert other.history is not None
+        loss = float(self.history[-1])
+        spread = math.sqrt(max(loss, 0.0) if has_classes else weight)
+        return other if float(other.history[-1]) < loss - LEAD * spread else self
 
 
 # --- the order of a fit ---
@@ -282,14 +340,18 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
-    names = Names(targets=target_names(y))
+    names = Names(targets=tuple(X.targets) if isinstance(X, Batches) else target_names(y))
     pairs = _read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
     choice = _choose(binned, parameters, pairs)
+    is_chosen = not isinstance(parameters.strength, Real)
     parameters = parameters.with_trial(choice.trial)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
+        if is_chosen:
+            outcome = _learn_from_many_starts(binned, parameters, pairs, progress, choice.rivals)
+        else:
+            outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
     del binned  # what follows needs its memory
     return replace(_finish(outcome, rows, parameters, choice), names=names)
 
@@ -303,12 +365,9 @@ def refine_fitted(
     targets = fitted.read_targets(X, y)
     if fitted.classes is None:
         _check_spread(targets, parameters.criterion)
-    rows = TrainingRows(
-        fitted.read_table(X, reader),
-        targets,
-        fitted.classes,
-        _row_weights(X, y, sample_weight, parameters),
-    ).with_evidence()
+    weights = _row_weights(X, sample_weight)
+    rows = TrainingRows(fitted.read_table(X, reader), targets, fitted.classes, weights)
+    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = _read_pairs(rows.table, parameters)
@@ -358,7 +417,7 @@ def fit_path(
     usual = Trial(usual_of(path), criterion)
     n_folds = parameters.folds or N_FOLDS
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
-        tester = _Tester(binned, parameters, pairs, n_folds, (0.0,), progress)
+        tester = _Tester(binned, parameters, pairs, n_folds, parameters.shrinkages, progress)
         if not tester.folds.are_filled:
             raise ValueError(f"folds={n_folds} needs as many rows that differ; give fewer")
         record = Record(trials, tester.folds)
@@ -398,6 +457,8 @@ def _read_rows(
 ) -> TrainingRows:
     if not isinstance(parameters.strength, Real):
         path_of(parameters.strength)  # which says so if it makes no sense
+    if isinstance(X, Batches):
+        return _read_batches(X, y, sample_weight, parameters, has_classes)
     table = read_table(X, parameters.categorical_features)
     targets, classes = read_targets(y, has_classes), None
     check_consistent_length(X, targets)
@@ -405,39 +466,63 @@ def _read_rows(
         classes, targets = find_classes(targets)
     else:
         _check_spread(targets, parameters.criterion)
-    weights = _row_weights(X, y, sample_weight, parameters)
-    rows = TrainingRows(table, targets, classes, weights).with_evidence()
+    weights = _row_weights(X, sample_weight)
+    rows = TrainingRows(table, targets, classes, weights)
+    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
     if rows.table.n_rows < table.n_rows:
         rows = replace(rows, table=rows.table.with_seen_categories())
     return rows
 
 
-def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> np.ndarray | None:
+def _read_batches(
+    batches: Batches, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> TrainingRows:
+    """Rows in parts, which bring their targets and weights along."""
+    refuse_beside_batches(y=y, sample_weight=sample_weight)
+    found = read_stored(batches, parameters.categorical_features, has_classes, parameters.verbose)
+    labels = found.targets
+    if found.classes is None:
+        _check_spread(found.targets, parameters.criterion)
+    elif parameters.class_weight is not None:
+        each = zip(found.classes, found.targets.T, strict=True)
+        labels = np.column_stack([classes[numbers] for classes, numbers in each])
+    labels = labels[:, 0] if labels.shape[1] == 1 else labels
+    weights = _row_weights(labels, found.weights)
+    rows = TrainingRows(found.table, found.targets, found.classes, weights)
+    return rows.with_evidence(_importance(labels, weights, parameters.class_weight))
+
+
+def _row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
     """Weights of the rows; None if all are 1."""
-    weights = None
-    if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError("sample_weight is zero for every row; give some row a positive weight")
-        if not _has_finite_sum(weights):
-            raise ValueError(
-                "sample_weight adds up to more than a number can hold; divide it by a large one"
-            )
-    if parameters.class_weight is None:
-        return weights
-    by_class = compute_sample_weight(parameters.class_weight, y)
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; give some row a positive weight")
+    if not _has_finite_sum(weights):
+        raise ValueError(
+            "sample_weight adds up to more than a number can hold; divide it by a large one"
+        )
+    return weights
+
+
+def _importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.ndarray | None:
+    """What each row's weight is multiplied by for its class; None if by 1."""
+    if class_weight is None:
+        return None
+    by_class = compute_sample_weight(class_weight, y)
     if (by_class < 0).any() or not np.isfinite(by_class).all():
         raise ValueError("class_weight must hold finite weights that are not negative")
     with np.errstate(over="ignore"):
-        weights = by_class if weights is None else weights * by_class
-    if not weights.any():
+        total = by_class if weights is None else weights * by_class
+    if not total.any():
         raise ValueError("class_weight and sample_weight together leave every row weightless")
-    if not _has_finite_sum(weights):
+    if not _has_finite_sum(total):
         raise ValueError(
             "class_weight gives rows weights that add up to more than a number can hold; divide it "
             "by a large one"
         )
-    return weights
+    return by_class
 
 
 def _has_finite_sum(weights: np.ndarray) -> bool:
@@ -458,7 +543,11 @@ def _check_spread(targets: np.ndarray, criterion: str) -> None:
 
 def _bin(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
-    return BinnedRows(rows, binned, _coarse_bins(rows, binned, parameters, pairs))
+    coarse = _coarse_bins(rows, binned, parameters, pairs)
+    if isinstance(rows.table, StoredTable):
+        # Splits on pairs read values.
+        rows = replace(rows, table=rows.table.with_values(pairs.pairs.features()))
+    return BinnedRows(rows, binned, coarse)
 
 
 def _coarse_bins(
@@ -483,18 +572,22 @@ def _learn(
     pairs: PairOptions,
     progress: Progress,
     must_hold_up: bool = False,
+    start: Start = Start(),
 ) -> _Outcome:
     """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
-    root = _grow(held, tools, parameters, progress)
+    root = _grow(held, tools, parameters, progress, start)
+    first_split = () if root.split is None else root.split.features, _gain_of_first_split(root)
     if must_hold_up:
         instead = _instead_of_chance(root, binned_rows, goal, parameters, pairs)
         if instead is not None:
-            return _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            outcome = _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            return replace(outcome, root=())
     if parameters.refine is None:
         finish(root, binned.features)
-        return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
+        tree = tree_of(root, goal.impurity_scale)
+        return _Outcome(tree, goal.criterion_name, None, *first_split)
     refined, history = refine(
         root,
         held,
@@ -502,7 +595,53 @@ def _learn(
         tools,
         progress.sweep,
     )
-    return _Outcome(tree_of(refined, goal.impurity_scale), goal.criterion_name, np.array(history))
+    tree = tree_of(refined, goal.impurity_scale)
+    return _Outcome(tree, goal.criterion_name, np.array(history), *first_split)
+
+
+def _learn_from_many_starts(
+    binned_rows: BinnedRows,
+    parameters: Parameters,
+    pairs: PairOptions,
+    progress: Progress,
+    other_criteria: tuple[str, ...] = (),
+) -> _Outcome:
+    """The tree of least penalised loss among those that grow from several beginnings.
+
+    What gains most at the root need not be the best beginning of a tree. In shallow trees, the
+    splits that gain almost as much are tried, too; and so are criteria that folds could not tell
+    apart. All rows judge: the loss counts what a tree's parts cost.
+    """
+    rows, usual = binned_rows.rows, parameters
+    best = _learn(binned_rows, usual, pairs, progress, must_hold_up=True)
+    if best.history is None or not best.root:
+        return best  # nothing to compare by, or nothing learnt
+
+    def learn(criterion: str, start: Start) -> _Outcome:
+        with Progress(0, rows.table.n_rows, None) as silent:
+            changed = replace(usual, criterion=criterion)
+            return _learn(binned_rows, changed, pairs, silent, start=start)
+
+    def better(new: _Outcome) -> _Outcome:
+        return best.better(new, rows.classes is not None, rows.total_weight)
+
+    for criterion in other_criteria:
+        best = better(learn(criterion, Start()))
+    least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, frozenset([best.root])
+    criterion = best.criterion
+    for _ in range(_n_rival_roots(usual, rows.total_weight)):
+        rival = learn(criterion, Start(avoid, least_gain))
+        if not rival.root:
+            break
+        best, avoid = better(rival), avoid | {rival.root}
+    return best
+
+
+def _n_rival_roots(parameters: Parameters, weight: float) -> int:
+    """How many beginnings of a tree are tried beside the one that gains most."""
+    if parameters.max_depth is None or not 2 <= parameters.max_depth <= SHALLOW:
+        return 0
+    return N_RIVAL_ROOTS if weight <= MANY_ROWS else N_RIVAL_ROOTS_OF_MANY
 
 
 def _finish(
@@ -510,16 +649,19 @@ def _finish(
 ) -> FittedTree:
     """What was learnt, pruned and shrunk as the parameters say, and sketched."""
     tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), choice.shrinkage)
-    tree = _with_readable_dates(tree, rows.table)
-    is_number = rows.classes is None and rows.targets.shape[1] == 1
-    summary = summarise(rows.table, tree.used_features, rows.targets[:, 0] if is_number else None)
-    sketches = sketch_nodes(
-        tree, rows.table, rows.targets, rows.n_classes, summary.target_edges, parameters.threads
-    )
+    features, has_classes = rows.table.features, rows.classes is not None
+    y = sole_target(rows.targets, has_classes)
+    spread = spread_of(tree, rows.table, y, parameters.threads)
+    tree = _with_readable_dates(tree, features, spread)
+    is_number = y is not None and not has_classes
+    summary = summarise(spread, features, tree.used_features, is_number)
+    sketches = None
+    if y is not None:
+        sketches = sketch_tree(tree, features, spread, rows.n_classes, summary.target_edges)
     weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),
-        features=rows.table.features,
+        features=features,
         has_names=rows.table.has_names,
         classes=rows.classes,
         criterion=outcome.criterion,
@@ -531,26 +673,37 @@ def _finish(
     )
 
 
-def _with_readable_dates(tree: TreeArrays, table: Table) -> TreeArrays:
+def _with_readable_dates(
+    tree: TreeArrays, features: tuple[FeatureInfo, ...], rows: SpreadRows
+) -> TreeArrays:
     """The same tree, with thresholds on dates at moments that are told in few digits."""
-    dates = [number for number in tree.used_features if table.features[number].is_date]
-    if not dates:
-        return tree
+    dates = [number for number in tree.used_features if features[number].is_date]
+    nodes = {number: _nodes_on(tree, number) for number in dates}
+    asked = [NeighboursOfThresholds(number, _thresholds(tree, nodes[number])) for number in dates]
     upper = tree.piece_upper.copy()
-    for number in dates:
-        nodes = np.flatnonzero((tree.feature == number) & (tree.second_feature < 0))
-        column = table.columns[number]
-        assert column is not None
-        values = np.unique(column[~np.isnan(column)])
-        for node in nodes.tolist():
-            pieces = tree.pieces(node)
-            above = np.searchsorted(values, upper[pieces][:-1], side="right")
-            upper[pieces][:-1] = [
+    for question, (below, above) in zip(asked, rows.ask(*asked) if asked else [], strict=True):
+        for node in nodes[question.feature]:
+            inner = upper[tree.pieces(node)][:-1]
+            places = np.searchsorted(question.thresholds, inner)
+            inner[:] = [
                 # Where other rows chose the threshold, these may lie all on one side of it.
-                readable_threshold(at, values[i - 1], values[i]) if 0 < i < len(values) else at
-                for at, i in zip(upper[pieces][:-1].tolist(), above.tolist(), strict=True)
+                readable_threshold(at, low, high) if np.isfinite([low, high]).all() else at
+                for at, low, high in zip(
+                    inner.tolist(), below[places].tolist(), above[places].tolist(), strict=True
+                )
             ]
     return tree.with_thresholds(upper) if (upper != tree.piece_upper).any() else tree
+
+
+def _nodes_on(tree: TreeArrays, feature: int) -> list[int]:
+    """Nodes that split on a single feature."""
+    return np.flatnonzero((tree.feature == feature) & (tree.second_feature < 0)).tolist()
+
+
+def _thresholds(tree: TreeArrays, nodes: list[int]) -> np.ndarray:
+    """Thresholds of some nodes, ascending."""
+    each = [tree.piece_upper[tree.pieces(node)][:-1] for node in nodes]
+    return np.unique(np.concatenate([*each, np.empty(0)]))
 
 
 # --- noise ---
@@ -570,10 +723,8 @@ def _instead_of_chance(
     """
     if root.split is None or not parameters.prices_splits:
         return None
-    about = root.statistics
-    before = about.weight * about.impurity
-    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
-    gain = max(before - after, np.finfo(float).tiny)
+    before = root.statistics.weight * root.statistics.impurity
+    gain = max(_gain_of_first_split(root), np.finfo(float).tiny)
     doubt = _noise(root, rows.binned, goal) / gain
     if doubt <= LEAST_DISTINCT**3:
         return None  # not to be doubted, however often rows are repeated
@@ -591,6 +742,12 @@ def _instead_of_chance(
     if unpaid > COPIED:
         return replace(parameters, copies=copies)
     return replace(parameters, max_depth=0)
+
+
+def _gain_of_first_split(root: GrowingNode) -> float:
+    """Impurity mass that the root's split takes away."""
+    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
+    return root.statistics.weight * root.statistics.impurity - after if root.children else 0.0
 
 
 def _impurity_below(root: GrowingNode) -> float:
@@ -616,9 +773,7 @@ def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
 
 def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
     """A number for each row, counted from 0, the same for rows that are the same."""
-    targets = np.unique(rows.targets, axis=0, return_inverse=True)[1].reshape(-1)
-    hashes = hash_contents(binned.columns, np.arange(rows.table.n_rows, dtype=np.int32))
-    hashes ^= row_hashes(targets.astype(np.int64))
+    hashes = hashes_of_rows(binned, rows.targets, rows.weights) ^ hash_targets(rows.targets)
     return np.unique(hashes, return_inverse=True)[1]
 
 
@@ -630,13 +785,13 @@ def _holds_up(
     # Hashes are numbered in order, which halves them at random.
     for half in (0, 1):
         is_new = content % 2 != half
-        held, new = _hold(rows.take(~is_new), parameters), rows.rows.take(is_new)
+        held, new = _hold(rows.take(~is_new), parameters), rows.take(is_new)
         with Progress(0, held.n_rows, parameters.max_depth) as silent:
             root = _grow(held, _pair_tools(held, parameters, pairs), parameters, silent)
         finish(root, rows.binned.features)
         tree = tree_of(root, held.goal.impurity_scale)
-        values = tree.value[leaves_of(tree, new.table, parameters.threads)]
-        told += np.bincount(content[is_new], _told(values - tree.value[0], new), len(told))
+        values = tree.value[new.leaves(tree, parameters.threads)]
+        told += np.bincount(content[is_new], _told(values - tree.value[0], new.rows), len(told))
     return bool(told.sum() > CLEARLY * np.sqrt((told**2).sum()))
 
 
@@ -671,7 +826,7 @@ def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> C
         tester = _Tester(binned, parameters, pairs, n_folds, plan.shrinkages, progress)
         if tester.folds.are_filled:
             return choose(plan, tester.folds, tester.test)
-    if len(plan.shrinkages) > 1:
+    if parameters.shrinkage == "cv":
         raise ValueError(
             f"shrinkage='cv' needs at least {n_folds} rows that differ, got {n_rows} sample(s); "
             "give a number"
@@ -709,7 +864,8 @@ class _Tester:
         self._shrinkages = shrinkages
         self._progress = progress
         rows = binned.rows
-        self.folds = make_folds(binned.binned, rows.strata, rows.weights, n_folds, seed)
+        hashes = hashes_of_rows(binned.binned, rows.targets, rows.weights)
+        self.folds = make_folds(hashes, rows.strata, rows.weights, n_folds, seed)
         self._loss: Loss = LossOfClasses()
         if rows.classes is None:
             is_absolute = parameters.criterion == "absolute_error"
@@ -738,14 +894,14 @@ class _Tester:
     def _test(self, trial: Trial, fold: int, n_threads: int) -> FoldTest:
         held_out, start = self.folds.held_out(fold), perf_counter()
         tree = self._fit(trial, self._binned.take(~held_out), n_threads)
-        seconds, rows = perf_counter() - start, self._binned.rows.take(held_out)
-        leaves, weights = leaves_of(tree, rows.table, n_threads), self.folds.weights[held_out]
-        return test_of(tree, leaves, rows.targets, weights, self._loss, self._shrinkages, seconds)
+        seconds, new = perf_counter() - start, self._binned.take(held_out)
+        leaves, y, weights = new.leaves(tree, n_threads), new.rows.targets, self.folds.weights
+        return test_of(tree, leaves, y, weights[held_out], self._loss, self._shrinkages, seconds)
 
 
 def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
     """What is to be tried: a single trial if nothing is left to choose."""
-    shrinkages = SHRINKAGES if parameters.shrinkage == "cv" else (float(parameters.shrinkage),)
+    shrinkages = parameters.shrinkages
     if isinstance(parameters.strength, Real):
         usual = Trial(float(parameters.strength), parameters.criterion)
         return Plan((usual,), usual, shrinkages)
@@ -764,7 +920,11 @@ def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
 
 
 def _grow(
-    rows: LocalRows, pairs: PairTools | None, parameters: Parameters, progress: Progress
+    rows: LocalRows,
+    pairs: PairTools | None,
+    parameters: Parameters,
+    progress: Progress,
+    start: Start = Start(),
 ) -> GrowingNode:
     """Grow a tree on binned rows."""
     features, goal = rows.binned.features, rows.goal
@@ -778,6 +938,7 @@ def _grow(
         parameters.max_bins is None,
         _limits(rows.n_rows, goal, parameters),
         progress,
+        start,
     ).grow()
 
 

@@ -177,7 +177,7 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
         if _has_categorical_dtype(values, name) if asked is None else asked[j]:
             codes, levels = _factorize(values, name)
             order = _own_order(values, name)
-            categories = _sorted_categories(levels) if order is None else order
+            categories = sorted_categories(levels) if order is None else order
             features.append(FeatureInfo(name, categories, is_ordered=order is not None))
             columns.append(_recode(codes, levels, categories))
         elif _kind_of(values, name) is _Kind.DATE:
@@ -374,8 +374,20 @@ def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> OpenTable:
         names=names,
         has_names=has_names,
         is_frame=True,
-        column=lambda j: _unwrap(frame.get_column(keys[j])),
+        column=lambda j: _column(frame, keys[j]),
     )
+
+
+def _column(frame: nw.DataFrame[Any], key: Any) -> Values:
+    """A column of a table, as a NumPy array if it is one."""
+    if frame.implementation.is_pandas():
+        # The same as below, but faster: a prediction for one row is mostly reading.
+        column = frame.to_native()[key]
+        if isinstance(column.dtype, np.dtype):
+            return np.asarray(column.to_numpy())
+        if len(column) <= FEW_ROWS and column.dtype.type is str:
+            return np.array(column.tolist(), dtype=object)
+    return _unwrap(frame.get_column(key))
 
 
 def _open_array(array: Array, min_rows: int) -> OpenTable:
@@ -716,7 +728,8 @@ def _own_order(values: Values, name: str) -> tuple[Level, ...] | None:
     return tuple(_plain(level, name) for level in declared)
 
 
-def _sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
+def sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
+    """Distinct levels as the categories of a feature: in ascending order, numbers before text."""
     distinct = {level for level in levels if level is not None}
     return tuple(sorted(distinct, key=lambda level: (isinstance(level, str), level)))
 

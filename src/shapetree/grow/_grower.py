@@ -26,6 +26,11 @@ MAX_WEIGHT_TO_HOLD_UP = 5_000
 # already shows so clear a lead.
 N_HALVINGS = 2
 CLEAR_LEAD = 2.0
+# What a pair must gain on new rows, as a share of what it gains on those that it was fitted on.
+LEAST_KEPT = 0.1
+# Larger nodes, too, are checked for pairs whose categories have fewer rows than this on average:
+# putting so many categories in order explains any target.
+ROWS_PER_CATEGORY = 20
 # Features whose gain is below this share of the best one's are not worth a look ahead.
 LEAST_SHARE = 0.7
 # Mean impurity below which rounding is all that is left.
@@ -43,6 +48,22 @@ class Limits:
     min_samples_split: int
     min_samples_leaf: int
     min_impurity_decrease: float
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where growth begins, if not with the split that gains most.
+
+    Attributes
+    ----------
+    avoid : frozenset of tuple of int
+        Features, and pairs of them, that the root is not split on.
+    least_gain : float
+        What its split must gain, or else it stays a leaf.
+    """
+
+    avoid: frozenset[tuple[int, ...]] = frozenset()
+    least_gain: float = 0.0
 
 
 def describe(
@@ -82,6 +103,7 @@ class Grower:
         Whether bins are as many as values.
     limits : Limits
     progress : Progress
+    start : Start
     """
 
     def __init__(
@@ -94,6 +116,7 @@ class Grower:
         exact: bool,
         limits: Limits,
         progress: Progress,
+        start: Start = Start(),
     ) -> None:
         self._rows = rows
         self._bins = bins
@@ -103,6 +126,7 @@ class Grower:
         self._pair_search = pair_search
         self._limits = limits
         self._progress = progress
+        self._start = start
         self._histograms = LevelHistograms(
             rows, search.offsets, goal.targets.n_channels, exact, pair_search is not None
         )
@@ -164,6 +188,8 @@ class Grower:
             depth < limits.max_depth
             and statistics.n_rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
             and statistics.impurity > PURE
+            # No split gains more than all impurity.
+            and statistics.weight * statistics.impurity >= self._search.least_gain(statistics)
         )
 
     def _find_candidates(self, nodes: list[GrowingNode], max_branches: int) -> None:
@@ -182,6 +208,9 @@ class Grower:
             statistics = [node.statistics for node in some]
             numbers = [node.number + 1 for node in some]
             self._search.search(statistics, numbers, max_branches, histograms, part)
+        if nodes[0].depth == 0:
+            avoided = [features[0] for features in self._start.avoid if len(features) == 1]
+            found.penalised_gains[0, avoided] = -np.inf
         singles = self._search.best(found, [node.statistics for node in nodes])
         for i, (node, single) in enumerate(zip(nodes, singles, strict=True)):
             node.candidate = self._best_candidate(node, single, found, i, max_branches)
@@ -211,6 +240,7 @@ class Grower:
         statistics = node.statistics
         least = self._search.least_gain(statistics)
         best: Candidate | PairCandidate | None = single
+        is_root = node.depth == 0
         if self._pair_search is not None:
             pair = self._pair_search.best(
                 statistics,
@@ -219,10 +249,13 @@ class Grower:
                 max_branches,
                 node.number + 1,
                 to_beat=max(least, single.penalised_gain if single else 0.0),
+                avoid=self._start.avoid if is_root else (),
             )
             if pair is not None and self._is_better(pair, single, node, max_branches):
                 best = pair
         if best is None or best.penalised_gain < least or best.gain < self._least_decrease:
+            return None
+        if is_root and best.gain < self._start.least_gain:
             return None
         if best is single:
             return self._best_ahead(single, node, found, number, max_branches)
@@ -266,41 +299,45 @@ class Grower:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
         if not self._leaves_room(pair, node):
             return False
-        if single is None:
-            return True
         # Rounding must not choose: of equals, the single feature wins.
-        if pair.penalised_gain <= single.penalised_gain + 1e-10 * node.statistics.weight:
+        to_beat = single.penalised_gain if single else 0.0
+        if single and pair.penalised_gain <= to_beat + 1e-10 * node.statistics.weight:
             return False
         assert self._pair_search is not None
-        n_rows = node.statistics.n_rows
-        if (
-            not self._pair_search.must_hold_up
-            or node.statistics.weight > MAX_WEIGHT_TO_HOLD_UP
-            or n_rows > SAMPLE_ROWS
-        ):
+        if not self._pair_search.must_hold_up:
             return True
-        return self._holds_up(pair, single, node, max_branches)
+        n_rows, weight = node.statistics.n_rows, node.statistics.weight
+        is_small = weight <= MAX_WEIGHT_TO_HOLD_UP and n_rows <= SAMPLE_ROWS
+        if is_small or self._pair_search.n_categories(pair) * ROWS_PER_CATEGORY > n_rows:
+            return self._holds_up(pair, single, node, max_branches)
+        return True
 
     def _holds_up(
-        self, pair: PairCandidate, single: Candidate, node: GrowingNode, max_branches: int
+        self, pair: PairCandidate, single: Candidate | None, node: GrowingNode, max_branches: int
     ) -> bool:
-        """Whether a pair gains more than the best single feature on new rows, too."""
+        """Whether a pair gains more than the best single feature on new rows, too.
+
+        It must also keep some of what it gains on the rows that it was fitted on.
+        """
         assert self._pair_search is not None
         statistics, number = node.statistics, node.number + 1
         features = pair.shape.first, pair.shape.second
         rows = self._rows.at(node.number)
-        sample = rows.sample(features, statistics.n_rows, (single.split.feature,))
-        of_pair = of_single = 0.0
+        binned = (single.split.feature,) if single else ()
+        sample = rows.sample(features, min(statistics.n_rows, SAMPLE_ROWS), binned)
+        of_pair = of_single = needed = 0.0
         for halving in sample.halvings(N_HALVINGS):
+            needed += LEAST_KEPT * pair.gain
             of_pair += self._pair_search.gain_on_new_rows(
                 pair, sample, halving, statistics, max_branches, number
             )
-            of_single += self._search.gain_on_new_rows(
-                single, sample, halving, statistics, max_branches, number
-            )
-            if of_pair > CLEAR_LEAD * of_single:
+            if single:
+                of_single += self._search.gain_on_new_rows(
+                    single, sample, halving, statistics, max_branches, number
+                )
+            if of_pair > max(CLEAR_LEAD * of_single, needed):
                 return True
-        return of_pair > PAIR_LEAD * of_single
+        return of_pair > max(PAIR_LEAD * of_single, needed)
 
     def _leaves_room(self, pair: PairCandidate, node: GrowingNode) -> bool:
         """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""

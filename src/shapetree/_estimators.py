@@ -804,7 +804,8 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         20,000 of them: every pair is weighed by what the cells of a rough grid tell beyond noise,
         and half of them, 30 at most, get an oblique inner tree on a finer grid. Of more than 20,000
         pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
-        by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
+        by at most 5,000 of the node's rows; of more than 1,000 features, only the pairs of those
+        1,000 count that gain most alone. An int fits that many of the best-screened pairs, "all"
         fits every pair. A list holds pairs, or larger groups, of features that may interact, by
         name or by index; these are then screened as by "auto". Dates are split on alone.
     pair_screen : {"grid", "delta"}, default="grid"
@@ -1122,7 +1123,8 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         20,000 of them: every pair is weighed by what the cells of a rough grid tell beyond noise,
         and half of them, 30 at most, get an oblique inner tree on a finer grid. Of more than 20,000
         pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
-        by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
+        by at most 5,000 of the node's rows; of more than 1,000 features, only the pairs of those
+        1,000 count that gain most alone. An int fits that many of the best-screened pairs, "all"
         fits every pair. A list holds pairs, or larger groups, of features that may interact, by
         name or by index; these are then screened as by "auto". Dates are split on alone.
     pair_screen : {"grid", "delta"}, default="grid"

@@ -806,10 +806,11 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         20,000 of them. Screening weighs every pair by what the cells of a rough grid reveal beyond
         noise, and then grows an oblique inner tree on a finer grid for half of the pairs, at most
         30. If there are more than 20,000 pairs (200 features), the paper's filter first picks
-        20,000 of them, using at most 5,000 of the node's rows. An int fits that many of the best
-        pairs after screening, "all" fits every pair. A list names pairs, or larger groups, of
-        features that may interact, by name or by index; these are then screened as with "auto".
-        Dates are never part of a pair.
+        20,000 of them, using at most 5,000 of the node's rows; of more than 1,000 features, only
+        the 1,000 that gain most alone form pairs. An int fits that many of the best pairs after
+        screening, "all" fits every pair. A list names pairs, or larger groups, of features that may
+        interact, by name or by index; these are then screened as with "auto". Dates are never part
+        of a pair.
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: "grid" uses grids of 32 x 32 cells, which also reveal pure
         interactions; "delta" is the paper's filter, which crosses the branches of both features'
@@ -1127,10 +1128,11 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         20,000 of them. Screening weighs every pair by what the cells of a rough grid reveal beyond
         noise, and then grows an oblique inner tree on a finer grid for half of the pairs, at most
         30. If there are more than 20,000 pairs (200 features), the paper's filter first picks
-        20,000 of them, using at most 5,000 of the node's rows. An int fits that many of the best
-        pairs after screening, "all" fits every pair. A list names pairs, or larger groups, of
-        features that may interact, by name or by index; these are then screened as with "auto".
-        Dates are never part of a pair.
+        20,000 of them, using at most 5,000 of the node's rows; of more than 1,000 features, only
+        the 1,000 that gain most alone form pairs. An int fits that many of the best pairs after
+        screening, "all" fits every pair. A list names pairs, or larger groups, of features that may
+        interact, by name or by index; these are then screened as with "auto". Dates are never part
+        of a pair.
     pair_screen : {"grid", "delta"}, default="grid"
         How pairs are screened: "grid" uses grids of 32 x 32 cells, which also reveal pure
         interactions; "delta" is the paper's filter, which crosses the branches of both features'

@@ -378,11 +378,13 @@ def _levels_of(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarr
         return distinct, group
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    low, _ = group_values(ordered, None if weights is None else weights[order], MAX_LEVELS)
-    start = np.searchsorted(ordered, low)
-    group = np.searchsorted(low, values, side="right") - 1
-    stops = [*start[1:], len(values)]
-    return np.array([ordered[(a + b) // 2] for a, b in zip(start, stops, strict=True)]), group
+    own = np.ones(len(values)) if weights is None else weights[order]
+    low, _ = group_values(ordered, own, MAX_LEVELS)
+    # The row in the middle of each group's weight stands for it.
+    weight_up_to = np.append(0.0, np.cumsum(own))
+    ends = weight_up_to[np.append(np.searchsorted(ordered, low), len(values))]
+    middle = np.searchsorted(weight_up_to, (ends[:-1] + ends[1:]) / 2, side="right") - 1
+    return ordered[middle], np.searchsorted(low, values, side="right") - 1
 
 
 def medians_of(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

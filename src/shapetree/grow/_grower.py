@@ -201,13 +201,7 @@ class Grower:
     def _find_candidates_of(self, nodes: list[GrowingNode], max_branches: int) -> None:
         """The same for nodes that may be split, whose shape functions there is memory for."""
         keep = any(node.depth + 1 < self._limits.max_depth for node in nodes)
-        found = FeatureShapes.empty(len(nodes), self._search.offsets)
-        for some, histograms in self._histograms.parts(nodes, keep):
-            first = nodes.index(some[0])
-            part = found.part(first, first + len(some))
-            statistics = [node.statistics for node in some]
-            numbers = [node.number + 1 for node in some]
-            self._search.search(statistics, numbers, max_branches, histograms, part)
+        found = self._search_features(nodes, max_branches, keep)
         if nodes[0].depth == 0:
             avoided = [features[0] for features in self._start.avoid if len(features) == 1]
             found.penalised_gains[0, avoided] = -np.inf
@@ -217,6 +211,19 @@ class Grower:
             if node.candidate is None:
                 node.histogram = None
                 self._progress.leaf(node.statistics.n_rows, node.depth)
+
+    def _search_features(
+        self, nodes: list[GrowingNode], max_branches: int, keep: bool
+    ) -> FeatureShapes:
+        """The best shape function of each feature for nodes; children may want their histograms."""
+        found = FeatureShapes.empty(len(nodes), self._search.offsets)
+        for some, histograms in self._histograms.parts(nodes, keep):
+            first = nodes.index(some[0])
+            part = found.part(first, first + len(some))
+            statistics = [node.statistics for node in some]
+            numbers = [node.number + 1 for node in some]
+            self._search.search(statistics, numbers, max_branches, histograms, part)
+        return found
 
     def _is_open(self, node: GrowingNode) -> bool:
         """Whether a node may be split; if not, it is a leaf for good."""
@@ -282,13 +289,10 @@ class Grower:
         children = self._send([node], [candidate], self._n_nodes)
         gain = candidate.penalised_gain
         nodes = [child for child in children if self._may_split(child.statistics, child.depth)]
-        for some, histograms in self._histograms.parts(nodes, keep=False):
-            found = FeatureShapes.empty(len(some), self._search.offsets)
-            statistics = [child.statistics for child in some]
-            numbers = [child.number for child in some]
-            self._search.search(statistics, numbers, max_branches, histograms, found)
-            singles = self._search.best(found, statistics)
-            for child, best in zip(some, singles, strict=True):
+        if nodes:
+            found = self._search_features(nodes, max_branches, keep=False)
+            singles = self._search.best(found, [child.statistics for child in nodes])
+            for child, best in zip(nodes, singles, strict=True):
                 gain_below = 0.0 if best is None else best.penalised_gain
                 gain += max(gain_below - self._search.least_gain(child.statistics), 0.0)
         return gain

@@ -112,7 +112,7 @@ def record_of(scores, gains=1.0, weights=None, group=None, n_folds=2):
     def run(wanted):
         each = [(np.asarray(scores[t.strength]), of_row == fold) for t, fold in wanted]
         return [
-            FoldTest(values[rows], np.full(rows.sum(), gains), np.zeros(1), 2, 0.1)
+            FoldTest(values[rows][None], np.full(rows.sum(), gains), np.zeros(1), 2, 0.1)
             for values, rows in each
         ]
 
@@ -170,19 +170,53 @@ def test_hopeless_trials_are_spared():
     def run(wanted):
         asked.extend(wanted)
         scores = [(np.arange(150) < 150 * quality[trial.strength]) * 1.0 for trial, _ in wanted]
-        return [FoldTest(each, np.ones(150), np.zeros(1), 2, 0) for each in scores]
+        return [FoldTest(each[None], np.ones(150), np.zeros(1), 2, 0) for each in scores]
 
     trials = tuple(Trial(m, criterion) for criterion in ("gini", "entropy") for m in quality)
     usual = Trial(1.0, "gini")
     found = choice.choose(Plan(trials, usual, (0.0,), Race(4, (2, 1))), folds, run)
     on_first = [trial for trial, fold in asked if fold == 0]
-    assert set(on_first) == {*trials[:4], Trial(0.3, "entropy"), Trial(1.0, "entropy")}
+    # 0.3 is better than 1, so that nobody asks for 3; and it is the best to compare criteria by.
+    assert set(on_first) == {*trials[:3], Trial(0.3, "entropy")}
     on_second, on_third = ({t for t, fold in asked if fold == number} for number in (1, 2))
     assert usual in on_third
     assert on_third < on_second
     assert (len(on_second), len(on_third)) == (3, 2)
     assert all(fold < 3 for _, fold in asked)
     assert found.trial in on_third
+
+
+def race_of(quality, gain=1.0, shrinkages=(0.0,)):
+    """How often each strength is tested whose rows are right to some share."""
+    asked = []
+    folds = Folds(np.arange(600) % 4, np.arange(600), np.ones(600), 4)
+
+    def run(wanted):
+        asked.extend(trial.strength for trial, _ in wanted)
+        scores = [(np.arange(150) < 150 * quality[trial.strength]) * 1.0 for trial, _ in wanted]
+        gains = np.where(np.arange(150) % 2, gain, -0.9)
+        losses = np.zeros(len(shrinkages))
+        return [FoldTest(each[None], gains, losses, 2, 0) for each in scores]
+
+    trials = tuple(Trial(m, "gini") for m in sorted(quality))
+    plan = Plan(trials, Trial(1.0, "gini"), shrinkages, Race(4, (2, 1)))
+    found = choice.choose(plan, folds, run)
+    return {m: asked.count(m) for m in sorted(quality)}, found.trial.strength
+
+
+def test_if_the_usual_is_ahead_one_fold_is_enough():
+    quality = {0.0: 0.69, 0.3: 0.69, 1.0: 0.7, 3.0: 0.7}
+    assert race_of(quality, gain=2.0) == ({0.0: 1, 0.3: 1, 1.0: 1, 3.0: 1}, 1.0)
+
+
+def test_a_tree_that_may_be_no_better_than_none_is_tested_on_more_folds():
+    quality = {0.3: 0.69, 1.0: 0.7, 3.0: 0.7}
+    assert race_of(quality, gain=1.0) == ({0.3: 1, 1.0: 3, 3.0: 1}, 3.0)
+
+
+def test_all_folds_tell_of_shrinkage():
+    quality = {0.3: 0.69, 1.0: 0.7, 3.0: 0.7}
+    assert race_of(quality, 2.0, shrinkages=(0.0, 1.0))[0] == {0.3: 1, 1.0: 3, 3.0: 1}
 
 
 def test_beyond_a_hopeless_strength_nothing_is_tested():
@@ -193,7 +227,7 @@ def test_beyond_a_hopeless_strength_nothing_is_tested():
         asked.extend(trial.strength for trial, _ in wanted)
         right = {0.5: 100, 1.0: 300, 2.0: 299, 4.0: 100}
         scores = [(np.arange(400) < right[trial.strength]) * 1.0 for trial, _ in wanted]
-        return [FoldTest(each, np.ones(400), np.zeros(1), 2, 0) for each in scores]
+        return [FoldTest(each[None], np.ones(400), np.zeros(1), 2, 0) for each in scores]
 
     strengths = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
     trials = tuple(Trial(strength, "squared_error") for strength in strengths)
@@ -317,7 +351,7 @@ def test_shrinkage_is_chosen_from_the_same_fits(criterion, monkeypatch):
     monkeypatch.setattr(
         fitting, "_learn", lambda *args, **more: n_fits.append(1) or learn(*args, **more)
     )
-    params = FAST | {"refine": None}
+    params = FAST | {"refine": None, "folds": 3}
     tree_for(criterion, **params).fit(X, y)
     n_alone = len(n_fits)
     both = tree_for(criterion, **params, shrinkage="cv").fit(X, y)

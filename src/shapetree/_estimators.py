@@ -1196,10 +1196,11 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     ccp_alpha : float, default=0.0
         Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
         removes less impurity than this for each further leaf.
-    shrinkage : float or "cv", default=0.0
+    shrinkage : float, "auto" or "cv", default="auto"
         Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
         above; with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0
         to 500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
+        "auto" chooses it together with the strength, where that is chosen, and is 0 elsewhere.
     max_bins : int or None, default=255
         Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
         values keep them all; up to 255 bins take one byte for each value. Beyond 200,000 rows,
@@ -1271,6 +1272,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseShapeTree._parameter_constraints,
         "criterion": [StrOptions({"squared_error", "absolute_error"})],
+        "shrinkage": [StrOptions({"auto", "cv"}), Interval(Real, 0, None, closed="left")],
     }
 
     def __init__(
@@ -1303,7 +1305,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         refine_iter: int = 4,
         refine_penalty: float | str = "auto",
         ccp_alpha: float = 0.0,
-        shrinkage: float | str = 0.0,
+        shrinkage: float | str = "auto",
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
         n_threads: int | None = None,

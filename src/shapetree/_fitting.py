@@ -16,6 +16,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from shapetree._choice import (
+    MANY_ROWS,
     PATH,
     Choice,
     FoldTest,
@@ -53,7 +54,7 @@ from shapetree.grow._candidates import (
     Penalties,
     SearchOptions,
 )
-from shapetree.grow._grower import Grower, Limits, finish
+from shapetree.grow._grower import Grower, Limits, Start, finish
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
@@ -100,6 +101,13 @@ COPIED = 1.25
 # What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
+# Beginnings of a tree beside the best that are tried in trees so shallow, which can mend little of a
+# bad one, and the share of the best one's gain that they must have.
+N_RIVAL_ROOTS, N_RIVAL_ROOTS_OF_MANY = 3, 2
+SHALLOW = 4
+LEAST_SHARE_OF_RIVAL = 0.7
+# By how many times the square root of what counts a penalised loss must be lower to be better.
+LEAD = 0.3
 # How far targets may be apart: the sums of what is off, squared or not, must be numbers.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Features that are compared one level deeper; each takes as long as a level of the tree.
@@ -169,6 +177,15 @@ class Parameters:
         given = getattr(self, name)
         strength = float(self.strength) * self.copies
         return strength * automatic if given == "auto" else float(given)
+
+    @property
+    def shrinkages(self) -> tuple[float, ...]:
+        """Shrinkages to choose from."""
+        if self.shrinkage == "cv":
+            return SHRINKAGES
+        if self.shrinkage == "auto":
+            return (0.0,) if isinstance(self.strength, Real) else SHRINKAGES
+        return (float(self.shrinkage),)
 
     def with_trial(self, trial: Trial) -> Parameters:
         """The same with a strength and a criterion that may have been chosen."""
@@ -274,11 +291,36 @@ class BinnedRows:
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A tree as it was learnt from rows, by which criterion, and how its refinement went."""
+    """A tree as it was learnt from rows, by which criterion, and how its refinement went.
+
+    Attributes
+    ----------
+    tree : TreeArrays
+    criterion : str
+    history : array or None
+        Penalised losses before and after each sweep of refinement; None without it.
+    root : tuple of int
+        Features that the root was split on when the tree grew.
+    root_gain : float
+        Impurity mass that this took away.
+    """
 
     tree: TreeArrays
     criterion: str
     history: np.ndarray | None = None
+    root: tuple[int, ...] = ()
+    root_gain: float = 0.0
+
+    def better(self, other: _Outcome, has_classes: bool, weight: float) -> _Outcome:
+        """Another outcome if its penalised loss is lower by more than chance makes it, or else this.
+
+        Losses count rows: so many of the wrong class, or so many that lose half as much.
+        """
+        assert self.history is not None
+        assert other.history is not None
+        loss = float(self.history[-1])
+        spread = math.sqrt(max(loss, 0.0) if has_classes else weight)
+        return other if float(other.history[-1]) < loss - LEAD * spread else self
 
 
 # --- the order of a fit ---
@@ -303,9 +345,13 @@ def fit_tree(
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
     choice = _choose(binned, parameters, pairs)
+    is_chosen = not isinstance(parameters.strength, Real)
     parameters = parameters.with_trial(choice.trial)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
+        if is_chosen:
+            outcome = _learn_from_many_starts(binned, parameters, pairs, progress, choice.rivals)
+        else:
+            outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
     del binned  # what follows needs its memory
     return replace(_finish(outcome, rows, parameters, choice), names=names)
 
@@ -371,7 +417,7 @@ def fit_path(
     usual = Trial(usual_of(path), criterion)
     n_folds = parameters.folds or N_FOLDS
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
-        tester = _Tester(binned, parameters, pairs, n_folds, (0.0,), progress)
+        tester = _Tester(binned, parameters, pairs, n_folds, parameters.shrinkages, progress)
         if not tester.folds.are_filled:
             raise ValueError(f"folds={n_folds} needs as many rows that differ; give fewer")
         record = Record(trials, tester.folds)
@@ -422,7 +468,10 @@ def _read_rows(
         _check_spread(targets, parameters.criterion)
     weights = _row_weights(X, sample_weight)
     rows = TrainingRows(table, targets, classes, weights)
-    return rows.with_evidence(_importance(y, weights, parameters.class_weight))
+    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
+    if rows.table.n_rows < table.n_rows:
+        rows = replace(rows, table=rows.table.with_seen_categories())
+    return rows
 
 
 def _read_batches(
@@ -523,18 +572,22 @@ def _learn(
     pairs: PairOptions,
     progress: Progress,
     must_hold_up: bool = False,
+    start: Start = Start(),
 ) -> _Outcome:
     """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
-    root = _grow(held, tools, parameters, progress)
+    root = _grow(held, tools, parameters, progress, start)
+    first_split = () if root.split is None else root.split.features, _gain_of_first_split(root)
     if must_hold_up:
         instead = _instead_of_chance(root, binned_rows, goal, parameters, pairs)
         if instead is not None:
-            return _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            outcome = _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            return replace(outcome, root=())
     if parameters.refine is None:
         finish(root, binned.features)
-        return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
+        tree = tree_of(root, goal.impurity_scale)
+        return _Outcome(tree, goal.criterion_name, None, *first_split)
     refined, history = refine(
         root,
         held,
@@ -542,7 +595,53 @@ def _learn(
         tools,
         progress.sweep,
     )
-    return _Outcome(tree_of(refined, goal.impurity_scale), goal.criterion_name, np.array(history))
+    tree = tree_of(refined, goal.impurity_scale)
+    return _Outcome(tree, goal.criterion_name, np.array(history), *first_split)
+
+
+def _learn_from_many_starts(
+    binned_rows: BinnedRows,
+    parameters: Parameters,
+    pairs: PairOptions,
+    progress: Progress,
+    other_criteria: tuple[str, ...] = (),
+) -> _Outcome:
+    """The tree of least penalised loss among those that grow from several beginnings.
+
+    What gains most at the root need not be the best beginning of a tree. In shallow trees, the
+    splits that gain almost as much are tried, too; and so are criteria that folds could not tell
+    apart. All rows judge: the loss counts what a tree's parts cost.
+    """
+    rows, usual = binned_rows.rows, parameters
+    best = _learn(binned_rows, usual, pairs, progress, must_hold_up=True)
+    if best.history is None or not best.root:
+        return best  # nothing to compare by, or nothing learnt
+
+    def learn(criterion: str, start: Start) -> _Outcome:
+        with Progress(0, rows.table.n_rows, None) as silent:
+            changed = replace(usual, criterion=criterion)
+            return _learn(binned_rows, changed, pairs, silent, start=start)
+
+    def better(new: _Outcome) -> _Outcome:
+        return best.better(new, rows.classes is not None, rows.total_weight)
+
+    for criterion in other_criteria:
+        best = better(learn(criterion, Start()))
+    least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, frozenset([best.root])
+    criterion = best.criterion
+    for _ in range(_n_rival_roots(usual, rows.total_weight)):
+        rival = learn(criterion, Start(avoid, least_gain))
+        if not rival.root:
+            break
+        best, avoid = better(rival), avoid | {rival.root}
+    return best
+
+
+def _n_rival_roots(parameters: Parameters, weight: float) -> int:
+    """How many beginnings of a tree are tried beside the one that gains most."""
+    if parameters.max_depth is None or not 2 <= parameters.max_depth <= SHALLOW:
+        return 0
+    return N_RIVAL_ROOTS if weight <= MANY_ROWS else N_RIVAL_ROOTS_OF_MANY
 
 
 def _finish(
@@ -624,10 +723,8 @@ def _instead_of_chance(
     """
     if root.split is None or not parameters.prices_splits:
         return None
-    about = root.statistics
-    before = about.weight * about.impurity
-    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
-    gain = max(before - after, np.finfo(float).tiny)
+    before = root.statistics.weight * root.statistics.impurity
+    gain = max(_gain_of_first_split(root), np.finfo(float).tiny)
     doubt = _noise(root, rows.binned, goal) / gain
     if doubt <= LEAST_DISTINCT**3:
         return None  # not to be doubted, however often rows are repeated
@@ -645,6 +742,12 @@ def _instead_of_chance(
     if unpaid > COPIED:
         return replace(parameters, copies=copies)
     return replace(parameters, max_depth=0)
+
+
+def _gain_of_first_split(root: GrowingNode) -> float:
+    """Impurity mass that the root's split takes away."""
+    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
+    return root.statistics.weight * root.statistics.impurity - after if root.children else 0.0
 
 
 def _impurity_below(root: GrowingNode) -> float:
@@ -723,7 +826,7 @@ def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> C
         tester = _Tester(binned, parameters, pairs, n_folds, plan.shrinkages, progress)
         if tester.folds.are_filled:
             return choose(plan, tester.folds, tester.test)
-    if len(plan.shrinkages) > 1:
+    if parameters.shrinkage == "cv":
         raise ValueError(
             f"shrinkage='cv' needs at least {n_folds} rows that differ, got {n_rows} sample(s); "
             "give a number"
@@ -798,7 +901,7 @@ class _Tester:
 
 def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
     """What is to be tried: a single trial if nothing is left to choose."""
-    shrinkages = SHRINKAGES if parameters.shrinkage == "cv" else (float(parameters.shrinkage),)
+    shrinkages = parameters.shrinkages
     if isinstance(parameters.strength, Real):
         usual = Trial(float(parameters.strength), parameters.criterion)
         return Plan((usual,), usual, shrinkages)
@@ -817,7 +920,11 @@ def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
 
 
 def _grow(
-    rows: LocalRows, pairs: PairTools | None, parameters: Parameters, progress: Progress
+    rows: LocalRows,
+    pairs: PairTools | None,
+    parameters: Parameters,
+    progress: Progress,
+    start: Start = Start(),
 ) -> GrowingNode:
     """Grow a tree on binned rows."""
     features, goal = rows.binned.features, rows.goal
@@ -831,6 +938,7 @@ def _grow(
         parameters.max_bins is None,
         _limits(rows.n_rows, goal, parameters),
         progress,
+        start,
     ).grow()
 
 

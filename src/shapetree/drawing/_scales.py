@@ -116,9 +116,13 @@ class Scale:
     def _slack(self) -> tuple[float, float]:
         """How much of the axis next to either end cannot be told apart from it."""
         lengths, shares = np.diff(self.edges / 4), np.diff(self.positions)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            low, high = (4 * VISIBLE * lengths[[0, -1]] / shares[[0, -1]]).tolist()
-        return low, high
+        drawn = np.flatnonzero((lengths > 0) & (shares > 0))
+        if len(drawn) == 0:
+            return 0.0, 0.0
+        low, high = drawn[[0, -1]]
+        with np.errstate(over="ignore"):
+            slack = 4 * VISIBLE * (lengths / np.maximum(shares, VISIBLE**4))
+        return float(slack[low]), float(slack[high])
 
     @property
     def _unbroken(self) -> tuple[float, float]:

@@ -50,6 +50,22 @@ class Limits:
     min_impurity_decrease: float
 
 
+@dataclass(frozen=True)
+class Start:
+    """Where growth begins, if not with the split that gains most.
+
+    Attributes
+    ----------
+    avoid : frozenset of tuple of int
+        Features, and pairs of them, that the root is not split on.
+    least_gain : float
+        What its split must gain, or else it stays a leaf.
+    """
+
+    avoid: frozenset[tuple[int, ...]] = frozenset()
+    least_gain: float = 0.0
+
+
 def describe(
     goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray
 ) -> list[NodeStatistics]:
@@ -87,6 +103,7 @@ class Grower:
         Whether bins are as many as values.
     limits : Limits
     progress : Progress
+    start : Start
     """
 
     def __init__(
@@ -99,6 +116,7 @@ class Grower:
         exact: bool,
         limits: Limits,
         progress: Progress,
+        start: Start = Start(),
     ) -> None:
         self._rows = rows
         self._bins = bins
@@ -108,6 +126,7 @@ class Grower:
         self._pair_search = pair_search
         self._limits = limits
         self._progress = progress
+        self._start = start
         self._histograms = LevelHistograms(
             rows, search.offsets, goal.targets.n_channels, exact, pair_search is not None
         )
@@ -189,6 +208,9 @@ class Grower:
             statistics = [node.statistics for node in some]
             numbers = [node.number + 1 for node in some]
             self._search.search(statistics, numbers, max_branches, histograms, part)
+        if nodes[0].depth == 0:
+            avoided = [features[0] for features in self._start.avoid if len(features) == 1]
+            found.penalised_gains[0, avoided] = -np.inf
         singles = self._search.best(found, [node.statistics for node in nodes])
         for i, (node, single) in enumerate(zip(nodes, singles, strict=True)):
             node.candidate = self._best_candidate(node, single, found, i, max_branches)
@@ -218,6 +240,7 @@ class Grower:
         statistics = node.statistics
         least = self._search.least_gain(statistics)
         best: Candidate | PairCandidate | None = single
+        is_root = node.depth == 0
         if self._pair_search is not None:
             pair = self._pair_search.best(
                 statistics,
@@ -226,10 +249,13 @@ class Grower:
                 max_branches,
                 node.number + 1,
                 to_beat=max(least, single.penalised_gain if single else 0.0),
+                avoid=self._start.avoid if is_root else (),
             )
             if pair is not None and self._is_better(pair, single, node, max_branches):
                 best = pair
         if best is None or best.penalised_gain < least or best.gain < self._least_decrease:
+            return None
+        if is_root and best.gain < self._start.least_gain:
             return None
         if best is single:
             return self._best_ahead(single, node, found, number, max_branches)

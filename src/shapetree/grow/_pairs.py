@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from numbers import Integral
@@ -260,6 +260,7 @@ class PairSearch:
         max_branches: int,
         node_number: int,
         to_beat: float,
+        avoid: Collection[tuple[int, ...]] = (),
     ) -> PairCandidate | None:
         """Find the pair with the greatest gain after penalties, but for that of the split.
 
@@ -275,6 +276,8 @@ class PairSearch:
             Seeds random starts, together with the fit's own seed.
         to_beat : float
             Gain after penalties that a pair must have to be of use.
+        avoid : collection of tuple of int
+            Pairs that are left out.
         """
         options = self._options
         search_options = self._search_options(node, max_branches, node_number)
@@ -286,6 +289,9 @@ class PairSearch:
         n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
         groups = self._screen.groups(histogram, n_threads)
         finalists, information = self._weigh(pairs, node, rows, histogram, groups, n_threads)
+        if avoid:
+            is_new = np.array([tuple(pair) not in avoid for pair in finalists.tolist()], dtype=bool)
+            finalists, information = finalists[is_new], information[is_new]
         needed = to_beat + self.pair_penalty(node)
         is_choosy = len(pairs) > options.n_fitted and self.must_hold_up
         if is_choosy:

@@ -258,7 +258,8 @@ class Refiner:
             own = assigned(care, present.cuts, region_price)
             if own is not None:
                 yield own
-        if problem.n_rows >= self._loss.min_rows_of_pairs or not self._pairs.must_hold_up:
+        (weight,) = self._rows.weights([problem.number])
+        if weight >= self._loss.min_weight_of_pairs or not self._pairs.must_hold_up:
             fitted = self._pairs.best(problem.number, care, price, region_price, slack)
             if fitted is not None:
                 yield fitted

@@ -716,7 +716,7 @@ def test_shell_completion():
         ("twice.csv", b"x,y,x\n1,2,3\n", "columns of the same name: x"),
         ("latin.csv", b"x,y\n1,2\n3,\xe4\n", "not in UTF-8 (line 3)"),
         ("few.csv", b"x,y\n1,2\n3,4\n", "only 2 rows"),
-        ("folder.csv", "folder", "it is a folder"),
+        ("folder.csv", "folder", "holds no .parquet file"),
     ],
 )  # fmt: skip
 def test_files_that_are_no_data(tmp_path, name, content, words):

@@ -133,11 +133,11 @@ def _scores(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
     return scores_of(y, model.predict(X), hasattr(model, "predict_proba"))
 
 
-def show_scores(scores: list[Score], split: Split, voice: Voice) -> None:
-    """Print a table of scores."""
-    where = f"On {len(split.test):,} rows that no model has seen"
-    if not split.is_apart:
-        where = "On the training rows, which says little about new ones"
+def show_scores(scores: list[Score], n_new: int | None, voice: Voice) -> None:
+    """Print a table of scores on so many new rows; None if there are none."""
+    where = "On the training rows, which says little about new ones"
+    if n_new is not None:
+        where = f"On {n_new:,} rows that no model has seen"
     voice.heading(where)
     titles = {
         "accuracy": "accuracy",

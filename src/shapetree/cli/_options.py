@@ -52,6 +52,10 @@ class Option:
 
 Model = Annotated[Path, Argument("A model written by `shapetree fit` or `to_json`.", "MODEL")]
 Data = Annotated[Path, Argument("A CSV or Parquet file with column names.", "DATA")]
+DataOrParts = Annotated[
+    Path,
+    Argument("A CSV or Parquet file with column names, or a folder of Parquet files.", "DATA"),
+]
 Encoding = Annotated[
     str, Option("Encoding of a CSV file, such as latin-1.", ("--encoding",), "NAME")
 ]

@@ -108,10 +108,15 @@ class Voice:
         if not self.is_quiet:
             print(_wrapped(printable(f"note: {text}"), self._err), file=sys.stderr, flush=True)
 
+    @property
+    def shows_progress(self) -> bool:
+        """Whether somebody may be watching."""
+        return self.is_talkative and self._err.is_terminal
+
     @contextmanager
     def progress(self, what: str) -> Iterator[None]:
         """Show that something takes time; on a terminal only, and gone when it is done."""
-        if not (self.is_talkative and self._err.is_terminal):
+        if not self.shows_progress:
             yield
             return
         if self._err.is_dumb_terminal or self._err.color_system is None:

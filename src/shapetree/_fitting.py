@@ -93,10 +93,11 @@ COPIED = 1.25
 # What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
-# Beginnings of a tree beside the best that are tried in trees so shallow, which can mend little of a
-# bad one, and the share of the best one's gain that they must have.
-N_RIVAL_ROOTS, N_RIVAL_ROOTS_OF_MANY = 3, 2
-SHALLOW = 4
+# Beginnings of a tree beside the best that are tried, by depth: a shallow tree can mend little of a
+# bad one. With pairs, which take long, or many rows there are fewer. A beginning must gain such a
+# share of the best one's gain.
+N_RIVAL_ROOTS = {2: 3, 3: 3, 4: 3}
+N_RIVAL_ROOTS_OF_PAIRS = {2: 2, 3: 2}
 LEAST_SHARE_OF_RIVAL = 0.7
 # By how many times the square root of what counts a penalised loss must be lower to be better.
 LEAD = 0.3
@@ -583,7 +584,7 @@ def _learn_from_many_starts(
         best = better(learn(criterion, Start()))
     least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, frozenset([best.root])
     criterion = best.criterion
-    for _ in range(_n_rival_roots(usual, rows.total_weight)):
+    for _ in range(_n_rival_roots(usual, pairs, rows.total_weight)):
         rival = learn(criterion, Start(avoid, least_gain))
         if not rival.root:
             break
@@ -591,11 +592,11 @@ def _learn_from_many_starts(
     return best
 
 
-def _n_rival_roots(parameters: Parameters, weight: float) -> int:
+def _n_rival_roots(parameters: Parameters, pairs: PairOptions, weight: float) -> int:
     """How many beginnings of a tree are tried beside the one that gains most."""
-    if parameters.max_depth is None or not 2 <= parameters.max_depth <= SHALLOW:
-        return 0
-    return N_RIVAL_ROOTS if weight <= MANY_ROWS else N_RIVAL_ROOTS_OF_MANY
+    by_depth = N_RIVAL_ROOTS if len(pairs.pairs) == 0 else N_RIVAL_ROOTS_OF_PAIRS
+    n_rivals = 0 if parameters.max_depth is None else by_depth.get(parameters.max_depth, 0)
+    return n_rivals if weight <= MANY_ROWS else min(n_rivals, 1)
 
 
 def _finish(

@@ -52,7 +52,7 @@ from shapetree.grow._candidates import (
     Penalties,
     SearchOptions,
 )
-from shapetree.grow._grower import Grower, Limits, Start, finish
+from shapetree.grow._grower import ANYWHERE, Grower, Limits, Start, finish
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
@@ -297,13 +297,11 @@ class _Outcome:
     root_gain: float = 0.0
 
     def better(self, other: _Outcome, has_classes: bool, weight: float) -> _Outcome:
-        """Another outcome if its penalised loss is lower by more than chance makes it, or else this.
-
-        Losses count rows: so many of the wrong class, or so many that lose half as much.
-        """
+        """Another outcome if its penalised loss is lower by more than chance, or else this one."""
         assert self.history is not None
         assert other.history is not None
         loss = float(self.history[-1])
+        # Both losses count rows: those of the wrong class, or all of them times a logarithm.
         spread = math.sqrt(max(loss, 0.0) if has_classes else weight)
         return other if float(other.history[-1]) < loss - LEAD * spread else self
 
@@ -527,7 +525,7 @@ def _learn(
     pairs: PairOptions,
     progress: Progress,
     must_hold_up: bool = False,
-    start: Start = Start(),
+    start: Start = ANYWHERE,
 ) -> _Outcome:
     """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
@@ -581,7 +579,7 @@ def _learn_from_many_starts(
         return best.better(new, rows.classes is not None, rows.total_weight)
 
     for criterion in other_criteria:
-        best = better(learn(criterion, Start()))
+        best = better(learn(criterion, ANYWHERE))
     least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, frozenset([best.root])
     criterion = best.criterion
     for _ in range(_n_rival_roots(usual, pairs, rows.total_weight)):
@@ -866,7 +864,7 @@ def _grow(
     pairs: PairTools | None,
     parameters: Parameters,
     progress: Progress,
-    start: Start = Start(),
+    start: Start = ANYWHERE,
 ) -> GrowingNode:
     """Grow a tree on binned rows."""
     features, goal = rows.binned.features, rows.goal

@@ -325,3 +325,38 @@ class JoinedCareSet:
 
     def region_losses(self, shape):
         return sum(part.region_losses(shape) for part in self._each)
+
+
+class JoinedSpread:
+    """Rows of several holders, each of which follows another, under a finished tree."""
+
+    def __init__(self, whole, sizes):
+        self.n_rows = whole.table.n_rows
+        firsts = np.cumsum([0, *sizes])
+        self.parts = [
+            replace(
+                whole,
+                table=part_of_table(whole.table, np.arange(first, first + size)),
+                y=None if whole.y is None else whole.y[first : first + size],
+                first_row=int(first),
+            )
+            for first, size in zip(firsts, sizes, strict=False)
+        ]
+
+    def ask(self, *questions):
+        return [question.join([question.of(part) for part in self.parts]) for question in questions]
+
+
+class PairwiseSpread(JoinedSpread):
+    """The same, but answers are joined two at a time, as a cluster does it."""
+
+    def ask(self, *questions):
+        return [self._join(question, self.parts) for question in questions]
+
+    def _join(self, question, parts):
+        if len(parts) == 1:
+            return question.of(parts[0])
+        half = len(parts) // 2
+        return question.join(
+            [self._join(question, parts[:half]), self._join(question, parts[half:])]
+        )

@@ -22,11 +22,11 @@ LAYERS = {
     "_files": None,
     "data": [
         *("_missing", "_names", "_dates", "_moments", "_table", "_labels", "_sampling"),
-        *("_binning", "_sums", "_targets"),
+        *("_store", "_binning", "_sums", "_targets", "_parts", "_batches", "_stored"),
     ],
     "tree": [
-        *("_shape", "_sketch", "_arrays", "_predictor", "_sketcher", "_naming", "_scores"),
-        *("_fitted", "_view", "_digits", "_words"),
+        *("_shape", "_sketch", "_arrays", "_predictor", "_spread", "_sketcher", "_naming"),
+        *("_scores", "_fitted", "_view", "_digits", "_words"),
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
     "grow": [
@@ -41,6 +41,7 @@ LAYERS = {
     "_choice": None,
     "_fitting": None,
     "_estimators": None,
+    "_predictions": None,
     "recipes": None,
     "__init__": None,
     "cli": None,

@@ -14,7 +14,17 @@ from sklearn.datasets import load_digits
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json, refine_tree
 from shapetree import _choice as choice
 from shapetree import _fitting as fitting
-from shapetree._choice import Folds, FoldTest, Plan, Race, Record, Trial, make_folds, strata_of
+from shapetree._choice import (
+    Folds,
+    FoldTest,
+    Plan,
+    Race,
+    Record,
+    Trial,
+    hashes_of_rows,
+    make_folds,
+    strata_of,
+)
 from shapetree.data._binning import bin_table
 from shapetree.data._table import read_table
 
@@ -22,12 +32,13 @@ CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
 FAST = {"strength": "cv", "max_depth": 3, "n_threads": 1}
 
 
-def binned(X):
-    return bin_table(read_table(X), None, 255, 1)
+def contents_of(X, y, weights=None):
+    return hashes_of_rows(bin_table(read_table(X), None, 255, 1), y, weights)
 
 
 def folds_of(X, y, n_folds=4, weights=None, seed=0):
-    return make_folds(binned(X), strata_of(y[:, None], True), weights, n_folds, seed)
+    contents, strata = contents_of(X, y[:, None], weights), strata_of(y[:, None], True)
+    return make_folds(contents, strata, weights, n_folds, seed)
 
 
 # Folds
@@ -46,7 +57,7 @@ def test_every_class_is_dealt_out_evenly(n_folds):
 def test_numbers_are_dealt_out_evenly_from_the_least_to_the_greatest():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(1000, 3)), rng.lognormal(size=(1000, 1))
-    fold = make_folds(binned(X), strata_of(y, False), None, 4, 0).of_row
+    fold = make_folds(contents_of(X, y), strata_of(y, False), None, 4, 0).of_row
     means = [y[fold == number].mean() for number in range(4)]
     assert max(means) < 1.2 * min(means)
 

@@ -124,3 +124,27 @@ def test_absolute_error_needs_a_level_for_each_statistic(levels):
 def test_statistics_of_another_length_are_refused(method, stats):
     with pytest.raises(ValueError, match="expected 2 statistics"):
         getattr(Criterion("gini", [2]), method)(stats)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(["gini", "entropy"]), st.integers(0, 1))
+def test_nodes_are_described_by_their_classes(seed, name, n_extra):
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 4, rng.integers(1, 4)).tolist()
+    criterion, stops = Criterion(name, sizes), np.cumsum(sizes)
+    counts = [rng.multinomial(9, np.ones(size) / size, 5) for size in sizes]
+    channels = np.hstack([*counts, rng.integers(0, 9, (5, n_extra))]).astype(float)
+    weights, impurities, shares = criterion.describe_classes(channels)
+    assert weights == [9.0] * 5
+    masses = criterion.impurities(np.ascontiguousarray(channels[:, : stops[-1]]))
+    assert_allclose(impurities, np.maximum(masses, 0.0) / 9)
+    assert shares.shape == (5, len(sizes), max(sizes))
+    for output, count in enumerate(counts):
+        assert_allclose(shares[:, output, : sizes[output]], count / 9)
+        assert not shares[:, output, sizes[output] :].any()
+
+
+def test_numbers_have_no_classes_to_describe():
+    with pytest.raises(ValueError, match="every class"):
+        Criterion("squared_error", [1]).describe_classes(np.ones((1, 2)))
+    with pytest.raises(ValueError, match="every class"):
+        Criterion("gini", [3]).describe_classes(np.ones((1, 2)))

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -102,6 +103,32 @@ def test_labels_of_ends_are_never_beyond_them(one, other):
     first, last = map(float, end_labels(low, high))
     slack = 1e-12 * max(abs(low), abs(high))
     assert low - slack <= first <= last <= high + slack
+
+
+@pytest.mark.parametrize("scale", ["linear", "log", "quantile"])
+def test_labels_of_ends_are_short_and_where_they_say(scale):
+    x = np.append(np.random.default_rng(0).lognormal(size=2000), 12345.678901)
+    axis, _ = root_scale(pd.DataFrame({"x": x}), x > 0.5, scale, ShapeTreeClassifier)
+    for place, label in axis.end_labels:
+        assert len(label) <= 6
+        assert axis.place(float(label)) == pytest.approx(place, abs=0.003)
+        assert x.min() <= float(label) <= x.max()
+
+
+def test_labels_of_ends_are_short_where_a_cell_has_no_width():
+    x = np.repeat(np.random.default_rng(3).normal(size=4), [30, 30, 30, 1])
+    axis, _ = root_scale(pd.DataFrame({"x": x}), x > 0, make=ShapeTreeClassifier)
+    edges = np.concatenate([axis.edges[:1], axis.edges])
+    positions = np.concatenate([axis.positions[:1], axis.positions])
+    for _, label in replace(axis, edges=edges, positions=positions).end_labels:
+        assert len(label) <= 6
+
+
+def test_labels_of_ends_have_no_more_digits_than_an_axis_shows():
+    assert end_labels(3.7809e-4, 0.99956) == ("0.001", "0.999")
+    assert end_labels(-124.35, -114.31) == ("-124.35", "-114.31")
+    assert end_labels(326.0, 18823.0) == ("326", "18823")
+    assert end_labels(-0.0001, 123.4567) == ("0", "123.4")
 
 
 @given(st.floats(1e-30, 1e30), st.floats(1.01, 1e20), st.integers(2, 8))

@@ -43,7 +43,16 @@ from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NodeSearch
-from shapetree._core.sketch import count_cells, count_targets, deviations, lay_out_axes
+from shapetree._core.sketch import (
+    add_up,
+    count_cells,
+    count_targets,
+    deviations,
+    lay_out_axes,
+    sample_values,
+    sum_squares,
+    sum_targets,
+)
 from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays
@@ -962,16 +971,33 @@ def test_count_cells(data, has_labels):
         assert found[0].sum() <= 6 * len(arguments["parent"])
 
 
+LEAVES = np.array([1, 3, 4, 5, 5, 1], dtype=np.int32)
+PARENTS = np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32)
+
+
+@fuzz
+@given(st.data())
+def test_sample_values(data):
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        leaves=LEAVES,
+        parent=PARENTS,
+        feature=np.array([0, -1, 0, -1, -1, -1], dtype=np.int32),
+        limit=np.full(6, 2**63, dtype=np.uint64),
+        first_row=7,
+    )
+    survives(sample_values, **arguments)
+
+
 @fuzz
 @given(st.data())
 def test_lay_out_axes(data):
     arguments = nearly(
         data.draw,
-        columns=Columns(table_columns(), 6),
-        leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
-        parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
         feature=np.array([0, -1, 0, -1, -1, -1], dtype=np.int32),
-        limit=np.full(6, 2**63, dtype=np.uint64),
+        value_start=np.array([0, 4, 4, 5, 5, 5, 5]),
+        values=np.array([3.0, -2.0, 0.5, 0.5, 1.0]),
         threshold_start=np.array([0, 2, 2, 2, 2, 2, 2]),
         thresholds=np.array([-1.0, 1.0]),
     )
@@ -983,13 +1009,54 @@ def test_lay_out_axes(data):
 def test_count_targets(data, has_targets):
     arguments = nearly(
         data.draw,
-        leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
-        parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
+        leaves=LEAVES,
         cells=np.array([0, 1, 2, 0, 1, 2], dtype=np.int32),
-        n_cells=3,
         targets=np.arange(6.0) if has_targets else None,
+        n_nodes=6,
+        n_cells=3,
     )
     survives(count_targets, **arguments)
+
+
+@fuzz
+@given(st.data())
+def test_sum_targets(data):
+    arguments = nearly(
+        data.draw,
+        leaves=LEAVES,
+        targets=np.arange(6.0),
+        exponent=np.full(6, 3, dtype=np.int32),
+        unit=np.full(6, 2.0**-40),
+    )
+    survives(sum_targets, **arguments)
+
+
+@fuzz
+@given(st.data())
+def test_sum_squares(data):
+    arguments = nearly(
+        data.draw,
+        leaves=LEAVES,
+        targets=np.arange(6.0),
+        exponent=np.full(6, 3, dtype=np.int32),
+        centre=np.full(6, 0.5),
+        reach=np.zeros(6, dtype=np.int32),
+        unit=np.full(6, 2.0**-40),
+    )
+    survives(sum_squares, **arguments)
+
+
+@fuzz
+@given(st.data(), st.booleans())
+def test_add_up(data, has_targets):
+    arguments = nearly(
+        data.draw,
+        parent=PARENTS,
+        counts=np.ones((6, 2), dtype=np.int32),
+        mean=np.arange(6.0) if has_targets else None,
+        deviation=np.ones(6) if has_targets else None,
+    )
+    survives(add_up, **arguments)
 
 
 @fuzz

@@ -82,8 +82,6 @@ def test_the_order_of_columns_does_not_matter(criterion, params, seed):
     rng = np.random.default_rng(seed)
     X, y = data_for(criterion, rng, n_rows=200, n_features=5)
     weights, order = distinct_weights(rng, len(X)), rng.permutation(5)
-    # Whether a tree is doubted goes by halves of the rows, chosen by what they hold in order.
-    params |= {"split_penalty": 6.0}
     one = tree_for(criterion, **params, random_state=0).fit(X, y, sample_weight=weights)
     other = tree_for(criterion, **params, random_state=0)
     other.fit(X[:, order], y, sample_weight=weights)

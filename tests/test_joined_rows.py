@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joined_rows import JoinedRows
+from joined_rows import JoinedRows, JoinedSpread, PairwiseSpread
 from numpy.testing import assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
@@ -19,6 +19,7 @@ from shapetree._fitting import (
     _search_options,
 )
 from shapetree.data._binning import bin_table
+from shapetree.data._table import Table
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import Grower, finish
 from shapetree.grow._local import LocalRows
@@ -26,6 +27,8 @@ from shapetree.grow._nodes import tree_of
 from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.refine import refine
+from shapetree.tree._sketcher import sketch_tree, summarise
+from shapetree.tree._spread import LocalSpread, NeighboursOfThresholds, SpreadPart, sole_target
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -188,3 +191,86 @@ def test_the_fit_of_an_estimator_is_that_of_one_holder():
         fit = Fit(model, X, y)
         tree = fit.grow(fit.alone()) if method is None else fit.refine(fit.alone())[0]
         assert_same_arrays(tree, model._fitted.tree)
+
+
+# Sketches
+
+
+def sizes_of_parts(rng, n_rows):
+    """One part, two, and seven of unequal size; one of them is empty."""
+    for n_parts in (1, 2, 7):
+        cuts = np.sort(rng.integers(0, n_rows + 1, n_parts - 1))
+        if n_parts == 7:
+            cuts[3] = cuts[2]
+        yield np.diff([0, *cuts, n_rows])
+
+
+def assert_same(one, other):
+    """Bitwise the same, whatever is in a sketch."""
+    if hasattr(one, "__dataclass_fields__"):
+        for field in fields(one):
+            assert_same(getattr(one, field.name), getattr(other, field.name))
+    elif isinstance(one, dict):
+        assert one.keys() == other.keys()
+        for key in one:
+            assert_same(one[key], other[key])
+    elif isinstance(one, tuple):
+        for its, others in zip(one, other, strict=True):
+            assert_same(its, others)
+    elif isinstance(one, np.ndarray):
+        assert_array_equal(one, other, strict=True)
+    else:
+        assert one == other
+
+
+SKETCHED = {
+    "classes": (ShapeTreeClassifier, {}),
+    "pairs": (ShapeTreeClassifier, {"pairs": "all", "pair_penalty": 0.0}),
+    "means": (ShapeTreeRegressor, {}),
+    "medians": (ShapeTreeRegressor, {"criterion": "absolute_error"}),
+    "pairs for means": (ShapeTreeRegressor, {"pairs": "all", "pair_penalty": 0.0}),
+}
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-200, 1e120])
+@pytest.mark.parametrize("n_rows", [60, 5000])
+@pytest.mark.parametrize("case", SKETCHED)
+def test_any_partition_of_the_rows_gives_the_same_sketches(case, n_rows, scale):
+    model, options = SKETCHED[case]
+    rng = np.random.default_rng(list(SKETCHED).index(case))
+    X = mixed_table(rng, n_rows)
+    y = targets_for(model, rng, X, n_outputs=1)
+    if model is ShapeTreeRegressor:
+        y = scale * (y + (rng.random(n_rows) < 0.01) * 1e3)
+    options = {"max_depth": 4, "split_penalty": 0.0, "random_state": 0} | options
+    fit = Fit(model(categorical_features=[3], **options), X, y)
+    tree, features = fit.grow(fit.alone()), fit.table.features
+    assert tree.node_count >= 3
+    rows = _read_rows(X, y, None, fit.parameters, model is ShapeTreeClassifier)
+    whole = SpreadPart(tree, fit.table, sole_target(rows.targets, rows.classes is not None))
+
+    def found(rows_):
+        summary = summarise(rows_, features, [0, 1, 2, 3], rows.classes is None)
+        sketches = sketch_tree(tree, features, rows_, rows.n_classes, summary.target_edges)
+        return summary, sketches, rows_.ask(NeighboursOfThresholds(0, thresholds))[0]
+
+    thresholds = np.sort(rng.normal(size=5))
+    alone = found(LocalSpread(whole))
+    for sizes in sizes_of_parts(rng, n_rows):
+        for kind in (JoinedSpread, PairwiseSpread):
+            assert_same(alone, found(kind(whole, sizes)))
+
+
+@given(SEEDS, st.integers(0, 30), st.integers(0, 8))
+def test_neighbours_of_thresholds_are_those_of_the_sorted_values(seed, n_rows, n_thresholds):
+    rng = np.random.default_rng(seed)
+    column = rng.integers(0, 20, n_rows).astype(np.float64)
+    column[rng.random(n_rows) < 0.2] = np.nan
+    thresholds = np.unique(rng.integers(0, 40, n_thresholds) / 2)
+    fit = Fit(ShapeTreeClassifier(), [[0.0], [1.0]], [0, 1])
+    table = Table(n_rows, fit.table.features, [column])
+    part = SpreadPart(fit.grow(fit.alone()), table, None)
+    (found,) = LocalSpread(part).ask(NeighboursOfThresholds(0, thresholds))
+    for threshold, below, above in zip(thresholds, *found, strict=True):
+        assert below == max(column[column <= threshold], default=-np.inf)
+        assert above == min(column[column > threshold], default=np.inf)

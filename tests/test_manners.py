@@ -642,6 +642,12 @@ def test_negative_zero_is_zero():
 # Weights of classes
 
 
+def assert_predict_alike(X, one, other):
+    """Two trees send rows the same way, and predict the same but for rounding."""
+    assert_array_equal(one.apply(X), other.apply(X))
+    assert_allclose(one.tree_.value, other.tree_.value, rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     "class_weight", ["balanced", {0: 1, 1: 5, 2: 0.5}, {0: 0, 1: 1, 2: 1}, {1: 3.0}]
 )
@@ -651,7 +657,27 @@ def test_class_weights_are_weights_of_rows(classes, class_weight, weigh):
     weights = np.linspace(0.5, 2, len(X)) if weigh else np.ones(len(X))
     one = ShapeTreeClassifier(class_weight=class_weight).fit(X, y, sample_weight=weights)
     total = weights * compute_sample_weight(class_weight, y)
-    assert_same_tree(one, ShapeTreeClassifier().fit(X, y, sample_weight=total))
+    # Whole numbers would count rows.
+    assert_predict_alike(X, one, ShapeTreeClassifier().fit(X, y, sample_weight=0.3 * total))
+
+
+def test_only_the_ratio_of_class_weights_matters(classes):
+    X, y = classes
+    trees = [
+        ShapeTreeClassifier(class_weight={0: 1 * size, 1: 10 * size, 2: 2 * size}).fit(X, y)
+        for size in (1, 0.1, 5, 1e-200)
+    ]
+    for tree in trees[1:]:
+        assert_predict_alike(X, trees[0], tree)
+
+
+def test_whole_numbers_still_count_rows_beside_class_weights(classes):
+    X, y = classes
+    counts = np.random.default_rng(3).integers(0, 4, len(X))
+    model = ShapeTreeClassifier(class_weight={0: 1, 1: 4, 2: 0.5})
+    again = np.repeat(np.arange(len(X)), counts)
+    one = model.fit(X, y, sample_weight=counts)
+    assert_predict_alike(X, one, clone(model).fit(X[again], y[again]))
 
 
 def test_class_weights_go_by_label(classes):
@@ -666,8 +692,8 @@ def test_each_output_may_have_its_own_class_weights(classes):
     y = np.stack([y, y % 2], axis=1)
     class_weight = [{0: 1, 1: 2, 2: 3}, {0: 1, 1: 5}]
     one = ShapeTreeClassifier(class_weight=class_weight).fit(X, y)
-    weights = compute_sample_weight(class_weight, y)
-    assert_same_tree(one, ShapeTreeClassifier().fit(X, y, sample_weight=weights))
+    weights = 0.3 * compute_sample_weight(class_weight, y)  # whole numbers would count rows
+    assert_predict_alike(X, one, ShapeTreeClassifier().fit(X, y, sample_weight=weights))
 
 
 # Progress

@@ -37,9 +37,10 @@ def normal(rng, n_rows):
 
 @pytest.mark.parametrize("is_repeated", [False, True])
 @pytest.mark.parametrize(
-    ("make", "pairs"), [(numbers, 0), (many_levels, 0), (numbers, "auto")],
-    ids=["numbers", "many levels", "pairs"],
-)  # fmt: skip
+    ("make", "pairs"),
+    [(numbers, 0), (many_levels, 0), (numbers, "auto"), (many_levels, "auto")],
+    ids=["numbers", "many levels", "pairs", "pairs of many levels"],
+)
 @pytest.mark.parametrize("target", [classes, rare_class, normal])
 def test_noise_has_a_leaf(make, pairs, target, is_repeated):
     kind = ShapeTreeRegressor if target is normal else ShapeTreeClassifier
@@ -83,6 +84,23 @@ def test_categories_that_matter_are_found_among_many():
     X = pd.DataFrame({"c": [f"level {i}" for i in level], "x": rng.normal(size=8000)})
     tree = ShapeTreeRegressor(max_depth=3, random_state=0).fit(X[:6000], y[:6000])
     assert tree.score(X[6000:], y[6000:]) > 0.35
+
+
+def test_noise_of_many_rows_and_levels_has_a_leaf_with_pairs():
+    rng = np.random.default_rng(0)
+    levels = [f"level {i}" for i in rng.integers(0, 6000, 12_000)]
+    X = pd.DataFrame({"c": levels, "x": rng.normal(size=12_000)})
+    tree = ShapeTreeClassifier(max_depth=2, pairs="auto").fit(X, rng.integers(0, 2, 12_000))
+    assert tree.tree_.node_count == 1
+
+
+def test_a_pair_of_many_levels_that_matters_is_found():
+    rng = np.random.default_rng(5)
+    level, x = rng.integers(0, 60, 6000), rng.normal(size=6000)
+    y = ((level % 2 == 0) == (x > 0)) ^ (rng.random(6000) < 0.1)
+    X = pd.DataFrame({"c": [f"level {i}" for i in level], "x": x})
+    tree = ShapeTreeClassifier(max_depth=2, pairs="auto").fit(X[:4000], y[:4000])
+    assert tree.score(X[4000:], y[4000:]) > 0.85
 
 
 def test_few_kinds_of_rows_are_told_apart():

@@ -53,7 +53,7 @@ def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, only_best=F
     } | options
     choice_penalty = options.pop("choice_penalty", 0.0)
     n_branches = histogram.shape[1]
-    costs = cheapest_shapes(
+    costs, least = cheapest_shapes(
         **cells_of(histograms),
         n_bins=np.asarray(n_bins, dtype=np.int64),
         categorical=np.array(categorical, dtype=np.uint8),
@@ -64,6 +64,7 @@ def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, only_best=F
         choice_penalty=choice_penalty,
         **options,
     )
+    assert least == [min(bound, costs.min(initial=np.inf))]
     branches = []
     for one, n, is_categorical in zip(histograms, n_bins, categorical, strict=True):
         cells = cells_of([one])
@@ -349,7 +350,7 @@ def test_nodes_are_solved_as_if_alone(seed, n_nodes, n_features):
         "n_threads": 1,
     }
     starts = [part["starts"] + start for part, start in zip(parts, first, strict=True)]
-    found = cheapest_shapes(
+    found, _ = cheapest_shapes(
         starts=np.concatenate(starts),
         **{
             name: np.concatenate([part[name] for part in parts])
@@ -361,22 +362,24 @@ def test_nodes_are_solved_as_if_alone(seed, n_nodes, n_features):
     )
     for node, part in enumerate(parts):
         here = slice(node, node + 1)
-        alone = cheapest_shapes(**part, n_branches=n_branches[here], bounds=bounds[here], **common)
+        its = {"n_branches": n_branches[here], "bounds": bounds[here]}
+        alone, _ = cheapest_shapes(**part, **its, **common)
         assert_array_equal(found[here], alone)
         # Losses in branches that a node does not have make no difference.
         fewer = part | {"losses": np.ascontiguousarray(part["losses"][:, : n_branches[node] - 1])}
-        less = cheapest_shapes(**fewer, n_branches=n_branches[here], bounds=bounds[here], **common)
+        less, _ = cheapest_shapes(**fewer, **its, **common)
         assert_array_equal(found[here], less)
 
 
 def test_no_features_are_no_trouble():
-    costs = cheapest_shapes(
+    costs, least = cheapest_shapes(
         np.empty((2, 0), np.int64), np.empty((2, 0), np.int32), np.empty(0, np.int32),
         np.empty((0, 1)), np.empty(0, np.int64), np.empty(0, np.uint8), np.full(2, 2, np.int32),
         np.zeros(2), segment_penalty=0.0, category_penalty=0.0, choice_penalty=0.0,
         max_segments=1, only_best=True, n_threads=1,
     )  # fmt: skip
     assert costs.shape == (2, 0)
+    assert least == [0.0, 0.0]
 
 
 # Bins without rows

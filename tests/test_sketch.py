@@ -17,8 +17,19 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
 from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
-from shapetree._core.sketch import count_cells, count_targets, deviations, lay_out_axes
+from shapetree._core.sketch import (
+    add_up,
+    count_cells,
+    count_targets,
+    deviations,
+    lay_out_axes,
+    sample_values,
+    sum_squares,
+    sum_targets,
+)
 from shapetree.tree._sketch import Axes, NodeSketch
+from shapetree.tree._sketcher import _Moments
+from shapetree.tree._spread import LeafCounts, LeafSums
 
 INF, NAN, LARGEST, TINY = np.inf, np.nan, np.finfo(float).max, 5e-324
 LETTERS, SHADES = ["a", "b", "c", "d"], ["dark", "light", "pale"]
@@ -285,15 +296,16 @@ def axis_of(values, thresholds, limit=2**64 - 1):
     values, thresholds = np.array(values, dtype=float), np.array(thresholds, dtype=float)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        laid_out = lay_out_axes(
+        feature = np.array([0, -1], dtype=np.int32)
+        sample = sample_values(
             Columns([values], len(values)),
             np.ones(len(values), dtype=np.int32),
             np.array([-1, 0], dtype=np.int32),
-            np.array([0, -1], dtype=np.int32),
+            feature,
             np.array([limit, 0], dtype=np.uint64),
-            np.array([0, len(thresholds), len(thresholds)]),
-            thresholds,
         )
+        ends = np.array([0, len(thresholds), len(thresholds)])
+        laid_out = lay_out_axes(feature, *sample, ends, thresholds)
         start, bounds, cells = laid_out
         assert start.tolist() == [0, len(bounds), len(bounds)]
         assert_same_axis(bounds, cells, *naive_axis(values, thresholds, limit))
@@ -384,7 +396,16 @@ def test_targets_are_counted_in_every_node_above_their_leaf(seed, has_targets):
     leaves = rng.integers(0, n_nodes, n_rows).astype(np.int32)
     cells = rng.integers(0, 3, n_rows).astype(np.int32)
     y = rng.normal(size=n_rows) * 10.0 ** rng.integers(-5, 5) if has_targets else None
-    counts, mean, deviation = count_targets(leaves, parent, cells, 3, y)
+    found = LeafCounts(*count_targets(leaves, cells, y, n_nodes, 3))
+    counts, mean, deviation = found.counts.copy(), None, None
+    if has_targets:
+        moments = _Moments(found)
+        asked = moments.sums()
+        sums = LeafSums(*sum_targets(leaves, y, asked.exponent, asked.unit))
+        more = moments.squares(sums)
+        squares = sum_squares(leaves, y, more.exponent, more.centre, more.reach, more.unit)
+        mean, deviation = moments.of_leaves(sums, squares)
+    add_up(parent, counts, mean, deviation)
     for node in range(n_nodes):
         rows = [row for row in range(n_rows) if node in ancestors(parent, leaves[row])]
         assert_array_equal(counts[node], np.bincount(cells[rows], minlength=3))
@@ -392,7 +413,8 @@ def test_targets_are_counted_in_every_node_above_their_leaf(seed, has_targets):
             scale = np.abs(y).max()
             assert_allclose(mean[node], y[rows].mean(), rtol=MEAN, atol=MEAN * scale)
             assert_allclose(deviation[node], y[rows].std(), rtol=MEAN, atol=MEAN * scale)
-        assert np.isnan(mean[node]) == (not rows)
+        if has_targets:
+            assert np.isnan(mean[node]) == np.isnan(deviation[node]) == (not rows)
 
 
 def ancestors(parent, node):
@@ -843,12 +865,8 @@ def test_cells_hold_the_same_for_any_number_of_threads(has_labels):
         "targets": None if has_labels else y,
         "n_classes": 2 if has_labels else 1,
     }
-    axes = {
-        "limit": np.full(3, 2**63, dtype=np.uint64),
-        "threshold_start": np.array([0, 1, 1, 1]),
-        "thresholds": np.array([0.1]),
-    }
-    for kernel, others in ((count_cells, cells), (lay_out_axes, axes)):
+    axes = {"limit": np.full(3, 2**63, dtype=np.uint64)}
+    for kernel, others in ((count_cells, cells), (sample_values, axes)):
         expected = kernel(columns, **arguments, **others)
         for n_threads in (2, 5, 16):
             found = kernel(columns, **arguments, **others, n_threads=n_threads)

@@ -11,6 +11,8 @@ from shapetree._estimators import (
     from_json,
     refine_tree,
 )
+from shapetree._predictions import predict_parquet
+from shapetree.data._batches import from_batches, from_parquet
 from shapetree.data._dates import date_parts
 from shapetree.export import (
     export_dot,
@@ -35,10 +37,13 @@ __all__ = [
     "export_python",
     "export_sql",
     "export_text",
+    "from_batches",
     "from_json",
+    "from_parquet",
     "plot_node",
     "plot_path",
     "plot_tree",
+    "predict_parquet",
     "refine_tree",
 ]
 __version__ = version("shapetree")

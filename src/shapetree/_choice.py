@@ -17,8 +17,9 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy.stats import rankdata
 
+from shapetree._core.content import hash_rows, hash_targets
 from shapetree._core.sampling import row_hashes
-from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._binning import BinnedTable
 from shapetree.data._sums import exact_mean
 from shapetree.data._targets import medians_of
 from shapetree.refine import shrink
@@ -138,7 +139,7 @@ class Folds:
 
 
 def make_folds(
-    binned: BinnedTable,
+    contents: np.ndarray,
     strata: np.ndarray,
     weights: np.ndarray | None,
     n_folds: int,
@@ -150,8 +151,8 @@ def make_folds(
 
     Parameters
     ----------
-    binned : BinnedTable
-        Rows are equal if their bins are.
+    contents : uint64 array of shape (n_rows,)
+        A hash of each row, equal where rows are.
     strata : int array of shape (n_rows,)
         Classes, or groups of numbers.
     weights : array of shape (n_rows,) or None
@@ -159,7 +160,7 @@ def make_folds(
     seed : int
     """
     weights = np.ones(len(strata)) if weights is None else weights
-    hashes, group = np.unique(_hashes_of_rows(binned), return_inverse=True)
+    hashes, group = np.unique(contents, return_inverse=True)
     least = max(HEAVY_ROWS, HEAVY_SHARE * weights.sum() / n_folds)
     heavy = np.bincount(group, weights) > least
     if heavy.any():
@@ -187,23 +188,17 @@ def strata_of(targets: np.ndarray, has_classes: bool) -> np.ndarray:
     return (rank * N_STRATA // len(first)).astype(np.int64)
 
 
-def _hashes_of_rows(binned: BinnedTable) -> np.ndarray:
-    """A hash of each row's bins; the order of the columns makes no difference."""
-    hashes = np.zeros(binned.n_rows, dtype=np.uint64)
-    for number, feature in enumerate(binned.features):
-        codes = binned.columns.array(number).astype(np.uint64)
-        hashes += row_hashes((codes + _key_of(feature)).view(np.int64))
-    return hashes
+def hashes_of_rows(
+    binned: BinnedTable, targets: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    """A hash of each row's bins, the same for rows that are repeated and for weights that say so.
 
-
-def _key_of(feature: FeatureBins) -> np.uint64:
-    """A number by which a feature is known wherever its column stands."""
-    key = np.array([feature.n_bins], dtype=np.int64)
-    if feature.low is not None and feature.high is not None:
-        ends = np.concatenate([feature.low, feature.high]).astype(np.float64)
-        key = np.concatenate([key, ends.view(np.int64)])
-    places = np.arange(len(key), dtype=np.int64)
-    return row_hashes(np.bitwise_xor(key, row_hashes(places).view(np.int64))).sum()
+    Targets tell columns apart, wherever these stand; see `hash_rows`.
+    """
+    times = None
+    if weights is not None and (weights == np.rint(weights)).all():
+        times = np.minimum(weights, 2.0**53).astype(np.uint64)
+    return hash_rows(binned.columns, hash_targets(targets), times)
 
 
 # --- trials ---

@@ -29,7 +29,9 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from shapetree._files import PathLike, read_text, write_file
 from shapetree._fitting import Parameters, fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree._threads import effective_threads
+from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._labels import read_targets
+from shapetree.data._stored import read_labels
 from shapetree.data._table import Table, new_categories, open_table
 from shapetree.explain import (
     Explainer,
@@ -195,17 +197,18 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     # --- fitting ---
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree.
 
         If this fails or is interrupted, the estimator stays as it was.
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
+        X : table of shape (n_samples, n_features), or Batches
             A NumPy array, nested lists, or a pandas, polars or pyarrow table. Dates, with or
             without a time of day, are numbers of seconds since 1970-01-01, in UTC if they have a
-            time zone, and are said as dates.
+            time zone, and are said as dates. Rows that are too many for memory come from
+            `from_parquet` or `from_batches`, and bring their targets and weights along.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
 
@@ -310,15 +313,19 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
+        X : table of shape (n_samples, n_features), or Batches
 
         Returns
         -------
         array of shape (n_samples,)
             Indices of nodes of `tree_`.
         """
-        table = self._read_for_prediction(X)
-        return leaves_of(self.tree_, table, effective_threads(self.n_threads))
+        n_threads = effective_threads(self.n_threads)
+        if isinstance(X, Batches):
+            batches = self.__fitted_tree__().read_batches(X)
+            each = [leaves_of(self.tree_, table, n_threads) for table, _ in batches]
+            return np.concatenate([np.empty(0, dtype=np.int32), *each])
+        return leaves_of(self.tree_, self._read_for_prediction(X), n_threads)
 
     def decision_path(self, X: Any) -> csr_matrix:
         """Nodes that each row passes.
@@ -334,7 +341,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """
         return paths_to(self.tree_, self.apply(X))
 
-    def evaluate(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, float]:
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
         """Score the tree on rows that it was not fitted on, and remember the scores.
 
         Pictures, pages, texts and the model file show them from then on, beside the scores in
@@ -343,8 +350,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
-            Rows that were set apart from training.
+        X : table of shape (n_samples, n_features), or Batches
+            Rows that were set apart from training. Batches bring their targets and weights along.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
 
@@ -366,12 +373,16 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         {'accuracy': 0.974, 'balanced_accuracy': 0.979}
         """
         fitted = self.__fitted_tree__()
+        if isinstance(X, Batches):
+            refuse_beside_batches(y=y, sample_weight=sample_weight)
+            y, sample_weight = read_labels(X, fitted.classes is not None)
         targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
-        check_consistent_length(X, targets)
+        if not isinstance(X, Batches):
+            check_consistent_length(X, targets)
         weights = None
         if sample_weight is not None:
             weights = _check_sample_weight(
-                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+                sample_weight, targets, dtype=np.float64, ensure_non_negative=True
             )
         predicted = self.predict(X).reshape(targets.shape)
         scores = scores_of(targets, predicted, fitted.classes is not None, weights)
@@ -661,7 +672,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     # --- choosing a size ---
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def strength_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+    def strength_path(self, X: Any, y: Any = None, sample_weight: Any = None) -> Bunch:
         """Fit trees along a path of strengths, to see how accurate and how large each is.
 
         `shapetree.plot_path` draws it, for a person to pick a tree from.
@@ -882,7 +893,9 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         Which features are categorical: those with category, string or boolean columns, none, or
         those listed by name, by index or by a boolean mask.
     class_weight : dict, list of dicts, "balanced" or None, default=None
-        Weights of the classes; they multiply the weights of the rows.
+        How much the rows of each class matter; multiplies their weights. Only ratios count: {"no":
+        1, "yes": 10} is the same as {"no": 0.1, "yes": 1}. "balanced" gives all classes the same
+        total weight.
     n_threads : int or None, default=None
         Number of threads; None for all cores. The tree is the same for any number. A forked process
         uses one.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeAlias
 from uuid import uuid4
@@ -22,6 +24,21 @@ def write_file(path: PathLike, content: str | bytes, what: str) -> None:
     what : str
         What is written, for the error message: "the page".
     """
+    with new_file(path, what) as draft, open(draft, "xb") as file:
+        file.write(content.encode("utf-8") if isinstance(content, str) else content)
+
+
+@contextmanager
+def new_file(path: PathLike, what: str) -> Iterator[Path]:
+    """Where to write a file that takes its place when it is finished, or goes if that fails.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The place.
+    what : str
+        What is written, for the error message: "the page".
+    """
     path = Path(os.path.realpath(path))  # what a symbolic link points to
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {what} to {path}: it is a folder; name a file")
@@ -33,13 +50,19 @@ def write_file(path: PathLike, content: str | bytes, what: str) -> None:
         raise FileNotFoundError(
             f"cannot write {what} to {path}: there is no folder {path.parent}; create it first"
         )
+    draft = path.with_name(f".{uuid4().hex}.tmp")
     try:
-        _replace(path, content.encode("utf-8") if isinstance(content, str) else content)
+        yield draft
+        if path.exists():
+            os.chmod(draft, stat.S_IMODE(path.stat().st_mode))
+        os.replace(draft, path)
     except OSError as error:
         raise type(error)(
             f"cannot write {what} to {path}: {error.strerror or error}; choose a path that you "
             "may write to"
         ) from error
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def is_read_only(path: Path) -> bool:
@@ -47,18 +70,6 @@ def is_read_only(path: Path) -> bool:
     if not path.exists():
         return False
     return not os.access(path, os.W_OK) or not path.stat().st_mode & 0o222
-
-
-def _replace(path: Path, content: bytes) -> None:
-    draft = path.with_name(f".{uuid4().hex}.tmp")
-    try:
-        with open(draft, "xb") as file:
-            file.write(content)
-        if path.exists():
-            os.chmod(draft, stat.S_IMODE(path.stat().st_mode))
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def read_text(text_or_path: Any) -> str:

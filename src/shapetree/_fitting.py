@@ -28,6 +28,7 @@ from shapetree._choice import (
     Result,
     Trial,
     choose,
+    hashes_of_rows,
     make_folds,
     path_of,
     race_for,
@@ -36,15 +37,16 @@ from shapetree._choice import (
     test_of,
     usual_of,
 )
-from shapetree._core.content import hash_contents
+from shapetree._core.content import hash_targets
 from shapetree._core.criterion import Criterion
-from shapetree._core.sampling import row_hashes
 from shapetree._threads import effective_threads
+from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._moments import readable_threshold
+from shapetree.data._stored import StoredTable, read_stored
 from shapetree.data._sums import exact_weights
-from shapetree.data._table import Table, read_table
+from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal, RegressionGoal
 from shapetree.grow._candidates import (
     CandidateSearch,
@@ -68,10 +70,16 @@ from shapetree.refine import (
     simplify,
 )
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted import FittedTree, sketch_nodes
+from shapetree.tree._fitted import FittedTree
 from shapetree.tree._naming import Names, target_names
-from shapetree.tree._predictor import leaves_of
-from shapetree.tree._sketch import summarise
+from shapetree.tree._predictor import leaves_of_bins
+from shapetree.tree._sketcher import sketch_tree, summarise
+from shapetree.tree._spread import (
+    NeighboursOfThresholds,
+    SpreadRows,
+    sole_target,
+    spread_of,
+)
 
 UNLIMITED = 2**30
 # Rows whose impurity a split must take away by default.
@@ -232,13 +240,17 @@ class TrainingRows:
             weights=None if self.weights is None else self.weights[kept],
         )
 
-    def with_evidence(self) -> TrainingRows:
+    def with_evidence(self, importance: np.ndarray | None) -> TrainingRows:
         """Take weights as evidence; rows of weight zero go, and so do weights that are all 1."""
-        if self.weights is None:
+        if self.weights is None and importance is None:
             return self
-        rows = self if self.weights.all() else self.take(self.weights > 0)
-        assert rows.weights is not None
-        weights, size = exact_weights(rows.weights)
+        weights = np.ones(self.table.n_rows) if self.weights is None else self.weights
+        kept = weights > 0
+        if importance is not None:
+            kept = weights * importance > 0
+            importance = importance[kept]
+        rows = self if kept.all() else self.take(kept)
+        weights, size = exact_weights(weights[kept], importance)
         is_equal = bool((weights == 1).all())
         return replace(rows, weights=None if is_equal else weights, weight_size=size)
 
@@ -272,6 +284,10 @@ class BinnedRows:
         """Keep the rows that a boolean mask marks."""
         coarse = None if self.coarse is None else self.coarse.take(kept)
         return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
+
+    def leaves(self, tree: TreeArrays, n_threads: int) -> np.ndarray:
+        """Leaves of the rows in a tree that was grown on such bins."""
+        return leaves_of_bins(tree, self.rows.table, self.binned, n_threads)
 
 
 @dataclass(frozen=True)
@@ -323,7 +339,7 @@ def fit_tree(
         Whether y holds classes rather than numbers.
     """
     rows = _read_rows(X, y, sample_weight, parameters, has_classes)
-    names = Names(targets=target_names(y))
+    names = Names(targets=tuple(X.targets) if isinstance(X, Batches) else target_names(y))
     pairs = _read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
@@ -348,12 +364,9 @@ def refine_fitted(
     targets = fitted.read_targets(X, y)
     if fitted.classes is None:
         _check_spread(targets, parameters.criterion)
-    rows = TrainingRows(
-        fitted.read_table(X, reader),
-        targets,
-        fitted.classes,
-        _row_weights(X, y, sample_weight, parameters),
-    ).with_evidence()
+    weights = _row_weights(X, sample_weight)
+    rows = TrainingRows(fitted.read_table(X, reader), targets, fitted.classes, weights)
+    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = _read_pairs(rows.table, parameters)
@@ -443,6 +456,8 @@ def _read_rows(
 ) -> TrainingRows:
     if not isinstance(parameters.strength, Real):
         path_of(parameters.strength)  # which says so if it makes no sense
+    if isinstance(X, Batches):
+        return _read_batches(X, y, sample_weight, parameters, has_classes)
     table = read_table(X, parameters.categorical_features)
     targets, classes = read_targets(y, has_classes), None
     check_consistent_length(X, targets)
@@ -450,36 +465,63 @@ def _read_rows(
         classes, targets = find_classes(targets)
     else:
         _check_spread(targets, parameters.criterion)
-    weights = _row_weights(X, y, sample_weight, parameters)
-    return TrainingRows(table, targets, classes, weights).with_evidence()
+    weights = _row_weights(X, sample_weight)
+    rows = TrainingRows(table, targets, classes, weights)
+    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
+    if rows.table.n_rows < table.n_rows:
+        rows = replace(rows, table=rows.table.with_seen_categories())
+    return rows
 
 
-def _row_weights(X: Any, y: Any, sample_weight: Any, parameters: Parameters) -> np.ndarray | None:
+def _read_batches(
+    batches: Batches, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> TrainingRows:
+    """Rows in parts, which bring their targets and weights along."""
+    refuse_beside_batches(y=y, sample_weight=sample_weight)
+    found = read_stored(batches, parameters.categorical_features, has_classes, parameters.verbose)
+    labels = found.targets
+    if found.classes is None:
+        _check_spread(found.targets, parameters.criterion)
+    elif parameters.class_weight is not None:
+        each = zip(found.classes, found.targets.T, strict=True)
+        labels = np.column_stack([classes[numbers] for classes, numbers in each])
+    labels = labels[:, 0] if labels.shape[1] == 1 else labels
+    weights = _row_weights(labels, found.weights)
+    rows = TrainingRows(found.table, found.targets, found.classes, weights)
+    return rows.with_evidence(_importance(labels, weights, parameters.class_weight))
+
+
+def _row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
     """Weights of the rows; None if all are 1."""
-    weights = None
-    if sample_weight is not None:
-        weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        if not weights.any():
-            raise ValueError("sample_weight is zero for every row; give some row a positive weight")
-        if not _has_finite_sum(weights):
-            raise ValueError(
-                "sample_weight adds up to more than a number can hold; divide it by a large one"
-            )
-    if parameters.class_weight is None:
-        return weights
-    by_class = compute_sample_weight(parameters.class_weight, y)
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; give some row a positive weight")
+    if not _has_finite_sum(weights):
+        raise ValueError(
+            "sample_weight adds up to more than a number can hold; divide it by a large one"
+        )
+    return weights
+
+
+def _importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.ndarray | None:
+    """What each row's weight is multiplied by for its class; None if by 1."""
+    if class_weight is None:
+        return None
+    by_class = compute_sample_weight(class_weight, y)
     if (by_class < 0).any() or not np.isfinite(by_class).all():
         raise ValueError("class_weight must hold finite weights that are not negative")
     with np.errstate(over="ignore"):
-        weights = by_class if weights is None else weights * by_class
-    if not weights.any():
+        total = by_class if weights is None else weights * by_class
+    if not total.any():
         raise ValueError("class_weight and sample_weight together leave every row weightless")
-    if not _has_finite_sum(weights):
+    if not _has_finite_sum(total):
         raise ValueError(
             "class_weight gives rows weights that add up to more than a number can hold; divide it "
             "by a large one"
         )
-    return weights
+    return by_class
 
 
 def _has_finite_sum(weights: np.ndarray) -> bool:
@@ -500,7 +542,11 @@ def _check_spread(targets: np.ndarray, criterion: str) -> None:
 
 def _bin(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
-    return BinnedRows(rows, binned, _coarse_bins(rows, binned, parameters, pairs))
+    coarse = _coarse_bins(rows, binned, parameters, pairs)
+    if isinstance(rows.table, StoredTable):
+        # Splits on pairs read values.
+        rows = replace(rows, table=rows.table.with_values(pairs.pairs.features()))
+    return BinnedRows(rows, binned, coarse)
 
 
 def _coarse_bins(
@@ -602,16 +648,19 @@ def _finish(
 ) -> FittedTree:
     """What was learnt, pruned and shrunk as the parameters say, and sketched."""
     tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), choice.shrinkage)
-    tree = _with_readable_dates(tree, rows.table)
-    is_number = rows.classes is None and rows.targets.shape[1] == 1
-    summary = summarise(rows.table, tree.used_features, rows.targets[:, 0] if is_number else None)
-    sketches = sketch_nodes(
-        tree, rows.table, rows.targets, rows.n_classes, summary.target_edges, parameters.threads
-    )
+    features, has_classes = rows.table.features, rows.classes is not None
+    y = sole_target(rows.targets, has_classes)
+    spread = spread_of(tree, rows.table, y, parameters.threads)
+    tree = _with_readable_dates(tree, features, spread)
+    is_number = y is not None and not has_classes
+    summary = summarise(spread, features, tree.used_features, is_number)
+    sketches = None
+    if y is not None:
+        sketches = sketch_tree(tree, features, spread, rows.n_classes, summary.target_edges)
     weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),
-        features=rows.table.features,
+        features=features,
         has_names=rows.table.has_names,
         classes=rows.classes,
         criterion=outcome.criterion,
@@ -623,26 +672,37 @@ def _finish(
     )
 
 
-def _with_readable_dates(tree: TreeArrays, table: Table) -> TreeArrays:
+def _with_readable_dates(
+    tree: TreeArrays, features: tuple[FeatureInfo, ...], rows: SpreadRows
+) -> TreeArrays:
     """The same tree, with thresholds on dates at moments that are told in few digits."""
-    dates = [number for number in tree.used_features if table.features[number].is_date]
-    if not dates:
-        return tree
+    dates = [number for number in tree.used_features if features[number].is_date]
+    nodes = {number: _nodes_on(tree, number) for number in dates}
+    asked = [NeighboursOfThresholds(number, _thresholds(tree, nodes[number])) for number in dates]
     upper = tree.piece_upper.copy()
-    for number in dates:
-        nodes = np.flatnonzero((tree.feature == number) & (tree.second_feature < 0))
-        column = table.columns[number]
-        assert column is not None
-        values = np.unique(column[~np.isnan(column)])
-        for node in nodes.tolist():
-            pieces = tree.pieces(node)
-            above = np.searchsorted(values, upper[pieces][:-1], side="right")
-            upper[pieces][:-1] = [
+    for question, (below, above) in zip(asked, rows.ask(*asked) if asked else [], strict=True):
+        for node in nodes[question.feature]:
+            inner = upper[tree.pieces(node)][:-1]
+            places = np.searchsorted(question.thresholds, inner)
+            inner[:] = [
                 # Where other rows chose the threshold, these may lie all on one side of it.
-                readable_threshold(at, values[i - 1], values[i]) if 0 < i < len(values) else at
-                for at, i in zip(upper[pieces][:-1].tolist(), above.tolist(), strict=True)
+                readable_threshold(at, low, high) if np.isfinite([low, high]).all() else at
+                for at, low, high in zip(
+                    inner.tolist(), below[places].tolist(), above[places].tolist(), strict=True
+                )
             ]
     return tree.with_thresholds(upper) if (upper != tree.piece_upper).any() else tree
+
+
+def _nodes_on(tree: TreeArrays, feature: int) -> list[int]:
+    """Nodes that split on a single feature."""
+    return np.flatnonzero((tree.feature == feature) & (tree.second_feature < 0)).tolist()
+
+
+def _thresholds(tree: TreeArrays, nodes: list[int]) -> np.ndarray:
+    """Thresholds of some nodes, ascending."""
+    each = [tree.piece_upper[tree.pieces(node)][:-1] for node in nodes]
+    return np.unique(np.concatenate([*each, np.empty(0)]))
 
 
 # --- noise ---
@@ -712,9 +772,7 @@ def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
 
 def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
     """A number for each row, counted from 0, the same for rows that are the same."""
-    targets = np.unique(rows.targets, axis=0, return_inverse=True)[1].reshape(-1)
-    hashes = hash_contents(binned.columns, np.arange(rows.table.n_rows, dtype=np.int32))
-    hashes ^= row_hashes(targets.astype(np.int64))
+    hashes = hashes_of_rows(binned, rows.targets, rows.weights) ^ hash_targets(rows.targets)
     return np.unique(hashes, return_inverse=True)[1]
 
 
@@ -726,13 +784,13 @@ def _holds_up(
     # Hashes are numbered in order, which halves them at random.
     for half in (0, 1):
         is_new = content % 2 != half
-        held, new = _hold(rows.take(~is_new), parameters), rows.rows.take(is_new)
+        held, new = _hold(rows.take(~is_new), parameters), rows.take(is_new)
         with Progress(0, held.n_rows, parameters.max_depth) as silent:
             root = _grow(held, _pair_tools(held, parameters, pairs), parameters, silent)
         finish(root, rows.binned.features)
         tree = tree_of(root, held.goal.impurity_scale)
-        values = tree.value[leaves_of(tree, new.table, parameters.threads)]
-        told += np.bincount(content[is_new], _told(values - tree.value[0], new), len(told))
+        values = tree.value[new.leaves(tree, parameters.threads)]
+        told += np.bincount(content[is_new], _told(values - tree.value[0], new.rows), len(told))
     return bool(told.sum() > CLEARLY * np.sqrt((told**2).sum()))
 
 
@@ -805,7 +863,8 @@ class _Tester:
         self._shrinkages = shrinkages
         self._progress = progress
         rows = binned.rows
-        self.folds = make_folds(binned.binned, rows.strata, rows.weights, n_folds, seed)
+        hashes = hashes_of_rows(binned.binned, rows.targets, rows.weights)
+        self.folds = make_folds(hashes, rows.strata, rows.weights, n_folds, seed)
         self._loss: Loss = LossOfClasses()
         if rows.classes is None:
             is_absolute = parameters.criterion == "absolute_error"
@@ -834,9 +893,9 @@ class _Tester:
     def _test(self, trial: Trial, fold: int, n_threads: int) -> FoldTest:
         held_out, start = self.folds.held_out(fold), perf_counter()
         tree = self._fit(trial, self._binned.take(~held_out), n_threads)
-        seconds, rows = perf_counter() - start, self._binned.rows.take(held_out)
-        leaves, weights = leaves_of(tree, rows.table, n_threads), self.folds.weights[held_out]
-        return test_of(tree, leaves, rows.targets, weights, self._loss, self._shrinkages, seconds)
+        seconds, new = perf_counter() - start, self._binned.take(held_out)
+        leaves, y, weights = new.leaves(tree, n_threads), new.rows.targets, self.folds.weights
+        return test_of(tree, leaves, y, weights[held_out], self._loss, self._shrinkages, seconds)
 
 
 def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:

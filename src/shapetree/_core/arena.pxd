@@ -27,7 +27,7 @@ ctypedef struct Mark:
 
 cdef enum:
     ALIGNMENT = 64
-    FIRST_BLOCK = 1 << 18
+    FIRST_BLOCK = 1 << 16
     LONG_WORK = 50_000  # cells, more of which are worth asking for Ctrl-C
 
 

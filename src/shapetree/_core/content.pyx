@@ -16,23 +16,81 @@ cdef inline uint64_t mix(uint64_t x) noexcept nogil:
     return x ^ (x >> 31)
 
 
+cdef int check_bins(Columns bins) except -1:
+    cdef int f
+    for f in range(bins.n_columns):
+        if bins.column[f].kind > UINT32:
+            raise ValueError(f"column {f} does not hold bins")
+    return 0
+
+
 def hash_contents(
     Columns bins not None,                 # IN: columns of bins
     const int32_t[::1] rows not None,      # IN
 ):
-    """A hash of each of the given rows' bins of all features."""
+    """A hash of each of the given rows' bins of all features, known by their places."""
     cdef:
         int f
         Py_ssize_t i
         uint64_t[::1] found
     check_rows(rows, bins.n_rows)
-    for f in range(bins.n_columns):
-        if bins.column[f].kind > UINT32:
-            raise ValueError(f"column {f} does not hold bins")
+    check_bins(bins)
     hashes = np.zeros(rows.shape[0], dtype=np.uint64)
     found = hashes
     with nogil:
         for f in range(bins.n_columns):
             for i in range(rows.shape[0]):
                 found[i] = mix(found[i] ^ code_at(&bins.column[f], rows[i]))
+    return hashes
+
+
+def hash_targets(targets not None):
+    """A hash of what each row is to learn; of one column or several."""
+    cdef:
+        Py_ssize_t i, j
+        const uint64_t[:, ::1] bits
+        uint64_t[::1] found
+    # Zero is zero, whatever its sign.
+    numbers = np.ascontiguousarray(targets, dtype=np.float64) + 0.0
+    bits = numbers.view(np.uint64)
+    hashes = np.zeros(numbers.shape[0], dtype=np.uint64)
+    found = hashes
+    with nogil:
+        for i in range(bits.shape[0]):
+            for j in range(bits.shape[1]):
+                found[i] = mix(found[i] ^ bits[i, j])
+    return hashes
+
+
+def hash_rows(
+    Columns bins not None,                 # IN: columns of bins
+    const uint64_t[::1] targets not None,  # IN: (n_rows,) hashes of what rows are to learn
+    const uint64_t[::1] times=None,        # IN: (n_rows,) how often each row is there; once
+):
+    """A hash of each row's bins; the order of columns or rows makes no difference.
+
+    A column is known by how its bins go with the targets. Two columns that go with them just the
+    same are taken for each other.
+    """
+    cdef:
+        int f
+        Py_ssize_t i, n_rows = bins.n_rows
+        uint64_t key
+        uint64_t[::1] found
+    check_bins(bins)
+    if targets.shape[0] != n_rows:
+        raise ValueError("every row needs a target")
+    if times is not None and times.shape[0] != n_rows:
+        raise ValueError("every row is there so many times")
+    hashes = np.zeros(n_rows, dtype=np.uint64)
+    found = hashes
+    with nogil:
+        for f in range(bins.n_columns):
+            key = 0
+            for i in range(n_rows):
+                key += (1 if times is None else times[i]) * (
+                    mix(targets[i] + code_at(&bins.column[f], i)))
+            key = mix(key)
+            for i in range(n_rows):
+                found[i] += mix(key ^ code_at(&bins.column[f], i))
     return hashes

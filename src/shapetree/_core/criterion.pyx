@@ -65,6 +65,38 @@ cdef class Criterion:
             mass[i] = impurity(&self.info, &s[i, 0])
         return out
 
+    def describe_classes(self, sums not None):
+        """What nodes' sums of channels, the first of which are classes, tell of them.
+
+        Returns
+        -------
+        weights, impurities : list
+            Of each node; impurities are means.
+        shares : array (n_nodes, n_outputs, greatest number of classes)
+            Of the classes.
+        """
+        cdef:
+            const double[:, ::1] channels = np.ascontiguousarray(sums, dtype=np.float64)
+            Py_ssize_t i, n_nodes = channels.shape[0]
+            int o, c, most = 0, n_outputs = self.info.n_outputs
+            double[:, :, ::1] share
+            double weight
+            list weights = [], impurities = []
+        if self.info.kind not in (GINI, ENTROPY) or channels.shape[1] < self.info.n_stats:
+            raise ValueError("every class needs its sum")
+        for o in range(n_outputs):
+            most = max(most, self.info.block[o + 1] - self.info.block[o])
+        shares = np.zeros((n_nodes, n_outputs, most))
+        share = shares
+        for i in range(n_nodes):
+            weight = weight_of(&self.info, &channels[i, 0])
+            weights.append(weight)
+            impurities.append(max(impurity(&self.info, &channels[i, 0]), 0.0) / weight)
+            for o in range(n_outputs):
+                for c in range(self.info.block[o], self.info.block[o + 1]):
+                    share[i, o, c - self.info.block[o]] = channels[i, c] / weight
+        return weights, impurities, shares
+
     def weight(self, stats):
         """Sum of the weights of the rows behind a statistics vector."""
         cdef const double[::1] s = self._vector(stats)

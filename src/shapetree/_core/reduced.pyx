@@ -366,7 +366,7 @@ def cheapest_shapes(
     const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
     const double[::1] bounds not None,             # IN: (n_nodes,)
     *,
-    segment_penalty, category_penalty, choice_penalty, int max_segments, bint only_best,
+    segment_penalty, double category_penalty, choice_penalty, int max_segments, bint only_best,
     int n_threads,
 ):
     """What every feature's cheapest shape function costs, for each of some nodes.
@@ -376,11 +376,10 @@ def cheapest_shapes(
     shape function loses beyond branch 0, with penalties; infinite where it cannot be below the
     node's bound or, if `only_best`, is above the cost of another feature.
 
-    Penalties are numbers, or arrays that can be broadcast to (n_nodes, n_features): what a segment
-    beyond two costs, what a category beyond the first to be listed does, and what choosing the
-    feature does.
+    What a segment beyond two costs is a number, or an array with one for each node; what choosing a
+    feature costs is a number, or an array with one for each feature.
 
-    Returns an array (n_nodes, n_features).
+    Returns an array (n_nodes, n_features), and a list of each node's least cost or bound.
     """
     cdef:
         Py_ssize_t task, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f, i
@@ -388,7 +387,8 @@ def cheapest_shapes(
         Arenas arenas
         double[:, ::1] costs
         double[::1] least
-        const double[:, ::1] segment, category, choice
+        const double[::1] segment = one_for_each(segment_penalty, n_nodes)
+        const double[::1] choice = one_for_each(choice_penalty, n_features)
     if n_threads < 1 or n_branches.shape[0] != n_nodes or bounds.shape[0] != n_nodes or not (
             n_bins.shape[0] == categorical.shape[0] == n_features):
         raise ValueError("n_threads is out of range, or nodes or features lack what they need")
@@ -403,32 +403,29 @@ def cheapest_shapes(
     for f in range(n_features):
         if not 0 <= n_bins[f] < 2**31 - 1:
             raise ValueError("n_bins out of range")
+    for node in range(n_nodes):
+        problem = problem_of(
+            n_branches[node], losses.shape[1], max_segments, segment[node], category_penalty,
+            INFINITY)
+        check_problem(&problem)
     result = np.empty((n_nodes, n_features))
     costs = result
     costs[:, :] = INFINITY
+    lowest = np.array(bounds)
+    least = lowest
     if n_nodes == 0 or n_features == 0 or bin_of_cell.shape[0] == 0:
-        return result
-    segment, category, choice = [
-        np.ascontiguousarray(np.broadcast_to(penalty, (n_nodes, n_features)), dtype=np.float64)
-        for penalty in (segment_penalty, category_penalty, choice_penalty)]
-    for node in range(n_nodes):
-        for f in range(n_features):
-            problem = problem_of(
-                n_branches[node], losses.shape[1], max_segments, segment[node, f],
-                category[node, f], INFINITY)
-            check_problem(&problem)
+        return result, lowest.tolist()
     n_threads = min(n_threads, n_nodes * n_features)
     arenas = Arenas(n_threads)
-    least = np.array(bounds)
     if only_best:
         for node in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="dynamic"):
             for f in range(n_features):
                 i = starts[node, f]
-                costs[node, f] = choice[node, f] + solve_feature(
+                costs[node, f] = choice[f] + solve_feature(
                     &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
                     <int> n_bins[f], categorical[f],
-                    problem_of(n_branches[node], losses.shape[1], max_segments, segment[node, f],
-                               category[node, f], least[node] - choice[node, f]),
+                    problem_of(n_branches[node], losses.shape[1], max_segments, segment[node],
+                               category_penalty, least[node] - choice[f]),
                     &arenas.of_thread[threadid()], NULL)
                 if costs[node, f] < least[node]:
                     # Of equals, the first is as good as any.
@@ -439,14 +436,26 @@ def cheapest_shapes(
             node = task // n_features
             f = task % n_features
             i = starts[node, f]
-            costs[node, f] = choice[node, f] + solve_feature(
+            costs[node, f] = choice[f] + solve_feature(
                 &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
                 <int> n_bins[f], categorical[f],
-                problem_of(n_branches[node], losses.shape[1], max_segments, segment[node, f],
-                           category[node, f], least[node] - choice[node, f]),
+                problem_of(n_branches[node], losses.shape[1], max_segments, segment[node],
+                           category_penalty, bounds[node] - choice[f]),
                 &arenas.of_thread[threadid()], NULL)
+        for node in range(n_nodes):
+            for f in range(n_features):
+                least[node] = min(least[node], costs[node, f])
     arenas.finish()
-    return result
+    return result, lowest.tolist()
+
+
+cdef const double[::1] one_for_each(given, Py_ssize_t n):
+    """A number for each of some, of an array or of one number for all."""
+    cdef const double[::1] numbers = (
+        given if isinstance(given, np.ndarray) else np.full(n, given, dtype=np.float64))
+    if numbers.shape[0] != n:
+        raise ValueError("each node and feature needs its penalty")
+    return numbers
 
 
 def cheapest_shape(

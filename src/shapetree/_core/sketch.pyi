@@ -4,15 +4,21 @@ from numpy.typing import NDArray
 
 from shapetree._core.columns import Columns
 
-def lay_out_axes(
+def sample_values(
     columns: Columns,
     leaves: NDArray[Any],
     parent: NDArray[Any],
     feature: NDArray[Any],
     limit: NDArray[Any],
+    first_row: int = 0,
+    n_threads: int = 1,
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def lay_out_axes(
+    feature: NDArray[Any],
+    value_start: NDArray[Any],
+    values: NDArray[Any],
     threshold_start: NDArray[Any],
     thresholds: NDArray[Any],
-    n_threads: int = 1,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def count_cells(
     columns: Columns,
@@ -29,9 +35,26 @@ def count_cells(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def count_targets(
     leaves: NDArray[Any],
-    parent: NDArray[Any],
     cells: NDArray[Any],
-    n_cells: int,
     targets: NDArray[Any] | None,
+    n_nodes: int,
+    n_cells: int,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def sum_targets(
+    leaves: NDArray[Any], targets: NDArray[Any], exponent: NDArray[Any], unit: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def sum_squares(
+    leaves: NDArray[Any],
+    targets: NDArray[Any],
+    exponent: NDArray[Any],
+    centre: NDArray[Any],
+    reach: NDArray[Any],
+    unit: NDArray[Any],
+) -> NDArray[Any]: ...
+def add_up(
+    parent: NDArray[Any],
+    counts: NDArray[Any],
+    mean: NDArray[Any] | None,
+    deviation: NDArray[Any] | None,
+) -> None: ...
 def deviations(columns: Columns, features: NDArray[Any], rows: NDArray[Any]) -> NDArray[Any]: ...

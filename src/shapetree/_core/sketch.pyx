@@ -4,7 +4,7 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.float cimport DBL_MAX
-from libc.math cimport NAN, fabs, log, nextafter, pow, rint, sqrt
+from libc.math cimport NAN, ceil, fabs, ldexp, log, nextafter, pow, rint, sqrt
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 
@@ -241,7 +241,7 @@ cdef void scale_axis(
 
 cdef Py_ssize_t choose_rows(
     const int32_t[::1] leaves, const int32_t[::1] parent, const uint64_t[::1] limit,
-    Py_ssize_t first, Py_ssize_t last, int32_t* chosen
+    int64_t first_row, Py_ssize_t first, Py_ssize_t last, int32_t* chosen
 ) noexcept nogil:
     """Choose those of some rows that are looked at for a node; returns how many there are."""
     cdef:
@@ -251,21 +251,20 @@ cdef Py_ssize_t choose_rows(
         up = parent[leaves[row]]
         if up >= 0:
             chosen[n] = <int32_t> row
-            n += hash_of(<uint64_t> row) <= limit[up]
+            n += hash_of(<uint64_t> (first_row + row)) <= limit[up]
     return n
 
 
-def lay_out_axes(
+def sample_values(
     Columns columns not None,
     const int32_t[::1] leaves not None,
     const int32_t[::1] parent not None,
     const int32_t[::1] feature not None,
     const uint64_t[::1] limit not None,
-    const int64_t[::1] threshold_start not None,
-    const double[::1] thresholds not None,
+    int64_t first_row=0,
     int n_threads=1,
 ):
-    """Part the axes of nodes into cells, by a sample of their rows.
+    """Numbers of a sample of each node's rows.
 
     Parameters
     ----------
@@ -274,38 +273,31 @@ def lay_out_axes(
     leaves : int32 array of shape (n_rows,)
         The rows' leaves.
     parent, feature : int32 arrays of shape (n_nodes,)
-        The root's parent is -1, all others' come before them. Nodes whose feature is -1 get no
-        axis.
+        The root's parent is -1, all others' come before them. Of nodes whose feature is -1,
+        nothing is wanted.
     limit : uint64 array of shape (n_nodes,)
-        Rows with hashes up to it are looked at; no node's is above those of its children.
-    threshold_start : int64 array of shape (n_nodes + 1,)
-    thresholds : float64 array
-        Where a node's segments meet, ascending, from its start on.
+        Rows whose numbers have hashes up to it are looked at; no node's is above those of its
+        children.
+    first_row : int
+        Number of the first row in the whole of the data.
     n_threads : int
 
     Returns
     -------
-    bound_start : int64 array of shape (n_nodes + 1,)
-        A node's axis has the bounds from its start on; none if it has no axis.
-    bounds : float64 array
-        Bounds of the parts of an axis, every threshold among them. Those at the ends may be the
-        least and the greatest of all numbers: there may be rows up to wherever.
-    cells : int64 array
-        Number of cells of equal width in the part above each bound; 0 for an axis's last.
+    start : int64 array of shape (n_nodes + 1,)
+        Where the numbers of each node start, and where the last end.
+    values : float64 array
+        All that are not missing, in the order of the rows.
     """
     cdef:
-        Py_ssize_t n_rows = columns.n_rows, n_nodes = parent.shape[0], row, n_found, n_most = 0
-        Py_ssize_t at = 0, n_thresholds, node, part, i
+        Py_ssize_t n_rows = columns.n_rows, n_nodes = parent.shape[0], row, node, part, i
         int32_t[::1] chosen
-        int64_t[::1] first, last
+        int64_t[::1] first, last, start, stop
         int up
         uint64_t its_hash
         double value
-        int64_t[::1] start, stop, bound_start, cells
-        double[::1] values, bounds, scratch
-        Axis axis
+        double[::1] values
     check_nodes(columns, leaves, parent, feature)
-    check_starts(threshold_start, n_nodes, thresholds.shape[0])
     if limit.shape[0] != n_nodes:
         raise ValueError("arrays of nodes have one entry for each node")
     if n_threads < 1:
@@ -322,32 +314,28 @@ def lay_out_axes(
     with nogil:
         for part in prange(n_threads, num_threads=n_threads, schedule="static"):
             last[part] = first[part] + choose_rows(
-                leaves, parent, limit, first[part],
+                leaves, parent, limit, first_row, first[part],
                 n_rows if part == n_threads - 1 else first[part + 1], &chosen[first[part]])
         for part in range(n_threads):
             for i in range(first[part], last[part]):
-                its_hash = hash_of(<uint64_t> chosen[i])
-                up = parent[leaves[chosen[i]]]
+                row = chosen[i]
+                its_hash = hash_of(<uint64_t> (first_row + row))
+                up = parent[leaves[row]]
                 while up >= 0 and its_hash <= limit[up]:
-                    start[up + 1] += feature[up] >= 0
+                    if feature[up] >= 0:
+                        value = number_at(&columns.column[feature[up]], row)
+                        start[up + 1] += value == value
                     up = parent[up]
         for node in range(n_nodes):
             start[node + 1] += start[node]
-            n_most = max(n_most, threshold_start[node + 1] - threshold_start[node])
-    stops = starts[:n_nodes].copy()
-    stop = stops
-    values = np.empty(start[n_nodes] + 1)
-    n_most = 2 * n_most + N_MORE
-    room = 2 * thresholds.shape[0] + N_MORE * np.count_nonzero(np.asarray(feature) >= 0) + n_most
-    found_starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    all_bounds, all_cells = np.empty(room), np.zeros(room, dtype=np.int64)
-    bound_start, bounds, cells = found_starts, all_bounds, all_cells
-    scratch = np.empty(n_most)
+    stop = starts[:n_nodes].copy()
+    found = np.empty(start[n_nodes])
+    values = found
     with nogil:
         for part in range(n_threads):
             for i in range(first[part], last[part]):
                 row = chosen[i]
-                its_hash = hash_of(<uint64_t> row)
+                its_hash = hash_of(<uint64_t> (first_row + row))
                 up = parent[leaves[row]]
                 while up >= 0 and its_hash <= limit[up]:
                     if feature[up] >= 0:
@@ -356,15 +344,64 @@ def lay_out_axes(
                             values[stop[up]] = value
                             stop[up] += 1
                     up = parent[up]
+    return starts, found
+
+
+def lay_out_axes(
+    const int32_t[::1] feature not None,
+    const int64_t[::1] value_start not None,
+    const double[::1] values not None,
+    const int64_t[::1] threshold_start not None,
+    const double[::1] thresholds not None,
+):
+    """Part the axes of nodes into cells, by a sample of their rows.
+
+    Parameters
+    ----------
+    feature : int32 array of shape (n_nodes,)
+        Nodes whose feature is -1 get no axis.
+    value_start : int64 array of shape (n_nodes + 1,)
+    values : float64 array
+        Numbers of a sample of a node's rows, from its start on, in any order.
+    threshold_start : int64 array of shape (n_nodes + 1,)
+    thresholds : float64 array
+        Where a node's segments meet, ascending, from its start on.
+
+    Returns
+    -------
+    bound_start : int64 array of shape (n_nodes + 1,)
+        A node's axis has the bounds from its start on; none if it has no axis.
+    bounds : float64 array
+        Bounds of the parts of an axis, every threshold among them. Those at the ends may be the
+        least and the greatest of all numbers: there may be rows up to wherever.
+    cells : int64 array
+        Number of cells of equal width in the part above each bound; 0 for an axis's last.
+    """
+    cdef:
+        Py_ssize_t n_nodes = feature.shape[0], n_values, n_most = 0, at = 0, n_thresholds, node
+        int64_t[::1] bound_start, cells
+        double[::1] bounds, scratch
+        Axis axis
+    check_starts(value_start, n_nodes, values.shape[0])
+    check_starts(threshold_start, n_nodes, thresholds.shape[0])
+    for node in range(n_nodes):
+        n_most = max(n_most, threshold_start[node + 1] - threshold_start[node])
+    n_most = 2 * n_most + N_MORE
+    room = 2 * thresholds.shape[0] + N_MORE * np.count_nonzero(np.asarray(feature) >= 0) + n_most
+    found_starts = np.zeros(n_nodes + 1, dtype=np.int64)
+    all_bounds, all_cells = np.empty(room), np.zeros(room, dtype=np.int64)
+    bound_start, bounds, cells = found_starts, all_bounds, all_cells
+    scratch = np.empty(n_most)
+    with nogil:
         for node in range(n_nodes):
             if feature[node] >= 0:
                 axis.bounds = &bounds[at]
                 axis.cells = &cells[at]
                 axis.scratch = &scratch[0]
-                n_found = stop[node] - start[node]
+                n_values = value_start[node + 1] - value_start[node]
                 n_thresholds = threshold_start[node + 1] - threshold_start[node]
                 scale_axis(
-                    &axis, &values[start[node]], n_found,
+                    &axis, &values[0] + value_start[node] if n_values else NULL, n_values,
                     &thresholds[0] + threshold_start[node] if n_thresholds else NULL, n_thresholds)
                 cells[at + axis.n_bounds - 1] = 0
                 at += axis.n_bounds
@@ -550,86 +587,201 @@ cdef void count_part(
             node = nodes[node].parent
 
 
+# --- targets ---
+
+
 def count_targets(
     const int32_t[::1] leaves not None,
-    const int32_t[::1] parent not None,
     const int32_t[::1] cells not None,
-    Py_ssize_t n_cells,
     const double[::1] targets,
+    Py_ssize_t n_nodes,
+    Py_ssize_t n_cells,
 ):
-    """Count the rows of each node by class or cell of the target.
+    """Count the rows of each leaf by class or cell of the target.
 
     Parameters
     ----------
     leaves : int32 array of shape (n_rows,)
         The rows' leaves.
-    parent : int32 array of shape (n_nodes,)
-        The root's parent is -1, all others' come before them.
     cells : int32 array of shape (n_rows,)
         Classes, or cells of the target.
-    n_cells : int
     targets : float64 array of shape (n_rows,) or None
+    n_nodes, n_cells : int
 
     Returns
     -------
     counts : int32 array of shape (n_nodes, n_cells)
-    mean, deviation : float64 arrays of shape (n_nodes,)
+    least, greatest : float64 arrays of shape (n_nodes,)
+        Of the targets; an infinite range where there are none.
+    """
+    cdef:
+        Py_ssize_t row
+        int leaf
+        int32_t[:, ::1] count
+        double[::1] least, greatest
+    check_leaves(leaves, n_nodes)
+    if cells.shape[0] != leaves.shape[0]:
+        raise ValueError("there is a leaf and a cell for each row")
+    if targets is not None and targets.shape[0] != leaves.shape[0]:
+        raise ValueError("there is a leaf and a target for each row")
+    if n_cells < 1 or cells.shape[0] and not 0 <= np.min(cells) <= np.max(cells) < n_cells:
+        raise ValueError("labels are classes")
+    counts = np.zeros((n_nodes, n_cells), dtype=np.int32)
+    lows, highs = np.full(n_nodes, np.inf), np.full(n_nodes, -np.inf)
+    count, least, greatest = counts, lows, highs
+    with nogil:
+        for row in range(leaves.shape[0]):
+            count[leaves[row], cells[row]] += 1
+        if targets is not None:
+            for row in range(leaves.shape[0]):
+                leaf = leaves[row]
+                least[leaf] = min(least[leaf], targets[row])
+                greatest[leaf] = max(greatest[leaf], targets[row])
+    return counts, lows, highs
+
+
+def sum_targets(
+    const int32_t[::1] leaves not None,
+    const double[::1] targets not None,
+    const int32_t[::1] exponent not None,
+    const double[::1] unit not None,
+):
+    """Sum the targets of each leaf, on a grid on which sums are exact.
+
+    Parameters
+    ----------
+    leaves : int32 array of shape (n_rows,)
+        The rows' leaves.
+    targets : float64 array of shape (n_rows,)
+    exponent : int32 array of shape (n_nodes,)
+        Powers of two that no target of a leaf is above; targets are counted in these.
+    unit : float64 array of shape (n_nodes,)
+        Units to which a leaf's targets are then rounded.
+
+    Returns
+    -------
+    sums : float64 array of shape (n_nodes,)
+    bounds : int64 array of shape (n_nodes,)
+        What absolute values add up to at most, in 2**-16ths.
+    """
+    cdef:
+        Py_ssize_t row, n_nodes = exponent.shape[0]
+        int leaf
+        double share
+        double[::1] total
+        int64_t[::1] bound
+    check_moments(leaves, targets, n_nodes, unit)
+    sums, bounds = np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64)
+    total, bound = sums, bounds
+    with nogil:
+        for row in range(leaves.shape[0]):
+            leaf = leaves[row]
+            share = ldexp(targets[row], -exponent[leaf])
+            total[leaf] += rint(share / unit[leaf]) * unit[leaf]
+            bound[leaf] += <int64_t> ceil(min(fabs(share), 1.0) * 65536.0)
+    return sums, bounds
+
+
+def sum_squares(
+    const int32_t[::1] leaves not None,
+    const double[::1] targets not None,
+    const int32_t[::1] exponent not None,
+    const double[::1] centre not None,
+    const int32_t[::1] reach not None,
+    const double[::1] unit not None,
+):
+    """Sum the squares of what the targets of each leaf are off a centre, on an exact grid.
+
+    Parameters
+    ----------
+    leaves, targets, exponent
+        As for `sum_targets`.
+    centre : float64 array of shape (n_nodes,)
+        In the leaf's power of two.
+    reach : int32 array of shape (n_nodes,)
+        Powers of two, of the former, that none is farther off.
+    unit : float64 array of shape (n_nodes,)
+        Units to which squares are rounded, which are counted in squares of `reach`.
+    """
+    cdef:
+        Py_ssize_t row, n_nodes = exponent.shape[0]
+        int leaf
+        double off
+        double[::1] total
+    check_moments(leaves, targets, n_nodes, unit)
+    if centre.shape[0] != n_nodes or reach.shape[0] != n_nodes:
+        raise ValueError("arrays of nodes have one entry for each node")
+    sums = np.zeros(n_nodes)
+    total = sums
+    with nogil:
+        for row in range(leaves.shape[0]):
+            leaf = leaves[row]
+            off = ldexp(ldexp(targets[row], -exponent[leaf]) - centre[leaf], -reach[leaf])
+            total[leaf] += rint(off * off / unit[leaf]) * unit[leaf]
+    return sums
+
+
+def add_up(
+    const int32_t[::1] parent not None,
+    int32_t[:, ::1] counts not None,
+    double[::1] mean,
+    double[::1] deviation,
+):
+    """Add what leaves have to all nodes above them, in place.
+
+    Parameters
+    ----------
+    parent : int32 array of shape (n_nodes,)
+        The root's parent is -1, all others' come before them.
+    counts : int32 array of shape (n_nodes, n_cells)
+        Rows by class or cell.
+    mean, deviation : float64 arrays of shape (n_nodes,) or None
         Of the targets; NaN where there are no rows.
     """
     cdef:
-        Py_ssize_t n_rows = leaves.shape[0], n_nodes = parent.shape[0], row, node, cell
-        int32_t[:, ::1] count
+        Py_ssize_t n_nodes = parent.shape[0], node, cell
+        bint has_moments = mean is not None
         int64_t[::1] n
-        double[::1] mean, square
-    if cells.shape[0] != n_rows or (targets is not None and targets.shape[0] != n_rows):
-        raise ValueError("there is a leaf and a target for each row")
-    if n_rows and not 0 <= np.min(leaves) <= np.max(leaves) < n_nodes:
-        raise ValueError("leaves are nodes")
-    if n_cells < 1 or n_rows and not 0 <= np.min(cells) <= np.max(cells) < n_cells:
-        raise ValueError("labels are classes")
-    for node in range(n_nodes):
-        if not -1 <= parent[node] < node:
-            raise ValueError("parents come before their children")
-    counts = np.zeros((n_nodes, n_cells), dtype=np.int32)
-    sizes, means, squares = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes), np.zeros(n_nodes)
-    count, n, mean, square = counts, sizes, means, squares
+    if counts.shape[0] != n_nodes or has_moments != (deviation is not None):
+        raise ValueError("arrays of nodes have one entry for each node")
+    if has_moments and (mean.shape[0] != n_nodes or deviation.shape[0] != n_nodes):
+        raise ValueError("arrays of nodes have one entry for each node")
+    check_parents(parent)
+    n = np.asarray(counts).sum(axis=1, dtype=np.int64)
     with nogil:
-        for row in range(n_rows):
-            count[leaves[row], cells[row]] += 1
-            n[leaves[row]] += 1
-        if targets is not None:
-            for row in range(n_rows):
-                mean[leaves[row]] += targets[row]
-            for node in range(n_nodes):
-                mean[node] = mean[node] / n[node] if n[node] else 0.0
-            for row in range(n_rows):
-                square[leaves[row]] += (targets[row] - mean[leaves[row]]) * (
-                    targets[row] - mean[leaves[row]])
         for node in range(n_nodes - 1, 0, -1):
-            if parent[node] >= 0:
-                for cell in range(n_cells):
-                    count[parent[node], cell] += count[node, cell]
-                join(node, parent[node], n, mean, square)
-        for node in range(n_nodes):
-            mean[node] = mean[node] if n[node] else NAN
-            square[node] = sqrt(square[node] / n[node]) if n[node] else NAN
-    return counts, means, squares
+            if parent[node] < 0 or n[node] == 0:
+                continue
+            for cell in range(counts.shape[1]):
+                counts[parent[node], cell] += counts[node, cell]
+            if has_moments:
+                join(node, parent[node], n, mean, deviation)
+            n[parent[node]] += n[node]
 
 
 cdef inline void join(
-    Py_ssize_t node, Py_ssize_t above, int64_t[::1] n, double[::1] mean, double[::1] square
+    Py_ssize_t node, Py_ssize_t above, int64_t[::1] n, double[::1] mean, double[::1] deviation
 ) noexcept nogil:
-    """Add a node's rows to those above it: their number, mean, and squares of what is off it."""
+    """Add a node's mean and deviation to those of the rows that the node above it has so far."""
     cdef:
-        double both = <double> (n[node] + n[above]), joint
-    if n[node] == 0:
+        double both = <double> (n[node] + n[above]), joint, here, there, greatest
+        double share = n[node] / both
+    if n[above] == 0:
+        mean[above], deviation[above] = mean[node], deviation[node]
         return
-    joint = mean[above] * (n[above] / both) + mean[node] * (n[node] / both)
-    square[above] += (
-        square[node] + n[above] * ((mean[above] - joint) * (mean[above] - joint))
-        + n[node] * ((mean[node] - joint) * (mean[node] - joint)))
+    joint = mean[above] * (1.0 - share) + mean[node] * share
+    here, there = fabs(mean[node] - joint), fabs(mean[above] - joint)
+    # Ratios, because squares could be too great or too small for numbers.
+    greatest = max(max(here, there), max(deviation[node], deviation[above]))
+    if greatest > 0.0:
+        deviation[above] = greatest * sqrt(
+            share * (square(deviation[node] / greatest) + square(here / greatest))
+            + (1.0 - share) * (square(deviation[above] / greatest) + square(there / greatest)))
     mean[above] = joint
-    n[above] += n[node]
+
+
+cdef inline double square(double number) noexcept nogil:
+    return number * number
 
 
 def deviations(
@@ -682,13 +834,40 @@ cdef int check_nodes(
         raise ValueError("arrays of nodes have one entry for each node")
     if leaves.shape[0] != columns.n_rows:
         raise ValueError("there is a leaf for each row")
-    if columns.n_rows and not 0 <= np.min(leaves) <= np.max(leaves) < n_nodes:
-        raise ValueError("leaves are nodes")
+    check_leaves(leaves, n_nodes)
+    check_parents(parent)
     for node in range(n_nodes):
-        if not -1 <= parent[node] < node:
-            raise ValueError("parents come before their children")
         if feature[node] >= columns.n_columns:
             raise ValueError(f"there is no column {feature[node]}")
+    return 0
+
+
+cdef int check_parents(const int32_t[::1] parent) except -1:
+    """Refuse nodes that are no tree's."""
+    cdef Py_ssize_t node
+    for node in range(parent.shape[0]):
+        if not -1 <= parent[node] < node:
+            raise ValueError("parents come before their children")
+    return 0
+
+
+cdef int check_leaves(const int32_t[::1] leaves, Py_ssize_t n_nodes) except -1:
+    """Refuse rows in no leaf."""
+    if leaves.shape[0] and not 0 <= np.min(leaves) <= np.max(leaves) < n_nodes:
+        raise ValueError("leaves are nodes")
+    return 0
+
+
+cdef int check_moments(
+    const int32_t[::1] leaves, const double[::1] targets, Py_ssize_t n_nodes,
+    const double[::1] unit
+) except -1:
+    """Refuse leaves, targets and units that do not belong together."""
+    check_leaves(leaves, n_nodes)
+    if targets.shape[0] != leaves.shape[0]:
+        raise ValueError("there is a leaf and a target for each row")
+    if unit.shape[0] != n_nodes or n_nodes and not np.min(unit) > 0.0:
+        raise ValueError("there is a positive unit for each node")
     return 0
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, singledispatch
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.pieces import thresholds_between
 from shapetree._threads import VISITS_PER_CALL
 from shapetree.data._sampling import sampled
+from shapetree.data._store import Store
 from shapetree.data._table import FeatureInfo, Table
 
 # Rows that bins are made from at most; larger tables give a sample.
@@ -60,12 +62,13 @@ class FeatureBins:
         return np.min_scalar_type(self.n_bins)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class BinnedTable:
-    """Training data as bins, one array a feature."""
+    """Training data as bins, one array a feature; a store has room for those of parts of it."""
 
     features: tuple[FeatureBins, ...]
     columns: Columns
+    store: Store | None = None
 
     @property
     def n_rows(self) -> int:
@@ -75,12 +78,13 @@ class BinnedTable:
     def without_order(self) -> BinnedTable:
         """The same, but categories with an order of their own have none."""
         features = [FeatureBins(f.n_bins) if f.has_places else f for f in self.features]
-        return BinnedTable(tuple(features), self.columns)
+        return replace(self, features=tuple(features))
 
     def take(self, kept: np.ndarray) -> BinnedTable:
         """Keep the rows that a boolean mask marks."""
-        columns = [self.columns.array(number)[kept] for number in range(len(self.features))]
-        return BinnedTable(self.features, Columns(columns, int(np.count_nonzero(kept))))
+        columns = [self.columns.array(number) for number in range(len(self.features))]
+        n_rows = int(np.count_nonzero(kept))
+        return replace(self, columns=Columns(rows_of(columns, kept, self.store), n_rows))
 
     @cached_property
     def n_bins(self) -> np.ndarray:
@@ -98,6 +102,61 @@ class BinnedTable:
         return np.array([feature.is_categorical for feature in self.features], dtype=bool)
 
 
+def rows_of(columns: list[np.ndarray], kept: np.ndarray, store: Store | None) -> list[np.ndarray]:
+    """The rows of some columns that a boolean mask marks."""
+    if store is None:
+        return [column[kept] for column in columns]
+    taken = store.columns(int(np.count_nonzero(kept)), [column.dtype for column in columns])
+    for room, column in zip(taken, columns, strict=True):
+        room[:] = column[kept]
+    return taken
+
+
+@dataclass(frozen=True, eq=False)
+class Binning:
+    """Where bins begin and end: tables of the same features can be binned by it, part by part.
+
+    Attributes
+    ----------
+    features : tuple of FeatureBins
+    ends : tuple of arrays or None
+        What parts the bins of an ordered feature of numbers; None for other features, and for those
+        of which nothing is known.
+    """
+
+    features: tuple[FeatureBins, ...]
+    ends: tuple[np.ndarray | None, ...]
+
+    @property
+    def dtypes(self) -> list[np.dtype]:
+        """Types that hold the bins of each feature."""
+        return [feature.dtype for feature in self.features]
+
+    def bin(self, table: Table, bins: list[np.ndarray], n_threads: int) -> None:
+        """Fill in the bins of a table's rows, an array for each feature."""
+        known = []
+        for j, (feature, ends) in enumerate(zip(self.features, self.ends, strict=True)):
+            if ends is not None:
+                known.append(j)
+            elif table.features[j].is_categorical:
+                codes = table.columns[j]
+                assert codes is not None
+                bins[j][:] = np.where(codes < 0, feature.n_bins, codes)
+            else:
+                bins[j][:] = 0  # no bin but the missing one
+        n_threads = n_threads if table.n_rows >= MIN_ROWS_FOR_THREADS else 1
+        for at in range(0, len(known), FEATURES_TOGETHER):
+            some = np.array(known[at : at + FEATURES_TOGETHER], dtype=np.int32)
+            lookups = Lookups([self.ends[j] for j in some], table.n_rows)
+            filled = [bins[j] for j in some]
+            # Some rows at a time, so that Ctrl-C need not wait for all.
+            step = max(1, VISITS_PER_CALL // len(some))
+            for start in range(0, table.n_rows, step):
+                stop = min(start + step, table.n_rows)
+                bin_columns(table.values, some, lookups, filled, start, stop, n_threads)
+
+
+@singledispatch
 def bin_table(
     table: Table, weights: np.ndarray | None, max_bins: int | None, n_threads: int
 ) -> BinnedTable:
@@ -115,37 +174,54 @@ def bin_table(
         Most bins of an ordered feature; None gives every distinct value its own.
     n_threads : int
     """
-    if table.n_rows < MIN_ROWS_FOR_THREADS:
+    if max_bins is None:
+        return _bin_every_value(table)
+    rows = None
+    if table.n_rows > MAX_BINNED_ROWS:
+        rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS)
+        weights = None if weights is None else weights[rows]
+    binning = find_binning(table, rows, rows is not None, weights, max_bins, n_threads)
+    bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
+    binning.bin(table, bins, n_threads)
+    return BinnedTable(binning.features, Columns(bins, table.n_rows))
+
+
+def find_binning(
+    table: Table,
+    rows: np.ndarray | None,
+    is_sample: bool,
+    weights: np.ndarray | None,
+    max_bins: int,
+    n_threads: int,
+) -> Binning:
+    """Find where bins begin and end.
+
+    Parameters
+    ----------
+    table : Table
+        All rows, or a sample of them.
+    rows : int64 array or None
+        The rows of the table to look at; None for all.
+    is_sample : bool
+        Whether there are others beside them.
+    weights : array or None
+        Of the rows that are looked at.
+    max_bins, n_threads : int
+    """
+    if (table.n_rows if rows is None else len(rows)) < MIN_ROWS_FOR_THREADS:
         n_threads = 1
-    features: list[FeatureBins | None] = [None] * len(table.features)
-    columns: list[np.ndarray | None] = [None] * len(table.features)
-    ordered = []
-    for j, (feature, column) in enumerate(zip(table.features, table.columns, strict=True)):
-        assert column is not None
-        if feature.categories is not None:
-            features[j], columns[j] = _bin_categories(column, feature)
-        elif max_bins is None:
-            features[j], columns[j] = _bin_every_number(column)
-        else:
-            ordered.append(j)
-    if ordered:
-        assert max_bins is not None
-        source = table.values
-        found, ends = _find_bins(source, ordered, weights, max_bins, n_threads)
-        bins = _bin_numbers(source, ordered, found, ends, n_threads)
-        for j, its_feature, its_bins in zip(ordered, found, bins, strict=True):
-            features[j], columns[j] = its_feature, its_bins
-    return BinnedTable(
-        features=tuple(
-            _with_wholeness(bins, feature.is_whole)
-            for bins, feature in zip(features, table.features, strict=True)
-            if bins is not None
-        ),
-        columns=Columns(columns, table.n_rows),
-    )
+    ordered = [j for j, feature in enumerate(table.features) if not feature.is_categorical]
+    numbers = iter(_number_bins(table, ordered, rows, is_sample, weights, max_bins, n_threads))
+    features: list[FeatureBins] = []
+    ends: list[np.ndarray | None] = []
+    for info in table.features:
+        bins, its_ends = (category_bins(info), None) if info.is_categorical else next(numbers)
+        features.append(with_wholeness(bins, info.is_whole))
+        ends.append(its_ends)
+    return Binning(tuple(features), tuple(ends))
 
 
-def _with_wholeness(bins: FeatureBins, is_whole: bool) -> FeatureBins:
+def with_wholeness(bins: FeatureBins, is_whole: bool) -> FeatureBins:
     """The bins of a feature whose type is one of whole numbers, if that is what they hold."""
     if not is_whole or bins.low is None or bins.high is None:
         return bins
@@ -153,30 +229,28 @@ def _with_wholeness(bins: FeatureBins, is_whole: bool) -> FeatureBins:
     return replace(bins, is_whole=bool((ends == np.floor(ends)).all()))
 
 
-def _find_bins(
-    columns: Columns,
+def _number_bins(
+    table: Table,
     ordered: list[int],
+    rows: np.ndarray | None,
+    is_sample: bool,
     weights: np.ndarray | None,
     max_bins: int,
     n_threads: int,
-) -> tuple[list[FeatureBins], list[np.ndarray]]:
-    """Bins of ordered columns and thresholds between them, from all rows or from a sample."""
-    rows, n_rows = None, columns.n_rows
-    if n_rows > MAX_BINNED_ROWS:
-        rows = sampled(0, n_rows, n_rows, MAX_BINNED_ROWS)
-        n_rows = len(rows)
-        weights = None if weights is None else weights[rows]
+) -> Iterator[tuple[FeatureBins, np.ndarray | None]]:
+    """Bins of ordered columns and what parts them; None if a column has no value."""
+    if not ordered:
+        return
+    columns, n_rows = table.values, table.n_rows if rows is None else len(rows)
     size = _columns_together(columns, ordered, n_rows, max_bins)
-    found, ends = [], []
     for start in range(0, len(ordered), size):
         some = np.array(ordered[start : start + size], dtype=np.int32)
         lows, highs, n_bins = find_bins(columns, some, rows, weights, max_bins, n_threads)
         for i, n in enumerate(n_bins.tolist()):
             feature = FeatureBins(n, lows[i, :n].copy(), highs[i, :n].copy())
-            found.append(feature)
             # Unless bins were made of a sample, no value lies between two of them.
-            ends.append(highs[i, : max(0, n - 1)] if rows is None else feature.thresholds)
-    return found, ends
+            ends = feature.thresholds if is_sample else highs[i, : max(0, n - 1)]
+            yield feature, ends if n else None
 
 
 def _columns_together(columns: Columns, ordered: list[int], n_rows: int, max_bins: int) -> int:
@@ -186,49 +260,44 @@ def _columns_together(columns: Columns, ordered: list[int], n_rows: int, max_bin
     return max(1, int(allowed) // (8 * n_rows + 16 * min(n_rows, max_bins)))
 
 
-def _bin_numbers(
-    columns: Columns,
-    ordered: list[int],
-    found: list[FeatureBins],
-    ends: list[np.ndarray],
-    n_threads: int,
-) -> list[np.ndarray]:
-    """Bins of each row in ordered columns."""
-    bins = [np.zeros(columns.n_rows, dtype=feature.dtype) for feature in found]
-    # A feature of which nothing is known has no bin but the missing one.
-    known = [i for i, feature in enumerate(found) if feature.n_bins > 0]
-    for at in range(0, len(known), FEATURES_TOGETHER):
-        some = known[at : at + FEATURES_TOGETHER]
-        chosen = np.array([ordered[i] for i in some], dtype=np.int32)
-        lookups = Lookups([ends[i] for i in some], columns.n_rows)
-        filled = [bins[i] for i in some]
-        # Some rows at a time, so that Ctrl-C need not wait for all.
-        step = max(1, VISITS_PER_CALL // len(some))
-        for start in range(0, columns.n_rows, step):
-            stop = min(start + step, columns.n_rows)
-            bin_columns(columns, chosen, lookups, filled, start, stop, n_threads)
-    return bins
-
-
-def _bin_categories(codes: np.ndarray, info: FeatureInfo) -> tuple[FeatureBins, np.ndarray]:
+def category_bins(info: FeatureInfo) -> FeatureBins:
+    """A bin for each category."""
     n_categories = len(info.categories or ())
-    feature = FeatureBins(n_categories)
-    if info.is_ordered:
-        places = np.arange(n_categories, dtype=np.float64)
-        feature = FeatureBins(n_categories, places, places, has_places=True)
-    return feature, np.where(codes < 0, n_categories, codes).astype(feature.dtype)
+    if not info.is_ordered:
+        return FeatureBins(n_categories)
+    places = np.arange(n_categories, dtype=np.float64)
+    return FeatureBins(n_categories, places, places, has_places=True)
 
 
-def _bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
+def _bin_every_value(table: Table) -> BinnedTable:
+    """Give every distinct value a bin of its own."""
+    features: list[FeatureBins] = []
+    bins: list[np.ndarray] = []
+    for info, column in zip(table.features, table.columns, strict=True):
+        assert column is not None
+        if info.is_categorical:
+            feature = category_bins(info)
+            codes = np.where(column < 0, feature.n_bins, column).astype(feature.dtype)
+        else:
+            feature, codes = bin_every_number(column)
+        features.append(with_wholeness(feature, info.is_whole))
+        bins.append(codes)
+    return BinnedTable(tuple(features), Columns(bins, table.n_rows))
+
+
+def bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
     """Give every distinct number a bin of its own: its rank."""
     ordered, rows = sort_values(column)
     # Nothing finite parts these two, so they are one.
     low = np.where(ordered == -GREATEST, -np.inf, ordered)
     is_new = np.append(True, low[1:] != low[:-1])[: len(ordered)]
-    is_last = np.append(is_new[1:], True)[: len(ordered)]
-    feature = FeatureBins(int(is_new.sum()), ordered[is_new], ordered[is_last])
+    low = high = ordered[is_new]
+    if len(low) and low[0] == -np.inf:
+        is_last = np.append(is_new[1:], True)
+        high = ordered[is_last]
+    feature = FeatureBins(len(low), low, high)
     bins = np.full(len(column), feature.n_bins, dtype=feature.dtype)
-    bins[rows] = np.cumsum(is_new) - 1
+    bins[rows] = np.cumsum(is_new, dtype=np.uint32) - np.uint32(1)
     return feature, bins
 
 

@@ -40,12 +40,12 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
         raise ValueError(f"y must hold one target or a column for each, got shape {y.shape}")
     if n_outputs is not None and y.shape[1] != n_outputs:
         raise ValueError(f"y has {y.shape[1]} outputs, but the tree was fitted for {n_outputs}")
-    return y
+    return np.require(y, requirements=["ALIGNED"])  # which kernels rely on
 
 
 def find_classes(y: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Distinct classes of each output, sorted, and the number of each row's class."""
-    if y.dtype.kind not in "biu":
+    if y.dtype.kind not in "biu" and not _is_text(y):
         check_classification_targets(y[:, 0] if y.shape[1] == 1 else y)
     encoded = [_distinct(column) for column in y.T]
     classes = tuple(distinct for distinct, _ in encoded)
@@ -79,5 +79,17 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         present[shifted] = True
         number = np.cumsum(present, dtype=np.int32) - 1
         return (np.flatnonzero(present) + low).astype(y.dtype), number[shifted]
+    if y.dtype == object and _is_text(y):
+        # Looked up, which takes less time than to sort.
+        listed = y.tolist()
+        distinct = sorted(set(listed))
+        number_of = {label: number for number, label in enumerate(distinct)}
+        numbers = np.fromiter(map(number_of.__getitem__, listed), np.int32, len(listed))
+        return np.array(distinct, dtype=object), numbers
     classes, labels = np.unique(y, return_inverse=True)
     return classes, labels.astype(np.int32)
+
+
+def _is_text(y: np.ndarray) -> bool:
+    """Whether all labels are strings, which can be nothing but classes."""
+    return y.dtype.kind in "UT" or (y.dtype == object and set(map(type, y.flat)) == {str})

@@ -27,6 +27,8 @@ def sampled(first_row: int, n_rows: int, n_total: int, size: int) -> np.ndarray:
         Numbers of the chosen rows, ascending. Whoever holds a part of the rows chooses those that
         belong to the sample of all.
     """
+    if n_total <= size:
+        return np.arange(first_row, first_row + n_rows, dtype=np.int64)
     return rows_up_to(first_row, n_rows, int(hash_limits(np.array([n_total]), size)[0]))
 
 

@@ -72,12 +72,21 @@ def exact_sums(values: np.ndarray, weights: np.ndarray | None, units: np.ndarray
     return np.array(sums)
 
 
-def exact_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
+def exact_weights(
+    weights: np.ndarray, importance: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
     """Weights as evidence, which add up without rounding; none that is positive vanishes.
 
     Whole numbers count rows, if these are no more than a table can have. Others are shares: they
     are scaled to add up to the number of equally weighted rows that tell as much, (Σ w)² / Σ w²,
     so that equal weights of any size count as 1.
+
+    Parameters
+    ----------
+    weights : array of shape (n_rows,)
+    importance : array of shape (n_rows,), optional
+        What weights are multiplied by. An important row is still a single row, so these numbers
+        are shares even if they are whole.
 
     Returns
     -------
@@ -85,19 +94,28 @@ def exact_weights(weights: np.ndarray) -> tuple[np.ndarray, float]:
     size : float
         What evidence of 1 weighs, but for rounding.
     """
-    size = 1.0
-    if (weights != np.rint(weights)).any() or bound_of_sum(weights) > MAX_COUNT:
-        if weights.min() == weights.max():
-            return np.ones_like(weights), float(weights[0])
-        # Powers of two, so that no square overflows or vanishes.
-        exponent = int(np.frexp(weights.max())[1])
-        relative = np.ldexp(weights, -exponent)
-        mean = exact_mean(relative[:, None], None)[0]
-        mean_square = exact_mean(relative[:, None] ** 2, None)[0]
-        size = float(np.ldexp(mean_square / mean, exponent))
-        weights = relative * (mean / mean_square)
+    is_count = bool((weights == np.rint(weights)).all()) and bound_of_sum(weights) <= MAX_COUNT
+    if is_count:
+        size = 1.0
+        if importance is not None:
+            shares, size = _as_evidence(importance, weights)
+            weights = weights * shares
+    else:
+        weights, size = _as_evidence(weights if importance is None else weights * importance)
     unit = exact_unit(bound_of_sum(weights))
     return np.where(weights > 0, np.maximum(np.rint(weights / unit), 1.0), 0.0) * unit, size
+
+
+def _as_evidence(shares: np.ndarray, counts: np.ndarray | None = None) -> tuple[np.ndarray, float]:
+    """Shares scaled to add up to (Σ c s)² / Σ c s² over rows that count c, and what 1 weighs."""
+    if shares.min() == shares.max():
+        return np.ones_like(shares), float(shares[0])
+    # Powers of two, so that no square overflows or vanishes.
+    exponent = int(np.frexp(shares.max())[1])
+    relative = np.ldexp(shares, -exponent)
+    mean = exact_mean(relative[:, None], counts)[0]
+    mean_square = exact_mean(relative[:, None] ** 2, counts)[0]
+    return relative * (mean / mean_square), float(np.ldexp(mean_square / mean, exponent))
 
 
 def exact_mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

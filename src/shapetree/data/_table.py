@@ -9,7 +9,7 @@ import numbers
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum, auto
 from functools import cached_property, lru_cache
@@ -114,6 +114,23 @@ class Table:
         columns = [None if column is None else column[kept] for column in self.columns]
         return Table(int(np.count_nonzero(kept)), self.features, columns, self.has_names)
 
+    def with_seen_categories(self) -> "Table":
+        """The same rows, with the features that training on them would learn.
+
+        Categories that no row has are gone, unless they have an order of their own.
+        """
+        features, columns = list(self.features), list(self.columns)
+        for j, (feature, codes) in enumerate(zip(self.features, self.columns, strict=True)):
+            if feature.categories is None or feature.is_ordered or codes is None:
+                continue
+            seen = np.unique(codes[codes != MISSING_CODE])
+            if len(seen) < len(feature.categories):
+                categories = tuple(feature.categories[code] for code in seen.tolist())
+                features[j] = replace(feature, categories=categories)
+                found = np.searchsorted(seen, codes)
+                columns[j] = np.where(codes == MISSING_CODE, codes, found).astype(np.int32)
+        return Table(self.n_rows, tuple(features), columns, self.has_names)
+
 
 @dataclass(frozen=True)
 class OpenTable:
@@ -160,7 +177,7 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
         if _has_categorical_dtype(values, name) if asked is None else asked[j]:
             codes, levels = _factorize(values, name)
             order = _own_order(values, name)
-            categories = _sorted_categories(levels) if order is None else order
+            categories = sorted_categories(levels) if order is None else order
             features.append(FeatureInfo(name, categories, is_ordered=order is not None))
             columns.append(_recode(codes, levels, categories))
         elif _kind_of(values, name) is _Kind.DATE:
@@ -357,8 +374,20 @@ def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> OpenTable:
         names=names,
         has_names=has_names,
         is_frame=True,
-        column=lambda j: _unwrap(frame.get_column(keys[j])),
+        column=lambda j: _column(frame, keys[j]),
     )
+
+
+def _column(frame: nw.DataFrame[Any], key: Any) -> Values:
+    """A column of a table, as a NumPy array if it is one."""
+    if frame.implementation.is_pandas():
+        # The same as below, but faster: a prediction for one row is mostly reading.
+        column = frame.to_native()[key]
+        if isinstance(column.dtype, np.dtype):
+            return np.asarray(column.to_numpy())
+        if len(column) <= FEW_ROWS and column.dtype.type is str:
+            return np.array(column.tolist(), dtype=object)
+    return _unwrap(frame.get_column(key))
 
 
 def _open_array(array: Array, min_rows: int) -> OpenTable:
@@ -699,7 +728,8 @@ def _own_order(values: Values, name: str) -> tuple[Level, ...] | None:
     return tuple(_plain(level, name) for level in declared)
 
 
-def _sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
+def sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
+    """Distinct levels as the categories of a feature: in ascending order, numbers before text."""
     distinct = {level for level in levels if level is not None}
     return tuple(sorted(distinct, key=lambda level: (isinstance(level, str), level)))
 

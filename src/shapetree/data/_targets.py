@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from functools import cached_property
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -108,16 +107,17 @@ class Goal(ABC):
     def _describe(
         self,
         channels: np.ndarray,
-        weights: np.ndarray,
-        impurities: np.ndarray,
+        weights: list[float],
+        impurities: list[float],
         values: np.ndarray,
     ) -> list[NodeStatistics]:
         """Statistics of nodes whose rows' sums of channels are given."""
-        counts = weights if self.targets.n_channels == self.targets.n_stats else channels[:, -1]
+        counts_rows = self.targets.n_channels > self.targets.n_stats
+        counts = channels[:, -1].tolist() if counts_rows else weights
         return [
             NodeStatistics(round(count), weight, impurity, value)
             for count, weight, impurity, value in zip(
-                counts.tolist(), weights.tolist(), impurities.tolist(), values, strict=True
+                counts, weights, impurities, values, strict=True
             )
         ]
 
@@ -179,7 +179,6 @@ class ClassGoal(Goal):
         self.criterion_name = criterion
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
-        self._value_shape = len(n_classes), max(n_classes)
         self.labels = labels
         if len(n_classes) > 1:
             self.labels = labels + self.starts[:-1].astype(np.int32)
@@ -192,13 +191,7 @@ class ClassGoal(Goal):
 
     def statistics(self, channels: np.ndarray) -> list[NodeStatistics]:
         """What is known of nodes from their rows' sums of channels, (n_nodes, n_channels)."""
-        weights = self.weights_behind(channels)
-        stats = channels[:, : self.targets.n_stats]
-        values = np.zeros((len(stats), *self._value_shape))
-        for output, (start, stop) in enumerate(pairwise(self.starts.tolist())):
-            values[:, output, : stop - start] = stats[:, start:stop] / weights[:, None]
-        masses = np.maximum(self.criterion.impurities(stats), 0.0)
-        return self._describe(channels, weights, masses / weights, values)
+        return self._describe(channels, *self.criterion.describe_classes(channels))
 
     def noise(self, node: NodeStatistics) -> float:
         """Impurity mass that a cut of a node takes away on average where nothing is to gain.
@@ -314,7 +307,7 @@ class RegressionGoal(Goal):
         impurities = np.where(
             (least == greatest).all(axis=1), 0.0, spreads / weights / values.shape[1]
         )
-        return self._describe(channels, weights, impurities, values)
+        return self._describe(channels, weights.tolist(), impurities.tolist(), values)
 
     def standardised_medians(self, rows: np.ndarray) -> np.ndarray:
         """Medians of some rows, centred and scaled."""

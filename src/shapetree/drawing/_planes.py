@@ -19,6 +19,8 @@ ACROSS_AND_UP = (
     ({"x"}, {"y"}),
 )
 Polygon = list[Point]
+# Corners of all outlines up to which lines between branches are drawn in full width.
+FEW_CORNERS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,12 @@ class Map:
     areas: tuple[list[Polygon], ...]
     points: np.ndarray
     targets: np.ndarray
+
+    @property
+    def line_width(self) -> float:
+        """Width of the lines between branches, up to 1: less where they would hide thin areas."""
+        n_corners = sum(len(loop) for loops in self.areas for loop in loops)
+        return min(FEW_CORNERS / max(n_corners, 1), 1.0)
 
 
 def check_swap(swap: object) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 from shapetree.data._moments import DateKind
 from shapetree.drawing._date_ticks import end_dates, round_dates
 from shapetree.drawing._ticks import (
+    VISIBLE,
     distinct,
     end_labels,
     round_numbers,
@@ -87,7 +88,10 @@ class Scale:
     def end_labels(self) -> list[tuple[float, str]]:
         """Places and labels of the least and of the greatest number."""
         low, high = self.ends
-        texts = end_labels(low, high) if self.date is None else end_dates(low, high, self.date)
+        if self.date is not None:
+            texts = end_dates(low, high, self.date)
+        else:
+            texts = end_labels(low, high, self._slack)
         labels = list(zip(map(self.place, self.ends), texts, strict=True))
         return labels if low < high else labels[:1]
 
@@ -107,6 +111,18 @@ class Scale:
     def breaks(self) -> list[float]:
         """Places where the axis is broken."""
         return [float(self.positions[edge]) for edge in self.broken_at]
+
+    @property
+    def _slack(self) -> tuple[float, float]:
+        """How much of the axis next to either end cannot be told apart from it."""
+        lengths, shares = np.diff(self.edges / 4), np.diff(self.positions)
+        drawn = np.flatnonzero((lengths > 0) & (shares > 0))
+        if len(drawn) == 0:
+            return 0.0, 0.0
+        low, high = drawn[[0, -1]]
+        with np.errstate(over="ignore"):
+            slack = 4 * VISIBLE * (lengths / np.maximum(shares, VISIBLE**4))
+        return float(slack[low]), float(slack[high])
 
     @property
     def _unbroken(self) -> tuple[float, float]:

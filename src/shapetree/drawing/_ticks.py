@@ -12,8 +12,12 @@ from shapetree.tree._words import readable
 
 # Characters of a plain number that powers of ten may shorten.
 LONG_NUMBER = 7
-# Digits at the ends of an axis, unless they are whole numbers below this.
-END_DIGITS, WHOLE = 5, 10**7
+# Share of an axis that cannot be told apart on it.
+VISIBLE = 1 / 500
+# Whole numbers below this are written exactly at the ends of an axis.
+WHOLE = 10**7
+# Enough for any sum of two floats.
+_MANY_DIGITS = Context(prec=700)
 # Decades up to which an axis of powers of ten has marks between these.
 FEW_DECADES = 3.2
 
@@ -104,31 +108,40 @@ def distinct(values: list[float], digits: int = 3) -> list[str]:
     return [exact(value) for value in values]
 
 
-def end_labels(low: float, high: float) -> tuple[str, str]:
-    """The least and the greatest of some numbers, rounded so that they stay between them.
+def end_labels(
+    low: float, high: float, slack: tuple[float, float] | None = None
+) -> tuple[str, str]:
+    """The least and the greatest of some numbers, as short as an axis can tell.
+
+    Labels are at most `slack` away from the numbers, which is what can be seen on an axis between
+    them unless given, and never beyond them. Whole numbers are exact.
 
     Examples
     --------
-    >>> end_labels(0.4999, 15.0001), end_labels(-3.14159, 123456.0), end_labels(1.00001, 1.00003)
-    (('0.4999', '15'), ('-3.1415', '123456'), ('1.00001', '1.00003'))
+    >>> end_labels(0.4999, 15.0001), end_labels(3.7809e-4, 0.99956), end_labels(1.00001, 1.00003)
+    (('0.5', '15'), ('0.001', '0.999'), ('1.00001', '1.00003'))
     """
-    for digits in range(END_DIGITS, 18):
-        first, last = _inside(low, digits, ROUND_CEILING), _inside(high, digits, ROUND_FLOOR)
-        if low <= first < last <= high:
-            return _end_label(first, digits), _end_label(last, digits)
-    return _end_label(low, 17), _end_label(high, 17)
+    most = high / 4 - low / 4
+    near_low, near_high = slack or (4 * VISIBLE * most, 4 * VISIBLE * most)
+    return (
+        _end_label(low, min(near_low, most), ROUND_CEILING),
+        _end_label(high, min(near_high, most), ROUND_FLOOR),
+    )
 
 
-def _inside(value: float, digits: int, rounding: str) -> float:
-    if value.is_integer() and abs(value) < WHOLE:
-        return value
-    return float(Context(prec=digits, rounding=rounding).create_decimal(Decimal(repr(value))))
-
-
-def _end_label(value: float, digits: int) -> str:
+def _end_label(value: float, slack: float, rounding: str) -> str:
+    """The number of fewest decimals that is near another, on one side of it."""
     if abs(value) >= sys.float_info.max:  # as which infinite numbers count
         return "∞" if value > 0 else "-∞"
-    return number(value, max(digits, len(str(WHOLE))) if value.is_integer() else digits)
+    decimal = Decimal(repr(value))
+    if slack > 0 and not (value.is_integer() and abs(value) < WHOLE):
+        first, last = Decimal(slack).adjusted(), int(decimal.as_tuple().exponent)
+        for exponent in range(first, last - 1, -1):
+            near = decimal.quantize(Decimal(1).scaleb(exponent), rounding, _MANY_DIGITS)
+            if abs(near - decimal) <= slack:
+                decimal = near
+                break
+    return number(float(decimal) or 0.0, len(decimal.as_tuple().digits))
 
 
 def threshold_labels(thresholds: list[float], date: DateKind | None = None) -> list[str]:

@@ -277,6 +277,7 @@ def _plane(drawn: Map, n_missing: int) -> Json:
         "axes": [
             _axis(axis, feature) for axis, feature in zip(drawn.axes, drawn.features, strict=True)
         ],
+        "line": round(drawn.line_width, 2),
         "areas": [[_in_plane(loop) for loop in loops] for loops in drawn.areas],
         "points": _in_plane(drawn.points.tolist()),
         "targets": _drawn(drawn.targets),

@@ -26,6 +26,11 @@ MAX_WEIGHT_TO_HOLD_UP = 5_000
 # already shows so clear a lead.
 N_HALVINGS = 2
 CLEAR_LEAD = 2.0
+# What a pair must gain on new rows, as a share of what it gains on those that it was fitted on.
+LEAST_KEPT = 0.1
+# Larger nodes, too, are checked for pairs whose categories have fewer rows than this on average:
+# putting so many categories in order explains any target.
+ROWS_PER_CATEGORY = 20
 # Features whose gain is below this share of the best one's are not worth a look ahead.
 LEAST_SHARE = 0.7
 # Mean impurity below which rounding is all that is left.
@@ -186,13 +191,18 @@ class Grower:
             depth < limits.max_depth
             and statistics.n_rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
             and statistics.impurity > PURE
+            # No split gains more than all impurity.
+            and statistics.weight * statistics.impurity >= self._search.least_gain(statistics)
         )
 
     def _find_candidates(self, nodes: list[GrowingNode], max_branches: int) -> None:
         """Note what nodes may be split on, where that earns a split."""
         nodes = [node for node in nodes if self._is_open(node)]
-        if not nodes:
-            return
+        for some in self._histograms.batches(nodes):
+            self._find_candidates_of(some, max_branches)
+
+    def _find_candidates_of(self, nodes: list[GrowingNode], max_branches: int) -> None:
+        """The same for nodes that may be split, whose shape functions there is memory for."""
         keep = any(node.depth + 1 < self._limits.max_depth for node in nodes)
         found = FeatureShapes.empty(len(nodes), self._search.offsets)
         for some, histograms in self._histograms.parts(nodes, keep):
@@ -292,41 +302,45 @@ class Grower:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
         if not self._leaves_room(pair, node):
             return False
-        if single is None:
-            return True
         # Rounding must not choose: of equals, the single feature wins.
-        if pair.penalised_gain <= single.penalised_gain + 1e-10 * node.statistics.weight:
+        to_beat = single.penalised_gain if single else 0.0
+        if single and pair.penalised_gain <= to_beat + 1e-10 * node.statistics.weight:
             return False
         assert self._pair_search is not None
-        n_rows = node.statistics.n_rows
-        if (
-            not self._pair_search.must_hold_up
-            or node.statistics.weight > MAX_WEIGHT_TO_HOLD_UP
-            or n_rows > SAMPLE_ROWS
-        ):
+        if not self._pair_search.must_hold_up:
             return True
-        return self._holds_up(pair, single, node, max_branches)
+        n_rows, weight = node.statistics.n_rows, node.statistics.weight
+        is_small = weight <= MAX_WEIGHT_TO_HOLD_UP and n_rows <= SAMPLE_ROWS
+        if is_small or self._pair_search.n_categories(pair) * ROWS_PER_CATEGORY > n_rows:
+            return self._holds_up(pair, single, node, max_branches)
+        return True
 
     def _holds_up(
-        self, pair: PairCandidate, single: Candidate, node: GrowingNode, max_branches: int
+        self, pair: PairCandidate, single: Candidate | None, node: GrowingNode, max_branches: int
     ) -> bool:
-        """Whether a pair gains more than the best single feature on new rows, too."""
+        """Whether a pair gains more than the best single feature on new rows, too.
+
+        It must also keep some of what it gains on the rows that it was fitted on.
+        """
         assert self._pair_search is not None
         statistics, number = node.statistics, node.number + 1
         features = pair.shape.first, pair.shape.second
         rows = self._rows.at(node.number)
-        sample = rows.sample(features, statistics.n_rows, (single.split.feature,))
-        of_pair = of_single = 0.0
+        binned = (single.split.feature,) if single else ()
+        sample = rows.sample(features, min(statistics.n_rows, SAMPLE_ROWS), binned)
+        of_pair = of_single = needed = 0.0
         for halving in sample.halvings(N_HALVINGS):
+            needed += LEAST_KEPT * pair.gain
             of_pair += self._pair_search.gain_on_new_rows(
                 pair, sample, halving, statistics, max_branches, number
             )
-            of_single += self._search.gain_on_new_rows(
-                single, sample, halving, statistics, max_branches, number
-            )
-            if of_pair > CLEAR_LEAD * of_single:
+            if single:
+                of_single += self._search.gain_on_new_rows(
+                    single, sample, halving, statistics, max_branches, number
+                )
+            if of_pair > max(CLEAR_LEAD * of_single, needed):
                 return True
-        return of_pair > PAIR_LEAD * of_single
+        return of_pair > max(PAIR_LEAD * of_single, needed)
 
     def _leaves_room(self, pair: PairCandidate, node: GrowingNode) -> bool:
         """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""

@@ -12,6 +12,10 @@ from shapetree.grow._rows import Histograms, Rows
 # Memory that the histograms of one call may take, and those that wait for the next level.
 MAX_BYTES = 2**21
 MAX_WAITING_BYTES = 2**22
+# Bins of nodes whose shape functions are found together, and fewest nodes that are: enough for
+# threads to share.
+MAX_BINS_TOGETHER = 2**24
+MIN_NODES_TOGETHER = 4
 # Visits of a row by a feature that take as long as subtracting one sum.
 VISITS_PER_DIFFERENCE = 0.5
 # Bins for each row beyond which those without rows are left out.
@@ -41,6 +45,12 @@ class LevelHistograms:
         self._n_sums = offsets[-1] * n_channels
         self._exact = exact
         self._whole = whole
+
+    def batches(self, nodes: list[GrowingNode]) -> Iterator[list[GrowingNode]]:
+        """Nodes that are searched together: all, unless their shape functions would fill memory."""
+        size = max(MIN_NODES_TOGETHER, MAX_BINS_TOGETHER // self._offsets[-1])
+        for first in range(0, len(nodes), size):
+            yield nodes[first : first + size]
 
     def parts(
         self, nodes: list[GrowingNode], keep: bool

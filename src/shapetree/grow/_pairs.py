@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from shapetree._core.columns import Columns
+from shapetree._core.histogram import build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
@@ -77,6 +79,12 @@ class PairList:
 
     def __len__(self) -> int:
         return int(self._starts[-1]) if self._listed is None else len(self._listed)
+
+    def features(self) -> list[int]:
+        """The features that are in some pair."""
+        if self._listed is not None:
+            return np.unique(self._listed).tolist()
+        return list(range(len(self._starts) - 1))
 
     def part(self, first: int, last: int) -> np.ndarray:
         """The pairs first..last-1."""
@@ -462,6 +470,10 @@ class PairSearch:
         """Whether a pair must also be the best on rows that it was not fitted on."""
         return self._penalties.pair is None
 
+    def n_categories(self, candidate: PairCandidate) -> int:
+        """Number of categories of a candidate's features; 0 if both are ordered."""
+        return sum(len(positions) for positions in candidate.shape.positions)
+
     def gain_on_new_rows(
         self,
         candidate: PairCandidate,
@@ -485,21 +497,36 @@ class PairSearch:
         """
         shape = candidate.shape
         pair = np.array([[sample.features.index(f) for f in (shape.first, shape.second)]])
-        positions = np.full(self._frame.offsets[-1], np.nan)
-        for feature, places in zip((shape.first, shape.second), shape.positions, strict=True):
-            start = self._frame.offsets[feature]
-            positions[start : start + len(places)] = places
         options = self._search_options(node, max_branches, node_number)
         gain = 0.0
         for fitted, new in halving:
             if len(fitted) == 0 or len(new) == 0:
                 continue
+            positions = self._order_of_categories(sample, fitted)
             fits = self._fits(sample, fitted, pair, candidate.start, positions, options)
             if fits.n_branches[0] >= 2:
                 found = self._shape(pair[0], fits, 0, positions, shape).with_largest_branch(0)
                 branches = cuts_of(found, sample.columns).branches(new, 1)
                 gain += gain_of(self._goal, sample, new, branches)
         return sample.scale * gain
+
+    def _order_of_categories(self, sample: Sample, rows: np.ndarray) -> np.ndarray:
+        """Positions of the categories of a sample's features, ordered by some of its rows alone."""
+        offsets, targets = self._frame.offsets, sample.targets
+        if not self._frame.categorical[list(sample.features)].any():
+            return np.full(offsets[-1], np.nan)
+        sums = np.zeros((1, offsets[-1], targets.n_channels))
+        ends = np.array([0]), np.array([len(rows)])
+        for column, feature in enumerate(sample.features):
+            if self._frame.categorical[feature]:
+                its = offsets[feature : feature + 2]
+                codes, missing = sample.columns.array(column), its[1] - its[0] - 1
+                bins = np.where(codes < 0, missing, codes).astype(np.uint16)
+                build_histograms(
+                    Columns([bins], len(bins)), targets, rows, *ends, its - its[0],
+                    sums[:, its[0] : its[1]], 0, 1, 1,
+                )  # fmt: skip
+        return np.asarray(self._screen.groups(sums[0], 1).positions)
 
     def _search_options(
         self, node: NodeStatistics, max_branches: int, node_number: int
@@ -527,10 +554,12 @@ class PairSearch:
         positions: np.ndarray,
         like: PairShape | None = None,
     ) -> PairShape:
-        """A fitted shape function of a pair, with the positions of `like` if that is given."""
+        """A fitted shape function of a pair.
+
+        If `like` is given, `pair` has the numbers of its features in a sample.
+        """
         cuts, regions, cut_low, cut_high = number_cuts(fits.low[which, : fits.n_nodes[which]])
         first, second = map(int, pair)
-        # Of a sample's columns, `pair` has the numbers in the sample.
         features = (first, second) if like is None else (like.first, like.second)
         return PairShape(
             first=first,
@@ -542,9 +571,10 @@ class PairSearch:
             cut_low=cut_low,
             cut_high=cut_high,
             branch_of_piece=fits.branch[which, regions],
-            positions=(self._positions_of(first, positions), self._positions_of(second, positions))
-            if like is None
-            else like.positions,
+            positions=(
+                self._positions_of(features[0], positions),
+                self._positions_of(features[1], positions),
+            ),
             missing_branch=int(fits.missing_branch[which]),
             saw_missing=bool(fits.missing_branch[which] >= 0),
         )

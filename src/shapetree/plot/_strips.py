@@ -373,8 +373,9 @@ class OrderedCard(StripCard):
 
     def _draw_break(self, canvas: Canvas, strip: Box, x: float) -> None:
         """Two slanted lines: what lies beyond is drawn nearer than it is."""
-        for y in (strip.y0 + strip.height / 2, strip.y1 + self._labels_height):
-            reach = strip.height / 2 + 2 if y < strip.y1 else 3.0
+        # On the axis they are short, out of the way of labels above and below it.
+        axis = strip.y1 + self._labels_height
+        for y, reach in ((strip.y0 + strip.height / 2, strip.height / 2 + 2), (axis - 0.3, 2.0)):
             canvas.line([(x - 1.5, y + reach), (x + 1.5, y - reach)], WHITE, 3.4, layer=MARKS - 1)
             for shift in (-1.6, 1.6):
                 line = [(x + shift - 1.5, y + reach), (x + shift + 1.5, y - reach)]

@@ -16,14 +16,27 @@ from shapetree.tree._shape import PairShape, number_cuts
 
 # Bins by whose sums a care set is known again.
 MAX_BINS_SEEN = 1024
+# How many searches of a node may find a pair. Later ones mend little: the regions that the node has
+# get other branches then, and no more.
+MAX_FOUND = 2
 
 
 @dataclass(frozen=True)
 class _Seen:
-    """What is remembered of a care set that was searched: its slack, and part of its histogram."""
+    """What is remembered of a node that was searched.
+
+    Attributes
+    ----------
+    slack : float
+    sums : array
+        Part of its care set's histogram.
+    n_found : int
+        Searches that have found a pair so far.
+    """
 
     slack: float
     sums: np.ndarray
+    n_found: int = 0
 
     def is_like(self, other: _Seen) -> bool:
         """Whether a search would find nothing else than it did for another care set."""
@@ -64,7 +77,7 @@ class PairRefitter:
     def best(
         self, number: int, care: CareSet, price: float, region_price: float, slack: float
     ) -> AssignedPair | None:
-        """The best split on a pair for a node's care set; None if that has been searched before.
+        """The best split on a pair for a node's care set; None if it has been searched enough.
 
         Parameters
         ----------
@@ -78,10 +91,14 @@ class PairRefitter:
         slack : float
             What the split may lose at most beyond what is unavoidable.
         """
+        before = self._seen.get(number)
+        n_found = 0 if before is None else before.n_found
+        if n_found == MAX_FOUND:
+            return None
         divisor = (care.n_branches - 1) * price
         rows = care.as_classes(divisor, exact_unit(care.regret / divisor))
         histogram = rows.histogram()
-        before, now = self._seen.get(number), _Seen(slack, histogram[:MAX_BINS_SEEN].copy())
+        now = _Seen(slack, histogram[:MAX_BINS_SEEN].copy(), n_found)
         if before is not None and now.is_like(before):
             return None
         self._seen[number] = now
@@ -97,7 +114,10 @@ class PairRefitter:
             node_number=0,
             to_beat=max(node.impurity * node.weight - most - search.pair_penalty(node), 0.0),
         )
-        return None if found is None else assigned(care, found.shape, region_price)
+        if found is None:
+            return None
+        self._seen[number] = replace(now, n_found=n_found + 1)
+        return assigned(care, found.shape, region_price)
 
 
 def most_in_wrong_branches(care: CareSet, slack: float) -> float:

@@ -255,7 +255,10 @@ class LocalCareSet:
             Grid that weights are rounded to.
         """
         labels = self._by_branch.argmin(axis=1).astype(np.int32)[:, None]
-        weights = on_grid(self._regrets / divisor, unit)
+        given = self.holder.goal.weights
+        own = 1.0 if given is None else given[self.rows]
+        # Rounded before it is multiplied, so that a weight of n is n rows.
+        weights = on_grid(on_grid(self._regrets / own / divisor, unit) * own, unit)
         targets = Targets(labels, None, weights, self.n_branches)
         return self.holder.some(self.rows, targets, weights, in_order=True)
 

@@ -164,24 +164,25 @@ class Refiner:
             return found
         for first, cells in rows.loss_cells(n_care):
             some = problems[first : first + len(cells.starts)]
-            unit = some[0].unit
-            prices = np.array([[self._tree.nodes[problem.number].parts_price] for problem in some])
-            costs = cheapest_shapes(
+            unit, nodes = some[0].unit, self._tree.nodes
+            costs, least = cheapest_shapes(
                 cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
                 rows.is_categorical,
                 np.array([problem.n_branches for problem in some], dtype=np.int32),
                 np.array([problem.bound for problem in some]),
-                segment_penalty=unit * prices,
+                segment_penalty=np.array(
+                    [unit * nodes[problem.number].parts_price for problem in some]
+                ),
                 category_penalty=unit * CATEGORY_SHARE,
                 choice_penalty=unit * self._choice_shares,
                 max_segments=self._options.max_segments, only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
-            for node, cost in enumerate(costs.min(axis=1).tolist()):
-                if cost < some[node].bound:
-                    solution = self._solve(some[node], cells, node, costs[node])
+            for node, problem in enumerate(some):
+                if least[node] < problem.bound:
+                    solution = self._solve(problem, cells, node, costs[node])
                     if solution is not None:
-                        found[some[node].number] = solution
+                        found[problem.number] = solution
         return found
 
     def _solve(
@@ -257,7 +258,8 @@ class Refiner:
             own = assigned(care, present.cuts, region_price)
             if own is not None:
                 yield own
-        if problem.n_rows >= self._loss.min_rows_of_pairs or not self._pairs.must_hold_up:
+        (weight,) = self._rows.weights([problem.number])
+        if weight >= self._loss.min_weight_of_pairs or not self._pairs.must_hold_up:
             fitted = self._pairs.best(problem.number, care, price, region_price, slack)
             if fitted is not None:
                 yield fitted

@@ -39,7 +39,7 @@ def refine(
     Parameters
     ----------
     root : GrowingNode
-        Its nodes have their splits.
+        Its nodes have their splits, and give them up.
     rows : LocalRows
         Rows of these nodes, which move as the splits change.
     options : RefineOptions
@@ -62,6 +62,7 @@ def refine(
             weights = [child.statistics.weight for child in node.children]
             largest = weights.index(max(weights))
             nodes[node.number].split = without_gaps(node.split, largest, rows.binned.features)
+            node.split = None  # which may take much memory
             nodes[node.number].children = [
                 child.number for child in node.children if isinstance(child, GrowingNode)
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,6 +20,9 @@ from shapetree.refine._splits import (
     settled,
     smallest_part,
 )
+
+# Numbers of rows by piece that are kept for all nodes at once.
+MAX_COUNTS = 2**20
 
 
 @dataclass(eq=False, slots=True)
@@ -232,17 +236,30 @@ class WorkingTree:
             self._count_parts()
         return bool(changed)
 
-    def _pieces(self) -> list[tuple[int, np.ndarray, int]]:
-        """Every split node, its rows by piece, and its largest branch."""
-        if self._known_pieces is None:
-            weights = self.rows.weights(list(range(len(self.nodes))))
+    def _pieces(self) -> Iterator[tuple[int, np.ndarray, int]]:
+        """Every split node, its rows by piece, and its largest branch.
+
+        They are kept until rows move, unless they would fill memory.
+        """
+        if self._known_pieces is not None:
+            yield from self._known_pieces
+            return
+        weights = self.rows.weights(list(range(len(self.nodes))))
+        batches = self._counted_together()
+        for some in batches:
             largest = []
-            for number in self._splits:
+            for number in some:
                 of_branches = [weights[child] for child in self.nodes[number].children]
                 largest.append(of_branches.index(max(of_branches)))
-            counts = self.rows.piece_counts(self._splits) if self._splits else []
-            self._known_pieces = list(zip(self._splits, counts, largest, strict=True))
-        return self._known_pieces
+            pieces = list(zip(some, self.rows.piece_counts(some), largest, strict=True))
+            if len(batches) == 1:
+                self._known_pieces = pieces
+            yield from pieces
+
+    def _counted_together(self) -> list[list[int]]:
+        """Split nodes whose rows are counted at a time, so many that there is memory for it."""
+        size = max(1, MAX_COUNTS // (1 + int(self.rows.n_bins.max())))
+        return [self._splits[at : at + size] for at in range(0, len(self._splits), size)]
 
     def keeps_limits(self, start: int, split: Split, options: RefineOptions) -> bool:
         """Whether nodes and segments from a node on would have the rows they must, split so."""

@@ -6,24 +6,28 @@ file) reads this object and knows nothing of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils import check_consistent_length
 
+from shapetree.data._batches import Batches
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._names import check_columns
+from shapetree.data._parts import encode_features, naming, select
 from shapetree.data._table import FeatureInfo, Table, encode_table, open_table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import Names, read_names
-from shapetree.tree._predictor import leaves_of
 from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary, NodeSketch
 from shapetree.tree._sketcher import sketch_tree
+from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,6 +129,47 @@ class FittedTree:
         check_columns(opened.names, opened.has_names, self.feature_names, self.has_names, reader)
         return encode_table(opened, self.features, needed)
 
+    def read_batches(
+        self, batches: Batches, beside: Sequence[str] = ()
+    ) -> Iterator[tuple[Table, Any]]:
+        """Read rows in parts, a batch at a time, with the columns that the tree uses.
+
+        Parameters
+        ----------
+        batches : Batches
+            Columns are found by their names; those that the tree does not use may be absent.
+        beside : sequence of str
+            Further columns to read.
+
+        Yields
+        ------
+        table : Table
+        data : pyarrow, pandas or polars table
+            The batch as it was read.
+        """
+        if not self.has_names:
+            raise ValueError(
+                "the tree was fitted without feature names, so that it cannot find its columns in "
+                "batches; read these into a table"
+            )
+        used = self.tree.used_features
+        wanted = [self.features[j] for j in used]
+        names = [feature.name for feature in wanted]
+        batches.check_columns(names, "the tree")
+        # A column to count the rows by, if the tree uses none.
+        read = dict.fromkeys([*names, *beside]) or dict.fromkeys(batches.columns[:1])
+        told: set[str] = set()
+        for part, data in batches.tables(list(read)):
+            with naming(part), warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                some = select(nw.from_native(data, eager_only=True), names) if names else data
+                encoded = encode_features(some, wanted) if names else None
+            columns: list[np.ndarray | None] = [None] * len(self.features)
+            for j, column in zip(used, encoded.columns if encoded else (), strict=True):
+                columns[j] = column
+            _tell_once(caught, told)
+            yield Table(len(data), self.features, columns, True), data
+
     def read_targets(self, X: Any, y: Any) -> np.ndarray:
         """Targets of further rows: numbers, or the numbers of their classes."""
         targets = read_targets(y, self.classes is not None, self.n_outputs)
@@ -137,28 +182,25 @@ class FittedTree:
         """How further rows are spread over the nodes; None if they have several targets."""
         table = self.read_table(X, "this tree", self.tree.used_features)
         targets = self.read_targets(X, y)
+        y = sole_target(targets, self.classes is not None)
+        if y is None:
+            return None
+        rows = LocalSpread(SpreadPart(self.tree, table, y))
         edges = self.summary.target_edges
-        return sketch_nodes(self.tree, table, targets, self.n_classes, edges, n_threads=1)
+        return sketch_tree(self.tree, self.features, rows, self.n_classes, edges)
+
+
+def _tell_once(caught: list[warnings.WarningMessage], told: set[str]) -> None:
+    """Pass on warnings, but each column's only once."""
+    for warning in caught:
+        about = str(warning.message).partition(":")[0]
+        if about not in told:
+            told.add(about)
+            warnings.warn(str(warning.message), warning.category, stacklevel=3)
 
 
 # Under the names that were last given: views of a tree are remembered for as long as it is there.
 _named: WeakKeyDictionary[FittedTree, FittedTree] = WeakKeyDictionary()
-
-
-def sketch_nodes(
-    tree: TreeArrays,
-    table: Table,
-    targets: np.ndarray,
-    n_classes: list[int] | None,
-    target_edges: np.ndarray | None,
-    n_threads: int,
-) -> Sequence[NodeSketch] | None:
-    """How rows are spread over the nodes of a tree; None if they have several targets."""
-    if targets.shape[1] > 1:
-        return None
-    leaves = leaves_of(tree, table, n_threads)
-    size = None if n_classes is None else n_classes[0]
-    return sketch_tree(tree, leaves, table, targets[:, 0], size, target_edges, n_threads)
 
 
 @runtime_checkable

@@ -9,9 +9,13 @@ from scipy.sparse import csr_matrix
 
 from shapetree._core.predictor import TreeLayout, find_leaves
 from shapetree._threads import threads_for
+from shapetree.data._binning import BinnedTable, FeatureBins
+from shapetree.data._missing import MISSING_CODE
 from shapetree.data._table import Table
 from shapetree.tree._arrays import TreeArrays
 
+# Rows whose values are made of bins at a time.
+ROWS_TOGETHER = 2**16
 # Trees do not change, and laying one out takes longer than to send a row through it.
 _layouts: WeakKeyDictionary[TreeArrays, TreeLayout] = WeakKeyDictionary()
 
@@ -22,6 +26,52 @@ def leaves_of(tree: TreeArrays, table: Table, n_threads: int) -> np.ndarray:
     if layout is None:
         layout = _layouts[tree] = TreeLayout(tree)
     return find_leaves(table.values, layout, threads_for(table.n_rows, n_threads))
+
+
+def leaves_of_bins(
+    tree: TreeArrays, table: Table, binned: BinnedTable, n_threads: int
+) -> np.ndarray:
+    """Leaf of each row, by its bins where values may not be at hand.
+
+    Bins and values tell the same of rows that the tree was grown on. Of others, a node may have
+    seen none in a bin, and part it: then all values of the bin count as its least.
+
+    Parameters
+    ----------
+    tree : TreeArrays
+    table : Table
+        With values of the features that the tree's pairs have.
+    binned : BinnedTable
+        The table's bins, which the tree was grown on.
+    n_threads : int
+    """
+    is_pair = tree.second_feature >= 0
+    in_pairs = {*tree.feature[is_pair].tolist(), *tree.second_feature[is_pair].tolist()}
+    singles = {
+        feature: (binned.columns.array(feature), _values_of_bins(binned.features[feature]))
+        for feature in tree.used_features
+        if feature not in in_pairs
+    }
+    leaves = np.empty(table.n_rows, dtype=np.int32)
+    for start in range(0, table.n_rows, ROWS_TOGETHER):
+        rows = slice(start, min(start + ROWS_TOGETHER, table.n_rows))
+        columns: list[np.ndarray | None] = [None] * len(table.features)
+        for feature in in_pairs:
+            column = table.columns[feature]
+            assert column is not None
+            columns[feature] = column[rows]
+        for feature, (bins, values) in singles.items():
+            columns[feature] = values[bins[rows]]
+        some = Table(rows.stop - start, table.features, columns)
+        leaves[rows] = leaves_of(tree, some, n_threads)
+    return leaves
+
+
+def _values_of_bins(feature: FeatureBins) -> np.ndarray:
+    """A value, or the code of the category, for each bin; that of the missing bin comes last."""
+    if feature.low is None or feature.has_places:
+        return np.append(np.arange(feature.n_bins, dtype=np.int32), np.int32(MISSING_CODE))
+    return np.append(feature.low, np.nan)
 
 
 def paths_to(tree: TreeArrays, leaves: np.ndarray) -> csr_matrix:

@@ -15,10 +15,6 @@ from typing import overload
 
 import numpy as np
 
-from shapetree._core.sketch import deviations
-from shapetree.data._sampling import sampled
-from shapetree.data._table import Table
-
 # Rows that suffice to find the range of an axis and the scale of a feature.
 RANGE_ROWS = 512
 SCALE_ROWS = 10_000
@@ -394,22 +390,6 @@ def _closed(
     return np.concatenate([[first], bounds[1:-1], [last]])
 
 
-def summarise(table: Table, used: list[int], y: np.ndarray | None) -> DataSummary:
-    """Summarise training rows; `y` only if it holds one number a row."""
-    scales = np.ones(len(table.features))
-    ordered = [feature for feature in used if not table.features[feature].is_categorical]
-    rows = sampled(0, table.n_rows, table.n_rows, SCALE_ROWS)
-    found = deviations(table.values, np.array(ordered, dtype=np.int32), rows)
-    # Nothing can be divided by zero or infinity.
-    scales[ordered] = np.where((found > 0) & (found < np.inf), found, 1.0)
-    ranges = np.full((len(table.features), 2), np.nan)
-    for feature in ordered:
-        column = table.columns[feature]
-        assert column is not None
-        ranges[feature] = np.fmin.reduce(column), np.fmax.reduce(column)
-    return DataSummary(scales, None if y is None else _target_edges(y), ranges)
-
-
 def _range(numbers: list[float]) -> tuple[float, float]:
     """A range that holds some numbers, with some room."""
     low, high = min(numbers, default=0.0), max(numbers, default=1.0)
@@ -437,13 +417,12 @@ def _without_tails(values: np.ndarray) -> tuple[float, float]:
     return float(values[tail]), float(values[-1 - tail])
 
 
-def _target_edges(y: np.ndarray) -> np.ndarray:
+def target_edges_of(least: float, greatest: float, sample: np.ndarray) -> np.ndarray:
     """Cells of equal width from the least to the greatest target; long tails have one each."""
-    least, greatest = finite(np.array([y.min(), y.max()])).tolist()
+    least, greatest = finite(np.array([least, greatest])).tolist()
     if not least < greatest:
         return np.linspace(*_range([least]), N_TARGET_CELLS + 1)
-    rows = sampled(0, len(y), len(y), RANGE_ROWS)
-    low, high = _without_tails(np.sort(finite(y[rows])))
+    low, high = _without_tails(np.sort(finite(sample)))
     if not low < high or greatest / 2 - least / 2 <= LONG_TAIL * (high / 2 - low / 2):
         low, high = least, greatest
     before, after = [least] * (least < low), [greatest] * (high < greatest)

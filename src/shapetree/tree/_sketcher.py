@@ -1,21 +1,22 @@
-"""Sketch a tree: how rows are spread over its nodes, all nodes at once."""
+"""Sketch a tree: how rows are spread over its nodes, all nodes at once, whoever holds the rows."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from shapetree._core.sketch import count_cells, count_targets, lay_out_axes
-from shapetree._threads import threads_for
-from shapetree.data._missing import is_known
-from shapetree.data._sampling import first_by_hash, hash_limits
-from shapetree.data._sums import bound_of_sum, exact_unit, on_grid
-from shapetree.data._table import Table
+from shapetree._core.columns import Columns
+from shapetree._core.sketch import add_up, deviations, lay_out_axes
+from shapetree.data._sampling import hash_limits
+from shapetree.data._sums import exact_unit, exact_units
+from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._sketch import (
     N_POINTS,
     RANGE_ROWS,
+    SCALE_ROWS,
     SUM_DIGITS,
     Axes,
+    DataSummary,
     Densities,
     Scatter,
     TreeSketches,
@@ -24,181 +25,164 @@ from shapetree.tree._sketch import (
     in_decimals,
     in_digits,
     starts,
+    target_edges_of,
 )
+from shapetree.tree._spread import (
+    AxisValues,
+    CountsOfCells,
+    CountsOfLeaves,
+    LeafCounts,
+    LeafSums,
+    Points,
+    PointsOfPairs,
+    RangeOfTargets,
+    RangesOfFeatures,
+    SampleOfValues,
+    SpreadRows,
+    SquaresOfLeaves,
+    SumsOfLeaves,
+    ValuesOfAxes,
+)
+
+# 2**16ths are what sums are bounded in.
+BOUND_BITS = 16
+
+
+def summarise(
+    rows: SpreadRows, features: tuple[FeatureInfo, ...], used: list[int], is_number: bool
+) -> DataSummary:
+    """Summarise training rows; their targets only if each has one number."""
+    ordered = tuple(feature for feature in used if not features[feature].is_categorical)
+    n_rows = rows.n_rows
+    ends, values, *targets = rows.ask(
+        RangesOfFeatures(ordered),
+        SampleOfValues(ordered, n_rows, SCALE_ROWS),
+        *[RangeOfTargets(n_rows)] * is_number,
+    )
+    scales, ranges = np.ones(len(features)), np.full((len(features), 2), np.nan)
+    every, each = np.arange(values.shape[1]), np.arange(len(ordered), dtype=np.int32)
+    found = deviations(Columns(list(values), len(every)), each, every)
+    # Nothing can be divided by zero or infinity.
+    scales[list(ordered)] = np.where((found > 0) & (found < np.inf), found, 1.0)
+    ranges[list(ordered)] = np.stack(ends, axis=1)
+    return DataSummary(scales, target_edges_of(*targets[0]) if targets else None, ranges)
 
 
 def sketch_tree(
     tree: TreeArrays,
-    leaves: np.ndarray,
-    table: Table,
-    y: np.ndarray,
-    n_classes: int | None,
+    features: tuple[FeatureInfo, ...],
+    rows: SpreadRows,
+    n_classes: list[int] | None,
     target_edges: np.ndarray | None,
-    n_threads: int,
 ) -> TreeSketches:
     """Sketches of a tree's nodes.
 
     Parameters
     ----------
     tree : TreeArrays
-    leaves : int array of shape (n_rows,)
-        The rows' leaves.
-    table : Table
-        The rows; only columns that the tree uses are read.
-    y : array of shape (n_rows,)
-        Classes' numbers, or targets.
-    n_classes : int or None
-        None for regression.
+    features : tuple of FeatureInfo
+    rows : SpreadRows
+    n_classes : list of int or None
+        Classes of the only output; None for regression.
     target_edges : array or None
         Bounds of the target's cells.
-    n_threads : int
     """
-    return _Sketcher(tree, leaves, table, y, n_classes, target_edges, n_threads).sketches()
+    size = None if n_classes is None else n_classes[0]
+    return _Sketcher(tree, features, rows, size, target_edges).sketches()
 
 
 class _Sketcher:
-    """What sketching a tree works on; the parameters are those of `sketch_tree`."""
+    """What sketching a tree works on."""
 
     def __init__(
         self,
         tree: TreeArrays,
-        leaves: np.ndarray,
-        table: Table,
-        y: np.ndarray,
+        features: tuple[FeatureInfo, ...],
+        rows: SpreadRows,
         n_classes: int | None,
         target_edges: np.ndarray | None,
-        n_threads: int,
     ) -> None:
         self._tree = tree
-        self._leaves = leaves
-        self._table = table
-        self._columns = table.values
-        self._y = np.ascontiguousarray(y, dtype=np.float64 if n_classes is None else np.int32)
+        self._rows = rows
         self._n_classes = n_classes
-        self._target_edges = target_edges
-        self._n_threads = n_threads
-        self._missing_of: dict[int, np.ndarray | None] = {}
+        self._is_coded = np.array([feature.is_categorical for feature in features])
+        self._has_axis = (tree.feature >= 0) & (tree.second_feature < 0)
+        self._has_codes = self._has_axis & self._is_coded[tree.feature]
+        self._edges = target_edges
 
     def sketches(self) -> TreeSketches:
         """Sketches of all nodes."""
-        counts, mean, deviation = self._targets()
+        (leaves,) = self._rows.ask(CountsOfLeaves(self._n_classes, self._edges))
+        counts = leaves.counts.copy()
+        add_up(self._tree.parent, counts, None, None)
         n_rows = counts.sum(axis=1)
-        return TreeSketches(
-            counts,
-            None if mean is None else mean,
-            None if mean is None else deviation,
-            self._densities(n_rows),
-            self._scatters(n_rows),
+        moments = None if self._n_classes is not None else _Moments(leaves)
+        numbers = np.where(self._has_axis & ~self._has_codes, self._tree.feature, -1)
+        numbers = numbers.astype(np.int32)
+        pairs = np.flatnonzero(self._tree.second_feature >= 0).tolist()
+        values, points, *sums = self._rows.ask(
+            ValuesOfAxes(numbers, hash_limits(n_rows, RANGE_ROWS)),
+            PointsOfPairs(tuple(pairs)),
+            *([] if moments is None else [moments.sums()]),
         )
-
-    def _targets(self) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """How the targets of each node's rows are spread."""
-        leaves, parent = self._leaves, self._tree.parent
-        if self._n_classes is not None:
-            counts, _, _ = count_targets(leaves, parent, self._y, self._n_classes, None)
-            return counts, None, None
-        assert self._target_edges is not None
-        cells = np.searchsorted(self._target_edges[1:-1], self._y, side="left").astype(np.int32)
-        return count_targets(leaves, parent, cells, len(self._target_edges) - 1, self._y)
+        axes = self._axes(numbers, values)
+        cells, cell_start = self._cells(
+            axes, n_rows, 0.0 if moments is None else moments.unit(*sums)
+        )
+        found, *squares = self._rows.ask(
+            cells, *([] if moments is None else [moments.squares(*sums)])
+        )
+        totals = found.totals if self._n_classes is None else None
+        densities = Densities(axes, cell_start, found.counts, totals, found.least, found.greatest)
+        scatters = {node: self._scatter(node, points[node]) for node in pairs}
+        if moments is None:
+            return TreeSketches(counts, None, None, densities, scatters)
+        mean, deviation = moments.of_leaves(*sums, *squares)
+        add_up(self._tree.parent, leaves.counts.copy(), mean, deviation)
+        return TreeSketches(counts, mean, deviation, densities, scatters)
 
     # --- nodes that split on one feature ---
 
-    def _densities(self, n_rows: np.ndarray) -> Densities:
-        """Where rows lie on the axes of the nodes they pass."""
-        tree = self._tree
-        is_coded = np.array([feature.is_categorical for feature in self._table.features])
-        has_axis = (tree.feature >= 0) & (tree.second_feature < 0)
-        has_codes = has_axis & is_coded[tree.feature]
-        axes = self._axes(has_axis & ~has_codes, n_rows)
-        n_cells = axes.n_cells()
-        edges, edge_start = axes.inner_edges(n_cells)
-        n_cells[has_codes] = np.diff(tree.piece_start)[has_codes]
-        cell_start = starts(np.where(has_axis, n_cells + 1, 0))
-        n_visits = len(self._leaves) + int(n_rows[has_axis].sum())
-        y, n_threads = self._y, threads_for(n_visits, self._n_threads)
-        if self._n_classes is None:
-            # On a grid sums are exact, in whatever order threads make them.
-            y = on_grid(y, exact_unit(bound_of_sum(y)))
-        counts, totals, least, greatest = count_cells(
-            self._columns,
-            self._leaves,
-            tree.parent,
-            tree.feature,
-            edge_start,
-            edges,
-            cell_start,
-            None if self._n_classes is None else y,
-            y if self._n_classes is None else None,
-            self._n_classes or 1,
-            n_threads,
-        )
-        kept = totals if self._n_classes is None else None
-        return Densities(axes, cell_start, counts, kept, least, greatest)
-
-    def _axes(self, has_axis: np.ndarray, n_rows: np.ndarray) -> Axes:
+    def _axes(self, numbers: np.ndarray, values: AxisValues) -> Axes:
         """How to part the axes of ordered features."""
-        tree = self._tree
+        tree, has_numbers = self._tree, numbers >= 0
         pieces = np.diff(tree.piece_start)
         # All bounds of a node's pieces but the last, which is infinite, are thresholds.
-        is_threshold = np.repeat(has_axis, pieces)
+        is_threshold = np.repeat(has_numbers, pieces)
         is_threshold[tree.piece_start[1:][pieces > 0] - 1] = False
-        threshold_start = starts(np.where(has_axis, pieces - 1, 0))
+        threshold_start = starts(np.where(has_numbers, pieces - 1, 0))
         thresholds = tree.piece_upper[is_threshold]
-        laid_out = lay_out_axes(
-            self._columns,
-            self._leaves,
-            tree.parent,
-            np.where(has_axis, tree.feature, -1).astype(np.int32),
-            hash_limits(n_rows, RANGE_ROWS),
-            threshold_start,
-            thresholds,
-            threads_for(len(self._leaves), self._n_threads),
-        )
+        laid_out = lay_out_axes(numbers, *values, threshold_start, thresholds)
         return Axes(*laid_out, threshold_start, thresholds)
+
+    def _cells(
+        self, axes: Axes, n_rows: np.ndarray, unit: float
+    ) -> tuple[CountsOfCells, np.ndarray]:
+        """What to ask for how many rows are in which cells, and where each node's cells start."""
+        tree, n_cells = self._tree, axes.n_cells()
+        edges, edge_start = axes.inner_edges(n_cells)
+        n_cells[self._has_codes] = np.diff(tree.piece_start)[self._has_codes]
+        cell_start = starts(np.where(self._has_axis, n_cells + 1, 0))
+        n_visits = int(n_rows[0] + n_rows[self._has_axis].sum())
+        asked = CountsOfCells(
+            tree.feature, edge_start, edges, cell_start, self._n_classes, unit, n_visits
+        )
+        return asked, cell_start
 
     # --- nodes that split on a pair ---
 
-    def _scatters(self, n_rows: np.ndarray) -> dict[int, Scatter]:
-        """Where rows lie in the planes of nodes that split on a pair."""
-        tree = self._tree
-        pairs = np.flatnonzero(tree.second_feature >= 0).tolist()
-        if not pairs:
-            return {}
-        first_leaf, order = _rows_by_leaf(tree, self._leaves, n_rows)
-        return {
-            node: self._scatter(node, order[first_leaf[node] : first_leaf[node] + n_rows[node]])
-            for node in pairs
-        }
-
-    def _scatter(self, node: int, rows: np.ndarray) -> Scatter:
+    def _scatter(self, node: int, sample: Points) -> Scatter:
         """Where a node's rows lie in the plane of its pair."""
-        features = self._tree.features_of(node)
-        coded = [self._table.features[feature].is_categorical for feature in features]
-        known = rows
-        for feature in features:
-            is_missing = self._missing(feature)
-            if is_missing is not None:
-                known = known[~is_missing[known]]
-        sample = known[first_by_hash(known, RANGE_ROWS)]
-        low, high = self._plane(node, finite(self._points(features, sample)))
-        drawn = sample[first_by_hash(sample, N_POINTS)]
+        coded = self._is_coded[self._tree.features_of(node)]
+        low, high = self._plane(node, finite(sample.values))
+        drawn = sample.first(N_POINTS)
         with np.errstate(over="ignore"):
             ranges = np.where(coded, 1.0, high - low)
-        targets = self._y[drawn]
+        targets = drawn.targets
         if self._n_classes is None:
             targets = np.array([in_digits(target, SUM_DIGITS) for target in targets.tolist()])
-        points = in_decimals(finite(self._points(features, drawn)), ranges)
-        return Scatter(low, high, points, targets, len(rows) - len(known))
-
-    def _missing(self, feature: int) -> np.ndarray | None:
-        """Which rows lack a feature; None if none does."""
-        if feature not in self._missing_of:
-            is_missing = ~is_known(self._column(feature))
-            self._missing_of[feature] = is_missing if is_missing.any() else None
-        return self._missing_of[feature]
-
-    def _points(self, features: list[int], rows: np.ndarray) -> np.ndarray:
-        return np.stack([self._column(feature)[rows] for feature in features], axis=1)
+        points = in_decimals(finite(drawn.values), ranges)
+        return Scatter(low, high, points, targets, drawn.n_missing)
 
     def _plane(self, node: int, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Range of a pair's features that holds all cuts along the axes."""
@@ -211,22 +195,55 @@ class _Sketcher:
         ]
         return np.array([low for low, _ in ranges]), np.array([high for _, high in ranges])
 
-    def _column(self, feature: int) -> np.ndarray:
-        column = self._table.columns[feature]
-        assert column is not None
-        return column
+
+class _Moments:
+    """Means and deviations of each leaf's targets, from sums on grids of the leaf's own.
+
+    Targets are counted in a power of two that none of the leaf's is above, and what they are off
+    their mean in one that none is farther off.
+    """
+
+    def __init__(self, leaves: LeafCounts) -> None:
+        self._n = leaves.counts.sum(axis=1)
+        self._has_rows = self._n > 0
+        greatest = np.maximum(np.abs(leaves.least), np.abs(leaves.greatest))
+        self._exponent = _exponents(np.where(self._has_rows, greatest, 0.0))
+        ends = np.array([leaves.least, leaves.greatest])
+        self._ends = np.ldexp(np.where(self._has_rows, ends, 0.0), -self._exponent)
+        self._unit = exact_units(np.maximum(self._n, 1).astype(np.float64))
+
+    def sums(self) -> SumsOfLeaves:
+        """What to ask first."""
+        return SumsOfLeaves(self._exponent, self._unit)
+
+    def unit(self, sums: LeafSums) -> float:
+        """Unit of a grid on which the targets of all rows add up exactly."""
+        with np.errstate(over="ignore"):
+            bounds = np.ldexp(sums.bounds.astype(np.float64), self._exponent - BOUND_BITS)
+            return exact_unit(float(bounds.sum()))
+
+    def squares(self, sums: LeafSums) -> SquaresOfLeaves:
+        """What to ask next."""
+        means, reach = self._means(sums), self._reach(sums)
+        return SquaresOfLeaves(self._exponent, means, reach, self._unit)
+
+    def of_leaves(self, sums: LeafSums, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and deviation of each leaf; NaN where there are no rows."""
+        exponent, reach = self._exponent, self._reach(sums)
+        mean = np.ldexp(self._means(sums), exponent)
+        with np.errstate(over="ignore"):
+            off = np.sqrt(squares / np.maximum(self._n, 1))
+            deviation = np.ldexp(off, exponent + reach)
+        return np.where(self._has_rows, mean, np.nan), np.where(self._has_rows, deviation, np.nan)
+
+    def _means(self, sums: LeafSums) -> np.ndarray:
+        # Rounding must not carry a mean beyond the rows.
+        return np.clip(sums.sums / np.maximum(self._n, 1), *self._ends)
+
+    def _reach(self, sums: LeafSums) -> np.ndarray:
+        return _exponents(np.abs(self._ends - self._means(sums)).max(axis=0))
 
 
-def _rows_by_leaf(
-    tree: TreeArrays, leaves: np.ndarray, n_rows: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Rows in such an order that each node's stand together, and where each node's start."""
-    start = np.zeros(tree.node_count, dtype=np.int64)
-    for node in np.flatnonzero(~tree.is_leaf).tolist():
-        children = tree.children(node)
-        start[children.start : children.stop] = start[node] + starts(
-            n_rows[children.start : children.stop - 1]
-        )
-    # Small numbers are sorted without comparisons.
-    rank = np.argsort(np.argsort(start)).astype(np.min_scalar_type(tree.node_count))
-    return start, np.argsort(rank[leaves], kind="stable").astype(np.int32)
+def _exponents(numbers: np.ndarray) -> np.ndarray:
+    """Powers of two that are above numbers."""
+    return np.frexp(numbers)[1].astype(np.int32)

@@ -7,7 +7,9 @@ digits of their numbers.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import accumulate
 
 from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo, Level
@@ -16,8 +18,9 @@ from shapetree.tree._view import Bound, NodeView, Region, Segment, TreeView
 
 # Categories that are named before the rest is only counted.
 MAX_CATEGORIES = 8
-# Regions that are described before the rest is only counted.
+# Regions, and their letters, that are described before the rest is only counted.
 MAX_REGIONS = 4
+MAX_LETTERS = 200
 # What differs by no more is the same, but for rounding: shares, and means in deviations.
 SAME_SHARE = 1e-9
 
@@ -195,13 +198,21 @@ def branch_words(node: NodeView, branch: int, digits: int | None = None) -> str:
         if segment.branch == branch and segment.categories != ()
     ]
     regions = [region for region in node.joined_regions if region.branch == branch]
-    parts += [_in_braces(region_words(region, node, digits)) for region in regions[:MAX_REGIONS]]
-    if len(regions) > MAX_REGIONS:
-        more = len(regions) - MAX_REGIONS
-        parts.append(f"{more} more {'region' if more == 1 else 'regions'}")
+    parts += _some_regions([_in_braces(region_words(region, node, digits)) for region in regions])
     if node.missing_branch == branch:
         parts += _missing_parts(node)
     return " or ".join(parts) or "no values"
+
+
+def _some_regions(regions: list[str]) -> list[str]:
+    """The first regions in words, if they are few and short, and how many more there are."""
+    letters = list(accumulate(map(len, regions)))
+    shown = min(bisect(letters, MAX_LETTERS), MAX_REGIONS)
+    more = len(regions) - shown
+    if more == 0:
+        return regions
+    rest = f"{more} {'more ' if shown else ''}{'region' if more == 1 else 'regions'}"
+    return [*regions[:shown], rest]
 
 
 def segment_words(segment: Segment, feature: FeatureInfo, digits: int | None = None) -> str:

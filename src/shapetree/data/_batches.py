@@ -1,0 +1,485 @@
+"""Rows in files or other parts, read a batch at a time: the same columns in every part."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+
+from shapetree.data._parts import naming
+from shapetree.data._store import bytes_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.dataset as ds
+
+# Rows that are read at a time, and values that they may hold at most.
+BATCH_ROWS = 2**17
+BATCH_VALUES = 2**22
+PARQUET_ENDINGS = (".parquet", ".pq")
+# The type of a column that lacks every value, which goes with any other.
+NO_TYPE = "null"
+MOST_NAMED = 10
+
+
+class Part(ABC):
+    """A part of the data: a file, a fragment, a table."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What messages call it."""
+
+    @abstractmethod
+    def types(self) -> dict[str, str]:
+        """Names and types of its columns."""
+
+    @abstractmethod
+    def count(self) -> int:
+        """How many rows it has."""
+
+    @abstractmethod
+    def tables(self, columns: list[str]) -> Iterator[Any]:
+        """Its rows with some of the columns, a batch at a time."""
+
+
+@dataclass(frozen=True)
+class ParquetPart(Part):
+    """A Parquet file."""
+
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The file's path."""
+        return self.path
+
+    def types(self) -> dict[str, str]:
+        """Names and types of its columns, from its footer; those of pandas' index are not meant."""
+        import pyarrow.parquet as pq
+
+        return _types(pq.read_schema(self.path))
+
+    def count(self) -> int:
+        """How many rows it has, from its footer."""
+        import pyarrow.parquet as pq
+
+        return int(pq.read_metadata(self.path).num_rows)
+
+    def tables(self, columns: list[str]) -> Iterator[Any]:
+        """Its rows with some of the columns, a batch at a time."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        with pq.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(_batch_size(columns), columns=columns):
+                # Columns come in the file's order.
+                yield pa.table(batch).select(columns)
+
+
+@dataclass(frozen=True)
+class FragmentPart(Part):
+    """A fragment of a pyarrow Dataset."""
+
+    fragment: ds.Fragment
+    schema: pa.Schema
+    number: int
+
+    @property
+    def name(self) -> str:
+        """The fragment's path, if it has one."""
+        return getattr(self.fragment, "path", None) or f"part {self.number}"
+
+    def types(self) -> dict[str, str]:
+        """Names and types of its columns, those that its path tells among them."""
+        import pyarrow.dataset as ds
+
+        own = _types(self.fragment.physical_schema)
+        told = ds.get_partition_keys(self.fragment.partition_expression)
+        every = _types(self.schema)
+        return {name: own.get(name, kind) for name, kind in every.items() if name in {*own, *told}}
+
+    def count(self) -> int:
+        """How many rows it has."""
+        return int(self.fragment.count_rows())
+
+    def tables(self, columns: list[str]) -> Iterator[Any]:
+        """Its rows with some of the columns, a batch at a time."""
+        import pyarrow as pa
+
+        size = _batch_size(columns)
+        for batch in self.fragment.to_batches(self.schema, columns=columns, batch_size=size):
+            yield pa.table(batch)
+
+
+@dataclass(frozen=True)
+class TablePart(Part):
+    """A table in memory, or one that is made when it is needed."""
+
+    table: Any
+    number: int
+
+    @property
+    def name(self) -> str:
+        """The part's number."""
+        return f"part {self.number}"
+
+    def types(self) -> dict[str, str]:
+        """Names and types of its columns."""
+        frame = self._frame()
+        native = frame.to_native()
+        if frame.implementation.is_pyarrow():
+            return _types(native.schema)
+        if not all(isinstance(name, str) for name in frame.columns):
+            raise TypeError("columns must have names that are strings")
+        # Objects may be anything, and are looked at when they are read.
+        return {
+            name: NO_TYPE if isinstance(kind, nw.Object | nw.Unknown) else _plain_type(str(kind))
+            for name, kind in frame.schema.items()
+        }
+
+    def count(self) -> int:
+        """How many rows it has."""
+        return len(self._frame())
+
+    def tables(self, columns: list[str]) -> Iterator[Any]:
+        """Its rows with some of the columns."""
+        frame, size = self._frame().select(columns), _batch_size(columns)
+        if len(frame) <= size:
+            yield frame.to_native()
+        else:
+            for start in range(0, len(frame), size):
+                yield frame[start : start + size].to_native()
+
+    def _frame(self) -> nw.DataFrame[Any]:
+        try:
+            return nw.from_native(self.table, eager_only=True)
+        except TypeError:
+            kind = type(self.table).__name__
+            raise TypeError(
+                f"{self.name} is a {kind}; batches must be pandas, polars or pyarrow tables"
+            ) from None
+
+
+class Batches:
+    """Rows in parts, with the columns of features, targets and weights.
+
+    `from_parquet` and `from_batches` make these, and `fit` takes them in place of X and y.
+
+    Attributes
+    ----------
+    features : list of str
+        Columns to learn from.
+    targets : list of str
+        Columns to predict.
+    weight : str or None
+        Column of row weights.
+    memory : int
+        Bytes of memory that the rows' bins may take; beyond it, they are kept in a temporary file.
+    n_rows : int or None
+        Number of rows; None if it is known only when all have been read.
+    """
+
+    def __init__(
+        self,
+        parts: Callable[[], Iterable[Part]],
+        target: str | Sequence[str] | None,
+        weight: str | None,
+        columns: Sequence[str] | None,
+        memory: int | str,
+        can_look_ahead: bool = True,
+    ) -> None:
+        self._parts = parts
+        self.memory = bytes_of(memory)
+        self._types, self._first, self.n_rows = _look_through(parts(), can_look_ahead)
+        self.targets = [target] if isinstance(target, str) else list(target or ())
+        self.weight = weight
+        others = [*self.targets, *([] if weight is None else [weight])]
+        self.features = [name for name in self._types if name not in others]
+        if columns is not None:
+            self.features = [columns] if isinstance(columns, str) else list(columns)
+        for parameter, names in (
+            ("target", self.targets),
+            ("weight", [] if weight is None else [weight]),
+            ("columns", self.features),
+        ):
+            _check_names(self._types, names, parameter)
+        both = [name for name in self.features if name in others]
+        if both:
+            raise ValueError(f"columns names {both[0]!r}, which is the target or the weight")
+        if not self.features:
+            raise ValueError("there is no column to learn from beside the target")
+
+    def __repr__(self) -> str:
+        rows = "rows" if self.n_rows is None else f"{self.n_rows:,} rows"
+        return f"<{rows} in parts, {len(self.features):,} columns to learn from>"
+
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            "rows in parts are for fit, predict, predict_proba, apply, evaluate, strength_path and "
+            "predict_parquet; read them into a table for anything else"
+        )
+
+    @property
+    def columns(self) -> list[str]:
+        """All columns of the parts."""
+        return list(self._types)
+
+    def check_columns(self, names: Sequence[str], parameter: str) -> None:
+        """Refuse names that no column has."""
+        _check_names(self._types, names, parameter)
+
+    def tables(self, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
+        """All rows with some of the columns, a batch at a time, and the part each is from."""
+        for part in self._parts():
+            with naming(part.name):
+                _check_types(part, self._types, self._first)
+                for table in part.tables(list(columns)):
+                    yield part.name, table
+
+
+def from_parquet(
+    path: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
+    target: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    memory: int | str = "1GB",
+) -> Batches:
+    """Rows in Parquet files, which may be larger than memory.
+
+    The files are read a batch at a time. Of every value, one byte is kept: the number of its bin.
+    The tree is the same as from the same rows in memory, however they are spread over files.
+
+    Parameters
+    ----------
+    path : str, path, or list of these
+        A file, a folder with files, or a pattern such as "data/2024-*.parquet". Rows are numbered
+        in the order of the files' names, or of the list.
+    target : str or list of str, optional
+        The column to predict, or several; needed to fit and to evaluate.
+    weight : str, optional
+        The column of row weights.
+    columns : list of str, optional
+        The columns to learn from; by default all others.
+    memory : int or str, default="1GB"
+        How much memory the rows' bins may take, in bytes or like "200MB". Bins beyond it are kept
+        in a temporary file, which is gone when the fit ends, in whatever way it does. This is the
+        largest part of what a fit needs, but not all of it: add about 40 bytes a row.
+
+    Returns
+    -------
+    Batches
+        For `fit` in place of X and y, and for `predict`, `predict_proba`, `apply` and `evaluate`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import pandas as pd
+    >>> import shapetree
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> for month in (1, 2):
+    ...     rows = pd.DataFrame({"age": range(20, 70), "height": [170, 180] * 25})
+    ...     rows["old"] = rows["age"] >= 50
+    ...     rows.to_parquet(os.path.join(folder.name, f"month{month}.parquet"))
+    >>> data = shapetree.from_parquet(folder.name, target="old")
+    >>> data
+    <100 rows in parts, 2 columns to learn from>
+    >>> tree = shapetree.ShapeTreeClassifier().fit(data)
+    >>> tree.predict(data)[[0, 29, 30, 99]].tolist()
+    [False, False, True, True]
+    >>> folder.cleanup()
+    """
+    check_pyarrow("from_parquet")
+    files = _parquet_files(path)
+    if isinstance(path, str | os.PathLike) and _names_tell_values(path, files):
+        import pyarrow.dataset as ds
+
+        dataset = ds.dataset(files, format="parquet", partitioning="hive")
+        return from_batches(dataset, target, weight, columns, memory)
+    return Batches(lambda: map(ParquetPart, files), target, weight, columns, memory)
+
+
+def from_batches(
+    batches: Any,
+    target: str | Sequence[str] | None = None,
+    weight: str | None = None,
+    columns: Sequence[str] | None = None,
+    memory: int | str = "1GB",
+) -> Batches:
+    """Rows in a pyarrow Dataset, or in tables that can be gone through again and again.
+
+    Parameters
+    ----------
+    batches : pyarrow.dataset.Dataset, list of tables, or function
+        Tables are pandas, polars or pyarrow tables. Instead of a list of them, give anything that
+        starts anew whenever it is gone through, or a function that returns an iterator of tables.
+    target, weight, columns, memory
+        As for `from_parquet`.
+
+    Returns
+    -------
+    Batches
+        For `fit` in place of X and y, and for `predict`, `predict_proba`, `apply` and `evaluate`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import shapetree
+    >>> def by_month():
+    ...     for month in range(12):
+    ...         yield pd.DataFrame({"month": [month] * 30, "price": [10 + 5 * (month > 6)] * 30})
+    >>> data = shapetree.from_batches(by_month, target="price")
+    >>> tree = shapetree.ShapeTreeRegressor().fit(data)
+    >>> tree.predict(pd.DataFrame({"month": [2, 9]})).tolist()
+    [10.0, 15.0]
+    """
+    if hasattr(batches, "get_fragments"):
+        return Batches(
+            lambda: (
+                FragmentPart(fragment, batches.schema, number)
+                for number, fragment in enumerate(batches.get_fragments())
+            ),
+            target, weight, columns, memory,
+        )  # fmt: skip
+    if hasattr(batches, "to_dict") or hasattr(batches, "column_names"):
+        raise TypeError(
+            f"batches is a single {type(batches).__name__}; give a list of tables, or give the "
+            "table to fit itself"
+        )
+    if isinstance(batches, Iterator):
+        raise TypeError(
+            "batches can be gone through only once; give a list, or a function that returns a new "
+            "iterator"
+        )
+    source = batches if callable(batches) else lambda: batches
+    return Batches(
+        lambda: (TablePart(table, number) for number, table in enumerate(source())),
+        target, weight, columns, memory, isinstance(batches, Sequence),
+    )  # fmt: skip
+
+
+def refuse_beside_batches(**given: Any) -> None:
+    """Refuse targets and weights beside batches, which have their own."""
+    for name, value in given.items():
+        if value is not None:
+            column = "weight" if name == "sample_weight" else "target"
+            raise ValueError(
+                f"{name} must not be given with batches: name its column as {column} when you make "
+                "them"
+            )
+
+
+def check_pyarrow(needed_by: str) -> None:
+    """Say what to install if Parquet files cannot be read."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f'{needed_by} needs pyarrow; install it with pip install "shapetree[parquet]"'
+        ) from error
+
+
+def _parquet_files(path: Any) -> list[str]:
+    """Paths of all files, in the order of their rows."""
+    if not isinstance(path, str | os.PathLike):
+        return [file for each in path for file in _parquet_files(each)]
+    text = os.fspath(path)
+    if os.path.isdir(text):
+        found = [p for p in Path(text).rglob("*") if p.suffix.lower() in PARQUET_ENDINGS]
+        files = sorted(str(p) for p in found if p.is_file() and not p.name.startswith((".", "_")))
+        if not files:
+            raise FileNotFoundError(f"the folder {text} holds no .parquet file")
+        return files
+    if os.path.exists(text):
+        return [text]
+    files = sorted(glob.glob(text, recursive=True))
+    if not files:
+        raise FileNotFoundError(f"there is no file {text}")
+    return files
+
+
+def _names_tell_values(path: str | os.PathLike[str], files: list[str]) -> bool:
+    """Whether the files are in folders such as year=2024, whose names are values of a column."""
+    text = os.fspath(path)
+    if not os.path.isdir(text):
+        return False
+    folders = {name for file in files for name in Path(file).relative_to(text).parts[:-1]}
+    return any("=" in name for name in folders)
+
+
+def _batch_size(columns: list[str]) -> int:
+    return max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(columns))))
+
+
+def _types(schema: pa.Schema) -> dict[str, str]:
+    """Types by the names of columns; those that hold the same values are the same."""
+    import pyarrow as pa
+
+    def plain(kind: pa.DataType) -> str:
+        if pa.types.is_dictionary(kind):
+            order = ", ordered" if kind.ordered else ""
+            return f"dictionary of {plain(kind.value_type)}{order}"
+        return _plain_type(str(kind))
+
+    names = [field.name for field in schema]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"there are two columns of the name {twice!r}")
+    told = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    index = {name for name in told if isinstance(name, str)}
+    return {field.name: plain(field.type) for field in schema if field.name not in index}
+
+
+def _plain_type(kind: str) -> str:
+    return "string" if kind in ("large_string", "string_view") else kind
+
+
+def _look_through(
+    parts: Iterable[Part], can_look_ahead: bool
+) -> tuple[dict[str, str], str, int | None]:
+    """The columns that all parts have, the first part, and how many rows there are.
+
+    Where parts are made when they are needed, only the first is looked at.
+    """
+    types: dict[str, str] = {}
+    first, n_rows = "", 0
+    for part in parts:
+        with naming(part.name):
+            if not first:
+                first, types = part.name, part.types()
+            _check_types(part, types, first)
+            n_rows += part.count()
+        if not can_look_ahead:
+            return types, first, None
+    if not first:
+        raise ValueError("there is no part with rows")
+    return types, first, n_rows
+
+
+def _check_types(part: Part, types: dict[str, str], first: str) -> None:
+    """Refuse a part with other columns than the first."""
+    its = part.types()
+    for name, kind in types.items():
+        if name not in its:
+            raise ValueError(f"there is no column {name!r}, which {first} has")
+        if kind == NO_TYPE:
+            types[name] = its[name]  # the first has no value to tell by
+        elif its[name] not in (kind, NO_TYPE):
+            raise ValueError(
+                f"column {name!r} holds {its[name]}, but {kind} in {first}; give it the same type "
+                "in every part"
+            )
+
+
+def _check_names(types: dict[str, str], names: Sequence[str], parameter: str) -> None:
+    known = ", ".join(map(repr, list(types)[:MOST_NAMED])) + (", …" * (len(types) > MOST_NAMED))
+    for name in names:
+        if name not in types:
+            raise ValueError(f"{parameter} names the column {name!r}, but the columns are {known}")

@@ -1,0 +1,348 @@
+"""Rows in parts as a table to learn from: read again whenever their values are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from tqdm.auto import tqdm
+
+from shapetree._core.columns import Columns
+from shapetree._core.sampling import row_hashes
+from shapetree.data._batches import Batches
+from shapetree.data._binning import (
+    MAX_BINNED_ROWS,
+    BinnedTable,
+    FeatureBins,
+    bin_every_number,
+    bin_table,
+    category_bins,
+    find_binning,
+    rows_of,
+    with_wholeness,
+)
+from shapetree.data._parts import (
+    PartDescription,
+    PartSample,
+    Reading,
+    description_of,
+    distinct_classes,
+    empty_description,
+    encode_features,
+    join_descriptions,
+    join_samples,
+    naming,
+    read_part_targets,
+    sample_part,
+    select,
+)
+from shapetree.data._sampling import hash_limits
+from shapetree.data._store import Store
+from shapetree.data._table import Table, read_table
+
+
+@dataclass(frozen=True, eq=False)
+class StoredTable(Table):
+    """A table whose values are in parts; its columns are None unless they are asked for.
+
+    Attributes
+    ----------
+    batches : Batches
+        Where the values are.
+    store : Store
+        Room for bins and values.
+    kept : boolean array or None
+        Which rows of the parts are the table's; None for all.
+    sample : PartSample or None
+        Rows that bins can be made of, if they have been read already.
+    verbose : int
+        Whether to show how reading goes.
+    """
+
+    batches: Batches = field(kw_only=True)
+    store: Store = field(kw_only=True)
+    kept: np.ndarray | None = None
+    sample: PartSample | None = None
+    verbose: int = 0
+
+    def take(self, kept: np.ndarray) -> StoredTable:
+        """Keep the rows that a boolean mask marks."""
+        columns = iter(rows_of([c for c in self.columns if c is not None], kept, self.store))
+        every = kept
+        if self.kept is not None:
+            every = self.kept.copy()
+            every[every] = kept
+        return replace(
+            self,
+            n_rows=int(np.count_nonzero(kept)),
+            columns=[None if column is None else next(columns) for column in self.columns],
+            kept=every,
+            sample=None,
+        )
+
+    def read(self, needed: Iterable[int], what: str) -> Iterator[tuple[int, Table]]:
+        """Go through the rows once.
+
+        Parameters
+        ----------
+        needed : iterable of int
+            Features whose columns are read.
+        what : str
+            What is done, for those who wait.
+
+        Yields
+        ------
+        first_row : int
+            Number of a batch's first row.
+        table : Table
+            The batch.
+        """
+        needed = list(needed)
+        if not needed:
+            yield 0, Table(self.n_rows, self.features, [None] * len(self.features), True)
+            return
+        names = [self.features[j].name for j in needed]
+        wanted = [self.features[j] for j in needed]
+        n_expected = self.n_rows if self.kept is None else len(self.kept)
+        n_read = first_row = 0
+        with progress_of(what, n_expected, self.verbose) as bar:
+            for part, data in self.batches.tables(names):
+                with naming(part):
+                    batch = encode_features(data, wanted)
+                n_read += len(data)
+                if n_read > n_expected:
+                    break
+                if self.kept is not None:
+                    batch = batch.take(self.kept[n_read - len(data) : n_read])
+                columns: list[Any] = [None] * len(self.features)
+                for j, column in zip(needed, batch.columns, strict=True):
+                    columns[j] = column
+                if batch.n_rows:
+                    yield first_row, Table(batch.n_rows, self.features, columns, True)
+                first_row += batch.n_rows
+                bar.update(len(data))
+        if n_read != n_expected:
+            raise ValueError(
+                f"the data has changed while it was read: it had {n_expected:,} rows, but has "
+                f"{'more' if n_read > n_expected else f'{n_read:,}'} now"
+            )
+
+    def with_values(self, needed: Iterable[int], what: str = "reading values") -> StoredTable:
+        """The table with the values of some features, which may be kept on disk."""
+        needed = [j for j in needed if self.columns[j] is None]
+        columns = list(self.columns)
+        for first, batch in self.read(needed, what) if needed else ():
+            read = [batch.columns[j] for j in needed]
+            if first == 0:
+                # All parts have the same types.
+                dtypes = [column.dtype for column in read if column is not None]
+                for j, column in zip(needed, self.store.columns(self.n_rows, dtypes), strict=True):
+                    columns[j] = column
+            for j, values in zip(needed, read, strict=True):
+                room = columns[j]
+                assert room is not None
+                room[first : first + batch.n_rows] = values
+        return replace(self, columns=columns)
+
+    def sampled(self, ordered: Sequence[int]) -> PartSample:
+        """Values of ordered features in the rows that bins are made of."""
+        if self.sample is not None:
+            return self.sample
+        parts = [
+            sample_part(batch, first, self.n_rows)
+            for first, batch in self.read(ordered, "finding bins")
+        ]
+        return join_samples(parts)
+
+
+def progress_of(what: str, n_rows: int | None, verbose: int) -> Any:
+    """A bar for a pass over all rows, with how many it does in a second."""
+    known = "{desc}: {percentage:3.0f}%|{bar}| {elapsed}, {rate_fmt}"
+    return tqdm(
+        total=n_rows,
+        desc=f"shapetree, {what}",
+        unit=" rows",
+        unit_scale=True,
+        bar_format=None if n_rows is None else known,
+        disable=not verbose,
+    )
+
+
+# --- the first pass ---
+
+
+@dataclass(frozen=True)
+class StoredRows:
+    """What one pass over all rows finds.
+
+    Attributes
+    ----------
+    table : StoredTable
+    targets : array of shape (n_rows, n_outputs)
+        Numbers, or numbers of classes.
+    classes : tuple of arrays or None
+    weights : array of shape (n_rows,) or None
+        As the user gives them.
+    """
+
+    table: StoredTable
+    targets: np.ndarray
+    classes: tuple[np.ndarray, ...] | None
+    weights: np.ndarray | None
+
+
+def read_stored(
+    batches: Batches, categorical_features: Any, has_classes: bool, verbose: int
+) -> StoredRows:
+    """Read targets and weights, and learn the features.
+
+    Parameters
+    ----------
+    batches : Batches
+    categorical_features
+        As `read_table` takes it.
+    has_classes : bool
+        Whether the targets are classes rather than numbers.
+    verbose : int
+    """
+    if not batches.targets:
+        raise ValueError("there is no target to learn: name its column when you make the batches")
+    reading = Reading(
+        tuple(batches.features), tuple(batches.targets), batches.weight, categorical_features,
+        has_classes,
+    )  # fmt: skip
+    first_pass = _FirstPass(reading)
+    with progress_of("reading rows", batches.n_rows, verbose) as bar:
+        for part, data in batches.tables(reading.columns):
+            with naming(part):
+                first_pass.add(data, part)
+            bar.update(len(data))
+    found = first_pass.found
+    if found.n_rows == 0:
+        raise ValueError("there are no rows to learn from")
+    table = StoredTable(
+        found.n_rows, found.features, [None] * len(found.features), True,
+        batches=batches, store=Store(batches.memory), sample=first_pass.sample(), verbose=verbose,
+    )  # fmt: skip
+    return StoredRows(table, first_pass.targets(), found.classes, first_pass.weights())
+
+
+class _FirstPass:
+    """What is kept of the rows as they come in, batch by batch."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.found: PartDescription = empty_description(reading)
+        self._reading = reading
+        self._targets: list[np.ndarray] = []
+        self._classes: list[tuple[np.ndarray, ...]] = []
+        self._weights: list[np.ndarray] = []
+        self._samples: list[PartSample] = []
+
+    def add(self, data: Any, part: str) -> None:
+        """Look at a batch."""
+        frame = nw.from_native(data, eager_only=True)
+        if len(frame) == 0:
+            return
+        reading = self._reading
+        table = read_table(select(frame, reading.features), reading.categorical_features)
+        targets, weights = read_part_targets(frame, reading)
+        first_row = self.found.n_rows
+        described = description_of(table, targets, weights, reading, part)
+        self.found = join_descriptions([self.found, described])
+        if reading.has_classes:
+            distinct, targets = distinct_classes(targets)
+            self._classes.append(distinct)
+        self._targets.append(targets)
+        if weights is not None:
+            self._weights.append(weights)
+        # How many rows there are may not be known yet: of those so far, the sample has no fewer.
+        self._samples.append(sample_part(table, first_row, self.found.n_rows))
+        if sum(len(sample.rows) for sample in self._samples) > 2 * MAX_BINNED_ROWS:
+            self._samples = [self.sample()]
+
+    def targets(self) -> np.ndarray:
+        """Targets of all rows, or the numbers of their classes."""
+        if self.found.classes is not None:
+            for y, distinct in zip(self._targets, self._classes, strict=True):
+                for output, (every, here) in enumerate(
+                    zip(self.found.classes, distinct, strict=True)
+                ):
+                    y[:, output] = np.searchsorted(every, here)[y[:, output]]
+        return np.concatenate(self._targets)
+
+    def weights(self) -> np.ndarray | None:
+        """Weights of all rows."""
+        return np.concatenate(self._weights) if self._weights else None
+
+    def sample(self) -> PartSample:
+        """The rows so far that bins are made of."""
+        joined = join_samples(self._samples)
+        limit = hash_limits(np.array([self.found.n_rows]), MAX_BINNED_ROWS)[0]
+        kept = row_hashes(joined.rows) <= limit
+        columns = [None if column is None else column[kept] for column in joined.columns]
+        return PartSample(joined.rows[kept], columns)
+
+
+def read_labels(batches: Batches, has_classes: bool) -> tuple[np.ndarray, np.ndarray | None]:
+    """Targets of all rows as they are, and weights."""
+    if not batches.targets:
+        raise ValueError("there is no target: name its column when you make the batches")
+    reading = Reading((), tuple(batches.targets), batches.weight, None, has_classes)
+    targets, weights = [], []
+    for part, data in batches.tables(reading.columns):
+        with naming(part):
+            frame = nw.from_native(data, eager_only=True)
+            if len(frame):
+                its_targets, its_weights = read_part_targets(frame, reading)
+                targets.append(its_targets)
+                weights.append(its_weights)
+    if not targets:
+        raise ValueError("there are no rows")
+    its = [each for each in weights if each is not None]
+    return np.concatenate(targets), np.concatenate(its) if its else None
+
+
+# --- bins ---
+
+
+@bin_table.register
+def _bin_stored(
+    table: StoredTable, weights: np.ndarray | None, max_bins: int | None, n_threads: int
+) -> BinnedTable:
+    """Bin rows in parts: a sample tells where bins begin and end, and one pass fills them."""
+    if max_bins is None:
+        return _bin_every_value(table)
+    ordered = [j for j, info in enumerate(table.features) if not info.is_categorical]
+    sample = table.sampled(ordered)
+    is_sample = table.n_rows > MAX_BINNED_ROWS
+    binning = find_binning(
+        sample.table(table.features), None, is_sample,
+        None if weights is None else weights[sample.rows], max_bins, n_threads,
+    )  # fmt: skip
+    bins = table.store.columns(table.n_rows, binning.dtypes)
+    for first, batch in table.read(range(len(table.features)), "binning rows"):
+        here = [column[first : first + batch.n_rows] for column in bins]
+        binning.bin(batch, here, n_threads)
+    return BinnedTable(binning.features, Columns(bins, table.n_rows), table.store)
+
+
+def _bin_every_value(table: StoredTable) -> BinnedTable:
+    """Give every distinct value a bin of its own, one feature after another."""
+    features: list[FeatureBins] = []
+    bins: list[np.ndarray] = []
+    for j, info in enumerate(table.features):
+        values = table.with_values([j], f"binning {info.name}").columns[j]
+        assert values is not None
+        if info.is_categorical:
+            feature = category_bins(info)
+            codes = np.where(values < 0, feature.n_bins, values)
+        else:
+            feature, codes = bin_every_number(values)
+        features.append(with_wholeness(feature, info.is_whole))
+        (room,) = table.store.columns(table.n_rows, [feature.dtype])
+        room[:] = codes
+        bins.append(room)
+    return BinnedTable(tuple(features), Columns(bins, table.n_rows), table.store)

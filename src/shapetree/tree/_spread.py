@@ -1,0 +1,591 @@
+"""Questions about how rows are spread over a tree's nodes, which any holder of rows can answer.
+
+A question is answered for a part of the rows, and the answers for parts that follow each other are
+joined to the answer for all: sums on exact grids, least and greatest values, and samples that are
+chosen by the hash of a row's number. However rows are parted, the answer is the same, bit for bit.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+
+from shapetree._core.sampling import row_hashes
+from shapetree._core.sketch import (
+    count_cells,
+    count_targets,
+    sample_values,
+    sum_squares,
+    sum_targets,
+)
+from shapetree._threads import threads_for
+from shapetree.data._missing import is_known
+from shapetree.data._sampling import first_by_hash, sampled
+from shapetree.data._stored import StoredTable
+from shapetree.data._sums import on_grid
+from shapetree.data._table import Table
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._predictor import leaves_of
+from shapetree.tree._sketch import RANGE_ROWS, starts
+
+Answer = TypeVar("Answer")
+
+
+@dataclass(frozen=True, eq=False)
+class SpreadPart:
+    """A part of the rows, with their own values, and the tree that they are sent down.
+
+    Attributes
+    ----------
+    tree : TreeArrays
+    table : Table
+        Its rows; columns that the tree does not use may be None.
+    y : array of shape (n_rows,) or None
+        Classes' numbers (int32), or targets (float64); None if a row has several.
+    first_row : int
+        Number of its first row in the whole of the data.
+    n_threads : int
+    found_leaves : int32 array of shape (n_rows,) or None
+        The rows' leaves, if they have been found before.
+    """
+
+    tree: TreeArrays
+    table: Table
+    y: np.ndarray | None
+    first_row: int = 0
+    n_threads: int = 1
+    found_leaves: np.ndarray | None = None
+
+    @cached_property
+    def leaves(self) -> np.ndarray:
+        """The rows' leaves."""
+        if self.found_leaves is not None:
+            return self.found_leaves
+        return leaves_of(self.tree, self.table, self.n_threads)
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """The rows' classes or targets."""
+        assert self.y is not None
+        return self.y
+
+    def column(self, feature: int) -> np.ndarray:
+        """Values of a feature."""
+        column = self.table.columns[feature]
+        assert column is not None
+        return column
+
+
+class Question(ABC, Generic[Answer]):
+    """A question about rows."""
+
+    # Whether values are needed to answer it, or leaves and targets are enough.
+    needs_values = True
+
+    @abstractmethod
+    def of(self, part: SpreadPart) -> Answer:
+        """The answer for a part of the rows."""
+
+    @abstractmethod
+    def join(self, answers: Sequence[Answer]) -> Answer:
+        """The answer for parts that follow each other, from those for each."""
+
+
+class SpreadRows(Protocol):
+    """Whoever holds rows with their own values and a tree: this process, files, a cluster."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    def ask(self, *questions: Question[Any]) -> list[Any]:
+        """Answers for all rows; those to several questions may be found in one go."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LocalSpread:
+    """Rows in memory; `part` holds all of them."""
+
+    part: SpreadPart
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.part.table.n_rows
+
+    def ask(self, *questions: Question[Any]) -> list[Any]:
+        """Answers for all rows."""
+        return [question.of(self.part) for question in questions]
+
+
+class StoredSpread:
+    """Rows in parts, which are read again for every question about their values.
+
+    Parameters
+    ----------
+    tree : TreeArrays
+    table : StoredTable
+    y : array of shape (n_rows,) or None
+        As in `SpreadPart`.
+    n_threads : int
+    """
+
+    def __init__(
+        self, tree: TreeArrays, table: StoredTable, y: np.ndarray | None, n_threads: int
+    ) -> None:
+        self._tree = tree
+        self._table = table
+        self._y = y
+        self._n_threads = n_threads
+        self._leaves: np.ndarray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self._table.n_rows
+
+    def ask(self, *questions: Question[Any]) -> list[Any]:
+        """Answers for all rows, in one pass over them."""
+        if self._leaves is not None and not any(each.needs_values for each in questions):
+            table = self._table
+            nothing = Table(table.n_rows, table.features, [None] * len(table.features))
+            return [question.of(self._part(nothing, 0)) for question in questions]
+        leaves = np.empty(self.n_rows, dtype=np.int32)
+        answers: list[Any] = []
+        for first, batch in self._table.read(self._tree.used_features, "describing nodes"):
+            part = self._part(batch, first)
+            its = [question.of(part) for question in questions]
+            leaves[first : first + batch.n_rows] = part.leaves
+            if answers:
+                each = zip(questions, answers, its, strict=True)
+                its = [question.join([before, now]) for question, before, now in each]
+            answers = its
+        self._leaves = leaves
+        return answers
+
+    def _part(self, table: Table, first: int) -> SpreadPart:
+        rows = slice(first, first + table.n_rows)
+        y = None if self._y is None else self._y[rows]
+        leaves = None if self._leaves is None else self._leaves[rows]
+        return SpreadPart(self._tree, table, y, first, self._n_threads, leaves)
+
+
+def spread_of(tree: TreeArrays, table: Table, y: np.ndarray | None, n_threads: int) -> SpreadRows:
+    """Whoever can tell how the rows of a table are spread over a tree."""
+    if isinstance(table, StoredTable):
+        return StoredSpread(tree, table, y, n_threads)
+    return LocalSpread(SpreadPart(tree, table, y, n_threads=n_threads))
+
+
+def sole_target(targets: np.ndarray, has_classes: bool) -> np.ndarray | None:
+    """Targets as parts hold them, from an array of shape (n_rows, n_outputs)."""
+    if targets.shape[1] > 1:
+        return None
+    return np.ascontiguousarray(targets[:, 0], dtype=np.int32 if has_classes else np.float64)
+
+
+# --- features ---
+
+
+class Ranges(NamedTuple):
+    """Least and greatest number of some features; NaN if all are missing."""
+
+    least: np.ndarray
+    greatest: np.ndarray
+
+
+@dataclass(frozen=True)
+class RangesOfFeatures(Question[Ranges]):
+    """Between which numbers the values of ordered features lie."""
+
+    features: tuple[int, ...]
+
+    def of(self, part: SpreadPart) -> Ranges:
+        """The answer for a part of the rows."""
+        columns = [part.column(feature) for feature in self.features]
+        ends = [
+            [reduce(column, initial=np.nan) for column in columns]
+            for reduce in (np.fmin.reduce, np.fmax.reduce)
+        ]
+        return Ranges(*np.array(ends, dtype=np.float64).reshape(2, -1))
+
+    def join(self, answers: Sequence[Ranges]) -> Ranges:
+        """The answer for all parts."""
+        least, greatest = zip(*answers, strict=True)
+        return Ranges(np.fmin.reduce(least), np.fmax.reduce(greatest))
+
+
+class Neighbours(NamedTuple):
+    """The greatest number up to each of some thresholds, and the least above; infinite if none."""
+
+    below: np.ndarray
+    above: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class NeighboursOfThresholds(Question[Neighbours]):
+    """Between which numbers of the rows the thresholds on a feature lie."""
+
+    feature: int
+    thresholds: np.ndarray  # ascending
+
+    def of(self, part: SpreadPart) -> Neighbours:
+        """The answer for a part of the rows."""
+        column = part.column(self.feature).astype(np.float64)
+        column = column[~np.isnan(column)]
+        segment = np.searchsorted(self.thresholds, column, side="left")
+        n = len(self.thresholds)
+        greatest, least = np.full(n + 1, -np.inf), np.full(n + 1, np.inf)
+        np.maximum.at(greatest, segment, column)
+        np.minimum.at(least, segment, column)
+        below = np.maximum.accumulate(greatest)[:-1]
+        above = np.minimum.accumulate(least[::-1])[::-1][1:]
+        return Neighbours(below, above)
+
+    def join(self, answers: Sequence[Neighbours]) -> Neighbours:
+        """The answer for all parts."""
+        below, above = zip(*answers, strict=True)
+        return Neighbours(np.max(below, axis=0), np.min(above, axis=0))
+
+
+@dataclass(frozen=True)
+class SampleOfValues(Question[np.ndarray]):
+    """Values of features in a sample of about `size` of all rows, (n_features, n_sampled)."""
+
+    features: tuple[int, ...]
+    n_rows: int
+    size: int
+
+    def of(self, part: SpreadPart) -> np.ndarray:
+        """The answer for a part of the rows."""
+        rows = sampled(part.first_row, part.table.n_rows, self.n_rows, self.size) - part.first_row
+        columns = [part.column(feature)[rows] for feature in self.features]
+        return np.array(columns, dtype=np.float64).reshape(len(self.features), len(rows))
+
+    def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+        """The answer for all parts."""
+        return np.concatenate(answers, axis=1)
+
+
+# --- targets ---
+
+
+class TargetRange(NamedTuple):
+    """Least and greatest target, and a sample of them."""
+
+    least: float
+    greatest: float
+    sample: np.ndarray
+
+
+@dataclass(frozen=True)
+class RangeOfTargets(Question[TargetRange]):
+    """Between which numbers the targets lie."""
+
+    n_rows: int
+    needs_values = False
+
+    def of(self, part: SpreadPart) -> TargetRange:
+        """The answer for a part of the rows."""
+        y = part.targets
+        rows = sampled(part.first_row, len(y), self.n_rows, RANGE_ROWS) - part.first_row
+        return TargetRange(y.min(initial=np.inf), y.max(initial=-np.inf), y[rows])
+
+    def join(self, answers: Sequence[TargetRange]) -> TargetRange:
+        """The answer for all parts."""
+        least, greatest, samples = zip(*answers, strict=True)
+        return TargetRange(min(least), max(greatest), np.concatenate(samples))
+
+
+class LeafCounts(NamedTuple):
+    """Rows of each leaf by class or cell, and the least and greatest of their targets."""
+
+    counts: np.ndarray
+    least: np.ndarray
+    greatest: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class CountsOfLeaves(Question[LeafCounts]):
+    """How the targets of each leaf's rows are spread over classes, or over cells with edges."""
+
+    n_classes: int | None
+    edges: np.ndarray | None
+    needs_values = False
+
+    def of(self, part: SpreadPart) -> LeafCounts:
+        """The answer for a part of the rows."""
+        n_nodes, y = part.tree.node_count, part.targets
+        if self.n_classes is not None:
+            return LeafCounts(*count_targets(part.leaves, y, None, n_nodes, self.n_classes))
+        assert self.edges is not None
+        cells = np.searchsorted(self.edges[1:-1], y, side="left").astype(np.int32)
+        return LeafCounts(*count_targets(part.leaves, cells, y, n_nodes, len(self.edges) - 1))
+
+    def join(self, answers: Sequence[LeafCounts]) -> LeafCounts:
+        """The answer for all parts."""
+        counts, least, greatest = zip(*answers, strict=True)
+        total = np.sum(counts, axis=0).astype(np.int32)
+        return LeafCounts(total, np.min(least, axis=0), np.max(greatest, axis=0))
+
+
+class LeafSums(NamedTuple):
+    """Sums of each leaf's targets, and what absolute ones add up to at most; see the kernel."""
+
+    sums: np.ndarray
+    bounds: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SumsOfLeaves(Question[LeafSums]):
+    """What the targets of each leaf's rows add up to; see `sum_targets` for the parameters."""
+
+    exponent: np.ndarray
+    unit: np.ndarray
+    needs_values = False
+
+    def of(self, part: SpreadPart) -> LeafSums:
+        """The answer for a part of the rows."""
+        return LeafSums(*sum_targets(part.leaves, part.targets, self.exponent, self.unit))
+
+    def join(self, answers: Sequence[LeafSums]) -> LeafSums:
+        """The answer for all parts."""
+        sums, bounds = zip(*answers, strict=True)
+        return LeafSums(np.sum(sums, axis=0), np.sum(bounds, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class SquaresOfLeaves(Question[np.ndarray]):
+    """What the squares of what targets are off their mean add up to; see `sum_squares`."""
+
+    exponent: np.ndarray
+    centre: np.ndarray
+    reach: np.ndarray
+    unit: np.ndarray
+    needs_values = False
+
+    def of(self, part: SpreadPart) -> np.ndarray:
+        """The answer for a part of the rows."""
+        y, leaves = part.targets, part.leaves
+        return np.asarray(sum_squares(leaves, y, self.exponent, self.centre, self.reach, self.unit))
+
+    def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+        """The answer for all parts."""
+        return np.sum(answers, axis=0)
+
+
+# --- axes ---
+
+
+class AxisValues(NamedTuple):
+    """Numbers of a sample of each node's rows: from its start on, in any order."""
+
+    start: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class ValuesOfAxes(Question[AxisValues]):
+    """Which values the rows of a node have on its axis, for a sample of them.
+
+    Attributes
+    ----------
+    feature : int32 array of shape (n_nodes,)
+        The feature of each node; -1 for those that have no axis of numbers.
+    limit : uint64 array of shape (n_nodes,)
+        Rows with hashes up to it belong to the node's sample.
+    """
+
+    feature: np.ndarray
+    limit: np.ndarray
+
+    def of(self, part: SpreadPart) -> AxisValues:
+        """The answer for a part of the rows."""
+        n_threads = threads_for(part.table.n_rows, part.n_threads)
+        parent, columns = part.tree.parent, part.table.values
+        return AxisValues(
+            *sample_values(
+                columns, part.leaves, parent, self.feature, self.limit, part.first_row, n_threads
+            )
+        )
+
+    def join(self, answers: Sequence[AxisValues]) -> AxisValues:
+        """The answer for all parts."""
+        if len(answers) == 1:
+            return answers[0]
+        sizes = np.array([np.diff(start) for start, _ in answers])
+        node = np.concatenate([np.repeat(np.arange(len(size)), size) for size in sizes])
+        values = np.concatenate([values for _, values in answers])
+        return AxisValues(starts(sizes.sum(axis=0)), values[np.argsort(node, kind="stable")])
+
+
+class Cells(NamedTuple):
+    """Rows and sums of targets in the cells of all nodes, and the ends of their axes."""
+
+    counts: np.ndarray
+    totals: np.ndarray
+    least: np.ndarray
+    greatest: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class CountsOfCells(Question[Cells]):
+    """How many rows are in the cells of every node that they pass; see `count_cells`.
+
+    Attributes
+    ----------
+    feature : int32 array of shape (n_nodes,)
+    edge_start, edges, cell_start : arrays
+    n_classes : int or None
+    unit : float
+        On multiples of which targets are summed.
+    n_visits : int
+        Of nodes by rows, all in all.
+    """
+
+    feature: np.ndarray
+    edge_start: np.ndarray
+    edges: np.ndarray
+    cell_start: np.ndarray
+    n_classes: int | None
+    unit: float
+    n_visits: int
+
+    def of(self, part: SpreadPart) -> Cells:
+        """The answer for a part of the rows."""
+        has_classes = self.n_classes is not None
+        y = part.targets if has_classes else on_grid(part.targets, self.unit)
+        return Cells(
+            *count_cells(
+                part.table.values, part.leaves, part.tree.parent, self.feature,
+                self.edge_start, self.edges, self.cell_start,
+                y if has_classes else None, None if has_classes else y, self.n_classes or 1,
+                threads_for(self.n_visits, part.n_threads),
+            )
+        )  # fmt: skip
+
+    def join(self, answers: Sequence[Cells]) -> Cells:
+        """The answer for all parts."""
+        counts, totals, least, greatest = zip(*answers, strict=True)
+        return Cells(
+            np.sum(counts, axis=0).astype(np.int32),
+            np.sum(totals, axis=0),
+            np.min(least, axis=0),
+            np.max(greatest, axis=0),
+        )
+
+
+# --- planes ---
+
+
+class Points(NamedTuple):
+    """Some rows of a node that splits on a pair, in the order of their numbers.
+
+    Attributes
+    ----------
+    rows : int64 array of shape (n_points,)
+        Numbers of the rows.
+    values : array of shape (n_points, 2)
+        Their numbers, or codes of categories.
+    targets : array of shape (n_points,)
+    n_missing : int
+        Rows of the node that lack either feature.
+    """
+
+    rows: np.ndarray
+    values: np.ndarray
+    targets: np.ndarray
+    n_missing: int
+
+    def first(self, size: int) -> Points:
+        """The `size` rows whose hashes are smallest."""
+        if len(self.rows) <= size:
+            return self
+        kept = np.sort(np.argpartition(row_hashes(self.rows), size - 1)[:size])
+        return Points(self.rows[kept], self.values[kept], self.targets[kept], self.n_missing)
+
+
+@dataclass(frozen=True)
+class PointsOfPairs(Question[dict[int, Points]]):
+    """Where rows of nodes that split on a pair lie in its plane, by node."""
+
+    nodes: tuple[int, ...]
+
+    def of(self, part: SpreadPart) -> dict[int, Points]:
+        """The answer for a part of the rows."""
+        if not self.nodes:
+            return {}
+        rows = _RowsByLeaf(part.tree, part.leaves)
+        missing = _Missing(part)
+        return {node: self._points(part, node, rows.at(node), missing) for node in self.nodes}
+
+    def _points(self, part: SpreadPart, node: int, rows: np.ndarray, missing: _Missing) -> Points:
+        features, known = part.tree.features_of(node), rows
+        for feature in features:
+            is_missing = missing.of(feature)
+            if is_missing is not None:
+                known = known[~is_missing[known]]
+        chosen = np.sort(known[first_by_hash(known, RANGE_ROWS, part.first_row)])
+        columns = [part.column(feature)[chosen].astype(np.float64) for feature in features]
+        return Points(
+            chosen.astype(np.int64) + part.first_row,
+            np.stack(columns, axis=1),
+            part.targets[chosen],
+            len(rows) - len(known),
+        )
+
+    def join(self, answers: Sequence[dict[int, Points]]) -> dict[int, Points]:
+        """The answer for all parts."""
+        return {node: _joined([answer[node] for answer in answers]) for node in self.nodes}
+
+
+def _joined(parts: list[Points]) -> Points:
+    rows, values, targets, n_missing = zip(*parts, strict=True)
+    # Parts follow each other, and so do their rows.
+    joined = [np.concatenate(arrays) for arrays in (rows, values, targets)]
+    return Points(joined[0], joined[1], joined[2], sum(n_missing)).first(RANGE_ROWS)
+
+
+class _RowsByLeaf:
+    """Rows in such an order that each node's stand together."""
+
+    def __init__(self, tree: TreeArrays, leaves: np.ndarray) -> None:
+        n_rows = np.bincount(leaves, minlength=tree.node_count)
+        for node in range(tree.node_count - 1, 0, -1):
+            n_rows[tree.parent[node]] += n_rows[node]
+        start = np.zeros(tree.node_count, dtype=np.int64)
+        for node in np.flatnonzero(~tree.is_leaf).tolist():
+            children = tree.children(node)
+            start[children.start : children.stop] = start[node] + starts(
+                n_rows[children.start : children.stop - 1]
+            )
+        self._start, self._stop = start, start + n_rows
+        # Small numbers are sorted without comparisons.
+        rank = np.argsort(np.argsort(start)).astype(np.min_scalar_type(tree.node_count))
+        self._order = np.argsort(rank[leaves], kind="stable").astype(np.int32)
+
+    def at(self, node: int) -> np.ndarray:
+        """Rows of a node."""
+        return self._order[self._start[node] : self._stop[node]]
+
+
+class _Missing:
+    """Which rows of a part lack a feature."""
+
+    def __init__(self, part: SpreadPart) -> None:
+        self._part = part
+        self._found: dict[int, np.ndarray | None] = {}
+
+    def of(self, feature: int) -> np.ndarray | None:
+        """Which rows lack a feature; None if none does."""
+        if feature not in self._found:
+            is_missing = ~is_known(self._part.column(feature))
+            self._found[feature] = is_missing if is_missing.any() else None
+        return self._found[feature]

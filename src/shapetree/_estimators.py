@@ -790,8 +790,11 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         and 3 by cross-validation on the training rows, and the criterion with it if that is "auto";
         give a list to choose from other values. It stays at 1 (or what is nearest to it) unless a
         weaker one is better on rows held out by more than 1.5 standard errors of the difference, or
-        another one by 2.5; it is the greatest if no tree is better than a leaf. That takes some
-        10 times as long as a fit, and 20 times with few rows.
+        another one by 2.5; it is the greatest if no tree is better than a leaf. Criteria that folds
+        cannot tell apart, and first splits that gain almost as much as the best in trees of depth
+        2 to 4 (with pairs, 2 and 3), are tried on all rows: another tree is taken if its penalised
+        loss is clearly lower. All that takes 5 to 12 times as long as a fit, and up to 20 times
+        with few rows.
     folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
@@ -1108,8 +1111,10 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         and 3 by cross-validation on the training rows; give a list to choose from other values. It
         stays at 1 (or what is nearest to it) unless a weaker one is better on rows held out by more
         than 1.5 standard errors of the difference, or another one by 2.5; it is the greatest if
-        no tree is better than a leaf. That takes some 10 times as long as a fit, and 20 times with
-        few rows.
+        no tree is better than a leaf. First splits that gain almost as much as the best in trees of
+        depth 2 to 4 (with pairs, 2 and 3) are tried on all rows: another tree is taken if its
+        penalised loss is clearly lower. All that takes 5 to 12 times as long as a fit, and up to 20
+        times with few rows.
     folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4

@@ -19,6 +19,7 @@ from shapetree._core.sampling import row_hashes
 from shapetree._core.sketch import (
     count_cells,
     count_targets,
+    extents,
     sample_values,
     sum_squares,
     sum_targets,
@@ -209,12 +210,9 @@ class RangesOfFeatures(Question[Ranges]):
 
     def of(self, part: SpreadPart) -> Ranges:
         """The answer for a part of the rows."""
-        columns = [part.column(feature) for feature in self.features]
-        ends = [
-            [reduce(column, initial=np.nan) for column in columns]
-            for reduce in (np.fmin.reduce, np.fmax.reduce)
-        ]
-        return Ranges(*np.array(ends, dtype=np.float64).reshape(2, -1))
+        n_threads = threads_for(part.table.n_rows * len(self.features), part.n_threads)
+        features = np.array(self.features, dtype=np.int32)
+        return Ranges(*extents(part.table.values, features, n_threads))
 
     def join(self, answers: Sequence[Ranges]) -> Ranges:
         """The answer for all parts."""

@@ -20,8 +20,11 @@ import psutil
 from distributed import Client, LocalCluster
 
 from asv_bench.files import WAYS, make_rows
-from shapetree import ShapeTreeClassifier
+from shapetree import ShapeTreeClassifier, _fitting
 from shapetree.dask import DaskShapeTreeClassifier, _cluster
+from shapetree.grow._joined import JoinedRows
+from shapetree.grow._local import LocalRows
+from shapetree.refine._joined import LocalParts
 
 
 @contextmanager
@@ -108,6 +111,59 @@ def bytes_by_question(n_rows: int, n_parts: int, how: str, client: Client) -> No
     print(f"{how}, {n_rows:,} rows in {n_parts} parts: most bytes an answer: {told}", flush=True)
 
 
+def simulate(n_rows: int, n_parts: int, how: str) -> None:
+    """Messages of a fit of many parts: every part is there, but all of them are in this process.
+
+    What a task sends to the next is counted as if each part were on a worker of its own.
+    """
+    X, y = make_rows(0, n_rows)
+    sent: Counter[str] = Counter()
+
+    def counted(answers: list[Any], join: Any) -> Any:
+        n_joins = 0
+        while len(answers) > 1:
+            sent["bytes between workers"] += sum(len(pickle.dumps(each)) for each in answers)
+            groups = range(0, len(answers), _cluster.JOINED_TOGETHER)
+            answers = [join(answers[at : at + _cluster.JOINED_TOGETHER]) for at in groups]
+            n_joins += len(answers)
+        sent["tasks"] += n_parts + n_joins
+        return answers[0]
+
+    class CountedParts(LocalParts):
+        def ask(self, *steps: Any, join: Any, finish: Any = None) -> Any:
+            each = zip(self._parts, self._places, strict=True)
+            answer = counted([place.asked(part, steps) for part, place in each], join)
+            sent["rounds"] += 1
+            sent["bytes to the client"] += len(pickle.dumps(answer))
+            return answer if finish is None else finish(answer)
+
+        def tell(self, *steps: Any) -> None:
+            sent["tasks"] += n_parts
+            super().tell(*steps)
+
+    def hold(binned: Any, table: Any, goal: Any, n_threads: int, coarse: Any) -> JoinedRows:
+        agreed, parts = goal.without_rows(), []
+        for rows in np.array_split(np.arange(binned.n_rows), n_parts):
+            mask = np.zeros(binned.n_rows, dtype=bool)
+            mask[rows] = True
+            targets = (goal.labels - goal.starts[:-1])[rows]
+            parts.append(
+                LocalRows(
+                    table.take(mask), binned.take(mask), agreed.of(targets, None), 1,
+                    first_row=int(rows[0]),
+                )
+            )  # fmt: skip
+        return JoinedRows(CountedParts(parts), binned, coarse, goal, n_threads)
+
+    before, _fitting.hold_rows = _fitting.hold_rows, hold
+    try:
+        tree = ShapeTreeClassifier(max_depth=6, n_threads=1, **WAYS[how]).fit(X, y)
+    finally:
+        _fitting.hold_rows = before
+    told = ", ".join(f"{name} {number:,}" for name, number in sorted(sent.items()))
+    print(f"{how}, {n_rows:,} rows in {n_parts:,} parts, {tree.get_n_leaves()} leaves: {told}")
+
+
 def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -115,7 +171,12 @@ def main() -> None:
     parser.add_argument("--parts", type=int, default=10)
     parser.add_argument("--how", nargs="*", default=list(WAYS))
     parser.add_argument("--bytes", action="store_true", help="only what reaches the client")
+    parser.add_argument("--simulate", action="store_true", help="only messages, of many parts")
     given = parser.parse_args()
+    if given.simulate:
+        for how in given.how:
+            simulate(given.rows, given.parts, how)
+        return
     with (
         LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from data import assert_same_tree, data_for, noisy_classes, tree_for
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json, refine_tree
 from shapetree import _choice as choice
@@ -112,7 +113,7 @@ def record_of(scores, gains=1.0, weights=None, group=None, n_folds=2):
     def run(wanted):
         each = [(np.asarray(scores[t.strength]), of_row == fold) for t, fold in wanted]
         return [
-            FoldTest(values[rows], np.full(rows.sum(), gains), np.zeros(1), 2, 0.1)
+            FoldTest(values[rows][None], np.full(rows.sum(), gains), np.zeros(1), 2, 0.1)
             for values, rows in each
         ]
 
@@ -170,19 +171,53 @@ def test_hopeless_trials_are_spared():
     def run(wanted):
         asked.extend(wanted)
         scores = [(np.arange(150) < 150 * quality[trial.strength]) * 1.0 for trial, _ in wanted]
-        return [FoldTest(each, np.ones(150), np.zeros(1), 2, 0) for each in scores]
+        return [FoldTest(each[None], np.ones(150), np.zeros(1), 2, 0) for each in scores]
 
     trials = tuple(Trial(m, criterion) for criterion in ("gini", "entropy") for m in quality)
     usual = Trial(1.0, "gini")
     found = choice.choose(Plan(trials, usual, (0.0,), Race(4, (2, 1))), folds, run)
     on_first = [trial for trial, fold in asked if fold == 0]
-    assert set(on_first) == {*trials[:4], Trial(0.3, "entropy"), Trial(1.0, "entropy")}
+    # 0.3 is better than 1, so that nobody asks for 3; and it is the best to compare criteria by.
+    assert set(on_first) == {*trials[:3], Trial(0.3, "entropy")}
     on_second, on_third = ({t for t, fold in asked if fold == number} for number in (1, 2))
     assert usual in on_third
     assert on_third < on_second
     assert (len(on_second), len(on_third)) == (3, 2)
     assert all(fold < 3 for _, fold in asked)
     assert found.trial in on_third
+
+
+def race_of(quality, gain=1.0, shrinkages=(0.0,)):
+    """How often each strength is tested whose rows are right to some share."""
+    asked = []
+    folds = Folds(np.arange(600) % 4, np.arange(600), np.ones(600), 4)
+
+    def run(wanted):
+        asked.extend(trial.strength for trial, _ in wanted)
+        scores = [(np.arange(150) < 150 * quality[trial.strength]) * 1.0 for trial, _ in wanted]
+        gains = np.where(np.arange(150) % 2, gain, -0.9)
+        losses = np.zeros(len(shrinkages))
+        return [FoldTest(each[None], gains, losses, 2, 0) for each in scores]
+
+    trials = tuple(Trial(m, "gini") for m in sorted(quality))
+    plan = Plan(trials, Trial(1.0, "gini"), shrinkages, Race(4, (2, 1)))
+    found = choice.choose(plan, folds, run)
+    return {m: asked.count(m) for m in sorted(quality)}, found.trial.strength
+
+
+def test_if_the_usual_is_ahead_one_fold_is_enough():
+    quality = {0.0: 0.69, 0.3: 0.69, 1.0: 0.7, 3.0: 0.7}
+    assert race_of(quality, gain=2.0) == ({0.0: 1, 0.3: 1, 1.0: 1, 3.0: 1}, 1.0)
+
+
+def test_a_tree_that_may_be_no_better_than_none_is_tested_on_more_folds():
+    quality = {0.3: 0.69, 1.0: 0.7, 3.0: 0.7}
+    assert race_of(quality, gain=1.0) == ({0.3: 1, 1.0: 3, 3.0: 1}, 3.0)
+
+
+def test_all_folds_tell_of_shrinkage():
+    quality = {0.3: 0.69, 1.0: 0.7, 3.0: 0.7}
+    assert race_of(quality, 2.0, shrinkages=(0.0, 1.0))[0] == {0.3: 1, 1.0: 3, 3.0: 1}
 
 
 def test_beyond_a_hopeless_strength_nothing_is_tested():
@@ -193,7 +228,7 @@ def test_beyond_a_hopeless_strength_nothing_is_tested():
         asked.extend(trial.strength for trial, _ in wanted)
         right = {0.5: 100, 1.0: 300, 2.0: 299, 4.0: 100}
         scores = [(np.arange(400) < right[trial.strength]) * 1.0 for trial, _ in wanted]
-        return [FoldTest(each, np.ones(400), np.zeros(1), 2, 0) for each in scores]
+        return [FoldTest(each[None], np.ones(400), np.zeros(1), 2, 0) for each in scores]
 
     strengths = (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
     trials = tuple(Trial(strength, "squared_error") for strength in strengths)
@@ -309,6 +344,113 @@ def test_the_criterion_is_chosen_too_unless_it_is_given():
     assert ShapeTreeClassifier(**FAST, criterion="log_loss").fit(X, y).criterion_ == "entropy"
 
 
+def test_criteria_that_folds_cannot_tell_apart_are_rivals():
+    usual, other = np.zeros((2, 1000))
+    usual[:500], other[:498] = 1.0, 1.0
+    record, trial = record_of({1.0: usual})
+    folds, rival = record._folds, Trial(1.0, "entropy")
+    for scores, expected in ((other, ("entropy",)), (np.zeros(1000), ())):
+        both = Record((trial, rival), folds)
+        both._found[trial] = record._found[trial]
+        halves = [
+            FoldTest(scores[None, fold::2], np.ones(500), np.zeros(1), 2, 0) for fold in (0, 1)
+        ]
+        both._found[rival] = dict(enumerate(halves))
+        assert both.rival_criteria(trial, trial) == expected
+        assert both.rival_criteria(rival, trial) == ()
+
+
+def crossed_classes(rng, n_rows=1500):
+    """Nine classes, the first two of which one feature tells for sure, and two others all but."""
+    y = rng.integers(9, size=n_rows)
+    noisy = [
+        np.where(rng.random(n_rows) < 0.2, rng.integers(3, size=n_rows), v) for v in (y // 3, y % 3)
+    ]
+    X = np.stack([np.minimum(y, 2), *noisy, rng.integers(3, size=n_rows)], axis=1)
+    return X + rng.uniform(0.0, 0.9, size=X.shape), y
+
+
+def test_a_shallow_tree_begins_where_it_ends_up_best():
+    X, y = crossed_classes(np.random.default_rng(0))
+    usual = ShapeTreeClassifier(max_depth=2, criterion="entropy", n_threads=1).fit(X, y)
+    assert usual.tree_.feature[0] == 0
+    chosen = ShapeTreeClassifier(max_depth=2, strength=[1.0], n_threads=1).fit(X, y)
+    assert chosen.tree_.feature[0] in (1, 2)
+    assert chosen.score(X, y) > usual.score(X, y) + 0.1
+    same = ShapeTreeClassifier(max_depth=2, strength=[1.0], n_threads=1).fit(X[:, ::-1], y)
+    assert same.tree_.feature[0] == 3 - chosen.tree_.feature[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_other_beginnings_never_make_the_loss_greater(criterion, seed):
+    X, y = data_for(criterion, np.random.default_rng(seed))
+    params = {"max_depth": 3, "n_threads": 1, "criterion": criterion}
+    usual = tree_for(**params, refine="tao").fit(X, y)
+    chosen = tree_for(**params, refine="tao", strength=[1.0], shrinkage=0.0).fit(X, y)
+    assert chosen.refinement_history_[-1] <= usual.refinement_history_[-1]
+
+
+@pytest.mark.parametrize("pairs", [0, "auto"])
+def test_no_two_beginnings_are_the_same(pairs, monkeypatch):
+    learn, roots = fitting._learn, []
+
+    def note(*args, **more):
+        outcome = learn(*args, **more)
+        roots.append(outcome.root)
+        return outcome
+
+    monkeypatch.setattr(fitting, "_learn", note)
+    X, y = load_digits(return_X_y=True)
+    params = {"max_depth": 2, "criterion": "entropy", "n_threads": 1, "pairs": pairs}
+    ShapeTreeClassifier(**params, strength=[1.0]).fit(X, y)
+    n_tried = 1 + (fitting.N_RIVAL_ROOTS_OF_PAIRS if pairs else fitting.N_RIVAL_ROOTS)[2]
+    assert len(set(roots)) == len(roots) == n_tried
+    assert all(roots)
+    roots.clear()
+    ShapeTreeClassifier(**params, strength=1.0).fit(X, y)
+    assert len(roots) == 1
+
+
+def test_shrinkage_of_numbers_is_chosen_with_the_strength():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = X[:, 0] + rng.normal(size=600)
+    params = {"max_depth": 6, "n_threads": 1}
+    assert ShapeTreeRegressor(**params).fit(X, y).shrinkage_ == 0.0
+    assert ShapeTreeRegressor(**params, strength="cv", shrinkage=0.0).fit(X, y).shrinkage_ == 0.0
+    tree = ShapeTreeRegressor(**params, strength=[0.0]).fit(X, y)
+    assert tree.shrinkage_ > 0.0
+    new = rng.normal(size=(2000, 3))
+    plain = ShapeTreeRegressor(**params, strength=0.0).fit(X, y)
+    off, off_plain = (np.abs(each.predict(new) - new[:, 0]).mean() for each in (tree, plain))
+    assert off < 0.9 * off_plain
+
+
+def test_trials_are_compared_at_their_best_shrinkage():
+    n = 400
+    folds = Folds(np.arange(n) % 2, np.arange(n), np.ones(n), 2)
+    usual, weak = Trial(1.0, "squared_error"), Trial(0.3, "squared_error")
+    # Without shrinkage the weak trial is the worse, with it the better.
+    scores = {usual: (0.5, 0.5), weak: (0.2, 0.8)}
+
+    def run(wanted):
+        rows = np.linspace(-0.1, 0.1, n // 2)
+        return [
+            FoldTest(
+                np.array([score + rows for score in scores[trial]]),
+                np.ones(n // 2),
+                1.0 - np.array(scores[trial]),
+                2,
+                0.0,
+            )
+            for trial, _ in wanted
+        ]
+
+    found = choice.choose(Plan((weak, usual), usual, (0.0, 50.0)), folds, run)
+    assert (found.trial, found.shrinkage) == (weak, 50.0)
+
+
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
 def test_shrinkage_is_chosen_from_the_same_fits(criterion, monkeypatch):
     X, y = data_for(criterion, np.random.default_rng(0))
@@ -317,7 +459,7 @@ def test_shrinkage_is_chosen_from_the_same_fits(criterion, monkeypatch):
     monkeypatch.setattr(
         fitting, "_learn", lambda *args, **more: n_fits.append(1) or learn(*args, **more)
     )
-    params = FAST | {"refine": None}
+    params = FAST | {"refine": None, "folds": 3}
     tree_for(criterion, **params).fit(X, y)
     n_alone = len(n_fits)
     both = tree_for(criterion, **params, shrinkage="cv").fit(X, y)
@@ -471,5 +613,5 @@ def test_the_path_is_ours_unless_given():
     for strength in (1.0, "cv"):
         path = ShapeTreeClassifier(strength=strength, max_depth=1, folds=2).strength_path(X, y)
         assert_array_equal(path.strength, choice.PATH)
-    with pytest.raises(ValueError, match="folds=5 needs as many rows that differ"):
+    with pytest.raises(ValueError, match="folds=5 needs at least as many distinct rows"):
         ShapeTreeClassifier().strength_path(X[:3], y[:3])

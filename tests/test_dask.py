@@ -138,6 +138,15 @@ def test_any_partitions_give_the_same_model(client, seed, case, n_parts, weighte
     assert same_file(near, far)
 
 
+def test_categories_of_rows_without_weight_are_unknown(client):
+    rows = made_rows(np.random.default_rng(20), 100)
+    rows["c"] = rows["c"].astype(object).where(rows.index > 3, "only here")
+    rows["weight"] = np.where(rows.index > 3, 1.0, 0.0)
+    near, far = fitted_twice(client, "greedy", rows, [50, 50], weighted=True)
+    assert "only here" not in near.to_json()
+    assert same_file(near, far)
+
+
 # Lost workers, and fits that end early
 
 

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -112,6 +113,15 @@ def test_labels_of_ends_are_short_and_where_they_say(scale):
         assert len(label) <= 6
         assert axis.place(float(label)) == pytest.approx(place, abs=0.003)
         assert x.min() <= float(label) <= x.max()
+
+
+def test_labels_of_ends_are_short_where_a_cell_has_no_width():
+    x = np.repeat(np.random.default_rng(3).normal(size=4), [30, 30, 30, 1])
+    axis, _ = root_scale(pd.DataFrame({"x": x}), x > 0, make=ShapeTreeClassifier)
+    edges = np.concatenate([axis.edges[:1], axis.edges])
+    positions = np.concatenate([axis.positions[:1], axis.positions])
+    for _, label in replace(axis, edges=edges, positions=positions).end_labels:
+        assert len(label) <= 6
 
 
 def test_labels_of_ends_have_no_more_digits_than_an_axis_shows():

@@ -48,6 +48,7 @@ from shapetree._core.sketch import (
     count_cells,
     count_targets,
     deviations,
+    extents,
     lay_out_axes,
     sample_values,
     sum_squares,
@@ -1069,6 +1070,8 @@ def test_deviations(data):
         rows=np.arange(6),
     )
     survives(deviations, **arguments)
+    del arguments["rows"]
+    survives(extents, **arguments, n_threads=data.draw(st.integers(0, 2)))
 
 
 # Estimators

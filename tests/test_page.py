@@ -16,7 +16,9 @@ from test_html import nasty_data
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.drawing._palette import branch_colour, class_colour
+from shapetree.drawing._scales import scale_of
 from shapetree.export import export_dot, export_html
+from shapetree.tree._digits import percent
 from shapetree.tree._words import readable
 
 playwright = pytest.importorskip("playwright.sync_api")
@@ -290,8 +292,10 @@ def test_values_beyond_training_are_marked(open_page):
     box, note = page.get_by_label("petal width (cm)", exact=True), page.locator(".field .beyond")
     assert note.is_hidden()
     box.fill("9")
-    assert note.inner_text() == "9 is beyond 0.1 to 2.5, the range in training"
-    assert "Note: petal width (cm) = 9 is beyond" in page.locator("#sentence").inner_text()
+    assert note.inner_text() == "9 is outside the range 0.1 to 2.5 seen in training"
+    assert (
+        "Note: petal width (cm) = 9 is outside the range" in page.locator("#sentence").inner_text()
+    )
     box.fill("2.5")
     assert note.is_hidden()
 
@@ -421,10 +425,10 @@ def test_cards_write_every_threshold_and_the_ends_of_the_axis(open_page, scale):
     tree = ShapeTreeRegressor(max_depth=1, max_branches=3, refine=None).fit(x[:, None], y)
     page = open_page(tree, scale=scale)
     texts = page.locator("[data-node='0'] text").all_text_contents()
-    segments = view_of(tree).nodes[0].segments
-    assert len(segments) > 3
-    assert {readable(segment.high) for segment in segments[:-1]} <= set(texts)
-    assert {readable(x.min()), readable(x.max())} <= set(texts)
+    root = view_of(tree).nodes[0]
+    assert len(root.segments) > 3
+    assert {readable(segment.high) for segment in root.segments[:-1]} <= set(texts)
+    assert {label for _, label in scale_of(root, scale).end_labels} <= set(texts)
 
 
 def test_strips_are_true_to_scale(open_page):
@@ -570,3 +574,36 @@ def test_huge_numbers_can_be_drawn_and_tried_out(open_page):
     for place, number in [("0", -1.5e308), ("200", 1.5e308)]:
         slider.fill(place)
         assert page.locator("#outcome").inner_text() == f"{tree.predict([[number]])[0]:g}"
+
+
+def test_a_leaf_shows_what_weights_make_of_the_shares_of_its_rows(open_page):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    tree = ShapeTreeClassifier(max_depth=1, class_weight={0: 1, 1: 1, 2: 9}).fit(X, y)
+    page = open_page(tree)
+    leaf = view_of(tree).nodes[int(tree.apply(X)[120])]
+    words = page.locator(f"[data-node='{leaf.number}']").text_content()
+    assert percent(leaf.row_shares[0, 2]) in words.replace("\N{NO-BREAK SPACE}", " ")
+    assert f"weighted {percent(leaf.value[0, 2])}" in words
+
+
+def test_many_categories_of_a_map_are_counted_in_a_card_and_named_in_the_panel(open_page):
+    rng = np.random.default_rng(0)
+    kind, x = rng.integers(0, 40, 4000), rng.uniform(size=4000)
+    X = pd.DataFrame({"x": x, "kind": [f"kind {i}" for i in kind]})
+    y = x > np.linspace(0.1, 0.9, 40)[rng.permutation(40)][kind]
+    tree = ShapeTreeClassifier(max_depth=1, pairs=[("x", "kind")], pair_penalty=0.0).fit(X, y)
+    page = open_page(tree)
+    card = page.locator("[data-node='0']")
+    assert "40 values" in card.text_content()
+    card.dispatch_event("click")
+    named = page.locator("#node svg").first.text_content()
+    assert all(f"kind {i}" in named for i in range(40))
+
+
+@pytest.mark.parametrize(("length", "has_own_line"), [(5, False), (40, True)])
+def test_long_names_of_categories_have_a_line_of_their_own(open_page, length, has_own_line):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"c": rng.choice([letter * length for letter in "abc"], 300)})
+    page = open_page(ShapeTreeClassifier(max_depth=1).fit(X, X["c"].str[0] == "a"))
+    label, select = (page.locator(f".field {part}").first for part in ("label", "select"))
+    assert (select.bounding_box()["y"] > label.bounding_box()["y"] + 15) == has_own_line

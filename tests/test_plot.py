@@ -22,8 +22,12 @@ from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.drawing._palette import branch_colour, class_colour
+from shapetree.drawing._planes import map_of
+from shapetree.drawing._scales import scale_of
 from shapetree.export import export_dot
 from shapetree.plot import plot_node, plot_tree
+from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._view import view_of
 from shapetree.tree._words import readable
 
 FREE = {"refine": None, "segment_penalty": 0.0, "split_penalty": 0.0}
@@ -455,7 +459,8 @@ def test_every_threshold_and_both_ends_are_written(scale, n_bumps):
     X, y = close_thresholds(n_bumps=n_bumps)
     tree = ShapeTreeRegressor(max_depth=1, max_branches=3, max_bins=None, **FREE).fit(X, y)
     expected = {readable(threshold) for threshold in thresholds_of(tree)}
-    expected |= {readable(X["x"].min()), readable(X["x"].max())}
+    node = view_of(fitted_tree(tree)).nodes[0]
+    expected |= {label for _, label in scale_of(node, scale).end_labels}
     for picture in (plot_node(tree, scale=scale), plot_tree(tree, scale=scale)):
         check(picture)
         words = set(words_of(picture))
@@ -496,6 +501,37 @@ def test_both_features_of_a_pair_are_named_and_maps_have_north_at_the_top():
     assert {"Longitude \N{MULTIPLICATION SIGN} Latitude", "Longitude →", "Latitude ↑"} <= set(large)
     for picture in (plot_tree(tree, swap=True), plot_node(tree, swap=True)):
         check(picture)
+
+
+def many_kinds(n_kinds=40, n_rows=4000):
+    """A pair whose categories each have a threshold of their own."""
+    rng = np.random.default_rng(0)
+    kind, x = rng.integers(0, n_kinds, n_rows), rng.uniform(size=n_rows)
+    X = pd.DataFrame({"x": x, "kind": [f"kind {i}" for i in kind]})
+    return X, x > np.linspace(0.1, 0.9, n_kinds)[rng.permutation(n_kinds)][kind]
+
+
+def test_all_categories_of_a_large_map_are_named_and_those_of_a_small_one_counted():
+    X, y = many_kinds()
+    tree = ShapeTreeClassifier(max_depth=1, pairs=[("x", "kind")], pair_penalty=0.0).fit(X, y)
+    assert len(tree.shape_table(0).feature.unique()) == 1
+    large, small = words_of(plot_node(tree)), words_of(plot_tree(tree))
+    assert set(X["kind"]) <= set(large)
+    assert "40 values" in small
+    check(plot_node(tree))
+    check(plot_tree(tree))
+
+
+def test_lines_between_branches_do_not_hide_thin_areas():
+    X, y = many_kinds()
+    intricate = ShapeTreeClassifier(max_depth=1, pairs=[("x", "kind")], pair_penalty=0.0).fit(X, y)
+    view = view_of(fitted_tree(intricate))
+    assert map_of(view, view.nodes[0], False).line_width < 0.5
+    rng = np.random.default_rng(1)
+    X = pd.DataFrame(rng.normal(size=(500, 2)), columns=["a", "b"])
+    plain = ShapeTreeClassifier(max_depth=1, max_branches=2, pairs="auto").fit(X, X.a > X.b)
+    view = view_of(fitted_tree(plain))
+    assert map_of(view, view.nodes[0], False).line_width == 1.0
 
 
 def test_a_branch_of_a_pair_is_one_shape():

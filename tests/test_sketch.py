@@ -22,6 +22,7 @@ from shapetree._core.sketch import (
     count_cells,
     count_targets,
     deviations,
+    extents,
     lay_out_axes,
     sample_values,
     sum_squares,
@@ -423,6 +424,20 @@ def ancestors(parent, node):
     while parent[path[-1]] >= 0:
         path.append(parent[path[-1]])
     return path
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 7, 4096, 9000]), st.integers(1, 3))
+def test_extents_are_the_least_and_greatest_known_numbers(seed, n_rows, n_threads):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_rows, 4)).astype(rng.choice([np.float32, np.float64]))
+    X[rng.random(X.shape) < 0.2] = np.nan
+    X[rng.random(X.shape) < 0.001] = rng.choice([np.inf, -np.inf])
+    X[:, 3] = np.nan
+    features = rng.permutation(4).astype(np.int32)
+    found = extents(Columns(list(X.T), n_rows), features, n_threads)
+    columns = [X[:, feature].astype(float) for feature in features]
+    assert_array_equal(found[0], [np.fmin.reduce(c, initial=np.nan) for c in columns])
+    assert_array_equal(found[1], [np.fmax.reduce(c, initial=np.nan) for c in columns])
 
 
 def test_deviations_are_those_of_the_known_numbers():

@@ -25,6 +25,7 @@ from shapetree.tree._words import branch_words, outcome_words, readable, region_
 def test_text_read_back_sends_every_row_to_its_leaf(name, monkeypatch):
     """Also rows with fractions of whole numbers, new categories and missing values."""
     monkeypatch.setattr(_words, "MAX_REGIONS", 100)
+    monkeypatch.setattr(_words, "MAX_LETTERS", 10_000)
     model, view = fitted(name)[0], view_of(fitted(name)[0])
     columns = random_columns(np.random.default_rng(7), view, 800, whole_share=0.5)
     features = {

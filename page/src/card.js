@@ -43,7 +43,8 @@ export function drawCard(model, node) {
 
 /** What leads here, beside a bar in the branch's colour. */
 function drawWay(model, node, y) {
-  const room = SMALL.width - 11;
+  const aside = asideOf(model, node);
+  const room = SMALL.width - 11 - (aside ? textWidth(aside, WAY_SIZE) + 8 : 0);
   const fits = (words) => textWidth(words, WAY_SIZE) <= room;
   const words = shortBranchWords(model.nodes[node.parent], node.branch, fits);
   return [
@@ -56,7 +57,25 @@ function drawWay(model, node, y) {
       fill: branchColour(node.branch),
     }),
     svgText(words, { x: PADDING + 11, y: y + 11, width: room, size: WAY_SIZE, class: "muted" }),
+    ...(aside
+      ? [
+          svgText(aside, {
+            x: CARD_WIDTH - PADDING,
+            y: y + 11,
+            size: WAY_SIZE,
+            "text-anchor": "end",
+            class: "muted number",
+          }),
+        ]
+      : []),
   ];
+}
+
+/** What a leaf predicts besides the share of its rows, such as "weighted 84 %". */
+function asideOf(model, node) {
+  if (!node.isLeaf || !model.classes) return null;
+  const [, predicted] = node.share.split(", ");
+  return predicted ?? null;
 }
 
 function drawTitle(model, node, y) {
@@ -84,8 +103,8 @@ function drawTitle(model, node, y) {
 
 /** The prediction; a long name is cut, but not what follows it. */
 function leafTitle(model, node, room) {
-  const isLong = textWidth(predictionWords(model, node), TITLE_SIZE, TITLE_WEIGHT) > room;
-  return predictionWords(model, node, isLong, (name, rest) => {
+  const isShort = node.parent !== null; // the rest is beside what leads there
+  return predictionWords(model, node, isShort, (name, rest) => {
     const free = room - textWidth(rest, TITLE_SIZE, TITLE_WEIGHT) - 1;
     return shorten(name, free, TITLE_SIZE, TITLE_WEIGHT);
   });

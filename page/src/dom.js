@@ -37,6 +37,18 @@ export function textWidth(text, size, weight = 400) {
   return canvas.measureText(text).width;
 }
 
+/** The text, or as much of its beginning and end as a width has room for. */
+export function shortenMiddle(text, width, size) {
+  if (textWidth(text, size) <= width) return text;
+  const letters = [...text];
+  for (let kept = letters.length - 1; kept > 1; kept--) {
+    const [head, tail] = [Math.ceil(kept / 2), Math.floor(kept / 2)];
+    const tried = `${letters.slice(0, head).join("")}…${letters.slice(-tail).join("")}`;
+    if (textWidth(tried, size) <= width) return tried;
+  }
+  return "…";
+}
+
 /** The text, or as much of its beginning as a width has room for, with an ellipsis. */
 export function shorten(text, width, size, weight = 400) {
   if (textWidth(text, size, weight) <= width) return text;

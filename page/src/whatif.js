@@ -2,7 +2,7 @@
 
 import { classColour } from "./colours.js";
 import { inputValue, nearMoment, readMoment } from "./dates.js";
-import { byId, html, nameText } from "./dom.js";
+import { byId, html, nameText, textWidth } from "./dom.js";
 import { beyondWords, explainRow } from "./explain.js";
 import { isCategorical } from "./model.js";
 import { pathOf } from "./predict.js";
@@ -11,6 +11,9 @@ import { listing, percent } from "./words.js";
 
 const MAX_BARS = 8;
 const SLIDER_STEPS = 200;
+// Letters in a field, and the room that they have beside the name of a feature.
+const FIELD_FONT = 16;
+const FIELD_ROOM = 108;
 
 /** Fills the panel; `onPath` learns the path of every row that is tried. */
 export function setUpWhatIf(model, onPath) {
@@ -68,6 +71,7 @@ function makeField(model, feature, onChange, onKeep) {
     : numberControl(model, feature, id, onChange);
   const head = html("div", { class: "field-head" }, [label, keepControl(info.name, onKeep)]);
   const element = html("div", { class: "field" }, [head, ...control.elements, note]);
+  element.classList.toggle("has-long-names", hasLongNames(info));
   const mark = (words) => {
     note.textContent = words ?? "";
     note.hidden = words === null;
@@ -76,13 +80,17 @@ function makeField(model, feature, onChange, onKeep) {
   return { feature, element, set: control.set, mark };
 }
 
+/** Whether categories have names that do not fit beside the feature's. */
+const hasLongNames = ({ categories }) =>
+  (categories ?? []).some((name) => textWidth(name, FIELD_FONT) > FIELD_ROOM);
+
 const zoneOf = ({ date }) => (date === "utc" ? " (UTC)" : "");
 
 /** A box that keeps a value out of the changes that are proposed. */
 function keepControl(name, onKeep) {
   const box = html("input", { type: "checkbox", "aria-label": `Keep ${name} as it is` });
   box.addEventListener("change", () => onKeep(box.checked));
-  return html("label", { class: "keep", title: "Propose no change of this value" }, [box, "keep"]);
+  return html("label", { class: "keep", title: "Do not suggest changing this value" }, [box, "keep"]);
 }
 
 function categoryControl(info, id, onChange) {

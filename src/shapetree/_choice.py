@@ -30,23 +30,23 @@ Result = TypeVar("Result")
 
 # What strength="cv" chooses from, and what it prefers.
 STRENGTHS = (0.0, 0.3, 1.0, 3.0)
-# What a person is shown to choose from.
+# What users are shown to choose from.
 PATH = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 USUAL_STRENGTH = 1.0
-# Rows that hold the same values are kept in one fold, unless they are so many and more than such a
-# share of it: folds of few distinct rows would have nothing in common with each other.
+# Equal rows are kept in one fold, unless there are more than this many and they make up more than
+# this share of it: folds of few distinct rows would have nothing in common with each other.
 HEAVY_ROWS, HEAVY_SHARE = 30, 1 / 32
-# By how many standard errors a trial must be better to be better for sure: one with weaker
-# penalties, and any other. Trees of fewer rows are the better for being simple, so that folds speak
-# against weak penalties more than all rows would.
+# By how many standard errors a trial must be better to be clearly better: one with weaker
+# penalties, and any other. Folds have fewer rows, for which simpler trees are better, so they are
+# biased against weak penalties.
 SURE, SURE_OF_OTHERS = 1.5, 2.5
 # Numbers of rows that make a difference to how much is tested.
 FEW_ROWS, MANY_ROWS = 2_500, 20_000
-# Strengths that are tried with other criteria, too.
-N_LEADING = 2
-# No share of a class counts as less in log loss.
+# Strengths that are also tried with other criteria.
+N_LEADING = 1
+# Smallest share of a class that counts in log loss.
 LEAST_SHARE = 1e-3
-# Numbers are dealt out to folds in so many groups of like size.
+# Numeric targets are dealt out to folds in this many groups of similar size.
 N_STRATA = 10
 
 
@@ -68,7 +68,7 @@ class FoldTest:
 
     Attributes
     ----------
-    scores : array of shape (n_rows of the fold,)
+    scores : array of shape (n_shrinkages, n_rows of the fold)
         What is right about each prediction: 1 at best.
     gains : array of shape (n_rows of the fold,)
         What is better about it than if the tree were a leaf.
@@ -227,7 +227,7 @@ class Race:
     Attributes
     ----------
     n_folds : int
-        Rows are dealt out to so many.
+        Number of folds that rows are dealt out to.
     n_rivals : tuple of int
         How many trials, beside the usual one, are tested on each further fold after the first;
         folds that are not named are never held out.
@@ -248,7 +248,7 @@ def race_for(n_rows: float) -> Race:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be tried.
+    """What to try.
 
     Attributes
     ----------
@@ -277,11 +277,14 @@ class Choice:
     shrinkage : float
     results : dict or None
         All trials in the form of scikit-learn's `cv_results_`; None if nothing was tried.
+    rivals : tuple of str
+        Other criteria that may be as good.
     """
 
     trial: Trial
     shrinkage: float
     results: dict[str, Any] | None = None
+    rivals: tuple[str, ...] = ()
 
 
 # Differences for the rows of some folds, in their order.
@@ -305,12 +308,12 @@ def choose(plan: Plan, folds: Folds, run: RunTests) -> Choice:
     else:
         _hold_race(plan.race, plan, record, run)
     chosen = record.choose(plan.usual)
-    shrinkage = plan.shrinkages[int(record.losses(chosen).argmin())]
-    return Choice(chosen, shrinkage, record.results())
+    shrinkage = plan.shrinkages[record.best_shrinkage(chosen)]
+    return Choice(chosen, shrinkage, record.results(), record.rival_criteria(chosen, plan.usual))
 
 
 def _hold_race(race: Race, plan: Plan, record: Record, run: RunTests) -> None:
-    """Test strengths on one fold, the best by other criteria, and the best of all on more folds."""
+    """Test strengths on one fold, the best by other criteria, and those ahead on more folds."""
     usual = plan.usual
     _walk(plan, record, run)
     hopeful = [trial for trial in record.ranked() if not record.is_hopeless(trial, usual)]
@@ -318,21 +321,29 @@ def _hold_race(race: Race, plan: Plan, record: Record, run: RunTests) -> None:
     others = [trial for trial in plan.trials if trial.criterion != usual.criterion]
     record.add(run, [trial for trial in others if trial.strength in leading], [0])
     for fold, n_rivals in enumerate(race.n_rivals, start=1):
-        rivals = [trial for trial in record.ranked() if trial != usual]
-        record.add(run, [usual, *rivals[:n_rivals]], [fold])
+        ahead = [trial for trial in record.ranked() if record.is_ahead(trial, usual)]
+        # What is behind now will hardly be better for sure. But is a tree better than none?
+        if not ahead and record.tells(usual) and len(plan.shrinkages) == 1:
+            return
+        record.add(run, [usual, *ahead[:n_rivals]], [fold])
 
 
 def _walk(plan: Plan, record: Record, run: RunTests) -> None:
-    """Test strengths on the first fold, from the usual one on, both ways until all is lost."""
+    """Test strengths on the first fold, from the usual one on, both ways until all is lost.
+
+    If weaker penalties are better, stronger ones are not, and need no test.
+    """
     usual = plan.usual
     same = [trial for trial in plan.trials if trial.criterion == usual.criterion]
     weaker = [trial for trial in reversed(same) if usual.is_stronger(trial)]
-    ways = [weaker, [trial for trial in same if trial.is_stronger(usual)]]
-    record.add(run, [usual] + [way[0] for way in ways if way], [0])
-    for step in range(1, len(same)):
-        ways = [way for way in ways if len(way) > step]
-        ways = [way for way in ways if not record.is_hopeless(way[step - 1], usual)]
-        record.add(run, [way[step] for way in ways], [0])
+    stronger = [trial for trial in same if trial.is_stronger(usual)]
+    record.add(run, [usual, *weaker[:1]], [0])
+    ways = [weaker[1:]] if weaker and not record.is_hopeless(weaker[0], usual) else []
+    if not (weaker and record.is_ahead(weaker[0], usual)):
+        ways.append(stronger)
+    while ways := [way for way in ways if way]:
+        record.add(run, [way[0] for way in ways], [0])
+        ways = [way[1:] for way in ways if not record.is_hopeless(way[0], usual)]
 
 
 class Record:
@@ -363,11 +374,22 @@ class Record:
 
     def is_hopeless(self, trial: Trial, usual: Trial) -> bool:
         """Whether the usual trial is better for sure on all folds of another."""
-        return self._surely(self._leads(usual, trial), SURE) > 0.0
+        leads = self._leads(usual, trial)
+        return bool(leads) and self._surely(leads, SURE) > 0.0
 
-    def losses(self, trial: Trial) -> np.ndarray:
-        """Losses by shrinkage of a trial's trees, in sum."""
-        return np.sum([test.losses for test in self._found[trial].values()], axis=0)
+    def tells(self, trial: Trial) -> bool:
+        """Whether a trial's trees are better than none for sure."""
+        return self._surely(self._gains(trial), SURE) > 0.0
+
+    def is_ahead(self, trial: Trial, usual: Trial) -> bool:
+        """Whether a trial is better than the usual one on the folds that both were tested on."""
+        leads = self._leads(trial, usual)
+        return bool(leads) and self._surely(leads, 0.0) > 0.0
+
+    def best_shrinkage(self, trial: Trial) -> int:
+        """The number of the shrinkage by which a trial's trees lose least."""
+        losses = np.sum([test.losses for test in self._found[trial].values()], axis=0)
+        return int(losses.argmin())
 
     def choose(self, usual: Trial) -> Trial:
         """The trial to fit with.
@@ -377,7 +399,7 @@ class Record:
         """
         n_tested = len(self._found[usual])
         finalists = [trial for trial in self._trials if len(self._found[trial]) == n_tested]
-        if not any(self._surely(self._gains(trial), SURE) > 0.0 for trial in finalists):
+        if not any(map(self.tells, finalists)):
             same = [trial for trial in self._trials if trial.criterion == usual.criterion]
             return max(same, key=lambda trial: trial.strength)
         best, most = usual, 0.0
@@ -388,13 +410,28 @@ class Record:
                 best, most = trial, lead
         return best
 
+    def rival_criteria(self, chosen: Trial, usual: Trial) -> tuple[str, ...]:
+        """Criteria that may be as good as the usual one, if that was chosen."""
+        if chosen.criterion != usual.criterion:
+            return ()
+        others = [
+            trial
+            for trial in self._trials
+            if trial.strength == chosen.strength and trial.criterion != chosen.criterion
+        ]
+        return tuple(trial.criterion for trial in others if not self.is_hopeless(trial, chosen))
+
     def _score(self, trial: Trial, fold: int) -> float:
         """Mean score of a trial on a fold; NaN if it was not tested there."""
         test = self._found[trial].get(fold)
         if test is None:
             return np.nan
         weights = self._folds.weights[self._folds.held_out(fold)]
-        return float(test.scores @ weights / weights.sum())
+        return float(self._scores(trial, fold) @ weights / weights.sum())
+
+    def _scores(self, trial: Trial, fold: int) -> np.ndarray:
+        """Scores of the fold's rows with the shrinkage that suits a trial best."""
+        return self._found[trial][fold].scores[self.best_shrinkage(trial)]
 
     def _gains(self, trial: Trial) -> Differences:
         """What a trial's trees are better by than no tree, for each row."""
@@ -404,10 +441,10 @@ class Record:
         """What a trial's trees are better by than another's, for each row that both saw."""
         ours, theirs = self._found[trial], self._found[other]
         folds = [fold for fold in ours if fold in theirs]
-        return {fold: ours[fold].scores - theirs[fold].scores for fold in folds}
+        return {fold: self._scores(trial, fold) - self._scores(other, fold) for fold in folds}
 
     def _surely(self, differences: Differences, n_errors: float) -> float:
-        """A mean difference less so many standard errors; equal rows tell no more than one."""
+        """A mean difference minus some standard errors; equal rows count as one."""
         rows = np.concatenate([np.flatnonzero(self._folds.held_out(fold)) for fold in differences])
         values = np.concatenate(list(differences.values()))
         weights, group = self._folds.weights[rows], self._folds.group[rows]
@@ -417,7 +454,7 @@ class Record:
 
     def score(self, trial: Trial) -> tuple[float, float]:
         """Mean score of a trial on all rows that it was tested on, and its standard error."""
-        scores = {fold: test.scores for fold, test in self._found[trial].items()}
+        scores = {fold: self._scores(trial, fold) for fold in self._found[trial]}
         mean = self._surely(scores, 0.0)
         return mean, mean - self._surely(scores, 1.0)
 
@@ -482,10 +519,12 @@ def test_of(
     seconds : float
         How long the tree took to fit.
     """
-    losses = [loss.of(shrink(tree, each).value[leaves], targets) @ weights for each in shrinkages]
-    scores, of_leaf = loss.scores(tree.value[leaves], targets)
+    shrunk = [shrink(tree, each).value[leaves] for each in shrinkages]
+    losses = np.array([loss.of(values, targets) @ weights for values in shrunk])
+    scores = np.array([loss.scores(values, targets)[0] for values in shrunk])
+    _, of_leaf = loss.scores(tree.value[leaves], targets)
     _, of_root = loss.scores(tree.value[np.zeros_like(leaves)], targets)
-    return FoldTest(scores, of_leaf - of_root, np.array(losses), tree.n_leaves, seconds)
+    return FoldTest(scores, of_leaf - of_root, losses, tree.n_leaves, seconds)
 
 
 class Loss(ABC):

@@ -16,6 +16,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from shapetree._choice import (
+    MANY_ROWS,
     PATH,
     Choice,
     FoldTest,
@@ -53,7 +54,7 @@ from shapetree.grow._candidates import (
     Penalties,
     SearchOptions,
 )
-from shapetree.grow._grower import Grower, Limits, finish
+from shapetree.grow._grower import ANYWHERE, Grower, Limits, Start, finish
 from shapetree.grow._local import hold_rows
 from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
@@ -82,26 +83,34 @@ from shapetree.tree._spread import (
 )
 
 UNLIMITED = 2**30
-# Rows whose impurity a split must take away by default.
+# By default, a split must remove the impurity of this many rows.
 SPLIT_PENALTY = 6.0
-# A tree that takes away less than this share of the impurity, and whose first split gains less than
-# noise does by so many cuts (for classes, for numbers that may have outliers; four times as many
-# for a pair) or so many times the categories, must hold up on new rows: trees grown on either half
-# must tell of the other, by so many standard errors.
+# A tree is in doubt if it removes less than this share of the impurity, and if its first split
+# gains less than noise would by this many cuts (for classes, and for numbers, which may have
+# outliers; four times as many for a pair) or by this many times the categories. It must then hold
+# up on new rows: a tree grown on either half must predict the other, by this many standard errors.
 SHARE_IN_DOUBT = 0.6
 CUTS_IN_DOUBT = (35.0, 200.0)
 CATEGORIES_IN_DOUBT = 2.0
 CLEARLY = 3.0
-# Distinct rows that can be halved, and how many there must be for each row: where most are the same
-# as others, there is little to choose from, and halves would have nothing in common.
+# Fewest distinct rows that can be halved, and their smallest share of all rows: if most rows are
+# copies, there is little to choose from, and the halves would have nothing in common.
 LEAST_TO_HALVE = 50
 LEAST_DISTINCT = 0.25
-# Rows for each distinct one from which on they are copies of each other.
+# Rows per distinct row from which rows count as copies of each other.
 COPIED = 1.25
-# What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
+# What `shrinkage="cv"` chooses from, with this many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
-# How far targets may be apart: the sums of what is off, squared or not, must be numbers.
+# Shallow trees cannot make up for a bad start, so at these depths, this many other first splits are
+# tried, too, if they gain at least this share of what the best one gains. With pairs, which take
+# long, there are fewer.
+N_RIVAL_ROOTS = {2: 3, 3: 3, 4: 3}
+N_RIVAL_ROOTS_OF_PAIRS = {2: 2, 3: 2}
+LEAST_SHARE_OF_RIVAL = 0.7
+# By how many times the square root of what counts a penalised loss must be lower to be better.
+LEAD = 0.3
+# How far targets may be apart, so that sums of their (squared) distances stay finite.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Features that are compared one level deeper; each takes as long as a level of the tree.
 MAX_LOOKAHEAD = 10
@@ -171,6 +180,15 @@ class Parameters:
         strength = float(self.strength) * self.copies
         return strength * automatic if given == "auto" else float(given)
 
+    @property
+    def shrinkages(self) -> tuple[float, ...]:
+        """Shrinkages to choose from."""
+        if self.shrinkage == "cv":
+            return SHRINKAGES
+        if self.shrinkage == "auto":
+            return (0.0,) if isinstance(self.strength, Real) else SHRINKAGES
+        return (float(self.shrinkage),)
+
     def with_trial(self, trial: Trial) -> Parameters:
         """The same with a strength and a criterion that may have been chosen."""
         return replace(self, strength=trial.strength, criterion=trial.criterion)
@@ -211,7 +229,7 @@ class TrainingRows:
 
     @property
     def strata(self) -> np.ndarray:
-        """Classes, or groups of like numbers, that folds are to have the same shares of."""
+        """Classes, or groups of similar numbers, that every fold should have its share of."""
         return strata_of(self.targets, self.classes is not None)
 
     def take(self, kept: np.ndarray) -> TrainingRows:
@@ -281,11 +299,37 @@ def leaves_in(binned: BinnedTable, table: Table, tree: TreeArrays, n_threads: in
 
 @dataclass(frozen=True)
 class _Outcome:
-    """A tree as it was learnt from rows, by which criterion, and how its refinement went."""
+    """A tree as it was learnt from rows, by which criterion, and how its refinement went.
+
+    Attributes
+    ----------
+    tree : TreeArrays
+    criterion : str
+    history : array or None
+        Penalised losses before and after each sweep of refinement; None without it.
+    root : tuple of int
+        Features that the root was split on when the tree grew.
+    root_gain : float
+        Impurity mass that this took away.
+    """
 
     tree: TreeArrays
     criterion: str
     history: np.ndarray | None = None
+    root: tuple[int, ...] = ()
+    root_gain: float = 0.0
+
+    def better(self, other: _Outcome, has_classes: bool, weight: float) -> _Outcome:
+        """The other outcome if its penalised loss is lower by more than chance, or else this one.
+
+        Losses are in rows: those of the wrong class, or those that would lose half as much.
+        """
+        assert self.history is not None
+        assert other.history is not None
+        loss = float(self.history[-1])
+        # Both losses count rows: those of the wrong class, or all of them times a logarithm.
+        spread = math.sqrt(max(loss, 0.0) if has_classes else weight)
+        return other if float(other.history[-1]) < loss - LEAD * spread else self
 
 
 # --- the order of a fit ---
@@ -311,9 +355,13 @@ def fit_tree(
     # Bins come first: making them takes more memory than anything else.
     binned = _bin(rows, parameters, pairs)
     choice = _choose(binned, parameters, pairs)
+    is_chosen = not isinstance(parameters.strength, Real)
     parameters = parameters.with_trial(choice.trial)
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
+        if is_chosen:
+            outcome = _learn_from_many_starts(binned, parameters, pairs, progress, choice.rivals)
+        else:
+            outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
     del binned  # what follows needs its memory
     return replace(_finish(outcome, rows, parameters, choice), names=names)
 
@@ -379,9 +427,11 @@ def fit_path(
     usual = Trial(usual_of(path), criterion)
     n_folds = parameters.folds or N_FOLDS
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
-        tester = _Tester(binned, parameters, pairs, n_folds, (0.0,), progress)
+        tester = _Tester(binned, parameters, pairs, n_folds, parameters.shrinkages, progress)
         if not tester.folds.are_filled:
-            raise ValueError(f"folds={n_folds} needs as many rows that differ; give fewer")
+            raise ValueError(
+                f"folds={n_folds} needs at least as many distinct rows; use fewer folds"
+            )
         record = Record(trials, tester.folds)
         record.add(tester.test, trials, range(n_folds))
         trees = tester.trees(trials)
@@ -436,7 +486,10 @@ def read_rows(
         check_spread(targets, parameters.criterion)
     weights = _row_weights(X, sample_weight)
     rows = TrainingRows(table, targets, classes, weights)
-    return rows.with_evidence(_importance(y, weights, parameters.class_weight))
+    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
+    if rows.table.n_rows < table.n_rows:
+        rows = replace(rows, table=rows.table.with_seen_categories())
+    return rows
 
 
 @read_rows.register
@@ -486,7 +539,7 @@ def check_weights(weights: np.ndarray | None) -> None:
         raise ValueError("sample_weight is zero for every row; give some row a positive weight")
     if not _has_finite_sum(weights):
         raise ValueError(
-            "sample_weight adds up to more than a number can hold; divide it by a large one"
+            "sample_weight adds up to more than a number can hold; divide it by a large number"
         )
 
 
@@ -500,11 +553,11 @@ def _importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.nda
     with np.errstate(over="ignore"):
         total = by_class if weights is None else weights * by_class
     if not total.any():
-        raise ValueError("class_weight and sample_weight together leave every row weightless")
+        raise ValueError("class_weight and sample_weight together give every row a weight of zero")
     if not _has_finite_sum(total):
         raise ValueError(
             "class_weight gives rows weights that add up to more than a number can hold; divide it "
-            "by a large one"
+            "by a large number"
         )
     return by_class
 
@@ -515,7 +568,7 @@ def _has_finite_sum(weights: np.ndarray) -> bool:
 
 
 def check_spread(targets: np.ndarray, criterion: str) -> None:
-    """Refuse targets that are too far apart for what is to be summed of them."""
+    """Refuse targets that are too far apart for their sums to stay finite."""
     limit = MAX_SPREAD[criterion]
     apart = targets.max(axis=0) / 2 - targets.min(axis=0) / 2
     if (apart > limit / 2).any():
@@ -555,18 +608,22 @@ def _learn(
     pairs: PairOptions,
     progress: Progress,
     must_hold_up: bool = False,
+    start: Start = ANYWHERE,
 ) -> _Outcome:
     """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
-    root = _grow(held, tools, parameters, progress)
+    root = _grow(held, tools, parameters, progress, start)
+    first_split = () if root.split is None else root.split.features, _gain_of_first_split(root)
     if must_hold_up:
         instead = _instead_of_chance(root, binned_rows, goal, parameters, pairs)
         if instead is not None:
-            return _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            outcome = _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            return replace(outcome, root=())
     if parameters.refine is None:
         finish(root, binned.features)
-        return _Outcome(tree_of(root, goal.impurity_scale), goal.criterion_name)
+        tree = tree_of(root, goal.impurity_scale)
+        return _Outcome(tree, goal.criterion_name, None, *first_split)
     refined, history = refine(
         root,
         held,
@@ -574,7 +631,53 @@ def _learn(
         tools,
         progress.sweep,
     )
-    return _Outcome(tree_of(refined, goal.impurity_scale), goal.criterion_name, np.array(history))
+    tree = tree_of(refined, goal.impurity_scale)
+    return _Outcome(tree, goal.criterion_name, np.array(history), *first_split)
+
+
+def _learn_from_many_starts(
+    binned_rows: BinnedRows,
+    parameters: Parameters,
+    pairs: PairOptions,
+    progress: Progress,
+    other_criteria: tuple[str, ...] = (),
+) -> _Outcome:
+    """The tree of least penalised loss among those that grow from several beginnings.
+
+    What gains most at the root need not be the best beginning of a tree. In shallow trees, the
+    splits that gain almost as much are tried, too; and so are criteria that folds could not tell
+    apart. All rows judge: the loss counts what a tree's parts cost.
+    """
+    rows, usual = binned_rows.rows, parameters
+    best = _learn(binned_rows, usual, pairs, progress, must_hold_up=True)
+    if best.history is None or not best.root:
+        return best  # nothing to compare by, or nothing learnt
+
+    def learn(criterion: str, start: Start) -> _Outcome:
+        with Progress(0, rows.table.n_rows, None) as silent:
+            changed = replace(usual, criterion=criterion)
+            return _learn(binned_rows, changed, pairs, silent, start=start)
+
+    def better(new: _Outcome) -> _Outcome:
+        return best.better(new, rows.classes is not None, rows.total_weight)
+
+    for criterion in other_criteria:
+        best = better(learn(criterion, ANYWHERE))
+    least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, frozenset([best.root])
+    criterion = best.criterion
+    for _ in range(_n_rival_roots(usual, pairs, rows.total_weight)):
+        rival = learn(criterion, Start(avoid, least_gain))
+        if not rival.root:
+            break
+        best, avoid = better(rival), avoid | {rival.root}
+    return best
+
+
+def _n_rival_roots(parameters: Parameters, pairs: PairOptions, weight: float) -> int:
+    """How many beginnings of a tree are tried beside the one that gains most."""
+    by_depth = N_RIVAL_ROOTS if len(pairs.pairs) == 0 else N_RIVAL_ROOTS_OF_PAIRS
+    n_rivals = 0 if parameters.max_depth is None else by_depth.get(parameters.max_depth, 0)
+    return n_rivals if weight <= MANY_ROWS else min(n_rivals, 1)
 
 
 def _finish(
@@ -656,10 +759,8 @@ def _instead_of_chance(
     """
     if root.split is None or not parameters.prices_splits:
         return None
-    about = root.statistics
-    before = about.weight * about.impurity
-    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
-    gain = max(before - after, np.finfo(float).tiny)
+    before = root.statistics.weight * root.statistics.impurity
+    gain = max(_gain_of_first_split(root), np.finfo(float).tiny)
     doubt = _noise(root, rows.binned, goal) / gain
     if doubt <= LEAST_DISTINCT**3:
         return None  # not to be doubted, however often rows are repeated
@@ -677,6 +778,12 @@ def _instead_of_chance(
     if unpaid > COPIED:
         return replace(parameters, copies=copies)
     return replace(parameters, max_depth=0)
+
+
+def _gain_of_first_split(root: GrowingNode) -> float:
+    """Impurity mass that the root's split takes away."""
+    after = sum(child.statistics.weight * child.statistics.impurity for child in root.children)
+    return root.statistics.weight * root.statistics.impurity - after if root.children else 0.0
 
 
 def _impurity_below(root: GrowingNode) -> float:
@@ -755,9 +862,9 @@ def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> C
         tester = _Tester(binned, parameters, pairs, n_folds, plan.shrinkages, progress)
         if tester.folds.are_filled:
             return choose(plan, tester.folds, tester.test)
-    if len(plan.shrinkages) > 1:
+    if parameters.shrinkage == "cv":
         raise ValueError(
-            f"shrinkage='cv' needs at least {n_folds} rows that differ, got {n_rows} sample(s); "
+            f"shrinkage='cv' needs at least {n_folds} distinct rows, got {n_rows} sample(s); "
             "give a number"
         )
     return Choice(plan.usual, plan.shrinkages[0])
@@ -785,7 +892,7 @@ class _Tester:
         shrinkages: Sequence[float],
         progress: TestProgress,
     ) -> None:
-        # One seed for all fits, whichever comes first.
+        # One seed for all fits, in whatever order they run.
         seed = int(check_random_state(parameters.random_state or 0).randint(2**31 - 1))
         self._parameters = replace(parameters, random_state=seed)
         self._binned = binned
@@ -829,8 +936,8 @@ class _Tester:
 
 
 def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
-    """What is to be tried: a single trial if nothing is left to choose."""
-    shrinkages = SHRINKAGES if parameters.shrinkage == "cv" else (float(parameters.shrinkage),)
+    """What to try: a single trial if there is nothing to choose."""
+    shrinkages = parameters.shrinkages
     if isinstance(parameters.strength, Real):
         usual = Trial(float(parameters.strength), parameters.criterion)
         return Plan((usual,), usual, shrinkages)
@@ -849,7 +956,11 @@ def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
 
 
 def _grow(
-    rows: HeldRows, pairs: PairTools | None, parameters: Parameters, progress: Progress
+    rows: HeldRows,
+    pairs: PairTools | None,
+    parameters: Parameters,
+    progress: Progress,
+    start: Start = ANYWHERE,
 ) -> GrowingNode:
     """Grow a tree on binned rows."""
     features, goal = rows.binned.features, rows.goal
@@ -863,6 +974,7 @@ def _grow(
         parameters.max_bins is None,
         _limits(rows.n_rows, goal, parameters),
         progress,
+        start,
     ).grow()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -81,7 +81,7 @@ def predict_parquet(
     kept = data.columns if keep == "all" else [keep] if isinstance(keep, str) else list(keep)
     data.check_columns(kept, "keep")
     columns = _columns(fitted, proba, leaf)
-    names = [_free_name(name, kept) for name in columns]
+    names = [free_name(name, kept) for name in columns]
     n_threads, n_rows, writer = effective_threads(estimator.n_threads), 0, None
     with (
         new_file(path, "predictions") as draft,
@@ -129,7 +129,7 @@ def _columns(fitted: FittedTree, proba: bool, leaf: bool) -> dict[str, np.ndarra
     return columns
 
 
-def _free_name(name: str, taken: Sequence[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
     """A name that no other column has."""
     number, free = 2, name
     while free in taken:

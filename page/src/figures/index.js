@@ -2,7 +2,7 @@
 
 import { drawCategories, markCategory } from "./categories.js";
 import { drawOrdered, markValue, orderedLabelsHeight } from "./ordered.js";
-import { drawPlane, markPoint } from "./plane.js";
+import { drawPlane, markPoint, planeHeight } from "./plane.js";
 
 export const SMALL = {
   width: 216,
@@ -41,7 +41,7 @@ export function drawShape(model, node, size) {
 
 /** Height of what `drawShape` draws. */
 export function shapeHeight(node, size) {
-  if (node.regions) return size.plane + (size.isLarge ? 46 : 28);
+  if (node.regions) return planeHeight(node, size) + (size.isLarge ? 46 : 28);
   const axis = size.bars + size.strip;
   if (!node.segments[0].codes) return axis + orderedLabelsHeight(node, size);
   return axis + (size.isLarge ? 66 : 5 + node.children.length * size.chips);

@@ -204,7 +204,8 @@ function drawBreaks(node, width, size) {
   const axis = size.bars + size.strip + layOutThresholds(node, width, size).height;
   const middles = [
     [size.bars + size.strip / 2 + 1, size.strip / 2 + 2],
-    [axis, 4],
+    // Short, out of the way of labels above and below it.
+    [axis, 2.5],
   ];
   return node.density.breaks.flatMap((place) =>
     middles.flatMap(([y, reach]) => {

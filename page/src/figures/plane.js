@@ -2,7 +2,7 @@
 
 import { branchColour, classColour, targetColour } from "../colours.js";
 import { predictionWords, shortBranchWords } from "../conditions.js";
-import { shorten, svg, svgText, textWidth } from "../dom.js";
+import { shortenMiddle, svg, svgText, textWidth } from "../dom.js";
 import { isMissing } from "../predict.js";
 import { addTooltip } from "../tooltip.js";
 import { countOf } from "../words.js";
@@ -11,6 +11,8 @@ import { withoutCollisions } from "./labels.js";
 
 // Room along an axis that the name of a category needs at least.
 const LEAST_ROOM = 14;
+// Categories that a large picture names one above the other.
+const MOST_NAMES = 80;
 // Share of a picture that labels beside it may take.
 const MOST_LABEL = 0.28;
 // Letters of a description that are too many for a tooltip.
@@ -51,10 +53,18 @@ export function markPoint(model, node, row, size) {
 /** Where the plane lies: beside the labels of what goes up, and the name of that. */
 function frameOf(model, node, size) {
   const axis = node.plane.axes[1];
-  const labels = axis.codes ? categoryLabels(model, node, axis, 1) : axis.ticks;
+  const height = planeHeight(node, size);
+  const labels = axis.codes ? categoryLabels(model, node, axis, 1, height) : axis.ticks;
   const widest = Math.max(0, ...labels.map(([, text]) => textWidth(text, size.axisFont)));
   const left = size.font + 10 + Math.min(widest, size.width * MOST_LABEL);
-  return { left, width: axisWidth(node, size) - left, height: size.plane };
+  return { left, width: axisWidth(node, size) - left, height };
+}
+
+/** A large picture is as high as the names of its categories need, unless there are many. */
+export function planeHeight(node, size) {
+  const { codes } = node.plane.axes[1];
+  if (!codes || !size.isLarge || codes.length > MOST_NAMES) return size.plane;
+  return Math.max(size.plane, codes.length * LEAST_ROOM);
 }
 
 /** From places along the axes, from 0 to 1, to places in the picture. */
@@ -84,6 +94,7 @@ function drawArea(model, node, loops, branch, place, size) {
       ? { tabindex: 0, role: "img", "aria-label": lines.join(", ") }
       : {};
   const shape = svg("path", { d, fill: branchColour(branch), class: "region", ...focus });
+  shape.style.setProperty("--line-width", node.plane.line);
   return addTooltip(shape, lines);
 }
 
@@ -119,8 +130,7 @@ function drawScale(model, node, axis, i, { left, width, height }, size) {
   const isUp = i === 1;
   const length = isUp ? height : width;
   const font = size.axisFont;
-  const labels = axis.codes ? categoryLabels(model, node, axis, i) : axis.ticks;
-  if (axis.codes && labels.length > length / LEAST_ROOM) return [];
+  const labels = axis.codes ? categoryLabels(model, node, axis, i, length) : axis.ticks;
   const style = { size: font, class: "muted number" };
   if (isUp) {
     return labels.flatMap(([place, text]) => {
@@ -138,8 +148,8 @@ function drawScale(model, node, axis, i, { left, width, height }, size) {
       ];
     });
   }
-  const room = axis.codes ? (length / axis.codes.length) * 0.95 : Infinity;
-  const shown = labels.map(([place, text]) => [place, shorten(text, room, font)]);
+  const room = axis.codes ? (length / labels.length) * 0.95 : Infinity;
+  const shown = labels.map(([place, text]) => [place, shortenMiddle(text, room, font)]);
   return withoutCollisions(shown, width, font).flatMap(({ x, centre, text }) => [
     svg("line", {
       x1: round(left + x),
@@ -157,7 +167,9 @@ function drawScale(model, node, axis, i, { left, width, height }, size) {
   ]);
 }
 
-function categoryLabels(model, node, { codes }, i) {
+/** The names of an axis's categories if there is room for them, or how many there are. */
+function categoryLabels(model, node, { codes }, i, length) {
+  if (codes.length > length / LEAST_ROOM) return [[0.5, `${codes.length} values`]];
   const { categories } = model.features[node.features[node.plane.sides[i]]];
   return codes.map((code, slot) => [(slot + 0.5) / codes.length, categories[code]]);
 }

@@ -177,9 +177,11 @@ cdef inline double loss_in_leaf(
         for o in range(n_outputs):
             difference = targets.values[row * n_outputs + o] - leaf[o]
             loss += fabs(difference) if targets.absolute else difference * difference
+    # Rounded before it is multiplied, so that a weight of n is n rows.
+    loss = (loss + anchor) - anchor
     if targets.weights != NULL:
-        loss *= targets.weights[row]
-    return (loss + anchor) - anchor
+        loss = (loss * targets.weights[row] + anchor) - anchor
+    return loss
 
 
 cdef void add_targets(
@@ -189,7 +191,7 @@ cdef void add_targets(
     cdef:
         Py_ssize_t i, row
         int o, n_outputs = targets.n_outputs
-        double weight = 1.0
+        double weight = 1.0, value
     for i in range(n):
         row = rows[i]
         if targets.weights != NULL:
@@ -200,8 +202,10 @@ cdef void add_targets(
         else:
             sums[0] += weight
             for o in range(n_outputs):
-                sums[1 + o] += (weight * targets.values[row * n_outputs + o]
-                                + targets.anchors[o]) - targets.anchors[o]
+                # As in `loss_in_leaf`.
+                value = (targets.values[row * n_outputs + o] + targets.anchors[o]) - (
+                    targets.anchors[o])
+                sums[1 + o] += (weight * value + targets.anchors[o]) - targets.anchors[o]
 
 
 ctypedef struct Step:

@@ -4,12 +4,12 @@ import numpy as np
 
 from cython.parallel cimport prange
 from libc.float cimport DBL_MAX
-from libc.math cimport NAN, ceil, fabs, ldexp, log, nextafter, pow, rint, sqrt
+from libc.math cimport INFINITY, NAN, ceil, fabs, ldexp, log, nextafter, pow, rint, sqrt
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort
 
 from shapetree._core.columns cimport (
-    FLOAT32, FLOAT64, INT32, NOT_GIVEN, Columns, number_at,
+    FLOAT32, FLOAT64, INT32, NOT_GIVEN, Column, Columns, number_at,
 )
 from shapetree._core.lookup cimport Lookup, bin_of, lay_out_cells
 from shapetree._core.sampling cimport hash_of
@@ -19,6 +19,7 @@ cdef enum:
     MAX_DISTINCT = 24         # values up to which each has a cell of its own
     MAX_TAIL = 32
     N_MORE = 64               # bounds that an axis may have beside its thresholds and as many more
+    ROWS_OF_BLOCK = 4096      # whose numbers stay in the cache
     LOOKUP_CELLS = 64         # of the table that a search starts with
 
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
@@ -819,6 +820,58 @@ def deviations(
         for f in range(features.shape[0]):
             square[f] = sqrt(square[f] / n[f]) if n[f] else NAN
     return squares
+
+
+def extents(
+    Columns columns not None,
+    const int32_t[::1] features not None,     # IN: columns of numbers
+    int n_threads=1,
+):
+    """Least and greatest of each column's numbers, (2, n_features); NaN if there are none."""
+    cdef:
+        Py_ssize_t block, n_features = features.shape[0]
+        Py_ssize_t n_blocks = (columns.n_rows + ROWS_OF_BLOCK - 1) // ROWS_OF_BLOCK
+        double[:, :, ::1] ends
+    columns.check_numbers(features)
+    if n_threads < 1:
+        raise ValueError("n_threads out of range")
+    if n_blocks == 0 or n_features == 0:
+        return np.full((2, n_features), NAN)
+    of_blocks = np.empty((n_blocks, 2, n_features))
+    ends = of_blocks
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads):
+        extents_of_block(columns, features, block, &ends[block, 0, 0], &ends[block, 1, 0])
+    return np.array([np.fmin.reduce(of_blocks[:, 0]), np.fmax.reduce(of_blocks[:, 1])])
+
+
+cdef void extents_of_block(
+    Columns columns, const int32_t[::1] features, Py_ssize_t block, double* least, double* greatest
+) noexcept nogil:
+    cdef:
+        Py_ssize_t f, row, first = block * ROWS_OF_BLOCK
+        Py_ssize_t last = min(first + ROWS_OF_BLOCK, columns.n_rows)
+        const Column* column
+        double value, low, high
+    # A block's rows stay in the cache from column to column.
+    for f in range(features.shape[0]):
+        column = &columns.column[features[f]]
+        low = INFINITY
+        high = -INFINITY
+        for row in range(first, last):
+            value = raw_number_at(column, row)
+            low = value if value < low else low
+            high = value if value > high else high
+        # Of missing values alone, or of none but infinite ones on the other side.
+        if low > high:
+            low = high = NAN
+        least[f] = low
+        greatest[f] = high
+
+
+cdef inline double raw_number_at(const Column* column, Py_ssize_t row) noexcept nogil:
+    """A number as it is, infinite or not."""
+    cdef const char* at = column.data + row * column.stride
+    return (<const double*> at)[0] if column.kind == FLOAT64 else (<const float*> at)[0]
 
 
 # --- checks ---

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Annotated, Any
@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import clone
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, export_text
-from shapetree.cli._columns import Column, read_columns
-from shapetree.cli._compare import Score, Split, compare, show_scores, split_rows
+from shapetree.cli._columns import Column, Kind, read_columns
+from shapetree.cli._compare import Score, compare, show_scores, split_rows
 from shapetree.cli._lesson import Choices, Lesson, Task, make_lesson, type_words
 from shapetree.cli._model import Tree
 from shapetree.cli._options import (
-    Argument,
+    DataOrParts,
     Encoding,
     Option,
     Separator,
@@ -25,10 +25,12 @@ from shapetree.cli._options import (
     value_in,
 )
 from shapetree.cli._outputs import check_outputs, write_outputs
+from shapetree.cli._parts import is_in_parts, open_parts, sample_parts
 from shapetree.cli._pictures import check_picture, picture_of_tree
 from shapetree.cli._problems import Misuse, message_of
 from shapetree.cli._read import read_file
 from shapetree.cli._voice import Voice
+from shapetree.data._batches import Batches
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._words import listing
 
@@ -49,7 +51,7 @@ class Outputs:
 
 def fit(
     voice: Voice,
-    data: Annotated[Path, Argument("A CSV or Parquet file with a row of names.", "DATA")],
+    data: DataOrParts,
     target: Annotated[str, Option("Column to predict.", ("--target", "-t"), "NAME")],
     output: Annotated[
         Path | None, Option("Write the model to this file.", ("--output", "-o"), "FILE.json")
@@ -61,15 +63,16 @@ def fit(
         Path | None, Option("Draw the tree to a .png, .svg or .pdf.", ("--plot",), "FILE")
     ] = None,
     depth: Annotated[
-        int, Option("Greatest depth of the tree.", ("--depth",), "N", least=1, most=MAX_DEPTH)
+        int, Option("Maximum depth of the tree.", ("--depth",), "N", least=1, most=MAX_DEPTH)
     ] = DEPTH,
     branches: Annotated[
-        int, Option("Most branches of a node.", ("--branches",), "N", least=2, most=254)
+        int,
+        Option("Maximum number of branches of a node.", ("--branches",), "N", least=2, most=254),
     ] = BRANCHES,
     pairs: Annotated[
         str,
         Option(
-            "Pairs of features that a node may split on: 0 (none), auto, all, or how many.",
+            "Pairs of features that a node may split on: 0 (none), auto, all, or a number.",
             ("--pairs",),
             "WHICH",
         ),
@@ -77,13 +80,13 @@ def fit(
     task: Annotated[Task, Option("What to predict.", ("--task",))] = Task.AUTO,
     categorical: Annotated[
         str | None,
-        Option("Columns whose numbers are categories.", ("--categorical",), "NAME,…"),
+        Option("Columns of numbers to treat as categories.", ("--categorical",), "NAME,…"),
     ] = None,
     ignore: Annotated[str | None, Option("Columns to leave out.", ("--ignore",), "NAME,…")] = None,
     keep: Annotated[
         str | None,
         Option(
-            "Columns to use although they look like names or numbers of rows.",
+            "Columns to use even if they look like row names or row numbers.",
             ("--keep",),
             "NAME,…",
         ),
@@ -91,7 +94,7 @@ def fit(
     test_size: Annotated[
         float,
         Option(
-            "Share of the rows to test on; 0 for none.",
+            "Share of the rows to hold out for the test; 0 for none.",
             ("--test-size",),
             "SHARE",
             least=0,
@@ -99,10 +102,10 @@ def fit(
         ),
     ] = 0.2,
     seed: Annotated[
-        int, Option("Chooses the rows to test on.", ("--seed",), "N", least=0, most=MAX_SEED)
+        int, Option("Seed that picks the test rows.", ("--seed",), "N", least=0, most=MAX_SEED)
     ] = 0,
     refit_all: Annotated[
-        bool, Option("After the test, fit the model again on all rows.", ("--refit-all",))
+        bool, Option("After the test, fit the model again to all rows.", ("--refit-all",))
     ] = False,
     param: Annotated[
         list[str] | None,
@@ -113,23 +116,31 @@ def fit(
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
-    """Fit a tree to a file, and compare it with CART on rows set apart.
+    """Fit a tree to a file or a folder of files, and compare it with CART on held-out rows.
 
     Text columns become categories. Empty cells, NA, NaN, null, None, "?", "-" and "." count as
-    missing. Dates are best written as 2024-12-31. Text with no two values alike, and columns that
-    count the rows, are left out.
+    missing. Dates are best written as 2024-12-31. Row numbers, and text whose values are all
+    different, are left out.
+
+    A folder of Parquet files, or a quoted pattern, may hold more rows than fit into memory. The
+    tree learns from all of them. There is no comparison with CART then, and a sample of the rows
+    shows what the columns hold.
 
     For example:
       shapetree fit iris.csv --target species -o model.json
       shapetree fit houses.csv -t price --depth 5 --html report.html
       shapetree fit visits.parquet -t churn --pairs auto --ignore id,name
       shapetree fit data.csv -t y --test-size 0 --param criterion=entropy
+      shapetree fit folder/ -t churn -o model.json
     """
     outputs = Outputs(output, html, plot)
     check_picture(plot)
     check_outputs([output, html, plot], [data])
     parameters = _parameters(depth, branches, pairs, seed, param)
     choices = Choices(target, task, names_in(categorical), names_in(ignore), names_in(keep))
+    if is_in_parts(data):
+        fit_parts(voice, data, choices, parameters, outputs, test_size, seed, refit_all)
+        return
     with voice.progress(f"Reading {data.name}"):
         table = read_file(data, encoding, separator)
         columns = read_columns(table)
@@ -141,7 +152,7 @@ def fit(
     tree, seconds = _fitted(estimator, lesson, split.train, voice)
     with voice.progress("Comparing with CART"):
         scores = compare(lesson, split, tree, seconds, seed)
-    show_scores(scores, split, voice)
+    show_scores(scores, len(split.test) if split.is_apart else None, voice)
     fitted_on = f"the {len(split.train):,} training rows"
     if refit_all and split.is_apart:
         tree, _ = _fitted(estimator, lesson, np.arange(len(lesson.y)), voice)
@@ -149,7 +160,73 @@ def fit(
     _show_tree(tree, fitted_on, voice)
     written = _write(tree, outputs, f"{target} in {data.name}", voice)
     _tell_what_was_written(written, fitted_on, voice)
-    voice.result(_record(data, lesson, split, scores, tree, fitted_on, written))
+    rows = {
+        "all": len(lesson.y),
+        "train": len(split.train),
+        "test": len(split.test) if split.is_apart else 0,
+        "stratified": split.is_stratified,
+    }
+    voice.result(_record(data, lesson, rows, scores, tree, fitted_on, written))
+
+
+def fit_parts(
+    voice: Voice,
+    data: Path,
+    choices: Choices,
+    parameters: dict[str, Any],
+    outputs: Outputs,
+    test_size: float,
+    seed: int,
+    refit_all: bool,
+) -> None:
+    """Fit a tree to the rows of many files."""
+    with voice.progress(f"Reading {data.name}"):
+        batches = open_parts(data)
+        sample = sample_parts(data, batches)
+    voice.say(f"{data}: {sample.n_rows:,} rows, {len(batches.columns):,} columns")
+    if not sample.is_all:
+        voice.say(f"Columns are described by a sample of {sample.table.n_rows:,} rows")
+    voice.say()
+    lesson = make_lesson(sample.table, sample.columns, choices, voice)
+    every = open_parts(data, choices.target, [c.name for c in lesson.columns if c.reason is None])
+    coded = [c.name for c in lesson.columns if c.name in choices.categorical]
+    if coded:
+        kinds = (Kind.CATEGORY, Kind.BOOLEAN)
+        parameters = parameters | {
+            "categorical_features": [
+                c.name for c in lesson.columns if c.reason is None and c.kind in kinds
+            ]
+        }
+    estimator = _estimator(lesson, parameters)
+    train, test = every.split(test_size, seed) if test_size > 0 else (every, every)
+    tree, seconds = _fitted_to_parts(estimator, train, voice)
+    fitted_on = f"the {train.n_rows:,} training rows" if test_size > 0 else "all rows"
+    with voice.progress("Testing the tree"):
+        scores = tree.evaluate(test)
+    if test_size == 0:
+        tree._fitted = replace(tree._fitted, held_out=None)
+    score = Score("shape tree", scores, tree.get_n_leaves(), tree.get_depth(), seconds)
+    show_scores([score], test.n_rows if test_size > 0 else None, voice)
+    if refit_all and test_size > 0:
+        tree, _ = _fitted_to_parts(estimator, every, voice)
+        fitted_on = f"all {every.n_rows:,} rows"
+    _show_tree(tree, fitted_on, voice)
+    written = _write(tree, outputs, f"{choices.target} in {data.name}", voice)
+    _tell_what_was_written(written, fitted_on, voice)
+    rows = {
+        "all": every.n_rows,
+        "train": train.n_rows,
+        "test": test.n_rows if test_size > 0 else 0,
+        "stratified": False,
+    }
+    voice.result(_record(data, lesson, rows, [score], tree, fitted_on, written))
+
+
+def _fitted_to_parts(estimator: Tree, batches: Batches, voice: Voice) -> tuple[Tree, float]:
+    """A tree fitted to the rows of many files, and how long that took."""
+    began = perf_counter()
+    tree = clone(estimator).set_params(verbose=int(voice.shows_progress)).fit(batches)
+    return tree.set_params(verbose=estimator.verbose), perf_counter() - began
 
 
 def _parameters(
@@ -162,7 +239,7 @@ def _parameters(
     known = {*ShapeTreeClassifier._get_param_names(), *ShapeTreeRegressor._get_param_names()}
     for name in given:
         if name not in known:
-            raise Misuse(f"--param {name} is no parameter of a shape tree")
+            raise Misuse(f"--param {name}: a shape tree has no such parameter")
     return {
         "max_depth": depth,
         "max_branches": branches,
@@ -205,7 +282,7 @@ def _show_tree(tree: Tree, fitted_on: str, voice: Voice) -> None:
 
 
 def _write(tree: Tree, outputs: Outputs, title: str, voice: Voice) -> list[str]:
-    """Make all files first, then write them, so that Ctrl-C leaves none in part."""
+    """Make all files first, then write them, so that Ctrl-C leaves no partial file."""
     contents: dict[Path, str | bytes] = {}
     if outputs.model is not None:
         contents[outputs.model] = tree.to_json()
@@ -228,7 +305,7 @@ def _tell_what_was_written(written: list[str], fitted_on: str, voice: Voice) -> 
 def _record(
     data: Path,
     lesson: Lesson,
-    split: Split,
+    rows: dict[str, Any],
     scores: list[Score],
     tree: Tree,
     fitted_on: str,
@@ -239,13 +316,8 @@ def _record(
         "task": lesson.task,
         "target": _column_record(lesson.target),
         "columns": [_column_record(column) for column in lesson.columns],
-        "rows": {
-            "all": len(lesson.y),
-            "train": len(split.train),
-            "test": len(split.test) if split.is_apart else 0,
-            "stratified": split.is_stratified,
-        },
-        "scored_on": "test rows" if split.is_apart else "training rows",
+        "rows": rows,
+        "scored_on": "test rows" if rows["test"] else "training rows",
         "scores": [score.record() for score in scores],
         "fitted_on": fitted_on,
         "leaves": tree.get_n_leaves(),

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from shapetree import ShapeTreeClassifier
+from shapetree import ShapeTreeClassifier, predict_parquet
+from shapetree._predictions import free_name
 from shapetree.cli._model import read_model, rows_for
-from shapetree.cli._options import Data, Encoding, Model, Option, Separator
+from shapetree.cli._options import DataOrParts, Encoding, Model, Option, Separator
 from shapetree.cli._outputs import check_ending, check_outputs, write_outputs
+from shapetree.cli._parts import check_parquet, is_in_parts, open_parts, predictions_in
 from shapetree.cli._problems import Misuse, Problem
 from shapetree.cli._read import PARQUET_ENDINGS, RawTable, read_file
 from shapetree.cli._voice import Voice, class_counts
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENDINGS = (".csv", ".tsv", *PARQUET_ENDINGS)
-# How texts start that spreadsheets run.
+# First characters of texts that spreadsheets would run as formulas.
 FORMULA_SIGNS = ("=", "+", "-", "@")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -32,7 +34,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 def predict(
     voice: Voice,
     model: Model,
-    data: Data,
+    data: DataOrParts,
     output: Annotated[
         Path | None,
         Option(
@@ -40,24 +42,28 @@ def predict(
         ),
     ] = None,
     proba: Annotated[bool, Option("Add the probability of each class.", ("--proba",))] = False,
-    only: Annotated[bool, Option("Leave out the columns of the data.", ("--only",))] = False,
+    only: Annotated[bool, Option("Leave out the columns of the file.", ("--only",))] = False,
     raw: Annotated[
         bool,
-        Option("Write labels as they are, even those that a spreadsheet would run.", ("--raw",)),
+        Option("Write labels as they are, even if a spreadsheet would run them.", ("--raw",)),
     ] = False,
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
-    """Predict the rows of a file.
+    """Make predictions for the rows of a file or a folder of files.
 
     The result has the columns of the file and the column `prediction`. Columns are found by name:
     their order does not matter, and columns that the tree never looks at may be absent. In CSV,
-    a label that a spreadsheet would take for a formula gets an apostrophe in front of it.
+    a label that a spreadsheet would take for a formula is given a leading apostrophe.
+
+    A folder of Parquet files, or a pattern in quotes, is predicted a batch at a time, to a Parquet
+    file.
 
     For example:
       shapetree predict model.json new.csv -o predictions.csv
       shapetree predict model.json new.csv --proba --only | head
       shapetree predict model.json new.parquet --json
+      shapetree predict model.json folder/ -o predictions.parquet
     """
     check_ending(output, ENDINGS)
     check_outputs([output], [model, data])
@@ -67,11 +73,16 @@ def predict(
         raise Misuse("--proba is for classes, but this model predicts numbers")
     if fitted.n_outputs > 1:
         raise Problem(f"{model} has {fitted.n_outputs} targets; use it from Python")
+    labels = None if fitted.classes is None else fitted.classes[0]
+    if is_in_parts(data):
+        _predict_parts(
+            voice, model, data, check_parquet(data, output, PARQUET_ENDINGS), proba, only
+        )
+        return
     with voice.progress(f"Reading {data.name}"):
         table = read_file(data, encoding, separator)
         rows = rows_for(fitted, table, voice)
     predictions = tree.predict(rows)
-    labels = None if fitted.classes is None else fitted.classes[0]
     shares = tree.predict_proba(rows) if isinstance(tree, ShapeTreeClassifier) and proba else None
     if output is not None or not voice.as_json:
         is_csv = output is None or output.suffix.lower() not in PARQUET_ENDINGS
@@ -83,6 +94,22 @@ def predict(
     voice.result(_record(model, data, output, predictions, shares, labels))
 
 
+def _predict_parts(
+    voice: Voice, model: Path, data: Path, output: Path, proba: bool, only: bool
+) -> None:
+    """Predict the rows of many files."""
+    tree = read_model(model)
+    batches, fitted = open_parts(data), fitted_tree(tree)
+    verbose, tree.verbose = tree.verbose, int(voice.shows_progress)
+    keep = () if only else batches.columns
+    n_rows = predict_parquet(tree, batches, output, proba=proba, keep=keep)
+    tree.verbose = verbose
+    predictions = predictions_in(output, free_name("prediction", keep))
+    labels = None if fitted.classes is None else fitted.classes[0]
+    voice.say(f"Wrote {output}: {n_rows:,} rows, {_summary(predictions, labels)}")
+    voice.result(_record(model, data, output, predictions, None, labels))
+
+
 def _frame(
     shown: RawTable | None,
     table: RawTable,
@@ -91,7 +118,7 @@ def _frame(
     labels: np.ndarray | None,
     say: Callable[[Any], Any],
 ) -> pd.DataFrame:
-    """Predictions, beside the columns of the file if these are to be shown."""
+    """Predictions, beside the columns of the file if these are wanted."""
     import pandas as pd
 
     columns = {} if shown is None else {n: c.to_pandas() for n, c in shown.columns.items()}
@@ -101,7 +128,7 @@ def _frame(
     if shares is not None and labels is not None:
         added |= {f"p({say(label)})": shares[:, j] for j, label in enumerate(labels)}
     for name, values in added.items():
-        columns[_free_name(name, columns)] = values
+        columns[free_name(name, columns)] = values
     return pd.DataFrame(columns, index=range(table.n_rows))
 
 
@@ -110,7 +137,7 @@ def _same(label: Any) -> Any:
 
 
 def _safe_label(label: Any) -> Any:
-    """A text that a spreadsheet does not run, and that does nothing to a terminal.
+    """A text that a spreadsheet does not run, and that is harmless in a terminal.
 
     Examples
     --------
@@ -121,15 +148,6 @@ def _safe_label(label: Any) -> Any:
         return label
     plain = CONTROL.sub(" ", label)
     return f"'{plain}" if plain.startswith(FORMULA_SIGNS) else plain
-
-
-def _free_name(name: str, taken: dict[str, Any]) -> str:
-    number = 2
-    free = name
-    while free in taken:
-        free = f"{name} ({number})"
-        number += 1
-    return free
 
 
 def _deliver(frame: pd.DataFrame, output: Path | None, separator: str, voice: Voice) -> None:

@@ -34,8 +34,10 @@ from shapetree.dask._tasks import (
     keys_of_part,
     leaves_of_part,
     look_at_part,
+    recode_part,
     rest_of,
     sample_of,
+    seen_codes,
     spread_part,
     values_of,
 )
@@ -166,6 +168,20 @@ class DaskTable(Table):
         """The table, of which splits will read the values of some features."""
         return replace(self, needed=tuple(needed))
 
+    def with_seen_categories(self) -> DaskTable:
+        """The same rows, without categories that none of them has; see `Table`."""
+        seen = self.encoded.each(seen_codes, self.kept_rows).joined(join_values)
+        features = tuple(
+            replace(info, categories=tuple(np.array(info.categories, dtype=object)[own].tolist()))
+            if own is not None and info.categories is not None and not info.is_ordered
+            else info
+            for info, own in zip(self.features, seen, strict=True)
+        )
+        if features == self.features:
+            return self
+        encoded = self.encoded.each(recode_part, seen=seen, features=features)
+        return replace(self, features=features, encoded=encoded)
+
     @cached_property
     def kept_rows(self) -> list[KeptRows]:
         """Which rows of every part are kept."""
@@ -216,8 +232,10 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     importance = importance_of(y, found.classes, all_weights, parameters.class_weight)
     if all_weights is not None or importance is not None:
         table = replace(table, weighing=_weighing(y, found.classes, all_weights, importance))
-    rows = TrainingRows(table, y, found.classes, all_weights)
-    return rows.with_evidence(importance)
+    rows = TrainingRows(table, y, found.classes, all_weights).with_evidence(importance)
+    if rows.table.n_rows < table.n_rows:
+        rows = replace(rows, table=rows.table.with_seen_categories())
+    return rows
 
 
 def _joined_targets(targets: Any, classes: Any, every: Any) -> np.ndarray:

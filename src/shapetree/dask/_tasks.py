@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -447,3 +447,28 @@ class JoinAnswers:
             question.join(list(each))
             for question, each in zip(self.questions, zip(*parts, strict=True), strict=True)
         ]
+
+
+# --- categories ---
+
+
+def seen_codes(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
+    """Codes of categories that some row has, of every feature with categories."""
+    table = _table_of(part, kept)
+    return [
+        np.unique(column[column >= 0]) if column is not None and info.is_categorical else None
+        for info, column in zip(table.features, table.columns, strict=True)
+    ]
+
+
+def recode_part(
+    part: EncodedPart, seen: list[np.ndarray | None], features: tuple[FeatureInfo, ...]
+) -> EncodedPart:
+    """A part whose categories are those that some row has; others are missing."""
+    columns = list(part.table.columns)
+    for j, (before, after) in enumerate(zip(part.table.features, features, strict=True)):
+        codes, own = columns[j], seen[j]
+        if before.categories != after.categories and codes is not None and own is not None:
+            known = np.isin(codes, own)
+            columns[j] = np.where(known, np.searchsorted(own, codes), -1).astype(np.int32)
+    return part._replace(table=replace(part.table, features=features, columns=columns))

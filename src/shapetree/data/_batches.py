@@ -7,12 +7,15 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
+from shapetree._core.sampling import row_hashes
 from shapetree.data._parts import naming
 from shapetree.data._store import bytes_of
 
@@ -168,6 +171,35 @@ class TablePart(Part):
             ) from None
 
 
+@dataclass(frozen=True)
+class RowShare:
+    """Rows that are set apart to test on, or all others, by a hash of their numbers."""
+
+    test_size: float
+    seed: int
+    is_test: bool
+
+    def of(self, table: Any, first_row: int) -> Any:
+        """Those rows of a batch."""
+        frame = nw.from_native(table, eager_only=True)
+        return frame[np.flatnonzero(self.mask(first_row, len(frame)))].to_native()
+
+    def count(self, n_rows: int) -> int:
+        """How many of so many rows these are."""
+        firsts = range(0, n_rows, BATCH_ROWS)
+        sizes = ((first, min(BATCH_ROWS, n_rows - first)) for first in firsts)
+        return sum(int(np.count_nonzero(self.mask(*each))) for each in sizes)
+
+    def mask(self, first_row: int, n_rows: int) -> np.ndarray:
+        """Which rows these are."""
+        # Numbers that no row has: samples of the rows are chosen by the hashes of their own.
+        numbers = np.arange(first_row, first_row + n_rows, dtype=np.int64) + (
+            (1 + self.seed % 2**30) << 32
+        )
+        is_test = row_hashes(numbers) < np.uint64(self.test_size * 2.0**64)
+        return np.asarray(is_test if self.is_test else ~is_test)
+
+
 class Batches:
     """Rows in parts, with the columns of features, targets and weights.
 
@@ -197,6 +229,7 @@ class Batches:
         can_look_ahead: bool = True,
     ) -> None:
         self._parts = parts
+        self._share: RowShare | None = None
         self.memory = bytes_of(memory)
         self._types, self._first, self.n_rows = _look_through(parts(), can_look_ahead)
         self.targets = [target] if isinstance(target, str) else list(target or ())
@@ -224,7 +257,8 @@ class Batches:
 
     def __repr__(self) -> str:
         rows = "rows" if self.n_rows is None else f"{self.n_rows:,} rows"
-        return f"<{rows} in parts, {len(self.features):,} columns to learn from>"
+        columns = "1 column" if len(self.features) == 1 else f"{len(self.features):,} columns"
+        return f"<{rows} in parts, {columns} to learn from>"
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
@@ -243,11 +277,58 @@ class Batches:
 
     def tables(self, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
         """All rows with some of the columns, a batch at a time, and the part each is from."""
+        first_row = 0
         for part in self._parts():
             with naming(part.name):
                 _check_types(part, self._types, self._first)
                 for table in part.tables(list(columns)):
+                    n_rows = len(table)
+                    if self._share is not None:
+                        table = self._share.of(table, first_row)
                     yield part.name, table
+                    first_row += n_rows
+
+    def split(self, test_size: float = 0.2, seed: int = 0) -> tuple[Batches, Batches]:
+        """Set rows apart to test on.
+
+        Rows are chosen by a hash of their numbers, so that nothing is copied: all parts are read
+        for either share.
+
+        Parameters
+        ----------
+        test_size : float, default=0.2
+            Share of the rows to test on.
+        seed : int, default=0
+            Which rows these are.
+
+        Returns
+        -------
+        train, test : Batches
+
+        Examples
+        --------
+        >>> import pandas as pd
+        >>> import shapetree
+        >>> rows = pd.DataFrame({"x": range(1000)})
+        >>> rows["y"] = rows["x"] > 300
+        >>> train, test = shapetree.from_batches([rows[:700], rows[700:]], target="y").split()
+        >>> train, test
+        (<797 rows in parts, 1 column to learn from>, <203 rows in parts, 1 column to learn from>)
+        >>> tree = shapetree.ShapeTreeClassifier().fit(train)
+        >>> round(tree.evaluate(test)["accuracy"], 2)
+        1.0
+        """
+        if self._share is not None:
+            raise ValueError("these rows are a share already; split the whole")
+        if not 0 < test_size < 1:
+            raise ValueError(f"test_size must be a share between 0 and 1, got {test_size!r}")
+        shares = []
+        for is_test in (False, True):
+            share = copy(self)
+            share._share = RowShare(float(test_size), seed, is_test)
+            share.n_rows = None if self.n_rows is None else share._share.count(self.n_rows)
+            shares.append(share)
+        return shares[0], shares[1]
 
 
 def from_parquet(

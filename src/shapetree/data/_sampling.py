@@ -27,11 +27,13 @@ def sampled(first_row: int, n_rows: int, n_total: int, size: int) -> np.ndarray:
         Numbers of the chosen rows, ascending. Whoever holds a part of the rows chooses those that
         belong to the sample of all.
     """
+    if n_total <= size:
+        return np.arange(first_row, first_row + n_rows, dtype=np.int64)
     return rows_up_to(first_row, n_rows, int(hash_limits(np.array([n_total]), size)[0]))
 
 
 def hash_limits(n_rows: np.ndarray, size: int) -> np.ndarray:
-    """Hashes up to which to choose rows, for about `size` of so many, or all if there are no more.
+    """Largest hash of the rows to choose, for about `size` of a number of rows, or for all of them.
 
     Parameters
     ----------

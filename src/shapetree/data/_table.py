@@ -9,7 +9,7 @@ import numbers
 import re
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum, auto
 from functools import cached_property, lru_cache
@@ -52,7 +52,7 @@ class FeatureInfo:
         Whether the column's type in training was one of whole numbers.
     is_ordered : bool
         Whether the categories have an order of their own, in which they stand: shape functions then
-        part them into segments, not into any subsets.
+        divide them into segments, not into arbitrary subsets.
     date : {"day", "time", "utc"} or None
         Whether the column holds dates, and which: whole days, moments without a time zone, or
         moments in UTC. Its numbers are then seconds since 1970-01-01.
@@ -117,6 +117,23 @@ class Table:
         """Keep the rows that a boolean mask marks."""
         columns = [None if column is None else column[kept] for column in self.columns]
         return Table(int(np.count_nonzero(kept)), self.features, columns, self.has_names)
+
+    def with_seen_categories(self) -> "Table":
+        """The same rows, with the features that training on them would learn.
+
+        Categories that no row has are gone, unless they have an order of their own.
+        """
+        features, columns = list(self.features), list(self.columns)
+        for j, (feature, codes) in enumerate(zip(self.features, self.columns, strict=True)):
+            if feature.categories is None or feature.is_ordered or codes is None:
+                continue
+            seen = np.unique(codes[codes != MISSING_CODE])
+            if len(seen) < len(feature.categories):
+                categories = tuple(feature.categories[code] for code in seen.tolist())
+                features[j] = replace(feature, categories=categories)
+                found = np.searchsorted(seen, codes)
+                columns[j] = np.where(codes == MISSING_CODE, codes, found).astype(np.int32)
+        return Table(self.n_rows, tuple(features), columns, self.has_names)
 
 
 @dataclass(frozen=True)
@@ -361,8 +378,20 @@ def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> OpenTable:
         names=names,
         has_names=has_names,
         is_frame=True,
-        column=lambda j: _unwrap(frame.get_column(keys[j])),
+        column=lambda j: _column(frame, keys[j]),
     )
+
+
+def _column(frame: nw.DataFrame[Any], key: Any) -> Values:
+    """A column of a table, as a NumPy array if it is one."""
+    if frame.implementation.is_pandas():
+        # The same as below, but faster: a prediction for one row is mostly reading.
+        column = frame.to_native()[key]
+        if isinstance(column.dtype, np.dtype):
+            return np.asarray(column.to_numpy())
+        if len(column) <= FEW_ROWS and column.dtype.type is str:
+            return np.array(column.tolist(), dtype=object)
+    return _unwrap(frame.get_column(key))
 
 
 def _open_array(array: Array, min_rows: int) -> OpenTable:
@@ -437,7 +466,7 @@ def _not_two_dimensional(n_dimensions: int) -> ValueError:
 
 
 def _asked_categorical(categorical_features: Any, source: OpenTable) -> list[bool] | None:
-    """Tell for each column whether it is to be categorical; None leaves it to the dtypes."""
+    """Whether each column is categorical, as asked for; None leaves it to the dtypes."""
     n_features = len(source.names)
     if categorical_features is None:
         return [False] * n_features
@@ -528,7 +557,7 @@ def _kind_of_objects(values: Array, name: str) -> _Kind:
         if kinds == {_Kind.DATE} or all(map(_is_date_or_missing, values)):
             return _Kind.DATE
         raise TypeError(
-            f"Column {name!r} holds dates beside other values. Turn all of them into dates, for "
+            f"Column {name!r} holds dates and other values. Convert all of them to dates, for "
             "example with pandas.to_datetime."
         )
     if kinds <= {_Kind.NUMBER, _Kind.BOOLEAN}:

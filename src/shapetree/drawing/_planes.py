@@ -19,6 +19,8 @@ ACROSS_AND_UP = (
     ({"x"}, {"y"}),
 )
 Polygon = list[Point]
+# Lines between branches have their full width if outlines have at most this many corners.
+FEW_CORNERS = 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,9 +48,15 @@ class Map:
     points: np.ndarray
     targets: np.ndarray
 
+    @property
+    def line_width(self) -> float:
+        """Width of the lines between branches, up to 1: less where they would hide thin areas."""
+        n_corners = sum(len(loop) for loops in self.areas for loop in loops)
+        return min(FEW_CORNERS / max(n_corners, 1), 1.0)
+
 
 def check_swap(swap: object) -> None:
-    """Refuse what does not say whether to swap axes."""
+    """Refuse anything but True and False."""
     if not isinstance(swap, bool | np.bool_):
         raise TypeError(f"swap must be True or False, got {swap!r}")
 

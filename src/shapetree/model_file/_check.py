@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-import operator
 import re
 from collections import Counter
-from collections.abc import Iterator
-from itertools import chain
+from collections.abc import Callable, Iterator
+from itertools import chain, pairwise
 from typing import Any, NoReturn
 
 import numpy as np
@@ -138,9 +137,9 @@ class Part:
         """The number of items of a list."""
         return len(self._list())
 
-    def has_length(self, length: int) -> None:
-        """Refuse a list of another length."""
-        self._list(length)
+    def has_length(self, length: int) -> int:
+        """The number of items of a list, which must be this."""
+        return len(self._list(length))
 
     def text(self) -> str:
         """A text."""
@@ -186,53 +185,198 @@ class Part:
             self.refuse(f"must be {reach}, got {short(self.value)}")
         return number
 
+    def item(self, number: int) -> Part:
+        """An item of a list."""
+        return Part(self._list()[number], self, number)
+
+    def together(self) -> Parts:
+        """The items of a list, to be read together."""
+        return Parts(self._list(), self.item)
+
     def integers(self, low: int, high: int, length: int | None = None) -> np.ndarray:
         """A list of whole numbers in a range."""
-        values = self._list(length)
-        if not _are_whole(values, low, high):  # some may be written as 2.0
-            values = [part.integer(low, high) for part in self.each()]
-        return np.array(values, dtype=np.int64)
-
-    def table(self, low: int, high: int, n_lists: int, length: int) -> np.ndarray:
-        """Lists of whole numbers, equally long; an array of shape (n_lists, length)."""
-        lists = self._list(n_lists)
-        if all(type(one) is list and len(one) == length for one in lists):
-            values = list(chain.from_iterable(lists))
-            if _are_whole(values, low, high):
-                return np.array(values, dtype=np.int64).reshape(n_lists, length)
-        return np.stack([part.integers(low, high, length) for part in self.items()])
+        self._list(length)
+        return self.together().integers(low, high)
 
     def numbers(self, length: int | None = None, is_finite: bool = True) -> np.ndarray:
         """A list of numbers."""
-        values = self._list(length)
-        if not _are_finite(values):
-            values = [part.number(is_finite=is_finite) for part in self.each()]
-        return np.array(values, dtype=np.float64)
+        self._list(length)
+        return self.together().numbers(is_finite=is_finite)
 
-    def ascending(self, length: int | None = None, is_strict: bool = False) -> np.ndarray:
+    def ascending(self) -> np.ndarray:
         """A list of numbers in ascending order."""
-        numbers, values = self.numbers(length), self._list()
-        if not all(map(operator.lt if is_strict else operator.le, values, values[1:])):
-            self.refuse("must ascend")
-        return numbers
+        return Parts([self.value], lambda _: self).ascending_lists().values
 
 
-# Python's own functions, because most lists are short.
+Limit = int | np.ndarray
 
 
-def _are_finite(values: list[Any]) -> bool:
-    """Whether a list holds nothing but finite numbers."""
+class Parts:
+    """Parts that hold the same in many places, such as a member of every node, checked together.
+
+    What is right is read at once; where something is not, the parts are read one by one, and the
+    first that is wrong is refused.
+
+    Parameters
+    ----------
+    values : list
+    part : function
+        From the number of a part to the part itself.
+    """
+
+    __slots__ = ("part", "values")
+
+    def __init__(self, values: list[Any], part: Callable[[int], Part]) -> None:
+        self.values = values
+        self.part = part
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def _each(self) -> Iterator[Part]:
+        return map(self.part, range(len(self.values)))
+
+    def take(self, numbers: list[int]) -> Parts:
+        """Some of them."""
+        values = self.values
+        return Parts([values[i] for i in numbers], lambda i: self.part(numbers[i]))
+
+    def member(self, name: str) -> Parts:
+        """A member of each."""
+        try:
+            values = [value[name] for value in self.values]
+        except (KeyError, TypeError):
+            values = [part.member(name).value for part in self._each()]
+        return Parts(values, lambda i: self.part(i).member(name))
+
+    def having(self, name: str) -> list[int]:
+        """Numbers of those that have a member; all must be objects."""
+        return [i for i, value in enumerate(self.values) if name in value]
+
+    def have_only(self, *names: str) -> None:
+        """Refuse objects with other members, and what is no object."""
+        are_objects = set(map(type, self.values)) <= {dict}
+        if not are_objects or not set(chain.from_iterable(self.values)) <= set(names):
+            for part in self._each():
+                part.has_only(*names)
+
+    def items(self, length: int | None = None) -> Parts:
+        """The items of each list, one list after another; each has so many, if that is said."""
+        lengths = self._lengths(length)
+        owner = np.repeat(np.arange(len(lengths)), lengths)
+        first = np.cumsum(lengths) - lengths
+
+        def item(i: int) -> Part:
+            number = int(owner[i])
+            return self.part(number).item(i - int(first[number]))
+
+        return Parts(list(chain.from_iterable(self.values)), item)
+
+    def _lengths(self, expected: Limit | None = None) -> np.ndarray:
+        """Lengths of lists, which must be as expected."""
+        if set(map(type, self.values)) <= {list}:
+            lengths = np.fromiter(map(len, self.values), np.int64, len(self.values))
+            if expected is None or (lengths == expected).all():
+                return lengths
+        each = np.broadcast_to(-1 if expected is None else expected, len(self)).tolist()
+        return np.array(
+            [
+                part.length() if length < 0 else part.has_length(length)
+                for part, length in zip(self._each(), each, strict=True)
+            ]
+        )
+
+    def booleans(self) -> list[bool]:
+        """Each of them true or false."""
+        if set(map(type, self.values)) <= {bool}:
+            return self.values
+        return [part.boolean() for part in self._each()]
+
+    def integers(self, low: Limit, high: Limit) -> np.ndarray:
+        """Each of them a whole number in a range, which may be its own."""
+        numbers = _whole(self.values)
+        if numbers is not None and ((numbers >= low) & (numbers <= high)).all():
+            return numbers
+        limits = (np.broadcast_to(limit, len(self)).tolist() for limit in (low, high))
+        return np.array(
+            [part.integer(*its) for part, *its in zip(self._each(), *limits, strict=True)],
+            dtype=np.int64,
+        )
+
+    def numbers(self, low: float = -math.inf, is_finite: bool = True) -> np.ndarray:
+        """Each of them a number, as in `Part.number`."""
+        numbers = _finite(self.values)
+        if numbers is not None and (numbers >= low).all():
+            return numbers
+        return np.array([part.number(low, is_finite) for part in self._each()], dtype=np.float64)
+
+    def integer_lists(self, low: Limit, high: Limit, length: Limit | None = None) -> Lists:
+        """Each of them a list of whole numbers in a range, which may be its own."""
+        lengths = self._lengths(length)
+        low, high = (
+            np.repeat(limit, lengths) if isinstance(limit, np.ndarray) else limit
+            for limit in (low, high)
+        )
+        return Lists(self.items().integers(low, high), lengths)
+
+    def number_lists(self, length: Limit | None = None, is_finite: bool = True) -> Lists:
+        """Each of them a list of numbers."""
+        lengths = self._lengths(length)
+        return Lists(self.items().numbers(is_finite=is_finite), lengths)
+
+    def ascending_lists(self, length: Limit | None = None, is_strict: bool = False) -> Lists:
+        """Each of them a list of numbers in ascending order."""
+        lists = self.number_lists(length)
+        flat = lists.values
+        ascends = flat[:-1] < flat[1:] if is_strict else flat[:-1] <= flat[1:]
+        begins = lists.start[(lists.start > 0) & (lists.start < len(flat))]
+        ascends[begins - 1] = True  # another list begins
+        if not ascends.all():
+            wrong = np.searchsorted(lists.start, int(np.argmin(ascends)), side="right") - 1
+            self.part(int(wrong)).refuse("must ascend")
+        return lists
+
+
+class Lists:
+    """Lists of numbers, one after another in an array.
+
+    Attributes
+    ----------
+    values : array
+    start : int array of shape (n_lists + 1,)
+        Where each list starts, and the end.
+    """
+
+    __slots__ = ("_ends", "start", "values")
+
+    def __init__(self, values: np.ndarray, lengths: np.ndarray) -> None:
+        self.values = values
+        self.start = np.append(0, np.cumsum(lengths))
+        self._ends = self.start.tolist()
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return (self.values[start:stop] for start, stop in pairwise(self._ends))
+
+    def sums(self) -> np.ndarray:
+        """Sum of each list, of whole numbers."""
+        return np.diff(np.append(0, np.cumsum(self.values))[self.start])
+
+
+def _whole(values: list[Any]) -> np.ndarray | None:
+    """Whole numbers as an array, if all are written as such."""
     try:
-        return not set(map(type, values)) - {int, float} and all(map(math.isfinite, values))
-    except OverflowError:  # a whole number that is too large
-        return False
+        return np.array(values, dtype=np.int64) if set(map(type, values)) <= {int} else None
+    except OverflowError:
+        return None
 
 
-def _are_whole(values: list[Any], low: int, high: int) -> bool:
-    """Whether a list holds nothing but whole numbers in a range, written without a point."""
-    if set(map(type, values)) - {int}:
-        return False
-    return not values or (min(values) >= low and max(values) <= high)
+def _finite(values: list[Any]) -> np.ndarray | None:
+    """Finite numbers as an array, if all are that."""
+    try:
+        numbers = np.array(values, np.float64) if set(map(type, values)) <= {int, float} else None
+    except OverflowError:
+        return None
+    return None if numbers is None or not np.isfinite(numbers).all() else numbers
 
 
 def short(value: Any) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 import numpy as np
 
 from shapetree.data._table import FeatureInfo
-from shapetree.model_file._check import Part
+from shapetree.model_file._check import Lists, Part, Parts
 from shapetree.model_file._model import INT32, Frame
 from shapetree.tree._shape import PairShape, ShapeFunction
 from shapetree.tree._sketch import (
@@ -26,113 +27,171 @@ MAX_CELLS = 64
 
 
 def read_sketches(
-    nodes: list[Part],
-    n_rows: list[int],
+    nodes: Parts,
+    n_rows: np.ndarray,
     parent: np.ndarray,
     shapes: Sequence[ShapeFunction | PairShape | None],
     frame: Frame,
 ) -> tuple[NodeSketch, ...] | None:
     """Sketches of all nodes; None if there are several outputs."""
     if frame.n_outputs > 1:
-        for node in nodes:
-            node.has_only("rows", "weight", "impurity", "value", "split")
+        nodes.have_only("rows", "weight", "impurity", "value", "split")
         return None
-    parts = [node.member("sketch") for node in nodes]
-    counts = [
-        _read_counts(part.member("counts"), rows, frame.n_counts) if shape is None else None
-        for part, rows, shape in zip(parts, n_rows, shapes, strict=True)
-    ]
-    return tuple(
-        _read_sketch(part, shape, its, frame)
-        for part, shape, its in zip(parts, shapes, _summed(counts, parent), strict=True)
-    )
+    sketches = nodes.member("sketch")
+    of_kind: dict[str, list[int]] = {"counts": [], "density": [], "scatter": []}
+    for number, shape in enumerate(shapes):
+        kind = "density" if isinstance(shape, ShapeFunction) else "scatter"
+        of_kind["counts" if shape is None else kind].append(number)
+    of_target = ("mean", "deviation") if frame.n_classes is None else ()
+    for kind, numbers in of_kind.items():
+        sketches.take(numbers).have_only(kind, *of_target)
+    targets = [sketches.member(name).numbers(is_finite=False).tolist() for name in of_target]
+    counts = _read_counts(sketches, of_kind["counts"], n_rows, parent, frame)
+    densities = _read_densities(sketches, of_kind["density"], shapes, counts, n_rows, frame)
+    made = []
+    for number, shape in enumerate(shapes):
+        mean, deviation = (its[number] for its in targets) if targets else (None, None)
+        scatter = None
+        if isinstance(shape, PairShape):
+            scatter = _read_scatter(
+                sketches.part(number).member("scatter"), shape, int(n_rows[number]), frame
+            )
+        made.append(NodeSketch(counts[number], mean, deviation, densities.get(number), scatter))
+    return tuple(made)
 
 
-def _summed(counts: list[np.ndarray | None], parent: np.ndarray) -> np.ndarray:
-    """The counts of all nodes: those of leaves, and for the others the sums of their children's."""
-    length = next(len(of_leaf) for of_leaf in counts if of_leaf is not None)
-    sums = np.zeros((len(counts), length), dtype=np.int32)
-    for node in range(len(counts) - 1, -1, -1):  # children before their parents
-        of_leaf = counts[node]
-        if of_leaf is not None:
-            sums[node] = of_leaf
-        if node:
-            sums[parent[node]] += sums[node]
-    return sums
-
-
-def _read_sketch(
-    part: Part, shape: ShapeFunction | PairShape | None, counts: np.ndarray, frame: Frame
-) -> NodeSketch:
-    special, density, scatter = "counts", None, None
-    if isinstance(shape, ShapeFunction):
-        special = "density"
-        density = _read_density(part.member(special), shape, counts, frame)
-    elif shape is not None:
-        special = "scatter"
-        scatter = _read_scatter(part.member(special), shape, int(counts.sum()), frame)
-    if frame.n_classes is not None:
-        part.has_only(special)
-        return NodeSketch(counts, density=density, scatter=scatter)
-    part.has_only(special, "mean", "deviation")
-    mean, deviation = (part.member(name).number(is_finite=False) for name in ("mean", "deviation"))
-    return NodeSketch(counts, mean, deviation, density, scatter)
-
-
-def _read_counts(part: Part, n_rows: int, length: int) -> np.ndarray:
-    counts = part.integers(0, n_rows, length)
-    if counts.sum() != n_rows:
-        part.refuse(f"must add up to the node's rows, {n_rows}, got {counts.sum()}")
+def _read_counts(
+    sketches: Parts, leaves: list[int], n_rows: np.ndarray, parent: np.ndarray, frame: Frame
+) -> np.ndarray:
+    """Counts of all nodes: those of leaves, and for the others the sums of their children's."""
+    parts, rows = sketches.take(leaves).member("counts"), n_rows[leaves]
+    of_leaves = parts.integer_lists(0, rows, frame.n_counts)
+    is_wrong = of_leaves.sums() != rows
+    if is_wrong.any():
+        wrong = int(np.argmax(is_wrong))
+        found = of_leaves.sums()[wrong]
+        parts.part(wrong).refuse(f"must add up to the node's rows, {rows[wrong]}, got {found}")
+    counts = np.zeros((len(n_rows), frame.n_counts), dtype=np.int32)
+    counts[leaves] = of_leaves.values.reshape(len(leaves), frame.n_counts)
+    for node in range(len(counts) - 1, 0, -1):  # children before their parents
+        counts[parent[node]] += counts[node]
     return counts
 
 
-def _read_density(part: Part, split: ShapeFunction, of_node: np.ndarray, frame: Frame) -> Density:
-    is_number, is_axis = frame.n_classes is None, split.upper is not None
-    part.has_only(
-        *("counts", "missing"),
-        *(("totals", "missing_total") if is_number else ()),
-        # Versions before the third said where to draw the bounds.
-        *(("bounds", "cells", "ends" if frame.version > 2 else "places") if is_axis else ()),
+def _read_densities(
+    sketches: Parts,
+    numbers: list[int],
+    shapes: Sequence[ShapeFunction | PairShape | None],
+    in_nodes: np.ndarray,
+    rows_of_nodes: np.ndarray,
+    frame: Frame,
+) -> dict[int, Density]:
+    """How rows lie on the features of nodes that split on one, by the numbers of these nodes."""
+    parts, n_rows = sketches.take(numbers).member("density"), rows_of_nodes[numbers]
+    is_number = frame.n_classes is None
+    splits = [shape for shape in shapes if isinstance(shape, ShapeFunction)]
+    axes, ends = _read_axes(parts, splits, frame)
+    n_cells = np.array([axis.n_cells for axis in axes], dtype=np.int64)
+    kept, in_cells = _read_cells(parts.member("counts"), n_rows, axes, n_cells, frame)
+    missing = np.zeros((len(numbers), frame.n_groups), dtype=np.int32)
+    lacking = parts.having("missing")
+    missing[lacking] = (
+        parts.take(lacking)
+        .member("missing")
+        .integer_lists(0, n_rows[lacking], frame.n_groups)
+        .values.reshape(len(lacking), frame.n_groups)
     )
-    n_rows = int(of_node.sum())
-    axis = _read_axis(part) if is_axis else Axis(None, np.array([len(split.branch_of_piece)]))
-    counts, in_cells = _read_cells(part.member("counts"), n_rows, axis, frame)
-    lacking, lacking_total = part.optional("missing"), part.optional("missing_total")
-    missing = np.zeros(frame.n_groups, dtype=np.int32)
-    if lacking is not None:
-        missing = lacking.integers(0, n_rows, frame.n_groups).astype(np.int32)
-    in_all = np.array([n_rows]) if is_number else of_node
-    if not np.array_equal(in_cells + missing, in_all):
-        part.member("counts").refuse("must add up, with the missing, to the node's rows")
-    missing_total = 0.0 if lacking_total is None else lacking_total.number(is_finite=False)
-    return Density(
-        axis=axis,
-        kept=counts,
-        totals=part.member("totals").numbers(axis.n_cells, False) if is_number else None,
-        missing=missing,
-        missing_total=missing_total if is_number else None,
-        ends=_read_ends(part) if is_axis else None,
-    )
+    in_all = n_rows[:, None] if is_number else in_nodes[numbers]
+    is_wrong = (in_cells + missing != in_all).any(axis=1)
+    if is_wrong.any():
+        parts.part(int(np.argmax(is_wrong))).member("counts").refuse(
+            "must add up, with the missing, to the node's rows"
+        )
+    totals: Iterable[np.ndarray | None] = repeat(None, len(numbers))
+    missing_total: list[float] | list[None] = [None] * len(numbers)
+    if is_number:
+        totals = parts.member("totals").number_lists(n_cells, is_finite=False)
+        lacking, of_lacking = parts.having("missing_total"), np.zeros(len(numbers))
+        of_lacking[lacking] = parts.take(lacking).member("missing_total").numbers(is_finite=False)
+        missing_total = of_lacking.tolist()
+    return {
+        number: Density(*its)
+        for number, *its in zip(
+            numbers, axes, kept, totals, missing, missing_total, ends, strict=True
+        )
+    }
+
+
+def _read_axes(
+    parts: Parts, splits: list[ShapeFunction], frame: Frame
+) -> tuple[list[Axis], list[tuple[float, float] | None]]:
+    """How the axes of densities are parted into cells, and the ends of the rows' numbers there."""
+    of_target = ("totals", "missing_total") if frame.n_classes is None else ()
+    known = ("counts", "missing", *of_target)
+    # Versions before the third said where to draw the bounds.
+    of_axis = ("bounds", "cells", "ends" if frame.version > 2 else "places")
+    axes = [Axis(None, np.array([len(split.branch_of_piece)])) for split in splits]
+    ends: list[tuple[float, float] | None] = [None] * len(splits)
+    ordered = [i for i, split in enumerate(splits) if split.upper is not None]
+    parts.take([i for i, split in enumerate(splits) if split.upper is None]).have_only(*known)
+    with_axis = parts.take(ordered)
+    with_axis.have_only(*known, *of_axis)
+    cells = with_axis.member("cells").integer_lists(1, INT32)
+    lengths = np.diff(cells.start)
+    if not lengths.all():
+        with_axis.part(int(np.argmin(lengths))).member("cells").refuse(
+            "must have at least one item"
+        )
+    bounds = with_axis.member("bounds").ascending_lists(lengths + 1)
+    for i, its_bounds, its_cells in zip(ordered, bounds, cells, strict=True):
+        axes[i] = Axis(its_bounds, its_cells)
+    told = [i for i in parts.having("ends") if splits[i].upper is not None]
+    for i, its in zip(told, _read_ends(parts.take(told).member("ends")), strict=True):
+        ends[i] = its
+    return axes, ends
+
+
+def _read_ends(parts: Parts) -> list[tuple[float, float]]:
+    """The least and the greatest of nodes' numbers."""
+    return [(low, high) for low, high in parts.ascending_lists(2).values.reshape(-1, 2).tolist()]
 
 
 def _read_cells(
-    part: Part, n_rows: int, axis: Axis, frame: Frame
-) -> tuple[np.ndarray | PackedCounts, np.ndarray]:
-    """Rows of a node by cell and class, and by class."""
-    n_cells = axis.n_cells
-    if frame.version == 1 or n_cells * frame.n_groups <= MAX_DENSE:
-        counts = part.table(0, n_rows, frame.n_groups, n_cells)
-        return packed(counts.T.astype(np.int32, order="C")), counts.sum(axis=1)
+    parts: Parts, n_rows: np.ndarray, axes: list[Axis], n_cells: np.ndarray, frame: Frame
+) -> tuple[list[np.ndarray | PackedCounts], np.ndarray]:
+    """Rows of nodes by cell and class, and by class."""
+    n_groups, kept = frame.n_groups, dict[int, np.ndarray | PackedCounts]()
+    in_groups = np.zeros((len(parts), n_groups), dtype=np.int64)
+    is_dense = (frame.version == 1) | (n_cells * n_groups <= MAX_DENSE)
+    for i in np.flatnonzero(~is_dense).tolist():
+        kept[i], in_groups[i] = _read_packed(
+            parts.part(i), int(n_rows[i]), axes[i], int(n_cells[i]), n_groups
+        )
+    dense = np.flatnonzero(is_dense).tolist()
+    groups = parts.take(dense).items(n_groups)
+    limits, lengths = (np.repeat(each[dense], n_groups) for each in (n_rows, n_cells))
+    counts = groups.integer_lists(0, limits, lengths)
+    in_groups[dense] = counts.sums().reshape(len(dense), n_groups)
+    of_nodes = Lists(counts.values.astype(np.int32), n_groups * n_cells[dense])
+    for i, flat in zip(dense, of_nodes, strict=True):
+        kept[i] = packed(np.ascontiguousarray(flat.reshape(n_groups, -1).T))
+    return [kept[i] for i in range(len(parts))], in_groups
+
+
+def _read_packed(
+    part: Part, n_rows: int, axis: Axis, n_cells: int, n_groups: int
+) -> tuple[PackedCounts, np.ndarray]:
+    """The same of one node with many cells or classes."""
     if n_cells > MAX_CELLS * len(axis.cells) and axis.bounds is not None:
         part.refuse(f"must have at most {MAX_CELLS} cells for each part of the axis")
-    runs = [_read_runs(group, n_rows, n_cells) for group in part.items(frame.n_groups)]
+    runs = [_read_runs(group, n_rows, n_cells) for group in part.items(n_groups)]
     in_groups = np.array([np.maximum(its, 0).sum() for its in runs])
     start = starts([len(its) for its in runs])
     return PackedCounts(np.concatenate(runs).astype(np.int32), start, n_cells), in_groups
 
 
 def _read_runs(part: Part, n_rows: int, n_cells: int) -> np.ndarray:
-    """Rows in each cell, of which some that have none are written as one negative number."""
+    """Rows in each cell; runs of empty cells are written as one negative number."""
     runs = part.integers(-n_cells, n_rows)
     is_empty = runs < 0
     if (runs == 0).any() or (is_empty[1:] & is_empty[:-1]).any():
@@ -141,25 +200,6 @@ def _read_runs(part: Part, n_rows: int, n_cells: int) -> np.ndarray:
     if found != n_cells:
         part.refuse(f"must stand for {n_cells} cells, got {found}")
     return runs
-
-
-def _read_axis(part: Part) -> Axis:
-    cells = part.member("cells")
-    numbers = cells.integers(1, INT32)
-    if not len(numbers):
-        cells.refuse("must have at least one item")
-    return Axis(part.member("bounds").ascending(len(numbers) + 1), numbers)
-
-
-def _read_ends(part: Part) -> tuple[float, float] | None:
-    """The least and the greatest of a node's numbers, if they are known."""
-    ends = part.optional("ends")
-    if ends is None:
-        return None
-    low, high = ends.numbers(2).tolist()
-    if low > high:
-        ends.refuse("must ascend")
-    return low, high
 
 
 def _read_scatter(part: Part, split: PairShape, n_rows: int, frame: Frame) -> Scatter:

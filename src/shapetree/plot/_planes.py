@@ -15,6 +15,8 @@ from shapetree.tree._view import NodeView
 
 ARROWS = (" →", " ↑")
 BETWEEN = " \N{MULTIPLICATION SIGN} "
+# Categories that a large card names one above the other.
+MOST_NAMES = 80
 
 
 class PairCard(Card):
@@ -27,7 +29,7 @@ class PairCard(Card):
         self.names = [clean(feature.name) for feature in self.map.features]
         n_lines = 2 if style.is_large else 1
         below = TICK + n_lines * line_height(style.small + style.is_large)
-        self.height = self._plane_top + style.plane + below + style.pad - 3
+        self.height = self._plane_top + self._plane_height + below + style.pad - 3
         self.y_ticks = self._y_ticks()
         labels = [width(label, style.small) for _, label in self.y_ticks]
         self.left = style.pad + max(labels, default=0.0) + TICK + 1
@@ -39,6 +41,14 @@ class PairCard(Card):
         """Where the plane starts; above it a large card names what goes up."""
         name = line_height(self.style.small + 1) + 1 if self.style.is_large else 0.0
         return self._header_height + 1 + name
+
+    @property
+    def _plane_height(self) -> float:
+        """A large card is as high as the names of its categories need, unless there are many."""
+        categories = self.map.axes[1].categories
+        if categories is None or not self.style.is_large or len(categories) > MOST_NAMES:
+            return self.style.plane
+        return max(self.style.plane, len(categories) * line_height(self.style.small) + 1)
 
     @property
     def _plane_width(self) -> float:
@@ -66,8 +76,8 @@ class PairCard(Card):
             numbers = round_numbers(axis.low, axis.high, self.style.n_ticks)
             places = [share_of(number, axis.low, axis.high) for number in numbers]
             return list(zip(places, distinct(numbers), strict=True))
-        if self.style.plane < len(axis.categories) * line_height(size):
-            return []
+        if self._plane_height < len(axis.categories) * line_height(size):
+            return [(0.5, _how_many(axis.categories))]
         return _slot_labels(axis.categories, self.style.width / 4, size)
 
     def _x_ticks(self) -> list[tuple[float, str]]:
@@ -84,7 +94,7 @@ class PairCard(Card):
         ticks = _slot_labels(axis.categories, self._plane_width / len(axis.categories) - 4, size)
         if len({label for _, label in ticks}) == len(ticks):
             return ticks
-        return [(0.5, f"{len(axis.categories)} categories")]
+        return [(0.5, _how_many(axis.categories))]
 
     def _centres(self, ticks: list[tuple[float, str]], left: float) -> list[float] | None:
         """Where labels of the horizontal axis stand; None if they do not fit."""
@@ -99,7 +109,7 @@ class PairCard(Card):
 
     def _draw_body(self, canvas: Canvas, box: Box) -> None:
         top, x0 = box.y0 + self._plane_top, box.x0 + self.left
-        area = Box(x0, top, x0 + self._plane_width, top + self.style.plane)
+        area = Box(x0, top, x0 + self._plane_width, top + self._plane_height)
         self._draw_areas(canvas, area)
         for place, target in zip(self.map.points.tolist(), self.map.targets.tolist(), strict=True):
             centre = _at(place, area)
@@ -120,7 +130,7 @@ class PairCard(Card):
         for loops in self.map.areas:
             for loop in loops:
                 outline = [_at(point, area) for point in loop]
-                canvas.line([*outline, outline[0]], WHITE, 0.7)
+                canvas.line([*outline, outline[0]], WHITE, 0.7 * self.map.line_width)
         canvas.line([*area.corners(), (area.x0, area.y0)], GREY, 0.6)
 
     def _colour_of(self, target: float) -> Colour:
@@ -182,6 +192,10 @@ class PairCard(Card):
 def _at(place: Point | list[float], area: Box) -> Point:
     """A place in the plane, from 0 to 1 to the right and up, in points."""
     return area.x0 + area.width * place[0], area.y1 - area.height * place[1]
+
+
+def _how_many(categories: tuple[Level, ...]) -> str:
+    return f"{len(categories)} values"
 
 
 def _slot_labels(

@@ -24,14 +24,14 @@ class TreeLoss(ABC):
     ----------
     rows : LeafLosses
         What it costs to send a row to a leaf.
-    min_rows_of_pairs : int
-        Rows of a node from which on pairs are fitted that need not hold up on new rows.
+    min_weight_of_pairs : float
+        Smallest weight of a node for which pairs are fitted without a check on new rows.
     price_is_fixed : bool
         Whether a penalty is worth the same, however much the tree loses.
     """
 
     rows: LeafLosses
-    min_rows_of_pairs: int = 0
+    min_weight_of_pairs: float = 0.0
     price_is_fixed: bool = False
 
     @abstractmethod
@@ -50,7 +50,7 @@ class TreeLoss(ABC):
         """
 
     def price(self, total: float) -> float:
-        """Loss that a penalty of 1 is worth where the tree loses so much in total."""
+        """Loss that a penalty of 1 is worth, given the total loss of the tree."""
         return 1.0
 
     def objective(self, total: float) -> float:
@@ -91,7 +91,7 @@ class NumberLoss(TreeLoss):
     """
 
     # A few rows that are far off weigh as much as thousands; in small nodes regions chase them.
-    min_rows_of_pairs = 1_000
+    min_weight_of_pairs = 1_000.0
 
     def __init__(self, goal: RegressionGoal) -> None:
         self._is_absolute = isinstance(goal, MedianGoal)

@@ -141,7 +141,7 @@ class RefinedRows(Protocol):
         ...
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
-        """Rows of each node of the level that care; the nodes have so many branches."""
+        """Rows of each node of the level that care, given the nodes' numbers of branches."""
         ...
 
 
@@ -259,7 +259,10 @@ class LocalCareSet:
             Grid that weights are rounded to.
         """
         labels = self._by_branch.argmin(axis=1).astype(np.int32)[:, None]
-        weights = on_grid(self._regrets / divisor, unit)
+        given = self.holder.goal.weights
+        own = 1.0 if given is None else given[self.rows]
+        # Rounded before it is multiplied, so that a weight of n is n rows.
+        weights = on_grid(on_grid(self._regrets / own / divisor, unit) * own, unit)
         targets = Targets(labels, None, weights, self.n_branches)
         return self.holder.some(self.rows, targets, weights, in_order=True)
 
@@ -449,7 +452,7 @@ class LocalRefinedRows:
             first = last
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
-        """Rows of each node of the level that care; the nodes have so many branches."""
+        """Rows of each node of the level that care, given the nodes' numbers of branches."""
         return [
             LocalCareSet(self.rows, care, losses, n)
             for (care, losses), n in zip(self._routed.care_sets(), n_branches, strict=True)

@@ -2,7 +2,7 @@
 
 A question is answered for a part of the rows, and the answers for parts that follow each other are
 joined to the answer for all: sums on exact grids, least and greatest values, and samples that are
-chosen by the hash of a row's number. However rows are parted, the answer is the same, bit for bit.
+chosen by the hash of a row's number. However rows are divided, the answer is the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from shapetree._core.sampling import row_hashes
 from shapetree._core.sketch import (
     count_cells,
     count_targets,
+    extents,
     sample_values,
     sum_squares,
     sum_targets,
@@ -220,12 +221,9 @@ class RangesOfFeatures(Question[Ranges]):
 
     def of(self, part: SpreadPart) -> Ranges:
         """The answer for a part of the rows."""
-        columns = [part.column(feature) for feature in self.features]
-        ends = [
-            [reduce(column, initial=np.nan) for column in columns]
-            for reduce in (np.fmin.reduce, np.fmax.reduce)
-        ]
-        return Ranges(*np.array(ends, dtype=np.float64).reshape(2, -1))
+        n_threads = threads_for(part.table.n_rows * len(self.features), part.n_threads)
+        features = np.array(self.features, dtype=np.int32)
+        return Ranges(*extents(part.table.values, features, n_threads))
 
     def join(self, answers: Sequence[Ranges]) -> Ranges:
         """The answer for all parts."""
@@ -531,6 +529,8 @@ class PointsOfPairs(Question[dict[int, Points]]):
 
     def of(self, part: SpreadPart) -> dict[int, Points]:
         """The answer for a part of the rows."""
+        if not self.nodes:
+            return {}
         rows = _RowsByLeaf(part.tree, part.leaves)
         missing = _Missing(part)
         return {node: self._points(part, node, rows.at(node), missing) for node in self.nodes}

@@ -7,7 +7,9 @@ digits of their numbers.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Sequence
+from itertools import accumulate
 
 from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo, Level
@@ -16,9 +18,10 @@ from shapetree.tree._view import Bound, NodeView, Region, Segment, TreeView
 
 # Categories that are named before the rest is only counted.
 MAX_CATEGORIES = 8
-# Regions that are described before the rest is only counted.
+# Regions, and their letters, that are described before the rest is only counted.
 MAX_REGIONS = 4
-# What differs by no more is the same, but for rounding: shares, and means in deviations.
+MAX_LETTERS = 200
+# Differences up to this are due to rounding: of shares, and of means in deviations.
 SAME_SHARE = 1e-9
 
 
@@ -147,7 +150,7 @@ def _shorter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
 
 
 def category_words(feature: FeatureInfo, categories: Sequence[Level]) -> str:
-    """Being one of some categories: these, or if they are too many to name, what else is not.
+    """Being one of some categories: lists these, or if there are too many, the others.
 
     Missing values and new categories are neither.
 
@@ -195,13 +198,21 @@ def branch_words(node: NodeView, branch: int, digits: int | None = None) -> str:
         if segment.branch == branch and segment.categories != ()
     ]
     regions = [region for region in node.joined_regions if region.branch == branch]
-    parts += [_in_braces(region_words(region, node, digits)) for region in regions[:MAX_REGIONS]]
-    if len(regions) > MAX_REGIONS:
-        more = len(regions) - MAX_REGIONS
-        parts.append(f"{more} more {'region' if more == 1 else 'regions'}")
+    parts += _some_regions([_in_braces(region_words(region, node, digits)) for region in regions])
     if node.missing_branch == branch:
         parts += _missing_parts(node)
     return " or ".join(parts) or "no values"
+
+
+def _some_regions(regions: list[str]) -> list[str]:
+    """The first regions in words, if they are few and short, and how many more there are."""
+    letters = list(accumulate(map(len, regions)))
+    shown = min(bisect(letters, MAX_LETTERS), MAX_REGIONS)
+    more = len(regions) - shown
+    if more == 0:
+        return regions
+    rest = f"{more} {'more ' if shown else ''}{'region' if more == 1 else 'regions'}"
+    return [*regions[:shown], rest]
 
 
 def segment_words(segment: Segment, feature: FeatureInfo, digits: int | None = None) -> str:
@@ -237,7 +248,7 @@ def _in_braces(words: str) -> str:
 
 
 def _missing_parts(node: NodeView) -> list[str]:
-    """What counts as missing in a node: missing values if rows lacked some, and odd categories."""
+    """What counts as missing in a node: missing values if there were any, and rare categories."""
     parts = []
     if node.saw_missing:
         parts.append(missing_words(node.features[0]) if node.segments else "either missing")
@@ -260,9 +271,9 @@ def outcome_words(view: TreeView, node: NodeView) -> str:
 
 
 def share_words(view: TreeView, node: NodeView, output: int = 0) -> str:
-    """Share of a node's rows that are of the class it predicts; what it predicts, if that differs.
+    """Share of a node's rows in the class it predicts, and what it predicts, if that differs.
 
-    Weights of rows, shrinkage, and other rows than those of training make them differ.
+    They differ because of weights, shrinkage, or rows other than those of training.
     """
     assert view.classes is not None
     best = view.classes[output].index(node.prediction[output])

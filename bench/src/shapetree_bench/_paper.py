@@ -1,0 +1,67 @@
+"""What the paper reports.
+
+`paper.csv` holds the tables of "Empowering Decision Trees via Shape Function Branching" (NeurIPS
+2025) that this benchmark repeats, as its LaTeX source has them: the two tables of means
+(`tab:uni_table`, `tab:bi_table`), ShapeCART by dataset (`tab:shapedpdt_acc`, `tab:sdpdt_runtime`),
+the ablations (`tab:opt_ablate_acc`, `tab:opt_ablate_time`, `tab:heurabl_acc`,
+`tab:heur_abl_time`), regression (`tab:regr_results`) and the importance of hyper-parameters
+(`tab:hp_import`). The other models by dataset are in figures and tables that the source leaves out.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+import pandas as pd
+
+from shapetree_bench._datasets import BY_NAME, CLASSIFICATION, TOO_LARGE_FOR_PAIRS
+
+DEPTHS = (2, 3, 4, 5, 6)
+# Rows of the two tables of means: greedy models, and those that look at the whole tree.
+BLOCKS = {
+    False: (
+        ("CART", "SERDT", "HSTree", "SGT-C", "SGT3-C"),
+        ("AxTAO", "DPDT", "SPLIT", "SGT-T", "SGT3-T"),
+    ),
+    True: (("BiCART", "S2GT-C", "S2GT3-C"), ("BiTAO", "S2GT-T", "S2GT3-T")),
+}
+_MEANS = {False: "mean accuracy, axis-aligned", True: "mean accuracy, bivariate"}
+
+
+@cache
+def _every() -> pd.DataFrame:
+    with (files("shapetree_bench") / "paper.csv").open() as file:
+        return pd.read_csv(file, keep_default_na=False).astype({"value": float})
+
+
+@cache
+def _values() -> dict[tuple[str, ...], float]:
+    columns = ["table", "dataset", "model", "depth", "variant", "value"]
+    rows = _every()[columns].itertuples(index=False)
+    return {tuple(map(str, key)): float(number) for *key, number in rows}
+
+
+def table(name: str) -> pd.DataFrame:
+    """One of the paper's tables, a row for each number."""
+    every = _every()
+    return every[every["table"] == name]
+
+
+def mean(model: str, bivariate: bool, depth: int) -> float:
+    """Mean accuracy of a model over all datasets, in percent."""
+    return _values()[_MEANS[bivariate], "", model, str(depth), ""]
+
+
+def value(name: str, dataset: str, model: str, depth: int, variant: str = "") -> float | None:
+    """A number of one of the tables by dataset; None where the paper has none."""
+    return _values().get((name, dataset, model, str(depth), variant))
+
+
+def datasets(depth: int, bivariate: bool) -> list[str]:
+    """The datasets over which the paper takes its means: a leaf for every class is needed."""
+    return [
+        name
+        for name in CLASSIFICATION
+        if BY_NAME[name].fits_depth(depth) and not (bivariate and name in TOO_LARGE_FOR_PAIRS)
+    ]

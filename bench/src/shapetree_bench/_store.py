@@ -1,0 +1,231 @@
+"""Results: one SQLite file while a benchmark runs, small CSV files to keep."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from shapetree_bench._importance import COLUMNS, importances
+from shapetree_bench._protocols import Cell, Measures, Trial, validation_of
+
+# Everything that is measured of a fit, in the order of its columns.
+MEASURES = (
+    *("accuracy", "macro_f1", "log_loss", "calibration_error"),
+    *("squared_error", "absolute_error", "r2"),
+    *("seconds", "cart_seconds", "predict_us", "peak_mb"),
+    *("leaves", "nodes", "segments", "regions", "features", "conditions", "strength"),
+)
+KEYS = ("protocol", "method", "dataset", "depth")
+# What cells of a table say of their folds, beside the means of all measures.
+CELL_COLUMNS = (*KEYS, "folds", "failed", "reason", *MEASURES, "accuracy_std", "trials")
+DATASET_COLUMNS = ("name", "rows", "classes", "columns", "partial", "difference", "source")
+RUN_COLUMNS = ("number", "started", "command", "versions")
+
+_SCHEMA = f"""
+CREATE TABLE IF NOT EXISTS runs (
+    number INTEGER PRIMARY KEY, started TEXT, command TEXT, versions TEXT);
+CREATE TABLE IF NOT EXISTS datasets (
+    name TEXT PRIMARY KEY, rows INTEGER, classes INTEGER, columns INTEGER, partial INTEGER,
+    difference TEXT, source TEXT);
+CREATE TABLE IF NOT EXISTS fits (
+    protocol TEXT, method TEXT, dataset TEXT, depth INTEGER, fold INTEGER, run INTEGER,
+    status TEXT, reason TEXT, {", ".join(f"{name} REAL" for name in MEASURES)},
+    PRIMARY KEY (protocol, method, dataset, depth, fold));
+CREATE TABLE IF NOT EXISTS trials (
+    method TEXT, dataset TEXT, depth INTEGER, trial INTEGER, run INTEGER,
+    status TEXT, reason TEXT, params TEXT, validation REAL, folds TEXT,
+    PRIMARY KEY (method, dataset, depth, trial));
+"""
+
+
+class Results:
+    """The SQLite file; everything is written at once, so that it can be killed at any time."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = sqlite3.connect(path, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")  # safe if killed, if not without power
+        self._db.executescript(_SCHEMA)
+        self._run = 0
+
+    def close(self) -> None:
+        self._db.close()
+
+    def begin_run(self, command: str, versions: dict[str, str]) -> None:
+        """Note who makes the results that follow."""
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._run = self._insert("runs", (None, started, command, json.dumps(versions)))
+
+    def _insert(self, table: str, values: Iterable[Any]) -> int:
+        row = tuple(values)
+        marks = ", ".join("?" * len(row))
+        cursor = self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
+        return int(cursor.lastrowid or 0)
+
+    def note_dataset(self, facts: tuple[str | int, ...]) -> None:
+        """Note what `Rows.facts` says."""
+        self._insert("datasets", facts)
+
+    def note_fit(self, cell: Cell, fold: int, measures: Measures) -> None:
+        row = (*asdict(cell).values(), fold, self._run, "done", "", *_in_order(measures))
+        self._insert("fits", row)
+
+    def note_failure(self, cell: Cell, fold: int, reason: str) -> None:
+        row = (*asdict(cell).values(), fold, self._run, "failed", reason, *_in_order({}))
+        self._insert("fits", row)
+
+    def note_trial(
+        self, cell: Cell, trial: Trial, folds: list[Measures] | None, reason: str = ""
+    ) -> None:
+        status = "failed" if folds is None else "done"
+        validation = validation_of(folds)
+        params, measured = json.dumps(trial.params), json.dumps(folds)
+        key = (cell.method, cell.dataset, cell.depth, trial.number, self._run)
+        self._insert("trials", (*key, status, reason, params, validation, measured))
+
+    def folds_done(self, cell: Cell) -> set[int]:
+        """Folds with a result, or with a reason why there is none."""
+        found = self._db.execute(
+            "SELECT fold FROM fits WHERE (protocol, method, dataset, depth) = (?, ?, ?, ?)",
+            tuple(asdict(cell).values()),
+        )
+        return {fold for (fold,) in found}
+
+    def trials_done(self, cell: Cell) -> list[Trial]:
+        found = self._db.execute(
+            "SELECT trial, params, validation FROM trials"
+            " WHERE (method, dataset, depth) = (?, ?, ?) ORDER BY trial",
+            (cell.method, cell.dataset, cell.depth),
+        )
+        return [Trial(number, json.loads(params), score) for number, params, score in found]
+
+    def forget(self, cell: Cell, only_failures: bool) -> None:
+        """Remove what is known of a cell, or its failures, so that it is done again."""
+        extra = " AND status = 'failed'" if only_failures else ""
+        if cell.protocol == "paper":
+            self._db.execute(
+                f"DELETE FROM trials WHERE (method, dataset, depth) = (?, ?, ?){extra}",
+                (cell.method, cell.dataset, cell.depth),
+            )
+        else:
+            self._db.execute(
+                f"DELETE FROM fits WHERE (protocol, method, dataset, depth) = (?, ?, ?, ?){extra}",
+                tuple(asdict(cell).values()),
+            )
+
+    # --- reading ---
+
+    def table(self, name: str) -> pd.DataFrame:
+        return pd.read_sql_query(f"SELECT * FROM {name}", self._db)
+
+    def cells(self) -> pd.DataFrame:
+        """One row for each protocol, method, dataset and depth: means over folds."""
+        fits = self.table("fits")
+        fits["trials"] = np.nan
+        chosen = _best_trials(self.table("trials"))
+        known = [table for table in (fits, chosen) if len(table)]
+        return cells_of(pd.concat(known, ignore_index=True) if known else fits)
+
+
+def _in_order(measures: Measures) -> list[float | None]:
+    return [measures.get(name) for name in MEASURES]
+
+
+def _best_trials(trials: pd.DataFrame) -> pd.DataFrame:
+    """The folds of the trial that was best on validation rows, for each cell."""
+    rows = []
+    for (method, dataset, depth), each in trials.groupby(["method", "dataset", "depth"]):
+        cell = {"protocol": "paper", "method": method, "dataset": dataset, "depth": depth}
+        cell["trials"] = len(each)
+        done = each[each["status"] == "done"]
+        if done.empty:
+            reason = each["reason"].iloc[-1]
+            rows.append(cell | {"fold": 0, "status": "failed", "reason": reason})
+            continue
+        best = done.loc[done["validation"].idxmax()]
+        for fold, measures in enumerate(json.loads(best["folds"])):
+            known = {name: measures.get(name) for name in MEASURES}
+            rows.append(cell | {"fold": fold, "status": "done", "reason": "", **known})
+    return pd.DataFrame(rows)
+
+
+def cells_of(fits: pd.DataFrame) -> pd.DataFrame:
+    """Means over folds; a cell with a fold that failed has the reason, too."""
+    if fits.empty:
+        return pd.DataFrame(columns=list(CELL_COLUMNS))
+    fits = fits.astype(dict.fromkeys(MEASURES, float))
+    groups = fits.groupby(list(KEYS))
+    cells = groups[list(MEASURES)].mean()
+    cells["accuracy_std"] = groups["accuracy"].std(ddof=0)
+    cells["folds"] = groups["status"].agg(lambda each: int((each == "done").sum()))
+    cells["failed"] = groups["status"].agg(lambda each: int((each == "failed").sum()))
+    cells["reason"] = groups["reason"].agg(lambda each: next(filter(None, each), ""))
+    cells["trials"] = groups["trials"].max()
+    return cells.reset_index()[list(CELL_COLUMNS)]
+
+
+# CSV files
+
+
+def write_csv(results: Results, folder: Path) -> list[Path]:
+    """Write cells by protocol, datasets and runs, each to a small CSV file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    cells = results.cells()
+    tables = {str(name): each for name, each in cells.groupby("protocol")}
+    tables["datasets"] = results.table("datasets").sort_values("name")
+    tables["runs"] = results.table("runs")
+    found = importances(results.table("trials"))
+    if len(found):
+        tables["importance"] = found
+    paths = []
+    for name, table in tables.items():
+        paths.append(folder / f"{name}.csv")
+        empty = [column for column in table if len(table) and table[column].isna().all()]
+        table.drop(columns=empty).to_csv(paths[-1], index=False, float_format="%.5g")
+    return paths
+
+
+class Evidence:
+    """Results to report on, from an SQLite file or a folder of CSV files.
+
+    Attributes
+    ----------
+    cells, datasets, runs, importance : DataFrame
+    """
+
+    def __init__(self, path: Path) -> None:
+        if path.is_dir():
+            self.cells, self.datasets, self.runs, self.importance = _read_csv(path)
+        elif path.exists():
+            results = Results(path)
+            self.cells = results.cells()
+            self.datasets, self.runs = results.table("datasets"), results.table("runs")
+            self.importance = importances(results.table("trials"))
+            results.close()
+        else:
+            raise FileNotFoundError(
+                f"{path} is neither an SQLite file nor a folder of CSV files; "
+                "make one with shapetree-bench run --out"
+            )
+
+
+def _read_csv(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    found = {path.stem: pd.read_csv(path, keep_default_na=True) for path in folder.glob("*.csv")}
+    cells = [found[name] for name in ("untuned", "cv", "paper") if name in found]
+    if not cells:
+        raise FileNotFoundError(f"{folder} holds none of untuned.csv, cv.csv and paper.csv")
+    joined = pd.concat(cells, ignore_index=True).reindex(columns=list(CELL_COLUMNS))
+    joined["reason"] = joined["reason"].astype(object).fillna("")
+    datasets = found.get("datasets", pd.DataFrame()).reindex(columns=list(DATASET_COLUMNS))
+    runs = found.get("runs", pd.DataFrame()).reindex(columns=list(RUN_COLUMNS))
+    importance = found.get("importance", pd.DataFrame()).reindex(columns=list(COLUMNS))
+    return joined, datasets, runs, importance

@@ -130,7 +130,12 @@ def simulate(n_rows: int, n_parts: int, how: str) -> None:
         return answers[0]
 
     class CountedParts(LocalParts):
+        is_told = False
+
         def ask(self, *steps: Any, join: Any, finish: Any = None) -> Any:
+            if self.is_told:
+                sent["tasks"] += n_parts  # what was told since the last question, all at once
+            self.is_told = False
             each = zip(self._parts, self._places, strict=True)
             answer = counted([place.asked(part, steps) for part, place in each], join)
             sent["rounds"] += 1
@@ -138,7 +143,7 @@ def simulate(n_rows: int, n_parts: int, how: str) -> None:
             return answer if finish is None else finish(answer)
 
         def tell(self, *steps: Any) -> None:
-            sent["tasks"] += n_parts
+            self.is_told = True
             super().tell(*steps)
 
     def hold(binned: Any, table: Any, goal: Any, n_threads: int, coarse: Any) -> JoinedRows:

@@ -10,14 +10,14 @@ SANITIZE := -C setup-args=-Dbuildtype=debugoptimized \
 	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
 	-C setup-args=-Dc_args=-fno-sanitize-recover=all
 
-.PHONY: demo test attack lint bench page page-check sanitize wheel-check clean
+.PHONY: demo test attack lint bench bench-report page page-check sanitize wheel-check clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/package $(VENV)/demo.extra
 	$(PYTHON) examples/demo.py
 
-test: $(VENV)/package $(VENV)/test.extra
-	$(PYTHON) -m pytest -n auto --dist loadfile --pyargs shapetree tests
+test: $(VENV)/package $(VENV)/test.extra $(VENV)/shapetree-bench
+	$(PYTHON) -m pytest -n auto --dist loadfile --pyargs shapetree tests bench/tests
 
 # Random trees by the thousand; the tests try the first few hundred of them.
 attack: $(VENV)/package $(VENV)/test.extra
@@ -31,6 +31,11 @@ lint: $(VENV)/test.extra $(VENV)/lint.extra
 
 bench: $(VENV)/package $(VENV)/bench.extra
 	$(PYTHON) -m asv_bench.ratios
+
+# What is made from the results that are kept with the code; the tests see that they agree.
+bench-report: $(VENV)/package $(VENV)/shapetree-bench
+	$(VENV)/bin/shapetree-bench report bench/results --out docs/benchmark
+	$(VENV)/bin/shapetree-bench readme bench/results
 
 # The page that `export_html` fills; its parts come from npm, its build is kept with the package.
 page: page/node_modules
@@ -74,6 +79,11 @@ $(VENV)/wheel: $(SOURCES) | $(PYTHON)
 $(VENV)/package: $(VENV)/wheel
 	$(PIP) install -q --force-reinstall --no-deps $(VENV)/dist/*.whl
 	$(PIP) install -q $(VENV)/dist/*.whl
+	touch $@
+
+# The benchmark beside it, without the peers, which are extras.
+$(VENV)/shapetree-bench: bench/pyproject.toml $(VENV)/package
+	$(PIP) install -q -e bench
 	touch $@
 
 # The requirements of the package and of one extra, without building the package.

@@ -186,7 +186,7 @@ def exponent(sizes: list[int], times: list[float]) -> float:
 
 
 def stored(folder: Path, name: str) -> Labelled:
-    """Rows for training of a dataset, in the first of the splits in `bench/accuracy.py`."""
+    """Rows for training of a dataset, in the first of the splits of `bench/`."""
     table = pd.read_parquet(folder / f"{name}.parquet")
     y = pd.factorize(table.pop("target"), sort=True)[0]
     train, _ = train_test_split(np.arange(len(y)), train_size=0.7, random_state=42)

@@ -154,7 +154,7 @@ def test_a_chosen_shrinkage_predicts_noise_better():
 
 
 def test_too_few_rows_for_cross_validation_are_refused():
-    with pytest.raises(ValueError, match="shrinkage='cv' needs at least 5 rows that differ, got 3"):
+    with pytest.raises(ValueError, match="shrinkage='cv' needs at least 5 distinct rows, got 3"):
         ShapeTreeClassifier(shrinkage="cv").fit(np.arange(3)[:, None], [0, 1, 0])
 
 

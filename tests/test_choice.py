@@ -505,5 +505,5 @@ def test_the_path_is_ours_unless_given():
     for strength in (1.0, "cv"):
         path = ShapeTreeClassifier(strength=strength, max_depth=1, folds=2).strength_path(X, y)
         assert_array_equal(path.strength, choice.PATH)
-    with pytest.raises(ValueError, match="folds=5 needs as many rows that differ"):
+    with pytest.raises(ValueError, match="folds=5 needs at least as many distinct rows"):
         ShapeTreeClassifier().strength_path(X[:3], y[:3])

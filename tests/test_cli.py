@@ -109,7 +109,7 @@ def test_fit_shows_columns_scores_and_the_tree(folder):
         r"post code +category +2 +- +0\d+",
         r"id +ignored: counts the rows",
         r"day +date +28 +- +2024-01-01",
-        r"name +ignored: text, no two alike",
+        r"name +ignored: text, all different",
         r"country +ignored: always the same",
         r"note +ignored: empty",
         r"visitors +ignored: as you asked",
@@ -118,7 +118,7 @@ def test_fit_shows_columns_scores_and_the_tree(folder):
         r"On 80 rows that no model has seen",
         r"shape tree +9\d\.\d %",
         r"CART +\d+\.\d %",
-        r"commonest class +\d+\.\d % +50\.0 %",
+        r"most common class +\d+\.\d % +50\.0 %",
         r"training rows\nPredicts busy; accuracy 9\d\.\d % on 80 unseen rows\nhour  \[320 rows",
         r"Nothing was written",
     ):
@@ -326,7 +326,7 @@ def test_dates_that_can_be_read_in_two_ways_are_left_out(tmp_path):
     path.write_text("\n".join(["when,x,y", *rows]))
     result = run("fit", path, "-t", "y")
     assert re.search(r"when +ignored: dates that can be read in two ways", result.stdout)
-    assert "when: it is not clear which dates these are; write them as" in result.stderr
+    assert "when: these dates are ambiguous; write them as" in result.stderr
 
 
 def test_a_model_of_dates_reads_dates(tmp_path):
@@ -383,7 +383,7 @@ def test_many_categories_are_mentioned(tmp_path):
     pd.DataFrame({"who": [f"p{i * 4 // 5}" for i in range(300)], "y": np.arange(300) % 2}).to_csv(
         path
     )
-    assert "if it names rows, --ignore it" in run("fit", path, "-t", "y").stderr
+    assert "if these identify rows, use --ignore" in run("fit", path, "-t", "y").stderr
 
 
 def test_a_typing_error_among_numbers_is_mentioned(tmp_path):
@@ -392,7 +392,7 @@ def test_a_typing_error_among_numbers_is_mentioned(tmp_path):
     frame.loc[9, "visitors"] = "12..5"
     frame.to_csv(tmp_path / "data.csv", index=False)
     result = run("fit", tmp_path / "data.csv", "-t", "busy", "--ignore", "visitors")
-    assert "hour is no number only because of texts such as '1O'" in result.stderr
+    assert "hour is a category only because of texts such as '1O'" in result.stderr
     assert "texts such as '12..5'" in fail("fit", tmp_path / "data.csv", "-t", "visitors")
 
 
@@ -474,7 +474,7 @@ def test_new_categories_are_mentioned(folder, tmp_path):
     rows = shop_rows(20).assign(weather="hail")
     rows.to_csv(tmp_path / "new.csv", index=False)
     result = run("predict", folder / "visitors.json", tmp_path / "new.csv", "--only")
-    assert "has not seen and takes as missing: hail" in result.stderr
+    assert "has not seen and treats as missing: hail" in result.stderr
     assert result.exit_code == 0
 
 
@@ -490,9 +490,9 @@ def test_explain_a_row_all_rows_and_a_row_typed_in(folder):
     assert every.count("Predicted") == 400
     result = run("explain", model, "--set", "hour=8", "--set", "weather=hail")
     assert "because hour in (7, 8]" in result.stdout
-    assert "the model has not seen and takes as missing: hail" in result.stderr
+    assert "the model has not seen and treats as missing: hail" in result.stderr
     result = run("explain", model, "--set", "hour=8")
-    assert "not given, and taken as missing: weather" in result.stderr
+    assert "not given, so treated as missing: weather" in result.stderr
 
 
 def test_explain_what_if(folder):
@@ -712,7 +712,7 @@ def test_shell_completion():
         ("cut.parquet", b"PAR1" + bytes(100), "damaged Parquet file"),
         ("long.csv", b'x,y\n1,"a\nb"\n3,4,5\n', "line 4: 3 values, but there are 2 columns"),
         ("short.csv", b"x,y\n1,2\n\n3\n", "line 4: 1 value, but there are 2 columns"),
-        ("open.csv", b'x,y\n1,2\n3,"4\n5,6\n', "a quote is not closed"),
+        ("open.csv", b'x,y\n1,2\n3,"4\n5,6\n', "a quote is never closed"),
         ("twice.csv", b"x,y,x\n1,2,3\n", "columns of the same name: x"),
         ("latin.csv", b"x,y\n1,2\n3,\xe4\n", "not in UTF-8 (line 3)"),
         ("few.csv", b"x,y\n1,2\n3,4\n", "only 2 rows"),
@@ -762,11 +762,11 @@ def test_data_that_nothing_can_be_learnt_from(folder, arguments, words):
         (["-t", "busy", "--pairs", "²"], "--pairs must be auto, all or a number"),
         (["-t", "busy", "--pairs", "9" * 5000], "--pairs must be auto, all or a number"),
         (["-t", "busy", "--seed", str(2**32)], "--seed"),
-        (["-t", "busy", "--encoding", "base64"], "--encoding 'base64' is not known"),
-        (["-t", "busy", "--encoding", "rot13"], "--encoding 'rot13' is not known"),
+        (["-t", "busy", "--encoding", "base64"], "--encoding 'base64' is unknown"),
+        (["-t", "busy", "--encoding", "rot13"], "--encoding 'rot13' is unknown"),
         (["-t", "busy", "--test-size", "0.001"], "leaves too few"),
         (["-t", "busy", "--param", "depth"], "--param takes name=value"),
-        (["-t", "busy", "--param", "depth=3"], "--param depth is no parameter"),
+        (["-t", "busy", "--param", "depth=3"], "--param depth: a shape tree has no such parameter"),
         (["-t", "visitors", "--param", "class_weight=balanced"], "has no parameter class_weight"),
         (["-t", "busy", "--param", "max_bins=1"], "max_bins"),
         (["-t", "busy", "--separator", "--"], "--separator must be a single character"),
@@ -810,15 +810,15 @@ def test_wrong_usage_of_fit(folder, arguments, words):
         (["plot", "busy.json"], "--output", 2),
         (["plot", "busy.json", "-o", "tree.png", "--node", "99"], "99", 1),
         (["plot", "busy.json", "-o", "a.png", "--node", "0", "--from", "1"], "--node draws", 2),
-        (["export", "busy.json"], "say what to export to", 2),
-        (["export", "busy.json", "-o", "tree.xyz"], "cannot tell a format", 2),
+        (["export", "busy.json"], "choose a format", 2),
+        (["export", "busy.json", "-o", "tree.xyz"], "cannot tell the format", 2),
         (["export", "busy.json", "--to", "cobol"], "--to", 2),
         (["export", "busy.json", "--to", "onnx"], "ONNX is binary", 2),
         (["export", "busy.json", "--to", "sql", "--dialect", "basic"], "dialect must be", 2),
-        (["export", "busy.json", "--to", "dot", "--dialect", "sqlite"], "means nothing to", 2),
+        (["export", "busy.json", "--to", "dot", "--dialect", "sqlite"], "has no option", 2),
         (["export", "busy.json", "--to", "text", "--option", "digits=0"], "digits", 2),
         (["inspect", "shop.csv"], "not a shapetree model", 1),
-        (["demo", "shop.csv"], "is no folder", 1),
+        (["demo", "shop.csv"], "is not a folder", 1),
     ],
 )
 def test_what_other_commands_refuse(folder, monkeypatch, arguments, words, code):
@@ -837,7 +837,7 @@ def test_what_other_commands_refuse(folder, monkeypatch, arguments, words, code)
     [
         ("nowhere/model.json", "there is no folder"),
         (".", "it is a folder"),
-        (os.devnull, "no ordinary file"),
+        (os.devnull, "not an ordinary file"),
         ("shop.csv/model.json", "there is no folder"),
     ],
 )
@@ -974,7 +974,9 @@ def test_pipes_are_read_and_devices_refused(folder, tmp_path):
         out = succeed("fit", pipe, "-t", "busy", "--json")
     assert json.loads(out)["data"] == str(pipe)
     with subprocess.Popen(f"echo 'a,a' > '{pipe}'", shell=True):
-        assert fail("fit", pipe, "-t", "a").startswith(f"{pipe} has columns of the same name")
+        assert fail("fit", pipe, "-t", "a").startswith(
+            f"{pipe} has several columns of the same name"
+        )
     for device in ("/dev/zero", "/dev/null"):
         assert "it is a device" in fail("fit", device, "-t", "busy")
         assert "it is a device" in fail("predict", device, folder / "shop.csv")

@@ -942,7 +942,7 @@ def test_a_regression_flip_leaves_the_spread():
         ({"only": [7]}, ValueError, "only has the index 7"),
         ({"direction": ["x"]}, TypeError, "direction must map"),
         ({"direction": {"x": "sideways"}}, ValueError, "'up' or 'down' for 'x'"),
-        ({"target": 5}, ValueError, "none of the classes"),
+        ({"target": 5}, ValueError, "not one of the classes"),
     ],
 )
 def test_wishes_are_checked(constraint, error, words):
@@ -973,9 +973,9 @@ def test_values_beyond_training_are_marked():
         pd.DataFrame({"age": [90, 150, 16, None], "x": [9.0] * 4})
     )
     assert inside.notes == missing.notes == ()
-    assert above.notes == ("age = 150 is beyond 17 to 90, the range in training",)
+    assert above.notes == ("age = 150 is outside the range 17 to 90 seen in training",)
     assert str(above) == f"{above.sentence}. Note: {above.notes[0]}"
-    assert below.notes == ("age = 16 is beyond 17 to 90, the range in training",)
+    assert below.notes == ("age = 16 is outside the range 17 to 90 seen in training",)
     assert model.from_json(model.to_json()).explain(X.assign(age=150)[:1])[0].notes == above.notes
 
 

@@ -136,6 +136,46 @@ def test_a_weight_of_n_is_a_row_given_n_times(criterion, params, seed):
     assert_array_equal(one.tree_.piece_upper, other.tree_.piece_upper)
 
 
+WITH_PAIRS = {"pairs": "all", "pair_penalty": 0.0, "segment_penalty": 0.0, "split_penalty": 0.0}
+
+
+@pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
+@pytest.mark.parametrize("params", [{}, WITH_PAIRS, {"refine": None, "max_bins": None}])
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_and_order_among_very_many_distinct_targets(criterion, params, seed):
+    rng = np.random.default_rng(seed)
+    X = np.round(rng.normal(size=(700, 3)), 1)
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + rng.normal(scale=0.3, size=700)
+    times = rng.integers(1, 4, len(X))
+    repeated, order = np.repeat(np.arange(700), times), rng.permutation(700)
+    assert len(np.unique(y)) > 512
+    params = params | ONE_ROW | {"max_depth": 3, "refine_penalty": 1.0, "n_threads": 1}
+    one = ShapeTreeRegressor(criterion=criterion, **params).fit(X, y, sample_weight=times)
+    other = ShapeTreeRegressor(criterion=criterion, **params).fit(X[repeated], y[repeated])
+    assert one.tree_.n_leaves > 3
+    assert_array_equal(one.apply(X), other.apply(X))
+    assert_array_equal(one.predict(X), other.predict(X))
+    other = ShapeTreeRegressor(criterion=criterion, **params)
+    other.fit(X[order], y[order], sample_weight=times[order])
+    assert_array_equal(one.apply(X), other.apply(X))
+    assert_array_equal(one.predict(X), other.predict(X))
+
+
+@pytest.mark.parametrize("has_classes", [True, False])
+def test_categories_of_rows_without_weight_are_not_known(has_classes):
+    rng = np.random.default_rng(0)
+    X = np.array(list("abcdefghij"))[rng.integers(0, 4, (300, 1))].astype(object)
+    y = ((X[:, 0] == "a") | (X[:, 0] == "c")) * 1.0 + rng.normal(scale=0.2, size=300)
+    X[:40, 0] = rng.choice(list("efghij"), 40)
+    weights = np.append(np.zeros(40), rng.integers(1, 3, 260))
+    kind = ShapeTreeClassifier if has_classes else ShapeTreeRegressor
+    targets = (y > 0.5) * 1 if has_classes else y
+    one = kind(categorical_features=[0]).fit(X, targets, sample_weight=weights)
+    other = kind(categorical_features=[0]).fit(X[40:], targets[40:], sample_weight=weights[40:])
+    assert_same_tree(one, other)
+    assert one.to_json() == other.to_json()
+
+
 @some
 @given(st.sampled_from(CRITERIA), every_way, seeds)
 def test_a_row_without_weight_is_no_row(criterion, params, seed):

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import re
 import warnings
 
 import numpy as np
@@ -20,6 +21,7 @@ from shapetree import (
     export_python,
     export_text,
     from_json,
+    plot_tree,
 )
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._view import view_of
@@ -252,7 +254,7 @@ def test_percentages_and_amounts_of_money_are_numbers():
 
 def test_names_of_rows_are_known_though_some_rows_are_there_twice():
     names = [f"key {i}" for i in range(200)]
-    assert read([*names, *names[:5]]).reason == "text, hardly two alike"
+    assert read([*names, *names[:5]]).reason == "text, almost all different"
     assert read([*names, *names[:50]]).reason is None
     counts = [str(i) for i in range(200)]
     assert read([*counts, *counts[:5]]).reason == "counts the rows"
@@ -264,3 +266,17 @@ def test_copies_of_rows_are_counted():
 
     columns = {"a": pa.chunked_array([["x", "y", "x", None, None]]), "b": pa.array([1, 1, 1, 2, 2])}
     assert RawTable("file.csv", columns, 5, ",").count_copies() == 2
+
+
+def test_ordered_categories_are_drawn_in_their_own_order():
+    rng = np.random.default_rng(0)
+    sizes = ["S", "M", "L", "XL"]
+    size = pd.Categorical(rng.choice(sizes, 600, p=[0.1, 0.2, 0.3, 0.4]), sizes, ordered=True)
+    X = pd.DataFrame({"size": size})
+    tree = ShapeTreeClassifier(max_depth=1).fit(X, np.isin(size, ["M", "L"]))
+    pytest.importorskip("matplotlib")
+    chips = [text.get_text() for text in plot_tree(tree).texts]
+    placed = sorted(sizes, key=chips.index)
+    assert placed in (["M", "L", "S", "XL"], ["S", "XL", "M", "L"])
+    data = re.search(r'id="tree-data">(.*?)</script>', export_html(tree))[1]
+    assert json.loads(data)["nodes"][0]["isOrdered"]

@@ -363,7 +363,7 @@ def test_the_other_class_says_which_to_use():
     [
         (b"", "it is empty"),
         (b"  \n", "it is empty"),
-        (b"\x80\x81PNG\x00", "no text in UTF-8"),
+        (b"\x80\x81PNG\x00", "not UTF-8 text"),
         (b"hello", "it is no JSON"),
         (b"[1, 2]", "must be an object, got a list"),
         (b"3", "must be an object, got 3"),

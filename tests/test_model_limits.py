@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, from_json
 from shapetree.model_file import NotAModel
+from shapetree.model_file._check import Part
 from shapetree.tree._sketch import PackedCounts
 
 MOST = 30  # bytes of memory for each byte of a file
@@ -218,3 +219,14 @@ def test_a_packed_axis_cannot_claim_to_be_huge():
     density["cells"][0] = 10**9
     with pytest.raises(NotAModel, match="at most 64 cells for each part"):
         from_json(json.dumps(content))
+
+
+@pytest.mark.parametrize("lists", [[[], [1, 2]], [[]], [[], []], [[3], [], [1, 2], []], [[], [9]]])
+def test_lists_ascend_each_on_its_own(lists):
+    part = Part(lists)
+    assert part.together().ascending_lists(is_strict=True).values.tolist() == list(
+        chain.from_iterable(lists)
+    )
+    for wrong in ([[], [2, 1]], [[1], [], [2, 3], [5, 4]], [[7, 7], []]):
+        with pytest.raises(NotAModel, match="must ascend"):
+            Part(wrong).together().ascending_lists(is_strict=True)

@@ -142,7 +142,7 @@ def test_names_are_kept_in_the_model_file(tree):
     ("names", "error", "words"),
     [
         ({"feature_names": ["a"]}, ValueError, "feature_names has 1 names, but .* 13 features"),
-        ({"feature_names": ["a"] * 13}, ValueError, "'a' is there more than once"),
+        ({"feature_names": ["a"] * 13}, ValueError, "'a' appears more than once"),
         ({"feature_names": "abc"}, TypeError, "feature_names must be a list"),
         ({"class_names": ["a", "b"]}, ValueError, "class_names has 2 names, .* 3 classes"),
         ({"class_names": {7: "a"}}, ValueError, r"class_names names 7, but the classes are \[0, 1"),

@@ -16,6 +16,7 @@ from test_html import nasty_data
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.drawing._palette import branch_colour, class_colour
+from shapetree.drawing._scales import scale_of
 from shapetree.export import export_dot, export_html
 from shapetree.tree._digits import percent
 from shapetree.tree._words import readable
@@ -291,8 +292,10 @@ def test_values_beyond_training_are_marked(open_page):
     box, note = page.get_by_label("petal width (cm)", exact=True), page.locator(".field .beyond")
     assert note.is_hidden()
     box.fill("9")
-    assert note.inner_text() == "9 is beyond 0.1 to 2.5, the range in training"
-    assert "Note: petal width (cm) = 9 is beyond" in page.locator("#sentence").inner_text()
+    assert note.inner_text() == "9 is outside the range 0.1 to 2.5 seen in training"
+    assert (
+        "Note: petal width (cm) = 9 is outside the range" in page.locator("#sentence").inner_text()
+    )
     box.fill("2.5")
     assert note.is_hidden()
 
@@ -422,10 +425,10 @@ def test_cards_write_every_threshold_and_the_ends_of_the_axis(open_page, scale):
     tree = ShapeTreeRegressor(max_depth=1, max_branches=3, refine=None).fit(x[:, None], y)
     page = open_page(tree, scale=scale)
     texts = page.locator("[data-node='0'] text").all_text_contents()
-    segments = view_of(tree).nodes[0].segments
-    assert len(segments) > 3
-    assert {readable(segment.high) for segment in segments[:-1]} <= set(texts)
-    assert {readable(x.min()), readable(x.max())} <= set(texts)
+    root = view_of(tree).nodes[0]
+    assert len(root.segments) > 3
+    assert {readable(segment.high) for segment in root.segments[:-1]} <= set(texts)
+    assert {label for _, label in scale_of(root, scale).end_labels} <= set(texts)
 
 
 def test_strips_are_true_to_scale(open_page):

@@ -15,12 +15,14 @@ from naive_pairs import (
 )
 from numpy.testing import assert_allclose, assert_array_equal
 
+from shapetree import ShapeTreeClassifier
 from shapetree._core.columns import Columns
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import build_histograms
 from shapetree._core.screen import ALL_GROUPS, GridScreen
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
+from shapetree.grow import _pairs
 from shapetree.grow._pairs import pair_options, spread_angles
 
 seeds = st.integers(0, 2**32 - 1)
@@ -603,3 +605,46 @@ def test_more_pairs_than_grids_can_hold_are_filtered_first():
     assert len(options.pairs) == 300 * 299 // 2
     assert options.n_screened == 20_000
     assert options_of("all", features=features).n_screened == 300 * 299 // 2
+
+
+@pytest.mark.parametrize(("n_features", "expected"), [(300, 1000), (5000, 1000)])
+def test_pairs_of_a_thousand_features_are_looked_at(n_features, expected):
+    features = tuple(FeatureInfo(f"f{i}") for i in range(n_features))
+    for pairs in ("auto", 7):
+        assert options_of(pairs, features=features).max_features == expected
+    for pairs in ("all", [(0, 1)]):
+        assert options_of(pairs, features=features).max_features == n_features
+    assert options_of("auto", "delta", features=features).max_features == n_features
+
+
+def test_of_very_many_features_those_are_paired_that_gain_most_alone(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 30))
+    y = (np.hypot(X[:, 11] - 0.7, X[:, 23] - 0.7) < 1) * 1
+    params = {"pairs": "auto", "max_depth": 1, "refine": None, "n_threads": 1}
+    of_all = ShapeTreeClassifier(**params).fit(X, y)
+    asked = set()
+    take = _pairs.PairList.take
+
+    def noting(pairs, numbers):
+        found = take(pairs, numbers)
+        asked.update(found.ravel().tolist())
+        return found
+
+    monkeypatch.setattr(_pairs, "MAX_PAIRED_FEATURES", 5)
+    tree = ShapeTreeClassifier(**params).fit(X, y)
+    assert tree.to_json() == of_all.to_json()
+    assert {tree.tree_.feature[0], tree.tree_.second_feature[0]} == {11, 23}
+    monkeypatch.setattr(_pairs.PairList, "take", noting)
+    monkeypatch.setattr(_pairs, "MAX_SCREENED", 3)
+    ShapeTreeClassifier(**params).fit(X, y)
+    assert len(asked) <= 5
+    assert {11, 23} <= asked
+
+
+def test_dates_are_left_out_of_very_many_pairs_without_listing_these():
+    features = tuple(FeatureInfo(f"f{i}", date="day" if i == 7 else None) for i in range(20_000))
+    pairs = options_of("auto", features=features).pairs
+    assert len(pairs) == 19_999 * 19_998 // 2
+    assert 7 not in pairs.take(np.arange(0, len(pairs), 9_999_991))
+    assert_array_equal(pairs.take(np.array([6])), [[0, 8]])

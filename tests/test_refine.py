@@ -4,6 +4,7 @@ The objective is computed anew from fitted trees and training rows, see `objecti
 """
 
 import pickle
+import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -21,6 +22,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
+from shapetree.grow import _histograms
+from shapetree.refine import _working
 
 SEEDS = st.integers(0, 2**32 - 1)
 fits = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
@@ -844,6 +847,36 @@ def test_exact_bins_are_refined():
         model.fit(X, y)
         assert_falls(model.refinement_history_)
         assert_statistics_hold(model, X, y, None)
+
+
+@pytest.mark.parametrize("refine", [None, "tao"])
+@pytest.mark.parametrize("criterion", CRITERIA)
+@pytest.mark.parametrize("params", [{"max_bins": None}, {"lookahead": 3}])
+def test_nodes_may_be_looked_at_a_few_at_a_time(monkeypatch, criterion, refine, params):
+    params = UNRESTRAINED | {"refine": refine, "max_depth": 4} | params
+    model, X, y = noisy_problem(criterion, **params)
+    at_once = model.fit(X, y).to_json()
+    monkeypatch.setattr(_histograms, "MAX_BINS_TOGETHER", 1)
+    monkeypatch.setattr(_histograms, "MIN_NODES_TOGETHER", 2)
+    monkeypatch.setattr(_working, "MAX_COUNTS", 1)
+    assert model.fit(X, y).to_json() == at_once
+
+
+def test_many_distinct_values_do_not_take_their_number_times_the_nodes():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40_000, 4))
+    y = (np.sin(9 * X[:, 0]) + X[:, 1] * X[:, 2] > 0).astype(int)
+    for refine in (None, "tao"):
+        model = ShapeTreeClassifier(max_bins=None, max_depth=6, refine=refine, n_threads=1)
+        model.fit(X[:100], y[:100])
+        tracemalloc.start()
+        model.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert model.tree_.node_count > 100
+        # Each split keeps a byte for each of its feature's bins.
+        n_splits = np.count_nonzero(~model.tree_.is_leaf)
+        assert peak < 2**25 + 5 * X.nbytes + 2 * n_splits * len(X)
 
 
 @pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])

@@ -306,3 +306,11 @@ def test_spreads_of_what_does_not_fit_are_refused(name, value, error, message):
     spreads_of(**arguments)
     with pytest.raises(error, match=message):
         spreads_of(**arguments | {name: value})
+
+
+def test_rows_cannot_be_fewer_than_none():
+    for make in (lambda: NodeRows(-(2**63), ints(0)), lambda: NodeRows(-1)):
+        with pytest.raises(ValueError, match="must not be negative"):
+            make()
+    with pytest.raises(ValueError, match="must not be negative"):
+        Columns([None], -(2**63))

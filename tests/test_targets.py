@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from naive import describe_rows, entropy_mass, gini_mass, weighted_median
 from numpy.testing import assert_allclose, assert_array_equal
 
+from shapetree.data._labels import read_targets
 from shapetree.data._targets import MAX_EXACT_LEVELS, MAX_LEVELS, ClassGoal, MeanGoal, MedianGoal
 
 seeds = st.integers(0, 2**32 - 1)
@@ -177,3 +178,13 @@ def test_penalties_of_regression_are_in_units_of_the_nodes_own_impurity(seed):
     for goal in (MeanGoal(y, None), MedianGoal(y, None)):
         node = describe_rows(goal, np.arange(5, dtype=np.int32))
         assert goal.penalty_unit(node) == node.impurity
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, "<U3"])
+def test_targets_are_read_into_aligned_memory(dtype):
+    y = np.arange(9).astype(dtype)
+    unaligned = np.frombuffer(b"\0" + y.tobytes(), y.dtype, offset=1)
+    assert not unaligned.flags.aligned
+    read = read_targets(unaligned, has_classes=y.dtype.kind != "f")
+    assert read.flags.aligned
+    assert_array_equal(read[:, 0], y)

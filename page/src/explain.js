@@ -47,7 +47,7 @@ function notesOf(model, row, conditions, newValues) {
   });
 }
 
-/** That a number is beyond the range in training; null if it is not. */
+/** Says that a number is outside the range seen in training; null if it is not. */
 export function beyondWords(model, feature, value) {
   const { range, date } = model.features[feature];
   if (!range || value === null) return null;
@@ -58,7 +58,7 @@ export function beyondWords(model, feature, value) {
     const written = exact(number, date);
     return !date && countDigits(written) > MOST_DIGITS ? rounded(number, MOST_DIGITS) : written;
   });
-  return `${texts[0]} is beyond ${texts[1]} to ${texts[2]}, the range in training`;
+  return `${texts[0]} is outside the range ${texts[1]} to ${texts[2]} seen in training`;
 }
 
 /** What a leaf predicts, and how its training rows are spread. */

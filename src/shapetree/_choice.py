@@ -29,23 +29,23 @@ Result = TypeVar("Result")
 
 # What strength="cv" chooses from, and what it prefers.
 STRENGTHS = (0.0, 0.3, 1.0, 3.0)
-# What a person is shown to choose from.
+# What users are shown to choose from.
 PATH = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 USUAL_STRENGTH = 1.0
-# Rows that hold the same values are kept in one fold, unless they are so many and more than such a
-# share of it: folds of few distinct rows would have nothing in common with each other.
+# Equal rows are kept in one fold, unless there are more than this many and they make up more than
+# this share of it: folds of few distinct rows would have nothing in common with each other.
 HEAVY_ROWS, HEAVY_SHARE = 30, 1 / 32
-# By how many standard errors a trial must be better to be better for sure: one with weaker
-# penalties, and any other. Trees of fewer rows are the better for being simple, so that folds speak
-# against weak penalties more than all rows would.
+# By how many standard errors a trial must be better to be clearly better: one with weaker
+# penalties, and any other. Folds have fewer rows, for which simpler trees are better, so they are
+# biased against weak penalties.
 SURE, SURE_OF_OTHERS = 1.5, 2.5
 # Numbers of rows that make a difference to how much is tested.
 FEW_ROWS, MANY_ROWS = 2_500, 20_000
-# Strengths that are tried with other criteria, too.
+# Strengths that are also tried with other criteria.
 N_LEADING = 1
-# No share of a class counts as less in log loss.
+# Smallest share of a class that counts in log loss.
 LEAST_SHARE = 1e-3
-# Numbers are dealt out to folds in so many groups of like size.
+# Numeric targets are dealt out to folds in this many groups of similar size.
 N_STRATA = 10
 
 
@@ -211,7 +211,7 @@ class Race:
     Attributes
     ----------
     n_folds : int
-        Rows are dealt out to so many.
+        Number of folds that rows are dealt out to.
     n_rivals : tuple of int
         How many trials, beside the usual one, are tested on each further fold after the first;
         folds that are not named are never held out.
@@ -232,7 +232,7 @@ def race_for(n_rows: float) -> Race:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be tried.
+    """What to try.
 
     Attributes
     ----------
@@ -428,7 +428,7 @@ class Record:
         return {fold: self._scores(trial, fold) - self._scores(other, fold) for fold in folds}
 
     def _surely(self, differences: Differences, n_errors: float) -> float:
-        """A mean difference less so many standard errors; equal rows tell no more than one."""
+        """A mean difference minus some standard errors; equal rows count as one."""
         rows = np.concatenate([np.flatnonzero(self._folds.held_out(fold)) for fold in differences])
         values = np.concatenate(list(differences.values()))
         weights, group = self._folds.weights[rows], self._folds.group[rows]

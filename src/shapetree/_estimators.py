@@ -206,9 +206,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         ----------
         X : table of shape (n_samples, n_features), or Batches
             A NumPy array, nested lists, or a pandas, polars or pyarrow table. Dates, with or
-            without a time of day, are numbers of seconds since 1970-01-01, in UTC if they have a
-            time zone, and are said as dates. Rows that are too many for memory come from
-            `from_parquet` or `from_batches`, and bring their targets and weights along.
+            without a time of day, become seconds since 1970-01-01 (in UTC if they have a time zone)
+            and are always shown as dates. Rows that do not fit in memory come from `from_parquet`
+            or `from_batches`, with their targets and weights.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
 
@@ -252,10 +252,13 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
     @property
     def cv_results_(self) -> dict[str, Any]:
-        """How strengths and criteria did on rows held out, if there was a choice."""
+        """Scores of strengths and criteria on held-out rows, if there was a choice."""
         results = self.__fitted_tree__().cv_results
         if results is None:
-            raise AttributeError("nothing was chosen by cross-validation, or it is not known how")
+            raise AttributeError(
+                "cv_results_ is not available: either nothing was chosen by cross-validation, or "
+                "the tree was read from a model file"
+            )
         return results
 
     @property
@@ -291,7 +294,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Each feature's share of the impurity that the tree's splits take away."""
+        """Each feature's share of the impurity that the tree's splits remove."""
         return self.tree_.feature_importances(self.n_features_in_)
 
     def get_depth(self) -> int:
@@ -309,7 +312,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         return fitted.read_table(X, type(self).__name__, fitted.tree.used_features)
 
     def apply(self, X: Any) -> np.ndarray:
-        """Leaf that each row ends in.
+        """The leaf that each row ends up in.
 
         Parameters
         ----------
@@ -328,7 +331,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         return leaves_of(self.tree_, self._read_for_prediction(X), n_threads)
 
     def decision_path(self, X: Any) -> csr_matrix:
-        """Nodes that each row passes.
+        """The nodes that each row passes.
 
         Parameters
         ----------
@@ -344,22 +347,21 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
         """Score the tree on rows that it was not fitted on, and remember the scores.
 
-        Pictures, pages, texts and the model file show them from then on, beside the scores in
-        training. Another `evaluate` replaces them; a fit, and whatever changes the tree, forgets
-        them.
+        From then on, pictures, pages, texts and the model file show these scores beside those in
+        training. Evaluating again replaces them; fitting or changing the tree clears them.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features), or Batches
-            Rows that were set apart from training. Batches bring their targets and weights along.
+            Rows that were not used in training. Batches bring their own targets and weights.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
 
         Returns
         -------
         dict
-            `accuracy` and `balanced_accuracy`, or `r2` and `mean_absolute_error`; of several
-            targets, the means.
+            `accuracy` and `balanced_accuracy`, or `r2` and `mean_absolute_error`, averaged over
+            the targets if there are several.
 
         Examples
         --------
@@ -404,41 +406,40 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         target_name: str | None = None,
         units: Mapping[str, str] | None = None,
     ) -> list[Explanation]:
-        """Say why each row is predicted what it is, and what would change that.
+        """Explain the prediction for each row, and what would change it.
 
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
         fixed : list of features, optional
-            Features that a flip must not change, by name or by index: what nobody can change.
+            Features that a flip must not change, by name or by index.
         only : list of features, optional
             The only features that a flip may change.
         direction : mapping from features to "up" or "down", optional
-            Features that can only rise, or only fall, such as an age.
+            Features that can only go up or only go down, such as age.
         target : label, list of labels, number, or pair of numbers, optional
-            What flips are to reach: a class, or any of several; a number that the prediction is to
-            reach from wherever it is; or the least and the greatest of a range, None for no end. By
-            default any other class, or a number that is farther off than the rows of the leaf are
-            spread, by their standard deviation.
+            The wanted prediction: a class, or one of several; a number to reach, from above or
+            below; or the two ends of a range, with None for no limit. By default, any other class,
+            or a number that differs by more than the standard deviation of the leaf's rows.
         feature_names : list of str, optional
             Names to show for the features, in the order of the columns.
         class_names : list of str, or mapping from class labels to names, optional
             Names to show for the classes, in the order of `classes_`.
         target_name : str, optional
-            Name of the target; by default that of `y` in `fit`.
+            Name of the target; by default the name of `y` in `fit`.
         units : mapping from str to str, optional
-            Units of features or of the target, by name, which are shown beside the names.
+            Units of features or of the target, by name; they are shown beside the names.
 
         Returns
         -------
         list of Explanation
-            `str` of each is a sentence, its `path` and `conditions` say the same as data, and its
-            `flip` is the smallest change of one feature that changes the prediction, or one of two
-            features where one is not enough. `notes` says which of the values that decide are
-            beyond the range in training, or categories that it has not seen. Every row that
-            satisfies the sentence is predicted the same, provided that both features of a pair are
-            known. Sizes of changes are compared in standard deviations of the features in
-            training; another category counts as one.
+            `str` of each is a sentence; `path` and `conditions` hold the same as data. `flip` is
+            the smallest change of one feature that changes the prediction, or of two features where
+            one is not enough. `notes` lists values on the path that are outside the range seen in
+            training, or categories that training has not seen. Every row that satisfies the
+            sentence gets the same prediction, provided that both features of a pair are known.
+            Changes are measured in standard deviations of the feature in training; a different
+            category counts as one.
 
         Examples
         --------
@@ -495,18 +496,18 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         class_names : list of str, or mapping from class labels to names, optional
             Names to show for the classes, in the order of `classes_`.
         target_name : str, optional
-            Name of the target; by default that of `y` in `fit`.
+            Name of the target; by default the name of `y` in `fit`.
         units : mapping from str to str, optional
-            Units of features or of the target, by name, which are shown beside the names.
+            Units of features or of the target, by name; they are shown beside the names.
 
         Returns
         -------
         Rules
-            A sequence of rules; `print` it, or use its `to_frame()` or `to_markdown()`. A rule's
-            support is its share of the training rows, its confidence the share of its rows that are
-            of the class it predicts, its lift how many times as large that is as in all rows. If
-            weights or shrinkage make the tree predict another probability, the rule names it
-            beside, and the table has a column `predicted`.
+            A sequence of rules; `print` it, or use its `to_frame()` or `to_markdown()`. Support is
+            a rule's share of the training rows. Confidence is the share of these rows that belong
+            to the predicted class, and lift is the ratio of that to the share among all rows. If
+            weights or shrinkage make the tree predict a different probability, the rule shows it as
+            well, and the table has a column `predicted`.
 
         Examples
         --------
@@ -544,17 +545,17 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         class_names : list of str, or mapping from class labels to names, optional
             Names to show for the classes, in the order of `classes_`.
         target_name : str, optional
-            Name of the target; by default that of `y` in `fit`.
+            Name of the target; by default the name of `y` in `fit`.
         units : mapping from str to str, optional
-            Units of features or of the target, by name, which are shown beside the names.
+            Units of features or of the target, by name; they are shown beside the names.
 
         Returns
         -------
         DataFrame
-            A row for each segment, of the values above `low` up to `high`, of the `dates` in words
-            or of the `categories`, or for each region of a pair; with the branch it goes to, its
-            training rows, and where the branch leads. Missing values have a row of their own where
-            training rows had them.
+            One row for each segment (values above `low` up to `high`, `dates` in words, or
+            `categories`) or for each region of a pair: the branch it goes to, its number of
+            training rows, and where the branch leads. Missing values have their own row if
+            training saw any.
 
         Examples
         --------
@@ -583,7 +584,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         target_name: str | None = None,
         units: Mapping[str, str] | None = None,
     ) -> str:
-        """Write the fitted tree as JSON, in the format that a schema describes.
+        """Write the fitted tree as JSON, in a format with a published schema.
 
         Parameters
         ----------
@@ -594,22 +595,21 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         class_names : list of str, or mapping from class labels to names, optional
             Names to show for the classes, in the order of `classes_`.
         target_name : str, optional
-            Name of the target; by default that of `y` in `fit`.
+            Name of the target; by default the name of `y` in `fit`.
         units : mapping from str to str, optional
-            Units of features or of the target, by name, which are shown beside the names.
+            Units of features or of the target, by name; they are shown beside the names.
 
         Returns
         -------
         str
-            The JSON. `from_json` makes an equal estimator of it, except that a `random_state`
-            which is an object becomes None, and that other sequences become lists.
+            The JSON. `from_json` turns it back into an equal estimator, except that a
+            `random_state` object becomes None and other sequences become lists.
 
         Notes
         -----
-        The schema is a file of the package: `importlib.resources.files("shapetree") /
-        "model-3.schema.json"`. It says how to predict with a model in another language, too.
-        Every later version of the library reads these models, as this one reads those of the
-        former versions 1 and 2.
+        The schema comes with the package: `importlib.resources.files("shapetree") /
+        "model-3.schema.json"`. It also says how to predict with a model in another language. Later
+        versions of the library will read these models, just as this one reads formats 1 and 2.
 
         Examples
         --------
@@ -634,9 +634,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
     @classmethod
     def from_json(cls, text_or_path: PathLike) -> Self:
-        """Make an estimator of a model file.
+        """Make an estimator from a model file.
 
-        Reading runs no code, and refuses what is not a whole and consistent model.
+        Reading runs no code, and refuses anything but a complete and consistent model.
 
         Parameters
         ----------
@@ -646,7 +646,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         estimator
-            A fitted one.
+            A fitted estimator.
         """
         model = read_model(read_text(text_or_path))
         if issubclass(cls, ClassifierMixin) == (model.fitted.classes is None):
@@ -673,9 +673,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
     @_fit_context(prefer_skip_nested_validation=True)
     def strength_path(self, X: Any, y: Any = None, sample_weight: Any = None) -> Bunch:
-        """Fit trees along a path of strengths, to see how accurate and how large each is.
+        """Fit trees for a range of strengths, to see how accurate and how large each is.
 
-        `shapetree.plot_path` draws it, for a person to pick a tree from.
+        `shapetree.plot_path` draws the result, to help you pick a tree.
 
         Parameters
         ----------
@@ -686,10 +686,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         Bunch
-            Arrays, of which `pandas.DataFrame` makes a table: each `strength`; the `score` on rows
-            held out (accuracy, or the share of the error that the tree takes away) and its standard
-            `error`; `n_leaves` and `n_segments` of the tree of all rows, regions of pairs being
-            segments, too; and which strength a choice among them would take, `is_chosen`.
+            Arrays of equal length, ready for `pandas.DataFrame`: each `strength`; its `score` on
+            held-out rows (accuracy, or the share of the error that the tree removes) and the
+            standard `error` of that; `n_leaves` and `n_segments` of the tree fitted on all rows
+            (regions of pairs count as segments); and `is_chosen`, the strength that
+            cross-validation would choose.
 
         Examples
         --------
@@ -705,7 +706,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     # --- making the fitted tree smaller ---
 
     def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
-        """Grow a tree and find the trees that minimal cost-complexity pruning makes of it.
+        """Grow a tree and find the smaller trees that minimal cost-complexity pruning makes.
 
         Parameters
         ----------
@@ -715,39 +716,39 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         Bunch
-            `ccp_alphas`, values of `ccp_alpha` from which on one more node is pruned, ascending,
-            and `impurities`, the mean impurity of the leaves that are left.
+            `ccp_alphas`, the ascending values of `ccp_alpha` at which one more node is pruned, and
+            `impurities`, the mean impurity of the leaves that remain.
         """
         path = pruning_path(clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight).tree_)
         return Bunch(ccp_alphas=path.ccp_alphas, impurities=path.impurities)
 
     def prune(self, nodes: Iterable[int]) -> Self:
-        """Make leaves of some nodes.
+        """Turn some nodes into leaves.
 
         Parameters
         ----------
         nodes : iterable of int
-            Indices of nodes of `tree_`, as `apply` and the exports number them. What is below them
-            is removed, and the remaining nodes are renumbered.
+            Indices of nodes of `tree_`, as in `apply` and the exports. Everything below them is
+            removed, and the remaining nodes are renumbered.
 
         Returns
         -------
         estimator
-            A new one; this estimator is not changed.
+            A new estimator; this one is not changed.
         """
         fitted = self.__fitted_tree__()
         return self._with(fitted.with_tree(prune_nodes(fitted.tree, nodes)))
 
     def simplify(self) -> Self:
-        """Join leaves that predict the same, and leave out what makes no difference.
+        """Join leaves that predict the same, and remove what makes no difference.
 
-        `predict` gives the same as before, but `predict_proba` knows less of classes that have
-        been joined.
+        `predict` returns the same as before, but `predict_proba` loses some detail where leaves
+        were joined.
 
         Returns
         -------
         estimator
-            A new one; this estimator is not changed.
+            A new estimator; this one is not changed.
         """
         return self._with(simplify_fitted(self.__fitted_tree__()))
 
@@ -781,45 +782,50 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     max_branches : int, default=3
         Maximum number of branches of a node. A node uses fewer where more would gain nothing.
     criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
-        Impurity of a node. "auto" takes Gini where classes are few for the branches (a perplexity
-        below twice `max_branches`) and entropy otherwise. "log_loss" is another name of "entropy".
+        Impurity of a node. "auto" takes Gini if there are few classes for the branches (a
+        perplexity below twice `max_branches`) and entropy otherwise. "log_loss" is another name
+        for "entropy".
     strength : float, "cv" or array-like, default=1.0
         Multiplies all penalties below that are "auto" (for segments, regions, splits, pairs and
         refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
         functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
-        and 3 by cross-validation on the training rows, and the criterion with it if that is "auto";
-        give a list to choose from other values. It stays at 1 (or what is nearest to it) unless a
-        weaker one is better on rows held out by more than 1.5 standard errors of the difference, or
-        another one by 2.5; it is the greatest if no tree is better than a leaf. That takes some
-        10 times as long as a fit, and 20 times with few rows.
+        and 3 by cross-validation on the training rows, together with the criterion if that is
+        "auto"; give a list to choose from other values. It stays at 1 (or the nearest value)
+        unless, on held-out rows, a weaker one is better by more than 1.5 standard errors of the
+        difference, or a stronger one by 2.5. If no tree is better than a leaf, it is the greatest.
+        Choosing takes about 10 times as long as a fit, 20 times with few rows.
     folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
         up to 20,000, and 2 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
-        are in one fold, unless they are very many, and each fold has its share of every class.
+        stay in one fold, unless there are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
-        Which pairs of features a node may split on, beside single features: a shape function of a
-        pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 is
+        Which pairs of features a node may split on, besides single features: a shape function of a
+        pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 means
         none. "auto" screens all pairs at each node and fits the 3 most promising on its rows, or on
-        20,000 of them: every pair is weighed by what the cells of a rough grid tell beyond noise,
-        and half of them, 30 at most, get an oblique inner tree on a finer grid. Of more than 20,000
-        pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
-        by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
-        fits every pair. A list holds pairs, or larger groups, of features that may interact, by
-        name or by index; these are then screened as by "auto". Dates are split on alone.
+        20,000 of them. Screening weighs every pair by what the cells of a rough grid reveal beyond
+        noise, and then grows an oblique inner tree on a finer grid for half of the pairs, at most
+        30. If there are more than 20,000 pairs (200 features), the paper's filter first picks
+        20,000 of them, using at most 5,000 of the node's rows; of more than 1,000 features, only
+        the 1,000 that gain most alone form pairs. An int fits that many of the best pairs after
+        screening, "all" fits every pair. A list names pairs, or larger groups, of features that may
+        interact, by name or by index; these are then screened as with "auto". Dates are never part
+        of a pair.
     pair_screen : {"grid", "delta"}, default="grid"
-        How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
-        the paper's filter, which crosses the branches of both features' own shape functions.
+        How pairs are screened: "grid" uses grids of 32 x 32 cells, which also reveal pure
+        interactions; "delta" is the paper's filter, which crosses the branches of both features'
+        own shape functions.
     pair_penalty : float or "auto", default="auto"
         Penalty for using a pair instead of a single feature, as mean impurity of the node. "auto"
-        is the penalty of one segment; in nodes of up to 5,000 rows the pair must also gain a tenth
-        more than the single feature on rows that neither was fitted on. It is 0 for plain
+        is the penalty of one segment. In nodes of up to 5,000 rows, and for categories with few
+        rows each, the pair must then also gain a tenth more than the single feature on rows that
+        neither was fitted on, and keep a tenth of its own gain there. "auto" is 0 for plain
         thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
     n_orientations : int, default=8
-        Directions of a pair's cuts, evenly spaced in the plane of the standardised pair, both axes
-        included. With 2, cuts are parallel to the axes.
+        Number of directions for a pair's cuts, evenly spaced in the plane of the standardised pair
+        and including both axes. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
-        Minimum number of rows in a node to split it, or their fraction of all rows.
+        Minimum number of rows a node needs to be split, or their fraction of all rows.
     min_samples_leaf : int or float, default=1
         Minimum number of rows in each branch, or their fraction of all rows. If a shape function
         breaks this, the next best is taken.
@@ -831,27 +837,27 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     max_leaf_nodes : int or None, default=None
         Maximum number of leaves; the tree then grows where it gains most.
     lookahead : int, default=1
-        How many of a node's best features to compare one level deeper, by what the best splits of
-        their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
-        trees a little more accurate, above all those with few branches, and takes about twice as
-        long. No more than 10 are compared.
+        How many of a node's best features to compare one level deeper, by the gains of the best
+        splits of their branches, if their own gains are close. 1 compares only their own gains; 3
+        makes trees a little more accurate, above all those with few branches, and takes about
+        twice as long. No more than 10 are compared.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
-        Maximum number of pieces, and thus of segments of a shape function; None for no limit but
-        the penalty (and 120 regions of a pair). With 2, two branches and `refine=None` the tree is
-        CART's, and with `pairs="all"` BiCART's.
+        Maximum number of pieces, and so of segments of a shape function; None for no limit other
+        than the penalty (and 120 regions for a pair). With 2, two branches and `refine=None` the
+        tree is CART's, and with `pairs="all"` it is BiCART's.
     inner_min_samples_leaf : int or float, default=1
-        Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one
-        piece. Regions of a pair also have at least `min_samples_leaf` rows.
+        Minimum number of rows in a piece, or their fraction of all rows. Rarer categories are put
+        into one piece. Regions of a pair also have at least `min_samples_leaf` rows.
     inner_max_depth : int or None, default=None
         Maximum depth of the inner tree.
     segment_penalty : float or "auto", default="auto"
         Penalty for every segment beyond two, in rows of Gini mass (5 by default) or bits of entropy
-        (6 by default). Categories that have to be listed cost half as much; regions of a pair
-        beyond two a tenth (a fifth, for entropy) times log2 of the rows they are cut from. 0 gives
-        the paper's unpenalised shape functions.
+        (6 by default). Each category that has to be listed costs half as much; each region of a
+        pair beyond two costs a tenth (a fifth, for entropy) of it times log2 of the rows it is cut
+        from. 0 gives the paper's unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
         Penalty for a split: the impurity of that many average rows of the node. "auto" is 6, but 0
         if shape functions are plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in
@@ -867,28 +873,29 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         How to refine the grown tree. "tao" is tree alternating optimisation: one node after
         another, from the leaves to the root, gets the shape function that sends its rows where the
         tree below loses least on them, or is removed if a single branch does as well. None keeps
-        the tree as it has grown.
+        the tree as grown.
     refine_iter : int, default=4
         Maximum number of sweeps over the tree; refinement stops early when nothing changes.
     refine_penalty : float or "auto", default="auto"
         Penalty for every segment beyond two and every branch beyond the first in refinement, as a
         number of misclassified rows; regions of a pair count as segments, and the pair itself as
-        one more. "auto" is 3, but no more than 2 % of all rows. Ties are broken by how sure leaves
-        are, so a small share of that counts, too. Classes of several outputs are counted one by
-        one.
+        one more. "auto" is 3, but no more than 2 % of all rows. Ties are broken by how certain the
+        leaves are, so certainty counts a little, too. With several outputs, each wrong class
+        counts.
     ccp_alpha : float, default=0.0
         Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
         removes less impurity than this for each further leaf.
     shrinkage : float or "cv", default=0.0
         Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
-        above; with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0
-        to 500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
+        above; with a value of n, a step below a node of n rows counts half. "cv" chooses a value
+        from 0 to 500 by the loss on held-out rows in 5-fold cross-validation, which takes 5 more
+        fits.
     max_bins : int or None, default=255
         Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
-        values keep them all; up to 255 bins take one byte for each value. Beyond 200,000 rows,
-        quantiles are those of a sample. None is exact: a threshold may lie between any two distinct
-        values, as in CART. Thresholds are short numbers near the middle of the gap between two
-        training values.
+        values keep them all; up to 255 bins take one byte per value. Beyond 200,000 rows, quantiles
+        are taken from a sample. None is exact: a threshold may lie between any two distinct values,
+        as in CART. Thresholds are short numbers near the middle of the gap between two training
+        values.
     categorical_features : "from_dtype", None or array-like, default="from_dtype"
         Which features are categorical: those with category, string or boolean columns, none, or
         those listed by name, by index or by a boolean mask.
@@ -920,28 +927,27 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     strength_ : float
         The strength in use.
     cv_results_ : dict
-        What was tried to choose it, in the form of scikit-learn's `GridSearchCV`: scores on the
-        rows held out are accuracies, or the share of the error that the tree takes away. NaN where
-        a strength was not tested any further. Only if strength or shrinkage was chosen, and not
-        in model files.
+        How it was chosen, in the form of scikit-learn's `GridSearchCV`: scores on held-out rows are
+        accuracies, or the share of the error that the tree removes. NaN where a strength was not
+        tested further. Only if strength or shrinkage was chosen, and not in model files.
     shrinkage_ : float
         The shrinkage in use.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only if the columns' names are all strings.
     feature_importances_ : array of shape (n_features_in_,)
-        Each feature's share of the impurity that the splits take away.
+        Each feature's share of the impurity that the splits remove.
     n_outputs_ : int
 
     Notes
     -----
-    Missing values are a bin of their own, which each node sends where that is best, or to its
-    largest branch if training saw none there; so are categories that training has not seen.
+    Missing values have their own bin, which each node sends where it fits best, or to its largest
+    branch if training saw none there. Categories that training has not seen count as missing.
     Infinite numbers are ordinary extreme values.
 
-    Weights count as evidence. Where all are whole numbers, a row of weight 2 is a row given twice.
-    Others are shares: they are scaled to add up to the effective number of rows, (Σw)² / Σw², so
-    that equal weights of any size give the tree that no weights give.
+    Weights count as evidence. If all of them are whole numbers, a row of weight 2 is the same as a
+    row given twice. Otherwise they are shares: they are scaled to add up to the effective number of
+    rows, (Σw)² / Σw², so that equal weights of any size give the same tree as no weights.
 
     References
     ----------
@@ -1041,13 +1047,13 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
 
     @property
     def classes_(self) -> Any:
-        """The class labels; of several outputs, a list."""
+        """The class labels; a list if there are several outputs."""
         classes = self._labels()
         return classes[0] if len(classes) == 1 else list(classes)
 
     @property
     def n_classes_(self) -> Any:
-        """The number of classes; of several outputs, a list."""
+        """The number of classes; a list if there are several outputs."""
         sizes = [len(labels) for labels in self._labels()]
         return sizes[0] if len(sizes) == 1 else sizes
 
@@ -1073,7 +1079,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             return [np.log(shares) for shares in probabilities]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Most probable class of each row; of equals, the first in `classes_`."""
+        """Most probable class of each row; if tied, the first in `classes_`."""
         leaves = self.apply(X)
         best = self.tree_.value.argmax(axis=2)
         columns = [labels[best[:, output]] for output, labels in enumerate(self._labels())]
@@ -1099,46 +1105,50 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     max_branches : int, default=3
         Maximum number of branches of a node. A node uses fewer where more would gain nothing.
     criterion : {"squared_error", "absolute_error"}, default="squared_error"
-        Impurity of a node. Absolute error is counted on the values of y where these are at most
-        512, and on 64 quantile groups of them otherwise; leaves predict exact medians.
+        Impurity of a node. Absolute error is computed exactly if y has at most 512 distinct values,
+        and from 64 quantile groups of them otherwise; leaves predict exact medians.
     strength : float, "cv" or array-like, default=1.0
         Multiplies all penalties below that are "auto" (for segments, regions, splits, pairs and
         refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
         functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
         and 3 by cross-validation on the training rows; give a list to choose from other values. It
-        stays at 1 (or what is nearest to it) unless a weaker one is better on rows held out by more
-        than 1.5 standard errors of the difference, or another one by 2.5; it is the greatest if
-        no tree is better than a leaf. That takes some 10 times as long as a fit, and 20 times with
-        few rows.
+        stays at 1 (or the nearest value) unless, on held-out rows, a weaker one is better by more
+        than 1.5 standard errors of the difference, or a stronger one by 2.5. If no tree is better
+        than a leaf, it is the greatest. Choosing takes about 10 times as long as a fit, 20 times
+        with few rows.
     folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
         up to 20,000, and 2 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
-        are in one fold, unless they are very many, and each fold has its share of every class.
+        stay in one fold, unless there are very many, and each fold has its share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
-        Which pairs of features a node may split on, beside single features: a shape function of a
-        pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 is
+        Which pairs of features a node may split on, besides single features: a shape function of a
+        pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 means
         none. "auto" screens all pairs at each node and fits the 3 most promising on its rows, or on
-        20,000 of them: every pair is weighed by what the cells of a rough grid tell beyond noise,
-        and half of them, 30 at most, get an oblique inner tree on a finer grid. Of more than 20,000
-        pairs (200 features) only the 20,000 are screened that the paper's filter puts first, judged
-        by at most 5,000 of the node's rows. An int fits that many of the best-screened pairs, "all"
-        fits every pair. A list holds pairs, or larger groups, of features that may interact, by
-        name or by index; these are then screened as by "auto". Dates are split on alone.
+        20,000 of them. Screening weighs every pair by what the cells of a rough grid reveal beyond
+        noise, and then grows an oblique inner tree on a finer grid for half of the pairs, at most
+        30. If there are more than 20,000 pairs (200 features), the paper's filter first picks
+        20,000 of them, using at most 5,000 of the node's rows; of more than 1,000 features, only
+        the 1,000 that gain most alone form pairs. An int fits that many of the best pairs after
+        screening, "all" fits every pair. A list names pairs, or larger groups, of features that may
+        interact, by name or by index; these are then screened as with "auto". Dates are never part
+        of a pair.
     pair_screen : {"grid", "delta"}, default="grid"
-        How pairs are screened: on grids of 32 x 32 cells, which also shows pure interactions, or by
-        the paper's filter, which crosses the branches of both features' own shape functions.
+        How pairs are screened: "grid" uses grids of 32 x 32 cells, which also reveal pure
+        interactions; "delta" is the paper's filter, which crosses the branches of both features'
+        own shape functions.
     pair_penalty : float or "auto", default="auto"
         Penalty for using a pair instead of a single feature, as mean impurity of the node. "auto"
-        is the penalty of one segment; in nodes of up to 5,000 rows the pair must also gain a tenth
-        more than the single feature on rows that neither was fitted on, and refinement fits no
-        pairs in nodes of fewer than 1,000. It is 0 for plain thresholds (`inner_max_leaf_nodes=2,
+        is the penalty of one segment. In nodes of up to 5,000 rows, and for categories with few
+        rows each, the pair must then also gain a tenth more than the single feature on rows that
+        neither was fitted on, and keep a tenth of its own gain there; refinement fits no pairs in
+        nodes of fewer than 1,000 rows. "auto" is 0 for plain thresholds (`inner_max_leaf_nodes=2,
         max_branches=2`), as in BiCART.
     n_orientations : int, default=8
-        Directions of a pair's cuts, evenly spaced in the plane of the standardised pair, both axes
-        included. With 2, cuts are parallel to the axes.
+        Number of directions for a pair's cuts, evenly spaced in the plane of the standardised pair
+        and including both axes. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
-        Minimum number of rows in a node to split it, or their fraction of all rows.
+        Minimum number of rows a node needs to be split, or their fraction of all rows.
     min_samples_leaf : int or float, default=1
         Minimum number of rows in each branch, or their fraction of all rows. If a shape function
         breaks this, the next best is taken.
@@ -1150,27 +1160,27 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     max_leaf_nodes : int or None, default=None
         Maximum number of leaves; the tree then grows where it gains most.
     lookahead : int, default=1
-        How many of a node's best features to compare one level deeper, by what the best splits of
-        their branches gain, if their own gains are close. 1 compares their own gains only; 3 makes
-        trees a little more accurate, above all those with few branches, and takes about twice as
-        long. No more than 10 are compared.
+        How many of a node's best features to compare one level deeper, by the gains of the best
+        splits of their branches, if their own gains are close. 1 compares only their own gains; 3
+        makes trees a little more accurate, above all those with few branches, and takes about
+        twice as long. No more than 10 are compared.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition but takes longer.
     inner_max_leaf_nodes : int or None, default=None
-        Maximum number of pieces, and thus of segments of a shape function; None for no limit but
-        the penalty (and 120 regions of a pair). With 2, two branches and `refine=None` the tree is
-        CART's, and with `pairs="all"` BiCART's.
+        Maximum number of pieces, and so of segments of a shape function; None for no limit other
+        than the penalty (and 120 regions for a pair). With 2, two branches and `refine=None` the
+        tree is CART's, and with `pairs="all"` it is BiCART's.
     inner_min_samples_leaf : int or float, default=1
-        Minimum number of rows in a piece, or their fraction of all rows. Rarer categories form one
-        piece. Regions of a pair also have at least `min_samples_leaf` rows.
+        Minimum number of rows in a piece, or their fraction of all rows. Rarer categories are put
+        into one piece. Regions of a pair also have at least `min_samples_leaf` rows.
     inner_max_depth : int or None, default=None
         Maximum depth of the inner tree.
     segment_penalty : float or "auto", default="auto"
         Penalty for every segment beyond two: the impurity of that many average rows of the node (12
-        by default). Categories that have to be listed cost half as much; regions of a pair beyond
-        two cost a tenth times log2 of the rows they are cut from. 0 gives the paper's unpenalised
-        shape functions.
+        by default). Each category that has to be listed costs half as much; each region of a pair
+        beyond two costs a tenth of it times log2 of the rows it is cut from. 0 gives the paper's
+        unpenalised shape functions.
     split_penalty : float or "auto", default="auto"
         Penalty for a split: the impurity of that many average rows of the node. "auto" is 6, but 0
         if shape functions are plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in
@@ -1186,7 +1196,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         How to refine the grown tree. "tao" is tree alternating optimisation: one node after
         another, from the leaves to the root, gets the shape function that sends its rows where the
         tree below loses least on them, or is removed if a single branch does as well. None keeps
-        the tree as it has grown.
+        the tree as grown.
     refine_iter : int, default=4
         Maximum number of sweeps over the tree; refinement stops early when nothing changes.
     refine_penalty : float or "auto", default="auto"
@@ -1198,15 +1208,15 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         removes less impurity than this for each further leaf.
     shrinkage : float, "auto" or "cv", default="auto"
         Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
-        above; with a value of n, a step below a node of n rows counts half. "cv" chooses it from 0
-        to 500 by the loss on rows held out in 5-fold cross-validation, which takes 5 further fits.
-        "auto" chooses it together with the strength, where that is chosen, and is 0 elsewhere.
+        above; with a value of n, a step below a node of n rows counts half. "cv" chooses a value
+        from 0 to 500 by the loss on held-out rows in 5-fold cross-validation, which takes 5 more
+        fits. "auto" chooses it together with the strength if that is chosen, and is 0 otherwise.
     max_bins : int or None, default=255
         Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
-        values keep them all; up to 255 bins take one byte for each value. Beyond 200,000 rows,
-        quantiles are those of a sample. None is exact: a threshold may lie between any two distinct
-        values, as in CART. Thresholds are short numbers near the middle of the gap between two
-        training values.
+        values keep them all; up to 255 bins take one byte per value. Beyond 200,000 rows, quantiles
+        are taken from a sample. None is exact: a threshold may lie between any two distinct values,
+        as in CART. Thresholds are short numbers near the middle of the gap between two training
+        values.
     categorical_features : "from_dtype", None or array-like, default="from_dtype"
         Which features are categorical: those with category, string or boolean columns, none, or
         those listed by name, by index or by a boolean mask.
@@ -1231,28 +1241,27 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     strength_ : float
         The strength in use.
     cv_results_ : dict
-        What was tried to choose it, in the form of scikit-learn's `GridSearchCV`: scores on the
-        rows held out are accuracies, or the share of the error that the tree takes away. NaN where
-        a strength was not tested any further. Only if strength or shrinkage was chosen, and not
-        in model files.
+        How it was chosen, in the form of scikit-learn's `GridSearchCV`: scores on held-out rows are
+        accuracies, or the share of the error that the tree removes. NaN where a strength was not
+        tested further. Only if strength or shrinkage was chosen, and not in model files.
     shrinkage_ : float
         The shrinkage in use.
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
         Only if the columns' names are all strings.
     feature_importances_ : array of shape (n_features_in_,)
-        Each feature's share of the impurity that the splits take away.
+        Each feature's share of the impurity that the splits remove.
     n_outputs_ : int
 
     Notes
     -----
-    Missing values are a bin of their own, which each node sends where that is best, or to its
-    largest branch if training saw none there; so are categories that training has not seen.
+    Missing values have their own bin, which each node sends where it fits best, or to its largest
+    branch if training saw none there. Categories that training has not seen count as missing.
     Infinite numbers are ordinary extreme values.
 
-    Weights count as evidence. Where all are whole numbers, a row of weight 2 is a row given twice.
-    Others are shares: they are scaled to add up to the effective number of rows, (Σw)² / Σw², so
-    that equal weights of any size give the tree that no weights give.
+    Weights count as evidence. If all of them are whole numbers, a row of weight 2 is the same as a
+    row given twice. Otherwise they are shares: they are scaled to add up to the effective number of
+    rows, (Σw)² / Σw², so that equal weights of any size give the same tree as no weights.
 
     References
     ----------
@@ -1364,29 +1373,29 @@ def refine_tree(
     refine_iter: int | None = None,
     refine_penalty: float | str | None = None,
 ) -> Tree:
-    """Refine a fitted tree by tree alternating optimisation, for its own training rows or others.
+    """Refine a fitted tree by tree alternating optimisation, on its own training rows or others.
 
-    The tree keeps its features, categories and classes; shape functions, leaves and statistics
-    become those that the given rows call for. Nodes that none of them reaches are removed.
+    The tree keeps its features, categories and classes; shape functions, leaves and statistics are
+    fitted to the given rows. Nodes that no row reaches are removed.
 
     Parameters
     ----------
     estimator : ShapeTreeClassifier or ShapeTreeRegressor
         Must be fitted. It is not changed.
     X : table of shape (n_samples, n_features)
-        With the features that the tree was fitted on.
+        Has the features that the tree was fitted on.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-        With no classes but those that the tree was fitted on.
+        Has no classes other than those that the tree was fitted on.
     sample_weight : array-like of shape (n_samples,), optional
     refine_iter : int, optional
-        Most sweeps over the tree; by default the estimator's own parameter, as are all others.
+        Maximum number of sweeps over the tree; by default the estimator's own parameter.
     refine_penalty : float or "auto", optional
-        What parts of the tree must earn; by default the estimator's own parameter.
+        Penalty for every part of the tree; by default the estimator's own parameter.
 
     Returns
     -------
     estimator
-        A new one, with the refined tree and its `refinement_history_`.
+        A new estimator, with the refined tree and its `refinement_history_`.
 
     Examples
     --------
@@ -1419,12 +1428,12 @@ def export_json(
     target_name: str | None = None,
     units: Mapping[str, str] | None = None,
 ) -> str:
-    """Write a fitted tree as JSON, from which `from_json` makes an equal estimator.
+    """Write a fitted tree as JSON, which `from_json` turns back into an equal estimator.
 
     Parameters
     ----------
     estimator : ShapeTreeClassifier or ShapeTreeRegressor
-        A fitted estimator; of a pipeline that ends in one, only the tree is written.
+        A fitted estimator, or a pipeline that ends in one, of which only the tree is written.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
     feature_names : list of str, optional
@@ -1432,9 +1441,9 @@ def export_json(
     class_names : list of str, or mapping from class labels to names, optional
         Names to show for the classes, in the order of `classes_`.
     target_name : str, optional
-        Name of the target; by default that of `y` in `fit`.
+        Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name, which are shown beside the names.
+        Units of features or of the target, by name; they are shown beside the names.
 
     Returns
     -------
@@ -1456,7 +1465,7 @@ def export_json(
 
 
 def from_json(text_or_path: PathLike) -> ShapeTreeClassifier | ShapeTreeRegressor:
-    """Make an estimator of a model file, whichever it holds.
+    """Make an estimator from a model file, a classifier or a regressor.
 
     Parameters
     ----------

@@ -43,7 +43,9 @@ def new_file(path: PathLike, what: str) -> Iterator[Path]:
     if path.is_dir():
         raise IsADirectoryError(f"cannot write {what} to {path}: it is a folder; name a file")
     if path.exists() and not path.is_file():
-        raise OSError(f"cannot write {what} to {path}: it is no ordinary file; name another one")
+        raise OSError(
+            f"cannot write {what} to {path}: it is not an ordinary file; name another one"
+        )
     if is_read_only(path):
         raise PermissionError(f"cannot write {what} to {path}: it is read-only; name another file")
     if not path.parent.is_dir():
@@ -99,4 +101,4 @@ def read_text(text_or_path: Any) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise ValueError(f"cannot read a model from {where}: it is no text in UTF-8") from None
+        raise ValueError(f"cannot read a model from {where}: it is not UTF-8 text") from None

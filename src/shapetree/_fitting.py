@@ -82,33 +82,33 @@ from shapetree.tree._spread import (
 )
 
 UNLIMITED = 2**30
-# Rows whose impurity a split must take away by default.
+# By default, a split must remove the impurity of this many rows.
 SPLIT_PENALTY = 6.0
-# A tree that takes away less than this share of the impurity, and whose first split gains less than
-# noise does by so many cuts (for classes, for numbers that may have outliers; four times as many
-# for a pair) or so many times the categories, must hold up on new rows: trees grown on either half
-# must tell of the other, by so many standard errors.
+# A tree is in doubt if it removes less than this share of the impurity, and if its first split
+# gains less than noise would by this many cuts (for classes, and for numbers, which may have
+# outliers; four times as many for a pair) or by this many times the categories. It must then hold
+# up on new rows: a tree grown on either half must predict the other, by this many standard errors.
 SHARE_IN_DOUBT = 0.6
 CUTS_IN_DOUBT = (35.0, 200.0)
 CATEGORIES_IN_DOUBT = 2.0
 CLEARLY = 3.0
-# Distinct rows that can be halved, and how many there must be for each row: where most are the same
-# as others, there is little to choose from, and halves would have nothing in common.
+# Fewest distinct rows that can be halved, and their smallest share of all rows: if most rows are
+# copies, there is little to choose from, and the halves would have nothing in common.
 LEAST_TO_HALVE = 50
 LEAST_DISTINCT = 0.25
-# Rows for each distinct one from which on they are copies of each other.
+# Rows per distinct row from which rows count as copies of each other.
 COPIED = 1.25
-# What `shrinkage="cv"` chooses from, by so many folds unless the strength is chosen, too.
+# What `shrinkage="cv"` chooses from, with this many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
-# Beginnings of a tree beside the best that are tried in trees so shallow, which can mend little of a
-# bad one, and the share of the best one's gain that they must have.
+# Shallow trees cannot make up for a bad start, so in trees up to this depth, this many other first
+# splits are tried, too, if they gain at least this share of what the best one gains.
 N_RIVAL_ROOTS, N_RIVAL_ROOTS_OF_MANY = 3, 2
 SHALLOW = 4
 LEAST_SHARE_OF_RIVAL = 0.7
 # By how many times the square root of what counts a penalised loss must be lower to be better.
 LEAD = 0.3
-# How far targets may be apart: the sums of what is off, squared or not, must be numbers.
+# How far targets may be apart, so that sums of their (squared) distances stay finite.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Features that are compared one level deeper; each takes as long as a level of the tree.
 MAX_LOOKAHEAD = 10
@@ -227,7 +227,7 @@ class TrainingRows:
 
     @property
     def strata(self) -> np.ndarray:
-        """Classes, or groups of like numbers, that folds are to have the same shares of."""
+        """Classes, or groups of similar numbers, that every fold should have its share of."""
         return strata_of(self.targets, self.classes is not None)
 
     def take(self, kept: np.ndarray) -> TrainingRows:
@@ -312,9 +312,9 @@ class _Outcome:
     root_gain: float = 0.0
 
     def better(self, other: _Outcome, has_classes: bool, weight: float) -> _Outcome:
-        """Another outcome if its penalised loss is lower by more than chance makes it, or else this.
+        """The other outcome if its penalised loss is lower by more than chance, or else this one.
 
-        Losses count rows: so many of the wrong class, or so many that lose half as much.
+        Losses are in rows: those of the wrong class, or those that would lose half as much.
         """
         assert self.history is not None
         assert other.history is not None
@@ -419,7 +419,9 @@ def fit_path(
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
         tester = _Tester(binned, parameters, pairs, n_folds, parameters.shrinkages, progress)
         if not tester.folds.are_filled:
-            raise ValueError(f"folds={n_folds} needs as many rows that differ; give fewer")
+            raise ValueError(
+                f"folds={n_folds} needs at least as many distinct rows; use fewer folds"
+            )
         record = Record(trials, tester.folds)
         record.add(tester.test, trials, range(n_folds))
         trees = tester.trees(trials)
@@ -501,7 +503,7 @@ def _row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
         raise ValueError("sample_weight is zero for every row; give some row a positive weight")
     if not _has_finite_sum(weights):
         raise ValueError(
-            "sample_weight adds up to more than a number can hold; divide it by a large one"
+            "sample_weight adds up to more than a number can hold; divide it by a large number"
         )
     return weights
 
@@ -516,11 +518,11 @@ def _importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.nda
     with np.errstate(over="ignore"):
         total = by_class if weights is None else weights * by_class
     if not total.any():
-        raise ValueError("class_weight and sample_weight together leave every row weightless")
+        raise ValueError("class_weight and sample_weight together give every row a weight of zero")
     if not _has_finite_sum(total):
         raise ValueError(
             "class_weight gives rows weights that add up to more than a number can hold; divide it "
-            "by a large one"
+            "by a large number"
         )
     return by_class
 
@@ -531,7 +533,7 @@ def _has_finite_sum(weights: np.ndarray) -> bool:
 
 
 def _check_spread(targets: np.ndarray, criterion: str) -> None:
-    """Refuse targets that are too far apart for what is to be summed of them."""
+    """Refuse targets that are too far apart for their sums to stay finite."""
     limit = MAX_SPREAD[criterion]
     apart = targets.max(axis=0) / 2 - targets.min(axis=0) / 2
     if (apart > limit / 2).any():
@@ -828,7 +830,7 @@ def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> C
             return choose(plan, tester.folds, tester.test)
     if parameters.shrinkage == "cv":
         raise ValueError(
-            f"shrinkage='cv' needs at least {n_folds} rows that differ, got {n_rows} sample(s); "
+            f"shrinkage='cv' needs at least {n_folds} distinct rows, got {n_rows} sample(s); "
             "give a number"
         )
     return Choice(plan.usual, plan.shrinkages[0])
@@ -856,7 +858,7 @@ class _Tester:
         shrinkages: Sequence[float],
         progress: TestProgress,
     ) -> None:
-        # One seed for all fits, whichever comes first.
+        # One seed for all fits, in whatever order they run.
         seed = int(check_random_state(parameters.random_state or 0).randint(2**31 - 1))
         self._parameters = replace(parameters, random_state=seed)
         self._binned = binned
@@ -900,7 +902,7 @@ class _Tester:
 
 
 def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
-    """What is to be tried: a single trial if nothing is left to choose."""
+    """What to try: a single trial if there is nothing to choose."""
     shrinkages = parameters.shrinkages
     if isinstance(parameters.strength, Real):
         usual = Trial(float(parameters.strength), parameters.criterion)

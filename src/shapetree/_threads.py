@@ -47,7 +47,7 @@ def _n_cores() -> int:
 
 
 def threads_for(n_visits: int, n_threads: int) -> int:
-    """Threads worth starting for so many visits of a row by a feature."""
+    """Threads worth starting for a number of visits of a row by a feature."""
     return n_threads if n_visits >= VISITS_PER_THREAD * n_threads else 1
 
 

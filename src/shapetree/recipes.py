@@ -22,7 +22,7 @@ and without penalties. The shape trees (SGT and S2GT) come in two versions. By d
 this package's defaults: its bins, its penalties for segments and splits, its way to find pairs, and
 its choice of criterion. With `paper=True` they have the paper's objective and its methods: Gini or
 squared error, every threshold between two values, coordinate descent from the better of weighted
-k-means and the inner tree's root, its filter for pairs, and no penalties but its own, which are
+k-means and the inner tree's root, its filter for pairs, and only its own penalties, which are
 `branch_penalty` (its λ), `pair_penalty` (its γ) and `refine_penalty` (the λ of TAO, times the
 number of rows). These are 0 until they are tuned; inner trees have at most 32 leaves (its L).
 
@@ -114,7 +114,7 @@ def _shape_recipe(
         "inner_tree": inner_tree,
     }
     tuned = ["inner_max_leaf_nodes", "inner_min_samples_leaf"]
-    # With two branches there is none that a penalty for branches beyond two could spare.
+    # With two branches, a penalty for branches beyond two has no effect.
     tuned += ["branch_penalty"] if max_branches > 2 else []
     tuned += ["pair_penalty", "n_orientations"] if pairs else []
     tuned += ["refine_penalty"] if refined else []
@@ -155,8 +155,8 @@ def estimator(
         Whether a shape tree has the paper's objective and no penalties but its own, rather than
         this package's defaults. Trees of thresholds are the same either way.
     **params
-        Further parameters of the estimator, which override those of the recipe: `pairs="all"`, for
-        one, has the paper's models fit every pair instead of the five that its filter likes best.
+        Further parameters of the estimator, which override those of the recipe. For example,
+        `pairs="all"` fits every pair instead of the five that the paper's filter ranks first.
 
     Returns
     -------
@@ -200,7 +200,7 @@ def search_space(name: str, n_rows: int, *, task: str = "classification") -> dic
     Notes
     -----
     The space is meant for the paper's own models, `estimator(name, paper=True)`. In the others, the
-    package's penalties for segments and splits stay in force beside what is tuned.
+    package's penalties for segments and splits stay in force besides what is tuned.
 
     The paper's penalties for a third branch and for a pair are tuned in the models for which it
     reports their importance. It does not give the values it tried for pairs; these are the values

@@ -4,7 +4,3 @@ The way of a benchmark: a `Dataset` is read, its rows are split as in the paper,
 fitted by a `protocol` in a worker of its own, and what is measured goes to one SQLite file. The
 report and the README's tables are made from that file, or from the CSV files it is exported to.
 """
-
-from importlib.metadata import version
-
-__version__ = version("shapetree-bench")

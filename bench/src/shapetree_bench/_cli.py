@@ -71,7 +71,9 @@ def run(
     trials: Annotated[int, typer.Option(min=1, help="Trials of a tuned model.")] = N_TRIALS,
     time_limit: Annotated[
         float | None,
-        typer.Option(help="Seconds for a fit; by default 900, and 1800 with pairs, as in the paper."),
+        typer.Option(
+            help="Seconds for a fit; by default 900, and 1800 with pairs, as in the paper."
+        ),
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try again what failed.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Do all of this again.")] = False,
@@ -132,6 +134,63 @@ def export(
         _fail(ValueError(f"there is no file {results}"))
     for path in write_csv(Results(results), to):
         console.print(f"{path}  {path.stat().st_size / 1000:.0f} kB", highlight=False)
+
+
+@app.command()
+def report(
+    results: Annotated[
+        Path, typer.Argument(help="SQLite file of a run, or folder of CSV files.")
+    ] = Path("results"),
+    out: Annotated[Path, typer.Option(help="Folder for the report.")] = Path("report"),
+) -> None:
+    """Write the report: Markdown, and one page of HTML."""
+    from shapetree_bench._report import write_report
+
+    for path in write_report(_evidence(results), out):
+        console.print(f"{path}  {path.stat().st_size / 1000:.0f} kB", highlight=False)
+
+
+@app.command()
+def readme(
+    results: Annotated[
+        Path, typer.Argument(help="SQLite file of a run, or folder of CSV files.")
+    ] = Path("bench/results"),
+    path: Annotated[Path, typer.Option("--readme", help="The file with the tables.")] = Path(
+        "README.md"
+    ),
+    check: Annotated[
+        bool, typer.Option("--check", help="Change nothing, and fail if a table is out of date.")
+    ] = False,
+) -> None:
+    """Renew the tables of the README, or check them."""
+    from shapetree_bench import _readme
+
+    evidence = _evidence(results)
+    try:
+        names = _readme.outdated(path, evidence)
+    except (OSError, ValueError) as error:
+        _fail(error)
+    if not names:
+        console.print(f"all tables of {path} agree with {results}", highlight=False)
+    elif check:
+        _fail(
+            ValueError(
+                f"tables of {path} do not agree with {results}: {', '.join(names)}; "
+                "renew them with shapetree-bench readme"
+            )
+        )
+    else:
+        text = path.read_text(encoding="utf-8")
+        path.write_text(_readme.update(text, evidence), encoding="utf-8")
+        console.print(f"renewed in {path}: {', '.join(names)}", highlight=False)
+
+
+def _evidence(path: Path) -> Evidence:
+    try:
+        return Evidence(path)
+    except FileNotFoundError as error:
+        _fail(error)
+        raise
 
 
 @app.command("list")

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 from urllib.error import URLError
 
 import numpy as np
@@ -20,7 +21,7 @@ TARGET = "target"
 # In one-hot tables, for methods that take no missing values.
 MISSING = -1e9
 
-Table = pd.DataFrame
+Table: TypeAlias = pd.DataFrame
 
 
 class NoDataset(Exception):
@@ -199,6 +200,11 @@ class Rows:
             for n, m, word in zip(found, asked, ("rows", "classes", "columns"), strict=True)
             if n != m
         )
+
+    def facts(self) -> tuple[str | int, ...]:
+        """Name, rows, classes, columns, whether rows are missing, other differences, source."""
+        shape = (len(self.y), self.n_classes, self.X.shape[1])
+        return (self.dataset.name, *shape, self.is_partial, self.difference(), self.source)
 
     @cached_property
     def one_hot(self) -> np.ndarray:

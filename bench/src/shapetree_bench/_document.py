@@ -8,6 +8,14 @@ from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
 
+MINUS = "\N{MINUS SIGN}"
+DASH = "\N{EN DASH}"
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """A difference with its sign, as it is printed."""
+    return f"{value:+.{digits}f}".replace("-", MINUS)
+
 
 @dataclass(frozen=True)
 class Cell:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import randint
+from sklearn.base import is_classifier, is_regressor
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from shapetree import recipes
@@ -232,9 +233,9 @@ def _split(task: str, depth: int, **params: Any) -> Any:
     return Split(task, depth)
 
 
-_LIGHTGBM = {"needs": "lightgbm", "sizes": sizes.lightgbm_sizes}
-_SGT = {"form": "groups", "needs": "sgtlearn", "sizes": sizes.sgtlearn_sizes}
-_IMODELS = {"form": "one-hot", "needs": "imodels"}
+_LIGHTGBM: dict[str, Any] = {"needs": "lightgbm", "sizes": sizes.lightgbm_sizes}
+_SGT: dict[str, Any] = {"form": "groups", "needs": "sgtlearn", "sizes": sizes.sgtlearn_sizes}
+_IMODELS: dict[str, Any] = {"form": "one-hot", "needs": "imodels"}
 
 
 def _peers() -> Iterable[Method]:
@@ -301,7 +302,9 @@ def methods_named(text: str, peers: Iterable[str] = ()) -> list[Method]:
     found: dict[str, Method] = {}
     rest = text.strip()
     while rest:
-        names = [name for name in (*METHODS, *GROUPS) if rest == name or rest.startswith(f"{name},")]
+        names = [
+            name for name in (*METHODS, *GROUPS) if rest == name or rest.startswith(f"{name},")
+        ]
         if not names:
             known = "; ".join([*GROUPS, *METHODS])
             raise ValueError(f"--methods: {rest.split(',')[0]!r} is none of {known}")
@@ -327,12 +330,15 @@ def peer_at(path: str) -> Method:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
         raise ValueError(f"--peer: {path} cannot be imported: {error}") from error
-    from sklearn.base import is_classifier, is_regressor
-
-    model = found()
+    try:
+        model = found()
+    except TypeError as error:
+        raise ValueError(f"--peer: {path} cannot be made without arguments: {error}") from error
     has_depth = "max_depth" in model.get_params() if hasattr(model, "get_params") else False
     tasks = tuple(
-        task for task, holds in zip(BOTH, (is_classifier(model), is_regressor(model))) if holds
+        task
+        for task, holds in zip(BOTH, (is_classifier(model), is_regressor(model)), strict=True)
+        if holds
     )
     make = _with_depth(path) if has_depth else _imported(path)
     return Method(path, "peer", make, form="one-hot", has_depth=has_depth, tasks=tasks or BOTH)

@@ -20,38 +20,42 @@ from shapetree_bench._datasets import BY_NAME, CLASSIFICATION, TOO_LARGE_FOR_PAI
 DEPTHS = (2, 3, 4, 5, 6)
 # Rows of the two tables of means: greedy models, and those that look at the whole tree.
 BLOCKS = {
-    False: (("CART", "SERDT", "HSTree", "SGT-C", "SGT3-C"), ("AxTAO", "DPDT", "SPLIT", "SGT-T", "SGT3-T")),
+    False: (
+        ("CART", "SERDT", "HSTree", "SGT-C", "SGT3-C"),
+        ("AxTAO", "DPDT", "SPLIT", "SGT-T", "SGT3-T"),
+    ),
     True: (("BiCART", "S2GT-C", "S2GT3-C"), ("BiTAO", "S2GT-T", "S2GT3-T")),
 }
 _MEANS = {False: "mean accuracy, axis-aligned", True: "mean accuracy, bivariate"}
 
 
 @cache
+def _every() -> pd.DataFrame:
+    with (files("shapetree_bench") / "paper.csv").open() as file:
+        return pd.read_csv(file, keep_default_na=False).astype({"value": float})
+
+
+@cache
+def _values() -> dict[tuple[str, ...], float]:
+    columns = ["table", "dataset", "model", "depth", "variant", "value"]
+    rows = _every()[columns].itertuples(index=False)
+    return {tuple(map(str, key)): float(number) for *key, number in rows}
+
+
 def table(name: str) -> pd.DataFrame:
     """One of the paper's tables, a row for each number."""
-    with (files("shapetree_bench") / "paper.csv").open() as file:
-        every = pd.read_csv(file, keep_default_na=False)
-    every["value"] = every["value"].astype(float)
+    every = _every()
     return every[every["table"] == name]
 
 
-def mean(model: str, bivariate: bool, depth: int | str) -> float:
+def mean(model: str, bivariate: bool, depth: int) -> float:
     """Mean accuracy of a model over all datasets, in percent."""
-    rows = table(_MEANS[bivariate])
-    found = rows[(rows["model"] == model) & (rows["depth"] == str(depth))]["value"]
-    return float(found.iloc[0])
+    return _values()[_MEANS[bivariate], "", model, str(depth), ""]
 
 
 def value(name: str, dataset: str, model: str, depth: int, variant: str = "") -> float | None:
     """A number of one of the tables by dataset; None where the paper has none."""
-    rows = table(name)
-    found = rows[
-        (rows["dataset"] == dataset)
-        & (rows["model"] == model)
-        & (rows["depth"] == str(depth))
-        & (rows["variant"] == variant)
-    ]["value"]
-    return float(found.iloc[0]) if len(found) else None
+    return _values().get((name, dataset, model, str(depth), variant))
 
 
 def datasets(depth: int, bivariate: bool) -> list[str]:

@@ -5,7 +5,7 @@ Nothing of a peer is imported before one is made.
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from sklearn.base import BaseEstimator

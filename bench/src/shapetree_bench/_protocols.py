@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import json
 import re
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from shapetree_bench._datasets import Fold, Rows
-from shapetree_bench._methods import CART, Method, Space
+from shapetree_bench._methods import CART, Method
 from shapetree_bench._scores import MAIN, scores_of_classes, scores_of_numbers
 
 PROTOCOLS = ("untuned", "cv", "paper")
@@ -134,6 +133,7 @@ class _Peak:
     """How much memory a process took at most, beyond what it had before; NaN where unknown."""
 
     megabytes = float("nan")
+    _before: float | None = None
 
     def __enter__(self) -> None:
         gc.collect()
@@ -161,14 +161,9 @@ def _status(field: str) -> float:
 FIXED: dict[str, dict[str, Any]] = {"untuned": {}, "cv": {"strength": "cv"}}
 
 
-def fit_folds(
-    method: Method, rows: Rows, cell: Cell, folds: list[int]
-) -> Iterator[tuple[int, Callable[[], Measures]]]:
-    """The folds still to be done, and what does them."""
-    for number in folds:
-        fold = rows.folds()[number]
-        params = FIXED[cell.protocol]
-        yield number, lambda fold=fold: measure(method, rows, fold, cell.depth, params)[0]
+def fit_fold(method: Method, rows: Rows, cell: Cell, fold: int) -> Measures:
+    """What was measured on one fold."""
+    return measure(method, rows, rows.folds()[fold], cell.depth, FIXED[cell.protocol])[0]
 
 
 # The paper's protocol
@@ -176,86 +171,89 @@ def fit_folds(
 
 @dataclass(frozen=True)
 class Trial:
-    """Parameters that were tried, and what they gave on each fold, if that was possible."""
+    """Parameters to be tried, and their mean score on validation rows once they have one."""
 
     number: int
     params: dict[str, Any]
     validation: float | None = None
 
 
-def trials(
-    method: Method, rows: Rows, cell: Cell, n_trials: int, done: list[Trial]
-) -> Iterator[tuple[Trial, Callable[[], list[Measures]]]]:
-    """Parameters to be tried, by Optuna's search, and what tries them.
+def try_trial(method: Method, rows: Rows, cell: Cell, trial: Trial) -> list[Measures]:
+    """What was measured on each fold, with `validation`, of which more is better."""
+    name, sign = MAIN[rows.dataset.task]
+    measured = []
+    for fold in rows.folds():
+        test, valid = measure(method, rows, fold, cell.depth, trial.params)
+        measured.append(test | {"validation": sign * valid[name]})
+    return measured
 
-    The search goes on from the trials that are done, so that it can be interrupted.
+
+def validation_of(folds: list[Measures] | None) -> float | None:
+    """The score by which trials are chosen; None for one that failed."""
+    return None if folds is None else float(np.mean([each["validation"] for each in folds]))
+
+
+class Search:
+    """Optuna's search in the paper's space; it goes on from trials that are done.
+
+    Attributes
+    ----------
+    done : list of Trial
     """
-    import optuna
 
-    optuna.logging.set_verbosity(optuna.logging.ERROR)
-    if method.space is None:
-        raise ValueError(f"{method.name} has nothing to tune")
-    task = rows.dataset.task
-    folds = rows.folds()
-    space = method.space(task, len(folds[0].train))
-    distributions = {name: _distribution(values) for name, values in space.items()}
-    name, sign = MAIN[task]
-    done = list(done)
-    while len(done) < n_trials:
-        # A new study for each trial: what is asked for depends only on what has been answered.
-        study = optuna.create_study(
-            direction="maximize", sampler=optuna.samplers.TPESampler(seed=len(done))
+    def __init__(self, method: Method, rows: Rows, done: Sequence[Trial]) -> None:
+        import optuna
+
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        if method.space is None:
+            raise ValueError(f"{method.name} has nothing to tune")
+        self._space = method.space(rows.dataset.task, len(rows.folds()[0].train))
+        self._distributions = {key: _distribution(tried) for key, tried in self._space.items()}
+        self.done = list(done)
+
+    def ask(self) -> Trial:
+        """What to try next; it depends on nothing but what is done."""
+        import optuna
+
+        sampler = optuna.samplers.TPESampler(seed=len(self.done))
+        study = optuna.create_study(direction="maximize", sampler=sampler)
+        study.add_trials([self._frozen(each) for each in self.done])
+        asked = study.ask(self._distributions).params
+        params = {
+            key: asked[key] if _is_range(tried) else tried[asked[key]]
+            for key, tried in self._space.items()
+        }
+        return Trial(len(self.done), params)
+
+    def tell(self, trial: Trial, folds: list[Measures] | None) -> None:
+        """Note what came of a trial."""
+        self.done.append(Trial(trial.number, trial.params, validation_of(folds)))
+
+    def _frozen(self, trial: Trial) -> Any:
+        import optuna
+
+        params = {
+            key: trial.params[key] if _is_range(tried) else tried.index(trial.params[key])
+            for key, tried in self._space.items()
+        }
+        states = optuna.trial.TrialState
+        return optuna.trial.create_trial(
+            state=states.FAIL if trial.validation is None else states.COMPLETE,
+            value=trial.validation,
+            params=params,
+            distributions=self._distributions,
         )
-        study.add_trials([_frozen(each, distributions, space) for each in done])
-        asked = study.ask(distributions)
-        params = {key: _value(space[key], asked.params[key]) for key in space}
-
-        def attempt(params: dict[str, Any] = params) -> list[Measures]:
-            measured = []
-            for fold in folds:
-                test, valid = measure(method, rows, fold, cell.depth, params)
-                measured.append(test | {"validation": sign * valid[name]})
-            return measured
-
-        trial = Trial(len(done), params)
-        scores: list[Measures] = []
-
-        def note(attempt: Callable[[], list[Measures]] = attempt) -> list[Measures]:
-            scores.extend(attempt())
-            return scores
-
-        yield trial, note
-        validation = float(np.mean([each["validation"] for each in scores])) if scores else None
-        done.append(Trial(trial.number, params, validation))
 
 
-def _distribution(values: Any) -> Any:
-    """Values are tried by their number; those of one step that follow each other as integers."""
+def _is_range(tried: Any) -> bool:
+    return hasattr(tried, "support")
+
+
+def _distribution(tried: Any) -> Any:
+    """A range of integers, or a list of values by their number."""
     from optuna.distributions import CategoricalDistribution, IntDistribution
 
-    if hasattr(values, "support"):
-        low, high = values.support()
+    if _is_range(tried):
+        low, high = tried.support()
         return IntDistribution(int(low), int(high))
-    return CategoricalDistribution(range(len(values)))
-
-
-def _value(values: Any, chosen: Any) -> Any:
-    return chosen if hasattr(values, "support") else values[chosen]
-
-
-def _frozen(trial: Trial, distributions: dict[str, Any], space: Space) -> Any:
-    import optuna
-
-    params = {
-        key: trial.params[key] if hasattr(space[key], "support") else space[key].index(value)
-        for key, value in trial.params.items()
-    }
-    is_done = trial.validation is not None
-    state = optuna.trial.TrialState.COMPLETE if is_done else optuna.trial.TrialState.FAIL
-    return optuna.trial.create_trial(
-        state=state, value=trial.validation, params=params, distributions=distributions
-    )
-
-
-def as_json(params: dict[str, Any]) -> str:
-    return json.dumps(params, sort_keys=True)
+    return CategoricalDistribution(range(len(tried)))

@@ -23,7 +23,7 @@ from rich.table import Table
 import shapetree
 from shapetree_bench._datasets import SEEDS, Dataset, NoDataset, read
 from shapetree_bench._methods import Method
-from shapetree_bench._protocols import ANY_DEPTH, Cell, Trial, can_do
+from shapetree_bench._protocols import ANY_DEPTH, Cell, Trial, can_do, validation_of
 from shapetree_bench._store import Results
 from shapetree_bench._worker import Job, work
 
@@ -52,7 +52,7 @@ class Order:
 
     def cells(self, is_there: set[str]) -> list[Cell]:
         """All cells in the order in which they are done: small datasets first."""
-        cells = {}
+        cells: dict[Cell, None] = {}
         for dataset in sorted(self.datasets, key=lambda each: each.rows * each.columns):
             if dataset.name not in is_there:
                 continue
@@ -137,7 +137,9 @@ class Runner:
         for dataset in self._order.datasets:
             folder, cache = self._order.data_dir, self._order.cache
             name = f"{dataset.name}.parquet"
-            is_local = any(where is not None and (where / name).exists() for where in (folder, cache))
+            is_local = any(
+                where is not None and (where / name).exists() for where in (folder, cache)
+            )
             try:
                 if not is_local:
                     read(dataset, folder, cache)
@@ -240,8 +242,7 @@ class Runner:
         if isinstance(key, Trial):
             folds = None if reason else answer
             self._results.note_trial(job.cell, key, folds, reason)
-            score = None if folds is None else sum(each["validation"] for each in folds)
-            job.done.append(Trial(key.number, key.params, score and score / len(SEEDS)))
+            job.done.append(Trial(key.number, key.params, validation_of(folds)))
         else:
             job.folds = [fold for fold in job.folds if fold != key]
             if reason:
@@ -249,9 +250,7 @@ class Runner:
             else:
                 self._results.note_fit(job.cell, key, answer)
 
-    def _replace(
-        self, worker: Worker, reason: str, display: _Display, waiting: list[Job]
-    ) -> None:
+    def _replace(self, worker: Worker, reason: str, display: _Display, waiting: list[Job]) -> None:
         """Note why a worker had to go, and put another in its place."""
         worker.process.kill()
         worker.process.join()
@@ -321,7 +320,7 @@ class _Display:
         """Renew the display."""
         if not self._console.is_terminal:
             return
-        words = "" if left is None else f"about {duration(left)} left"
+        words = "" if not left else f"about {duration(left)} left"
         if n_failed:
             words += f"  [red]{n_failed} failed[/]"
         self._progress.update(self._bar, description=f"fits  {words}")

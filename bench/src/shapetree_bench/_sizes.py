@@ -5,7 +5,7 @@ For every method these mean the same:
 - leaves and internal nodes, over all trees of the model;
 - segments: maximal runs of a feature's axis that go to one branch, on the mean of the nodes that
   split on one feature (of a categorical feature, its branches); a threshold has two;
-- regions: parts of the plane that go to one branch each, on the mean of the nodes that split on two;
+- regions: parts of the plane, on the mean of the nodes that split on two features;
 - features in use;
 - conditions: what one has to read to follow one prediction, on the mean of all rows. Conditions on
   one feature along a path are one, because they are said as one interval. A sum of trees takes one
@@ -14,7 +14,6 @@ For every method these mean the same:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +36,8 @@ class Leaf:
 
 def sizes_of_trees(trees: Iterable[Sequence[Leaf]], segments: Sequence[int] = ()) -> Sizes:
     """Sizes of a sum of trees of thresholds, or of those whose nodes have `segments`."""
-    n_leaves, n_nodes, conditions, features = 0, 0, 0.0, set()
+    n_leaves, n_nodes, conditions = 0, 0, 0.0
+    features: set[Any] = set()
     for leaves in trees:
         n_leaves += len(leaves)
         n_nodes += len(leaves) - 1
@@ -89,7 +89,7 @@ def sklearn_sizes(model: Any, X: Any, owners: np.ndarray) -> Sizes:
     """Sizes of scikit-learn's trees, and of what holds one; nothing for what has no tree."""
     for name in ("estimator_", "model"):
         model = getattr(model, name, model)
-    tree = getattr(model, "tree_", None)
+    tree: Any = getattr(model, "tree_", None)
     if not hasattr(tree, "children_left"):
         return {}
 
@@ -171,7 +171,7 @@ def streed_sizes(model: Any, X: Any, owners: np.ndarray) -> Sizes:
 def split_sizes(model: Any, X: Any, owners: np.ndarray) -> Sizes:
     """Sizes of LicketySPLIT's trees, whose binary columns are named after features."""
     names = model.binarizer_.get_feature_names_out()
-    features = [int(owners[int(re.match(r"x(\d+)", name)[1])]) for name in names]
+    features = [int(owners[int(name.split()[0].removeprefix("x"))]) for name in names]
     paths = [tuple(features[abs(step) - 1] for step in path) for path in model.tree_.leaf_paths()]
     counts = model.leaf_counts_
     return sizes_of_trees([[Leaf(n, path) for n, path in zip(counts, paths, strict=True)]])

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapetree_bench._datasets import Rows
-from shapetree_bench._protocols import Cell, Measures, Trial
+from shapetree_bench._importance import COLUMNS, importances
+from shapetree_bench._protocols import Cell, Measures, Trial, validation_of
 
 # Everything that is measured of a fit, in the order of its columns.
 MEASURES = (
@@ -53,6 +53,7 @@ class Results:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(path, isolation_level=None)
         self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")  # safe if killed, if not without power
         self._db.executescript(_SCHEMA)
         self._run = 0
 
@@ -70,10 +71,9 @@ class Results:
         cursor = self._db.execute(f"INSERT OR REPLACE INTO {table} VALUES ({marks})", row)
         return int(cursor.lastrowid or 0)
 
-    def note_dataset(self, rows: Rows) -> None:
-        shape = (len(rows.y), rows.n_classes, rows.X.shape[1])
-        row = (rows.dataset.name, *shape, rows.is_partial, rows.difference(), rows.source)
-        self._insert("datasets", row)
+    def note_dataset(self, facts: tuple[str | int, ...]) -> None:
+        """Note what `Rows.facts` says."""
+        self._insert("datasets", facts)
 
     def note_fit(self, cell: Cell, fold: int, measures: Measures) -> None:
         row = (*asdict(cell).values(), fold, self._run, "done", "", *_in_order(measures))
@@ -87,7 +87,7 @@ class Results:
         self, cell: Cell, trial: Trial, folds: list[Measures] | None, reason: str = ""
     ) -> None:
         status = "failed" if folds is None else "done"
-        validation = None if folds is None else np.mean([each["validation"] for each in folds])
+        validation = validation_of(folds)
         params, measured = json.dumps(trial.params), json.dumps(folds)
         key = (cell.method, cell.dataset, cell.depth, trial.number, self._run)
         self._insert("trials", (*key, status, reason, params, validation, measured))
@@ -118,8 +118,7 @@ class Results:
             )
         else:
             self._db.execute(
-                "DELETE FROM fits"
-                f" WHERE (protocol, method, dataset, depth) = (?, ?, ?, ?){extra}",
+                f"DELETE FROM fits WHERE (protocol, method, dataset, depth) = (?, ?, ?, ?){extra}",
                 tuple(asdict(cell).values()),
             )
 
@@ -184,10 +183,13 @@ def write_csv(results: Results, folder: Path) -> list[Path]:
     tables = {str(name): each for name, each in cells.groupby("protocol")}
     tables["datasets"] = results.table("datasets").sort_values("name")
     tables["runs"] = results.table("runs")
+    found = importances(results.table("trials"))
+    if len(found):
+        tables["importance"] = found
     paths = []
     for name, table in tables.items():
         paths.append(folder / f"{name}.csv")
-        empty = [column for column in table if table[column].isna().all()]
+        empty = [column for column in table if len(table) and table[column].isna().all()]
         table.drop(columns=empty).to_csv(paths[-1], index=False, float_format="%.5g")
     return paths
 
@@ -197,16 +199,17 @@ class Evidence:
 
     Attributes
     ----------
-    cells, datasets, runs : DataFrame
+    cells, datasets, runs, importance : DataFrame
     """
 
     def __init__(self, path: Path) -> None:
         if path.is_dir():
-            self.cells, self.datasets, self.runs = _read_csv(path)
+            self.cells, self.datasets, self.runs, self.importance = _read_csv(path)
         elif path.exists():
             results = Results(path)
             self.cells = results.cells()
             self.datasets, self.runs = results.table("datasets"), results.table("runs")
+            self.importance = importances(results.table("trials"))
             results.close()
         else:
             raise FileNotFoundError(
@@ -215,13 +218,14 @@ class Evidence:
             )
 
 
-def _read_csv(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+def _read_csv(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
     found = {path.stem: pd.read_csv(path, keep_default_na=True) for path in folder.glob("*.csv")}
     cells = [found[name] for name in ("untuned", "cv", "paper") if name in found]
     if not cells:
         raise FileNotFoundError(f"{folder} holds none of untuned.csv, cv.csv and paper.csv")
     joined = pd.concat(cells, ignore_index=True).reindex(columns=list(CELL_COLUMNS))
-    joined["reason"] = joined["reason"].fillna("")
+    joined["reason"] = joined["reason"].astype(object).fillna("")
     datasets = found.get("datasets", pd.DataFrame()).reindex(columns=list(DATASET_COLUMNS))
     runs = found.get("runs", pd.DataFrame()).reindex(columns=list(RUN_COLUMNS))
-    return joined, datasets, runs
+    importance = found.get("importance", pd.DataFrame()).reindex(columns=list(COLUMNS))
+    return joined, datasets, runs, importance

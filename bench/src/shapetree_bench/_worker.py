@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import traceback
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from shapetree_bench import _protocols as protocols
 from shapetree_bench._datasets import BY_NAME, Rows, read
 from shapetree_bench._methods import METHODS, peer_at
-from shapetree_bench._protocols import Cell, Trial
+from shapetree_bench._protocols import Cell, Search, Trial, fit_fold, try_trial
 
 
 @dataclass
@@ -42,7 +43,7 @@ def work(connection: Connection, core: int | None, data_dir: Path | None, cache:
         try:
             if rows is None or rows.dataset.name != job.cell.dataset:
                 rows = read(BY_NAME[job.cell.dataset], data_dir, cache)
-                connection.send(("dataset", rows, None))
+                connection.send(("dataset", rows.facts(), None))
             _do(job, rows, connection)
         except Exception as error:
             connection.send(("broken", None, describe(error)))
@@ -50,18 +51,29 @@ def work(connection: Connection, core: int | None, data_dir: Path | None, cache:
 
 
 def _do(job: Job, rows: Rows, connection: Connection) -> None:
-    name = job.cell.method
-    method = METHODS[name] if name in METHODS else peer_at(name)
-    if job.cell.protocol == "paper":
-        steps = protocols.trials(method, rows, job.cell, job.n_trials, job.done)
-    else:
-        steps = protocols.fit_folds(method, rows, job.cell, job.folds)
-    for key, attempt in steps:
-        connection.send(("begin", key, None))
-        try:
-            connection.send(("done", key, attempt()))
-        except Exception as error:
-            connection.send(("failed", key, describe(error)))
+    cell = job.cell
+    method = METHODS[cell.method] if cell.method in METHODS else peer_at(cell.method)
+    if cell.protocol != "paper":
+        for fold in job.folds:
+            _attempt(connection, fold, partial(fit_fold, method, rows, cell, fold))
+        return
+    search = Search(method, rows, job.done)
+    while len(search.done) < job.n_trials:
+        trial = search.ask()
+        folds = _attempt(connection, trial, partial(try_trial, method, rows, cell, trial))
+        search.tell(trial, folds)
+
+
+def _attempt(connection: Connection, key: Any, do: Callable[[], Any]) -> Any:
+    """Do something, and say what comes of it; None if it fails."""
+    connection.send(("begin", key, None))
+    try:
+        answer = do()
+    except Exception as error:
+        connection.send(("failed", key, describe(error)))
+        return None
+    connection.send(("done", key, answer))
+    return answer
 
 
 def describe(error: BaseException) -> str:

@@ -45,9 +45,23 @@ export function markCategory(node, row, size) {
   return { x: column.x + (column.width * 0.86) / 2, y };
 }
 
-/** Place of each category, those of a branch side by side. */
-function columnsOf(node, size) {
+/** Categories that go to one branch and stand side by side: in their own order if they have one. */
+function groupsOf(node) {
   const groups = node.segments.filter((segment) => segment.codes.length > 0);
+  if (!node.isOrdered) return groups;
+  const columns = groups.flatMap(({ codes, branch }) => codes.map((code) => ({ code, branch })));
+  columns.sort((one, other) => one.code - other.code);
+  const runs = [];
+  for (const { code, branch } of columns) {
+    if (runs.at(-1)?.branch === branch) runs.at(-1).codes.push(code);
+    else runs.push({ branch, codes: [code] });
+  }
+  return runs;
+}
+
+/** Place of each category. */
+function columnsOf(node, size) {
+  const groups = groupsOf(node);
   const n = node.density.counts.length;
   const gap = Math.min(BETWEEN_GROUPS, size.width / n / 3);
   const step = (axisWidth(node, size) - gap * (groups.length - 1)) / n;

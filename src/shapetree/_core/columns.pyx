@@ -89,6 +89,8 @@ cdef class Columns:
     def __cinit__(self, arrays, Py_ssize_t n_rows):
         cdef:
             int i
+        if n_rows < 0:
+            raise ValueError("n_rows must not be negative")
         self._arrays = list(arrays)
         self.n_rows = n_rows
         self.n_columns = len(self._arrays)

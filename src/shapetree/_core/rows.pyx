@@ -78,6 +78,8 @@ cdef class NodeRows:
     """
 
     def __init__(self, Py_ssize_t n_rows, rows=None):
+        if n_rows < 0:
+            raise ValueError("n_rows must not be negative")
         if rows is None:
             order, self.n_rows = np.arange(n_rows, dtype=np.int32), n_rows
         elif np.asarray(rows).dtype.kind not in "iu":

@@ -12,7 +12,7 @@ NEEDED = ("typer", "rich", "pandas", "pyarrow")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command and exit: 0 if all went well, 1 for trouble with files, 2 for wrong usage."""
+    """Run the command and exit: 0 for success, 1 for trouble with files, 2 for wrong usage."""
     try:
         from shapetree.cli._app import make_app
 

@@ -79,11 +79,11 @@ def _help_of(command: Callable[..., None]) -> tuple[str, str]:
 
 
 def _command(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options that all have in common."""
+    """A command with the options that all commands share."""
 
     def speak(as_json: bool, quiet: bool, debug: bool, **given: Any) -> None:
         command(Voice(as_json, quiet), **given)
-        # Now rather than at the end of Python, so that typer sees it if nobody reads any more.
+        # Now rather than when Python exits, so that typer notices a closed pipe.
         sys.stdout.flush()
 
     return _for_typer(command, SHARED, speak)
@@ -184,7 +184,7 @@ def _exit_code(run: Callable[[], Any], shows_traceback: bool) -> int:
 
 
 def _usage_message(error: Exception) -> str | None:
-    """What typer says of wrong usage, and where to read more; None for other errors."""
+    """What typer says about wrong usage, and where to read more; None for other errors."""
     speak = getattr(error, "format_message", None)
     if speak is None:
         return None
@@ -194,7 +194,7 @@ def _usage_message(error: Exception) -> str | None:
 
 
 def _never_stumble_over_signs() -> None:
-    """Print a question mark for what an old terminal's encoding lacks."""
+    """Print a question mark for characters that an old terminal lacks."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-# What stands for a missing value in CSV files; as in pandas, with the signs that people use.
+# What stands for a missing value in CSV files: as in pandas, plus signs that people use.
 MISSING = frozenset(
     (
         "",
@@ -50,15 +50,15 @@ MONEY_LAST = re.compile(rf"([+-]?)([\d.,]+)\s*({MONEY})")
 # Money whose amounts are written with a comma between thousands; euros are written either way.
 ENGLISH_MONEY = frozenset(("$", "£", "¥", "USD", "GBP", "JPY"))
 LARGEST_WHOLE = 2**53
-# Rows from which on a count of the rows is told from numbers that happen to follow each other.
+# Fewest rows for which numbers that follow each other are taken for row numbers.
 LEAST_COUNTED = 20
-# Text is suspicious if it has so many distinct values, and one in two rows has its own.
+# Text is suspicious if it has this many distinct values, and every other row has its own.
 MANY_LEVELS = 50
-# Share of the rows that have a value of their own where the column names rows, some of which are
-# there twice; and rows from which on that can be told.
+# Share of rows with a unique value above which a column identifies rows (a few may be duplicated),
+# and the fewest rows for which this can be judged.
 NEARLY_ALL = 0.95
 LEAST_NAMED = 50
-# Share of the distinct values up to which text among numbers looks like a mistake.
+# Largest share of distinct values for which text among numbers looks like a mistake.
 MOST_ODD = 0.2
 
 
@@ -124,7 +124,7 @@ class Texts:
 
     @property
     def is_missing(self) -> np.ndarray:
-        """Which rows lack a value."""
+        """Which rows have no value."""
         return self.codes < 0
 
     def map(self, values: Sequence[Any], dtype: Any, missing: Any) -> np.ndarray:
@@ -196,7 +196,7 @@ def _read_texts(texts: Texts, separator: str) -> tuple[Kind, pd.Series | None]:
 
 
 def _odd_text(texts: list[str], separator: str) -> str | None:
-    """The first text among many numbers that is none; None if it has nothing odd about it."""
+    """The first text among many numbers that is not a number; None if nothing is odd."""
     odd = [
         text
         for text, number in zip(texts, numbers_of(texts, separator), strict=True)
@@ -211,11 +211,11 @@ def _is_code(text: str) -> bool:
 
 
 def numbers_of(texts: Sequence[str], separator: str | None) -> list[float | None]:
-    """Numbers that texts stand for, in the style that all of them share; None for others.
+    """The numbers that texts stand for, if all are written in one style; None otherwise.
 
-    A comma is a decimal comma, unless it parts the values of the file: then it is between
+    A comma is a decimal comma, unless it separates the values of the file: then it is between
     thousands. Percentages and amounts of money are the numbers that are written, if all of them
-    have the same sign; amounts that can be read in two ways are none.
+    have the same sign; ambiguous amounts do not count as numbers.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def _plain_numbers(texts: Sequence[str]) -> list[float | None] | None:
 
 
 def _amounts(texts: Sequence[str]) -> list[float | None] | None:
-    """Amounts of one sort of money, None for all if it is not clear how to read them.
+    """Amounts in one currency; None for each if it is not clear how to read them.
 
     None instead of a list if there is other text among them.
     """
@@ -316,7 +316,7 @@ def _booleans(texts: Texts) -> pd.Series:
 
 
 def as_dates(texts: Texts) -> pd.Series | None:
-    """Texts as dates, in UTC where they have a time zone; None if it is not clear which."""
+    """Texts as dates, in UTC if they have a time zone; None if they are ambiguous."""
     import pandas as pd
 
     dates = dates_of(texts.distinct)
@@ -399,7 +399,7 @@ def _read_typed(kind: Kind, values: pa.ChunkedArray) -> pd.Series | None:
 
 
 def _reason(column: Column, n_rows: int) -> str | None:
-    """Why a tree should not look at a column, in a few words; None if it may."""
+    """Why a tree should ignore a column, in a few words; None if it should not."""
     if column.kind is Kind.EMPTY:
         return "empty"
     if column.kind is Kind.DATE and column.values is None:
@@ -410,9 +410,9 @@ def _reason(column: Column, n_rows: int) -> str | None:
         return "always the same"
     n_known = n_rows - column.n_missing
     if column.kind is Kind.CATEGORY and column.n_distinct == n_known:
-        return "text, no two alike"
+        return "text, all different"
     if column.kind is Kind.CATEGORY and _nearly_all(column.n_distinct, n_known):
-        return "text, hardly two alike"
+        return "text, almost all different"
     if column.kind is Kind.WHOLE and _counts_rows(column):
         return "counts the rows"
     return None
@@ -426,7 +426,7 @@ def _counts_rows(column: Column) -> bool:
     is_next = np.diff(numbers) == 1
     if is_next.all():
         return True
-    # Some rows may be there twice.
+    # Some rows may be duplicates.
     has_no_gap = int(numbers.max()) - int(numbers.min()) + 1 == column.n_distinct
     return (
         has_no_gap and _nearly_all(column.n_distinct, len(numbers)) and is_next.mean() >= NEARLY_ALL
@@ -434,12 +434,12 @@ def _counts_rows(column: Column) -> bool:
 
 
 def _nearly_all(n_distinct: int, n_rows: int) -> bool:
-    """Whether nearly every row has a value of its own."""
+    """Whether nearly every row has its own value."""
     return n_rows >= LEAST_NAMED and n_distinct >= NEARLY_ALL * n_rows
 
 
 def is_like_a_name(column: Column, n_rows: int) -> bool:
-    """Whether a column has so many categories that it may name rows rather than tell of them."""
+    """Whether a column has so many categories that it may identify rows."""
     many = column.n_distinct > max(MANY_LEVELS, (n_rows - column.n_missing) // 2)
     return column.kind is Kind.CATEGORY and many
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Split:
-    """Row numbers to train on and to test on; the same rows if none are set apart."""
+    """Row numbers to train on and to test on; the same rows if none are held out."""
 
     train: np.ndarray
     test: np.ndarray
@@ -48,7 +48,7 @@ class Score:
 
 
 def split_rows(lesson: Lesson, test_size: float, seed: int) -> Split:
-    """Set rows apart for the test, of each class the same share where classes are large enough."""
+    """Hold out rows for the test, the same share of each class if classes are large enough."""
     rows = np.arange(len(lesson.y))
     if test_size == 0:
         return Split(rows, rows, False, False)
@@ -73,7 +73,7 @@ def _can_stratify(y: np.ndarray, n_test: int) -> bool:
 def compare(lesson: Lesson, split: Split, tree: Tree, seconds: float, seed: int) -> list[Score]:
     """Scores of a fitted shape tree, of CART, and of predicting the same for all rows.
 
-    The tree remembers its own where rows were set apart.
+    The tree remembers its own scores if rows were held out.
     """
     encoded = _for_cart(lesson.X, split.train)
     kinds = (
@@ -85,7 +85,7 @@ def compare(lesson: Lesson, split: Split, tree: Tree, seconds: float, seed: int)
     cart_seconds = _timed_fit(cart, encoded[split.train], lesson.y[split.train])
     same = kinds[1]
     same_seconds = _timed_fit(same, encoded[split.train], lesson.y[split.train])
-    name = "commonest class" if lesson.is_classification else "the mean"
+    name = "most common class" if lesson.is_classification else "the mean"
     tested = lesson.y[split.test]
     X = lesson.X.iloc[split.test]
     scores = tree.evaluate(X, tested) if split.is_apart else _scores(tree, X, tested)
@@ -125,7 +125,7 @@ def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
         known = sorted(values.iloc[train].dropna().unique())
         codes = pd.Categorical(values, categories=known).codes.astype(float)
         encoded[:, j] = np.where(codes < 0, np.nan, codes)
-    # CART knows missing values, but no infinite ones.
+    # CART accepts missing values, but no infinite ones.
     return np.clip(encoded, np.finfo(np.float32).min, np.finfo(np.float32).max)
 
 

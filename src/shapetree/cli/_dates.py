@@ -22,7 +22,7 @@ def look_like_dates(texts: Sequence[str]) -> bool:
 
 
 def dates_of(texts: Sequence[str]) -> list[dt.datetime] | None:
-    """The dates that texts stand for; None if some are no dates, or it is not clear which.
+    """The dates that texts stand for; None if some are not dates, or are ambiguous.
 
     Where the year is last, full stops mean that the day comes first. Otherwise some day above 12
     must tell. Either all dates have a time zone, and are given in UTC, or none has.
@@ -46,7 +46,7 @@ def dates_of(texts: Sequence[str]) -> list[dt.datetime] | None:
 
 
 def _is_day_first(found: list[re.Match[str]]) -> bool | None:
-    """Whether the day comes before the month where the year is last; None if nothing tells."""
+    """Whether the day comes before the month where the year is last; None if unknown."""
     turned = [each for each in found if each["first"] is not None]
     if any(int(each["first"]) > 12 for each in turned) or all(
         each["mark"] == "." for each in turned

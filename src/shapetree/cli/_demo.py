@@ -28,10 +28,10 @@ SESSION = (
 def demo(
     voice: Voice,
     folder: Annotated[
-        Path | None, Argument("Where to put the files; by default a new folder.", "FOLDER")
+        Path | None, Argument("Folder for the files; by default a new one.", "FOLDER")
     ] = None,
 ) -> None:
-    """Show a whole session, from a file of data to a report.
+    """Run through all commands, from a data file to a report.
 
     For example:
       shapetree demo
@@ -54,7 +54,7 @@ def _make_folder(folder: Path | None) -> Path:
     if folder is None:
         return Path(tempfile.mkdtemp(prefix="shapetree-"))
     if folder.exists() and not folder.is_dir():
-        raise Problem(f"{folder} is no folder")
+        raise Problem(f"{folder} is not a folder")
     if folder.is_dir() and any(folder.iterdir()):
         raise Problem(f"{folder} is not empty; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)

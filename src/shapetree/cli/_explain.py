@@ -1,4 +1,4 @@
-"""`shapetree explain`: why rows are predicted what they are."""
+"""`shapetree explain`: the reasons for predictions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def explain(
     row: Annotated[
         int | None,
         Option(
-            "Number of the only row to explain; 1 is the first below the names.",
+            "Explain only this row; 1 is the first row below the names.",
             ("--row",),
             "N",
             least=1,
@@ -40,9 +40,7 @@ def explain(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        Option(
-            "A value of the row, instead of the file's; may be repeated.", ("--set",), "NAME=VALUE"
-        ),
+        Option("Value to use instead of the file's; may be repeated.", ("--set",), "NAME=VALUE"),
     ] = None,
     fixed: Annotated[
         str | None, Option("Features that cannot change.", ("--fixed",), "NAME,…")
@@ -61,7 +59,7 @@ def explain(
     target: Annotated[
         str | None,
         Option(
-            "What a change is to reach: a class, a number, or a range such as 10:20 or :20.",
+            "Prediction to aim for: a class, a number, or a range such as 10:20 or :20.",
             ("--target",),
             "WHAT",
         ),
@@ -69,11 +67,11 @@ def explain(
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
-    """Say why rows are predicted what they are.
+    """Explain predictions, row by row.
 
-    And which change of a value, or of two, would change that. Explains a row of a file, all its
-    rows, or a row that is typed in: what is not given then counts as missing. With a row of a
-    file, --set asks what if.
+    Says why a row gets its prediction, and which change of one or two values would change it.
+    Explains one row of a file, all its rows, or a row typed in with --set, where everything else
+    counts as missing. With a row of a file, --set asks "what if".
 
     For example:
       shapetree explain model.json new.csv --row 3
@@ -161,7 +159,7 @@ def _only_row(table: RawTable, row: int) -> RawTable:
 def _note_what_is_not_given(fitted: FittedTree, changes: dict[str, str], voice: Voice) -> None:
     absent = [feature.name for feature in used_features(fitted) if feature.name not in changes]
     if absent:
-        voice.note(f"not given, and taken as missing: {listed(absent)}")
+        voice.note(f"not given, so treated as missing: {listed(absent)}")
 
 
 def _show(explanation: Explanation, label: str, voice: Voice) -> None:

@@ -47,14 +47,14 @@ def export(
     model: Model,
     to: Annotated[
         Format | None,
-        Option("Format; by default as the ending of the file says.", ("--to",)),
+        Option("Format; by default, the file's ending decides.", ("--to",)),
     ] = None,
     output: Annotated[
         Path | None,
         Option("Write to this file instead of the screen.", ("--output", "-o"), "FILE"),
     ] = None,
     dialect: Annotated[
-        str | None, Option("Kind of SQL, such as sqlite.", ("--dialect",), "NAME")
+        str | None, Option("SQL dialect, such as sqlite.", ("--dialect",), "NAME")
     ] = None,
     options: Annotated[
         list[str] | None,
@@ -95,10 +95,10 @@ def _format(to: Format | None, output: Path | None) -> Format:
     if to is not None:
         return to
     if output is None:
-        raise Misuse(f"say what to export to: --to {listed(Format)}")
+        raise Misuse(f"choose a format: --to {listed(Format)}")
     form = ENDINGS.get(output.suffix.lower())
     if form is None:
-        raise Misuse(f"cannot tell a format from {output}; say --to {listed(Format)}")
+        raise Misuse(f"cannot tell the format from {output}; add --to {listed(Format)}")
     return form
 
 
@@ -118,15 +118,15 @@ def _check_settings(form: Format, exporter: Any, settings: dict[str, Any]) -> No
         if name not in known:
             option = "--dialect" if name == "dialect" else f"--option {name}"
             others = f"; its options are {listed(known)}" if known else ""
-            raise Misuse(f"{option} means nothing to an export to {form}{others}")
+            raise Misuse(f"an export to {form} has no option {option}{others}")
 
 
 def _content(exporter: Any, tree: Tree, settings: dict[str, Any]) -> str | bytes:
-    """What an exporter gives, as what a file holds."""
+    """What an exporter returns, as the content of a file."""
     try:
         result = exporter(tree, **settings)
     except (ValueError, TypeError) as error:
-        # Without settings it is the tree that cannot be exported.
+        # Without settings, it must be the tree that cannot be exported.
         raise (Misuse if settings else Problem)(message_of(error)) from error
     serialise = getattr(result, "SerializeToString", None)
     return serialise() if serialise is not None else result

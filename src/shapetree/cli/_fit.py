@@ -63,15 +63,16 @@ def fit(
         Path | None, Option("Draw the tree to a .png, .svg or .pdf.", ("--plot",), "FILE")
     ] = None,
     depth: Annotated[
-        int, Option("Greatest depth of the tree.", ("--depth",), "N", least=1, most=MAX_DEPTH)
+        int, Option("Maximum depth of the tree.", ("--depth",), "N", least=1, most=MAX_DEPTH)
     ] = DEPTH,
     branches: Annotated[
-        int, Option("Most branches of a node.", ("--branches",), "N", least=2, most=254)
+        int,
+        Option("Maximum number of branches of a node.", ("--branches",), "N", least=2, most=254),
     ] = BRANCHES,
     pairs: Annotated[
         str,
         Option(
-            "Pairs of features that a node may split on: 0 (none), auto, all, or how many.",
+            "Pairs of features that a node may split on: 0 (none), auto, all, or a number.",
             ("--pairs",),
             "WHICH",
         ),
@@ -79,13 +80,13 @@ def fit(
     task: Annotated[Task, Option("What to predict.", ("--task",))] = Task.AUTO,
     categorical: Annotated[
         str | None,
-        Option("Columns whose numbers are categories.", ("--categorical",), "NAME,…"),
+        Option("Columns of numbers to treat as categories.", ("--categorical",), "NAME,…"),
     ] = None,
     ignore: Annotated[str | None, Option("Columns to leave out.", ("--ignore",), "NAME,…")] = None,
     keep: Annotated[
         str | None,
         Option(
-            "Columns to use although they look like names or numbers of rows.",
+            "Columns to use even if they look like row names or row numbers.",
             ("--keep",),
             "NAME,…",
         ),
@@ -93,7 +94,7 @@ def fit(
     test_size: Annotated[
         float,
         Option(
-            "Share of the rows to test on; 0 for none.",
+            "Share of the rows to hold out for the test; 0 for none.",
             ("--test-size",),
             "SHARE",
             least=0,
@@ -101,10 +102,10 @@ def fit(
         ),
     ] = 0.2,
     seed: Annotated[
-        int, Option("Chooses the rows to test on.", ("--seed",), "N", least=0, most=MAX_SEED)
+        int, Option("Seed that picks the test rows.", ("--seed",), "N", least=0, most=MAX_SEED)
     ] = 0,
     refit_all: Annotated[
-        bool, Option("After the test, fit the model again on all rows.", ("--refit-all",))
+        bool, Option("After the test, fit the model again to all rows.", ("--refit-all",))
     ] = False,
     param: Annotated[
         list[str] | None,
@@ -115,11 +116,11 @@ def fit(
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
-    """Fit a tree to a file or many, and compare it with CART on rows set apart.
+    """Fit a tree to a file or a folder, and compare it with CART on held-out rows.
 
     Text columns become categories. Empty cells, NA, NaN, null, None, "?", "-" and "." count as
-    missing. Dates are best written as 2024-12-31. Text with no two values alike, and columns that
-    count the rows, are left out.
+    missing. Dates are best written as 2024-12-31. Row numbers, and text whose values are all
+    different, are left out.
 
     A folder of Parquet files, or a pattern in quotes, may hold more rows than fit into memory. All
     of them are learnt from, but there is no comparison with CART, and a sample of the rows tells
@@ -238,7 +239,7 @@ def _parameters(
     known = {*ShapeTreeClassifier._get_param_names(), *ShapeTreeRegressor._get_param_names()}
     for name in given:
         if name not in known:
-            raise Misuse(f"--param {name} is no parameter of a shape tree")
+            raise Misuse(f"--param {name}: a shape tree has no such parameter")
     return {
         "max_depth": depth,
         "max_branches": branches,
@@ -281,7 +282,7 @@ def _show_tree(tree: Tree, fitted_on: str, voice: Voice) -> None:
 
 
 def _write(tree: Tree, outputs: Outputs, title: str, voice: Voice) -> list[str]:
-    """Make all files first, then write them, so that Ctrl-C leaves none in part."""
+    """Make all files first, then write them, so that Ctrl-C leaves no partial file."""
     contents: dict[Path, str | bytes] = {}
     if outputs.model is not None:
         contents[outputs.model] = tree.to_json()

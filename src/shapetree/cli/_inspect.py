@@ -1,4 +1,4 @@
-"""`shapetree inspect`: what a model file holds."""
+"""`shapetree inspect`: what a model file contains."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def inspect(
     rules: Annotated[bool, Option("Add the tree as if/then rules.", ("--rules",))] = False,
     tree: Annotated[bool, Option("Add the whole tree as text.", ("--tree",))] = False,
 ) -> None:
-    """Tell what a model file holds.
+    """Show what a model file contains.
 
-    Its features, classes, size and parameters, and on request its rules.
+    Lists its features, classes, size and parameters, and on request its rules.
 
     For example:
       shapetree inspect model.json

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 LEAST_ROWS = 10
-# Whole numbers with up to so many distinct values are taken for classes.
+# Whole numbers with at most this many distinct values are taken for classes.
 FEW_NUMBERS = 20
 MOST_CLASSES = 200
 
@@ -177,7 +177,7 @@ def _with_known_target(
         words = "1 row is" if n_unknown == 1 else f"{n_unknown:,} rows are"
         voice.note(f"{words} left out, as the target is missing there")
         X, y = X[known].reset_index(drop=True), y[known]
-    # Labels of one type, so that a model file knows them again.
+    # Labels of one type, so that a model file can restore them.
     return X, y if y.dtype.kind == "f" else np.array(y.tolist())
 
 
@@ -188,11 +188,11 @@ def _check_target(y: np.ndarray, target: Column, task: Task) -> None:
         )
     n_distinct = len(set(y.tolist()))
     if n_distinct < 2:
-        raise Problem(f"the target {target.name} is always {target.example}; nothing can be learnt")
+        raise Problem(f"the target {target.name} is always {target.example}; nothing to learn")
     if task is Task.CLASSIFICATION and n_distinct > min(MOST_CLASSES, len(y) // 2):
         advice = "try --task regression" if target.is_numeric else "join the rare ones first"
         if target.odd is not None:
-            advice = f"it is no number only because of texts such as {target.odd!r}"
+            advice = f"it is a category only because of texts such as {target.odd!r}"
         raise Problem(
             f"the target {target.name} has {n_distinct:,} classes in {len(y):,} rows, which is too "
             f"many; {advice}"
@@ -237,21 +237,23 @@ def _warn(table: RawTable, columns: list[Column], choices: Choices, voice: Voice
     dates = [column.name for column in columns if column.reason == TWO_WAYS]
     if dates:
         voice.note(
-            f"{listed(dates)}: it is not clear which dates these are; write them as 2024-12-31, "
-            "all with a time zone or all without"
+            f"{listed(dates)}: these dates are ambiguous; write them as 2024-12-31, all with a "
+            "time zone or all without"
         )
     n_copies = table.count_copies()
     if n_copies:
-        copies = "1 row is a copy" if n_copies == 1 else f"{n_copies:,} rows are copies"
+        copies = "1 row is a duplicate" if n_copies == 1 else f"{n_copies:,} rows are duplicates"
         voice.note(
-            f"{copies} of another; where both learning and test have a row, the test is too kind"
+            f"{copies} of another; if a row is both in training and in the test, the test score is "
+            "too good"
         )
     for column in columns:
         if column.odd is not None and column.name not in choices.categorical:
-            voice.note(f"{column.name} is no number only because of texts such as {column.odd!r}")
+            voice.note(f"{column.name} is a category only because of texts such as {column.odd!r}")
         elif column.reason is None and is_like_a_name(column, table.n_rows):
             voice.note(
-                f"{column.name} has {column.n_distinct:,} categories; if it names rows, --ignore it"
+                f"{column.name} has {column.n_distinct:,} categories; if these identify rows, use "
+                f"--ignore"
             )
     names = [name for name in table.columns if name.replace(".", "", 1).isdigit()]
     if len(names) == len(table.columns):

@@ -41,7 +41,7 @@ def used_features(fitted: FittedTree) -> list[FeatureInfo]:
 def rows_for(fitted: FittedTree, table: RawTable, voice: Voice) -> pd.DataFrame:
     """A file's rows, with the model's columns in the model's order.
 
-    Columns that the tree never looks at need not be there. A model without names knows columns by
+    Columns that the tree never looks at may be absent. A model without names knows columns by
     their place.
     """
     import pandas as pd
@@ -65,7 +65,7 @@ def _read_column(feature: FeatureInfo, table: RawTable, voice: Voice) -> pd.Seri
         return _dates(feature, texts_of(column), table)
     if feature.categories is None:
         return _numbers(feature.name, texts_of(column), table)
-    # What the model knows as a category is no missing value.
+    # A text that the model knows as a category is not a missing value.
     known = {level.strip() for level in feature.categories if isinstance(level, str)}
     return _levels(feature, texts_of(column, MISSING - known), voice)
 
@@ -109,14 +109,14 @@ def _levels(feature: FeatureInfo, texts: Texts, voice: Voice) -> pd.Series:
     if new:
         values = "a value" if len(new) == 1 else f"{len(new):,} values"
         voice.note(
-            f"{feature.name} has {values} that the model has not seen and takes as missing: "
+            f"{feature.name} has {values} that the model has not seen and treats as missing: "
             f"{listed(new)}"
         )
     return pd.Series(texts.map(levels, object, None), dtype=object)
 
 
 def _level_reader(categories: Iterable[Level]) -> Callable[[str], Level | None]:
-    """What finds the category that a text stands for; None if there is no such."""
+    """A function that finds the category for a text; None if there is none."""
     texts: dict[str, Level] = {}
     truths: dict[str, Level] = {}
     numbers: dict[float | None, Level] = {}

@@ -12,7 +12,7 @@ from shapetree.cli._problems import Misuse
 
 @dataclass(frozen=True)
 class Argument:
-    """A value that is known by its place."""
+    """A positional value."""
 
     help: str
     metavar: str
@@ -26,7 +26,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Option:
-    """A value that is known by its names; without any, by that of the parameter."""
+    """A named value; without names, it has that of the parameter."""
 
     help: str
     names: tuple[str, ...] = ()
@@ -50,27 +50,27 @@ class Option:
         )
 
 
-Model = Annotated[Path, Argument("A model that `shapetree fit` or `to_json` wrote.", "MODEL")]
-Data = Annotated[Path, Argument("A CSV or Parquet file with a row of names.", "DATA")]
+Model = Annotated[Path, Argument("A model written by `shapetree fit` or `to_json`.", "MODEL")]
+Data = Annotated[Path, Argument("A CSV or Parquet file with column names.", "DATA")]
 DataOrParts = Annotated[
     Path,
-    Argument("A CSV or Parquet file with a row of names, or a folder of Parquet files.", "DATA"),
+    Argument("A CSV or Parquet file with column names, or a folder of Parquet files.", "DATA"),
 ]
 Encoding = Annotated[
     str, Option("Encoding of a CSV file, such as latin-1.", ("--encoding",), "NAME")
 ]
 Separator = Annotated[
     str | None,
-    Option("What parts the values of a CSV file; by default seen from its first line.",
+    Option("Separator of the values in a CSV file; by default detected from its first line.",
            ("--separator",), "CHARACTER"),
 ]  # fmt: skip
-AsJson = Annotated[bool, Option("Print one JSON document and nothing else.", ("--json",))]
-Quiet = Annotated[bool, Option("Print nothing but what was asked for, and errors.", ("--quiet",))]
+AsJson = Annotated[bool, Option("Print one JSON document instead of text.", ("--json",))]
+Quiet = Annotated[bool, Option("Print only the result and errors.", ("--quiet",))]
 Debug = Annotated[bool, Option("Show where errors come from.", ("--debug",), is_hidden=True)]
 
 
 def names_in(text: str | None) -> list[str]:
-    """Names that are listed with commas.
+    """Names in a comma-separated list.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Files that a command is to write: checked before its work, written whole after it."""
+"""Files that a command writes: checked before its work, written in one piece after it."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _check_place(path: Path) -> None:
     if path.is_dir():
         raise Problem(f"cannot write to {path}: it is a folder; name a file")
     if path.exists() and not path.is_file():
-        # Files are written by putting another in their place, which a device must not suffer.
-        raise Problem(f"cannot write to {path}: it is no ordinary file")
+        # Files are written by replacing them, which must not happen to a device.
+        raise Problem(f"cannot write to {path}: it is not an ordinary file")
     if is_read_only(path):
         raise Problem(f"cannot write to {path}: it is read-only")
     folder = path.resolve().parent
@@ -42,7 +42,7 @@ def _check_place(path: Path) -> None:
 
 
 def check_ending(path: Path | None, endings: Iterable[str]) -> None:
-    """Refuse a file whose name does not end in a way that says what to write."""
+    """Refuse a file name whose ending does not say what to write."""
     known = list(endings)
     if path is not None and path.suffix.lower() not in known:
         raise Misuse(

@@ -16,13 +16,13 @@ DPI = 200
 
 
 def check_picture(path: Path | None) -> None:
-    """Refuse what is no name of a picture; say now if matplotlib is missing."""
+    """Refuse a name that is not a picture's; say now if matplotlib is missing."""
     check_ending(path, ENDINGS)
     if path is not None:
         import_matplotlib()
         import matplotlib
 
-        # Nothing is to be shown in a window, and there may be no screen at all.
+        # No window is needed, and there may be no screen at all.
         matplotlib.use("Agg")
 
 

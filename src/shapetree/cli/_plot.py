@@ -21,10 +21,10 @@ def plot(
         int | None, Option("Draw only this node, in detail.", ("--node",), "N", least=0)
     ] = None,
     start: Annotated[
-        int | None, Option("Draw the tree from this node on.", ("--from",), "N", least=0)
+        int | None, Option("Draw the tree below this node.", ("--from",), "N", least=0)
     ] = None,
     max_depth: Annotated[
-        int | None, Option("Levels to draw.", ("--max-depth",), "N", least=0)
+        int | None, Option("Number of levels to draw.", ("--max-depth",), "N", least=0)
     ] = None,
     title: Annotated[str | None, Option("Title of the picture.", ("--title",), "TEXT")] = None,
 ) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ENDINGS = (".csv", ".tsv", *PARQUET_ENDINGS)
-# How texts start that spreadsheets run.
+# First characters of texts that spreadsheets would run as formulas.
 FORMULA_SIGNS = ("=", "+", "-", "@")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
@@ -42,19 +42,19 @@ def predict(
         ),
     ] = None,
     proba: Annotated[bool, Option("Add the probability of each class.", ("--proba",))] = False,
-    only: Annotated[bool, Option("Leave out the columns of the data.", ("--only",))] = False,
+    only: Annotated[bool, Option("Leave out the columns of the file.", ("--only",))] = False,
     raw: Annotated[
         bool,
-        Option("Write labels as they are, even those that a spreadsheet would run.", ("--raw",)),
+        Option("Write labels as they are, even if a spreadsheet would run them.", ("--raw",)),
     ] = False,
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
-    """Predict the rows of a file or many.
+    """Make predictions for the rows of a file or a folder.
 
     The result has the columns of the file and the column `prediction`. Columns are found by name:
     their order does not matter, and columns that the tree never looks at may be absent. In CSV,
-    a label that a spreadsheet would take for a formula gets an apostrophe in front of it.
+    a label that a spreadsheet would take for a formula is given a leading apostrophe.
 
     A folder of Parquet files, or a pattern in quotes, is predicted a batch at a time, to a Parquet
     file.
@@ -118,7 +118,7 @@ def _frame(
     labels: np.ndarray | None,
     say: Callable[[Any], Any],
 ) -> pd.DataFrame:
-    """Predictions, beside the columns of the file if these are to be shown."""
+    """Predictions, beside the columns of the file if these are wanted."""
     import pandas as pd
 
     columns = {} if shown is None else {n: c.to_pandas() for n, c in shown.columns.items()}
@@ -137,7 +137,7 @@ def _same(label: Any) -> Any:
 
 
 def _safe_label(label: Any) -> Any:
-    """A text that a spreadsheet does not run, and that does nothing to a terminal.
+    """A text that a spreadsheet does not run, and that is harmless in a terminal.
 
     Examples
     --------

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-# What the library raises in words that are meant for users.
+# Errors of the library whose messages are meant for users.
 SPOKEN = (ValueError, TypeError, OSError, ImportError)
 MAX_LISTED = 8
 
 
 class Problem(Exception):
-    """Something that keeps a command from its work; the message is one line."""
+    """Something that stops a command; the message is one line."""
 
     exit_code = 1
 
 
 class Misuse(Problem):
-    """Options that make no sense, or not together."""
+    """Options that make no sense, alone or together."""
 
     exit_code = 2
 

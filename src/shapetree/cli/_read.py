@@ -17,7 +17,7 @@ from shapetree.cli._problems import Misuse, Problem, listed
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# How files start that are often taken for others.
+# First bytes of files that are often mistaken for CSV or Parquet.
 SIGNATURES = {
     b"\x89PNG": "a PNG picture",
     b"\xff\xd8\xff": "a JPEG picture",
@@ -26,8 +26,8 @@ SIGNATURES = {
     b"\xd0\xcf\x11\xe0": "an Excel workbook; export it as CSV",
     b"\x1f\x8b": "compressed; unpack it first",
     b"PAR1": "a Parquet file; name it .parquet",
-    b"\xff\xfe": "encoded as UTF-16; save it as UTF-8, or say --encoding utf-16",
-    b"\xfe\xff": "encoded as UTF-16; save it as UTF-8, or say --encoding utf-16",
+    b"\xff\xfe": "encoded as UTF-16; save it as UTF-8, or use --encoding utf-16",
+    b"\xfe\xff": "encoded as UTF-16; save it as UTF-8, or use --encoding utf-16",
     b"{": "JSON",
     b"<": "HTML or XML",
 }
@@ -47,7 +47,7 @@ class RawTable:
     columns : dict of str to pyarrow arrays
     n_rows : int
     separator : str or None
-        What parts the values of a CSV file; None for Parquet.
+        Separator of the values in a CSV file; None for Parquet.
     """
 
     path: Path
@@ -86,12 +86,12 @@ def read_file(path: Path, encoding: str = "utf-8", separator: str | None = None)
     else:
         table = _read_csv(path, start, encoding, separator)
     if table.n_rows == 0:
-        raise Problem(f"{path} has names of columns, but no rows")
+        raise Problem(f"{path} has column names, but no rows")
     return table
 
 
 def _read_stream(path: Path, encoding: str, separator: str | None) -> RawTable:
-    """Read a pipe by way of a file, as it can be read only once."""
+    """Copy a pipe to a file first, because it can be read only once."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, path.name)
         with open(path, "rb") as stream, open(copy, "wb") as file:
@@ -154,21 +154,21 @@ def _checked_names(path: Path, header: list[str]) -> list[str]:
     names = [name.strip() or f"column {i}" for i, name in enumerate(header, start=1)]
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise Problem(f"{path} has columns of the same name: {listed(twice)}")
+        raise Problem(f"{path} has several columns of the same name: {listed(twice)}")
     return names
 
 
 def _check_encoding(encoding: str) -> bool:
-    """Refuse what is no encoding; tell whether it is UTF-8."""
+    """Refuse unknown encodings; say whether it is UTF-8."""
     try:
         "".encode(encoding)  # base64 and others are known, but none of text
         return codecs.lookup(encoding).name == "utf-8"
     except (LookupError, ValueError):
-        raise Misuse(f"--encoding {encoding!r} is not known; try latin-1 or cp1252") from None
+        raise Misuse(f"--encoding {encoding!r} is unknown; try latin-1 or cp1252") from None
 
 
 def _check_signature(path: Path, start: bytes, is_utf8: bool) -> None:
-    """Refuse files that are no text, as far as their first bytes tell."""
+    """Refuse files that are not text, judging by their first bytes."""
     if not is_utf8:
         return
     for signature, words in SIGNATURES.items():
@@ -179,7 +179,7 @@ def _check_signature(path: Path, start: bytes, is_utf8: bool) -> None:
 
 
 def _decoded(path: Path, encoding: str) -> Iterator[str]:
-    """The text of a file, piece by piece; refused where it is not in the encoding."""
+    """The text of a file, piece by piece; an error if it is not in the encoding."""
     decoder = codecs.getincrementaldecoder(encoding)()
     line = 1
     with open(path, "rb") as file:
@@ -190,8 +190,8 @@ def _decoded(path: Path, encoding: str) -> Iterator[str]:
             except UnicodeDecodeError as error:
                 line += error.object[: error.start].count(b"\n")
                 raise Problem(
-                    f"{path} is not in {encoding.upper()} (line {line}); save it as UTF-8, or say "
-                    "--encoding, such as latin-1"
+                    f"{path} is not in {encoding.upper()} (line {line}); save it as UTF-8, or use "
+                    "--encoding, for example --encoding latin-1"
                 ) from None
             if not piece:
                 return
@@ -207,7 +207,7 @@ def _as_separator(given: str) -> str:
 
 
 def _separator(path: Path, encoding: str) -> str:
-    """What parts the names in the first line, outside of quotes."""
+    """The separator of the names in the first line, outside quotes."""
     line = next(filter(str.strip, open_text(path, encoding)), "")
     unquoted = "".join(line.split('"')[::2])
     return max(SEPARATORS, key=unquoted.count)
@@ -233,7 +233,7 @@ def _records(path: Path, encoding: str, separator: str) -> Iterator[tuple[int, l
 
 
 def _check_lengths(path: Path, encoding: str, separator: str, n_names: int) -> None:
-    """Say which is the first record that is too long or too short, if there is one."""
+    """Report the first record that is too long or too short, if there is one."""
     for line, record in _records(path, encoding, separator):
         if len(record) != n_names:
             values = "1 value" if len(record) == 1 else f"{len(record)} values"
@@ -246,4 +246,4 @@ def _check_last_quote(path: Path, encoding: str, separator: str) -> None:
     for line, last in _records(path, encoding, separator):  # noqa: B007
         pass
     if "\n" in last[-1]:
-        raise Problem(f"{path}, line {line}: a quote is not closed")
+        raise Problem(f"{path}, line {line}: a quote is never closed")

@@ -28,7 +28,7 @@ MAX_CLASSES = 6
 
 @dataclass(frozen=True)
 class Head:
-    """Head of a table's column; cells of a flexible one are shortened where room is scarce."""
+    """Head of a table's column; cells of a flexible column are shortened if space is short."""
 
     title: str
     is_number: bool = False
@@ -63,7 +63,7 @@ class Voice:
             self._print(printable(text), "bold")
 
     def lines(self, text: str) -> None:
-        """Print lines as they are; a terminal shows those that are too long in part."""
+        """Print lines as they are; a terminal cuts those that are too long."""
         if not self.is_talkative:
             return
         for line in text.splitlines():
@@ -76,7 +76,7 @@ class Voice:
         self._out.print(Text(text, style or ""), soft_wrap=True, highlight=False)
 
     def table(self, heads: Sequence[Head], rows: Sequence[Sequence[str]]) -> None:
-        """Print a table that is no wider than the terminal; of very many rows the first."""
+        """Print a table no wider than the terminal; if it is very long, only its first rows."""
         if not self.is_talkative:
             return
         from rich import box
@@ -103,7 +103,7 @@ class Voice:
             self.say(f"… and {len(rows) - MAX_TABLE_ROWS:,} more; --json lists them all")
 
     def note(self, text: str) -> None:
-        """Mention something on stderr that one should know."""
+        """Print a note on stderr."""
         self._notes.append(text)
         if not self.is_quiet:
             print(_wrapped(printable(f"note: {text}"), self._err), file=sys.stderr, flush=True)
@@ -115,7 +115,7 @@ class Voice:
 
     @contextmanager
     def progress(self, what: str) -> Iterator[None]:
-        """Show that something takes its time; on a terminal only, and gone when it is done."""
+        """Show that something takes time; on a terminal only, and gone when it is done."""
         if not self.shows_progress:
             yield
             return
@@ -143,7 +143,7 @@ class Voice:
             print(json.dumps(document, ensure_ascii=False, allow_nan=False, indent=2))
 
     def text(self, content: str) -> None:
-        """Print a result that is text of its own, such as CSV."""
+        """Print a result that is already text, such as CSV."""
         if not self.as_json:
             sys.stdout.write(content if content.endswith("\n") else content + "\n")
 
@@ -182,7 +182,7 @@ def _wrapped(text: str, console: Console, indent: str = "") -> str:
 
 
 def _shortened(text: str, width: int) -> str:
-    """A line in so many characters of a terminal."""
+    """A line cut to a number of characters of a terminal."""
     from rich.text import Text
 
     line = Text(text)
@@ -207,7 +207,7 @@ def printable(text: str) -> str:
 
 
 def class_counts(labels: np.ndarray) -> str:
-    """How many rows the commonest classes have, in words.
+    """How many rows the most common classes have, in words.
 
     Examples
     --------

@@ -18,7 +18,7 @@ from shapetree.data._table import FeatureInfo, Table
 
 # Rows that bins are made from at most; larger tables give a sample.
 MAX_BINNED_ROWS = 200_000
-# Copies of columns may take so many bytes, or such a share of the table.
+# Copies of columns may take this many bytes, or this share of the table.
 COPY_BYTES = 4_000_000
 COPY_SHARE = 0.08
 # Features whose bounds are laid out for a search at a time.
@@ -120,8 +120,8 @@ class Binning:
     ----------
     features : tuple of FeatureBins
     ends : tuple of arrays or None
-        What parts the bins of an ordered feature of numbers; None for other features, and for those
-        of which nothing is known.
+        Thresholds between the bins of an ordered feature; None for other features, and if nothing
+        is known about it.
     """
 
     features: tuple[FeatureBins, ...]
@@ -149,7 +149,7 @@ class Binning:
             some = np.array(known[at : at + FEATURES_TOGETHER], dtype=np.int32)
             lookups = Lookups([self.ends[j] for j in some], table.n_rows)
             filled = [bins[j] for j in some]
-            # Some rows at a time, so that Ctrl-C need not wait for all.
+            # Some rows at a time, so that Ctrl-C does not have to wait for all.
             step = max(1, VISITS_PER_CALL // len(some))
             for start in range(0, table.n_rows, step):
                 stop = min(start + step, table.n_rows)
@@ -238,7 +238,7 @@ def _number_bins(
     max_bins: int,
     n_threads: int,
 ) -> Iterator[tuple[FeatureBins, np.ndarray | None]]:
-    """Bins of ordered columns and what parts them; None if a column has no value."""
+    """Bins of ordered columns and the thresholds between them; None if a column has no value."""
     if not ordered:
         return
     columns, n_rows = table.values, table.n_rows if rows is None else len(rows)
@@ -288,7 +288,7 @@ def _bin_every_value(table: Table) -> BinnedTable:
 def bin_every_number(column: np.ndarray) -> tuple[FeatureBins, np.ndarray]:
     """Give every distinct number a bin of its own: its rank."""
     ordered, rows = sort_values(column)
-    # Nothing finite parts these two, so they are one.
+    # No finite threshold lies between these two, so they are one.
     low = np.where(ordered == -GREATEST, -np.inf, ordered)
     is_new = np.append(True, low[1:] != low[:-1])[: len(ordered)]
     low = high = ordered[is_new]

@@ -15,7 +15,7 @@ SECONDS_PER_DAY = 86_400.0
 
 
 def date_parts(X: Any, columns: Sequence[str] | None = None) -> Any:
-    """Make columns of a data frame that hold dates or times into features a tree can read.
+    """Turn columns of dates or times into features that people can read.
 
     A date becomes its year as a number that runs on through the year (2021.5 is the middle of
     2021), and its month and weekday as ordered categories; one with a time of day becomes its hour,
@@ -28,7 +28,7 @@ def date_parts(X: Any, columns: Sequence[str] | None = None) -> Any:
     X : data frame of pandas, polars or pyarrow
     columns : sequence of str, optional
         The columns to part; by default all that hold dates, times or durations. Their type must be
-        one of these: text is to be turned into dates first.
+        one of these: convert text to dates first.
 
     Returns
     -------

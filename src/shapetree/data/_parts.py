@@ -59,7 +59,7 @@ class Reading:
 
 
 class SeenFeature(NamedTuple):
-    """What a part tells of a feature.
+    """What a part says about a feature.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class PartDescription:
 
     @property
     def features(self) -> tuple[FeatureInfo, ...]:
-        """What all parts together tell of the features."""
+        """What all parts together say about the features."""
         return tuple(each.info for each in self.seen)
 
 
@@ -203,7 +203,7 @@ def _is_blank(info: FeatureInfo, column: np.ndarray | None) -> bool:
 
 
 def _join_seen(one: SeenFeature, other: SeenFeature) -> SeenFeature:
-    """What two parts tell of a feature."""
+    """What two parts say about a feature."""
     if one.is_blank or other.is_blank:
         both_blank = one.is_blank and other.is_blank
         is_kept = one.info.is_categorical if both_blank else other.is_blank

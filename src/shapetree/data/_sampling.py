@@ -33,7 +33,7 @@ def sampled(first_row: int, n_rows: int, n_total: int, size: int) -> np.ndarray:
 
 
 def hash_limits(n_rows: np.ndarray, size: int) -> np.ndarray:
-    """Hashes up to which to choose rows, for about `size` of so many, or all if there are no more.
+    """Largest hash of the rows to choose, for about `size` of a number of rows, or for all of them.
 
     Parameters
     ----------

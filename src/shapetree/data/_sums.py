@@ -92,7 +92,7 @@ def exact_weights(
     -------
     weights : array of shape (n_rows,)
     size : float
-        What evidence of 1 weighs, but for rounding.
+        What evidence of 1 weighs, apart from rounding.
     """
     is_count = bool((weights == np.rint(weights)).all()) and bound_of_sum(weights) <= MAX_COUNT
     if is_count:

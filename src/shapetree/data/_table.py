@@ -52,7 +52,7 @@ class FeatureInfo:
         Whether the column's type in training was one of whole numbers.
     is_ordered : bool
         Whether the categories have an order of their own, in which they stand: shape functions then
-        part them into segments, not into any subsets.
+        divide them into segments, not into arbitrary subsets.
     date : {"day", "time", "utc"} or None
         Whether the column holds dates, and which: whole days, moments without a time zone, or
         moments in UTC. Its numbers are then seconds since 1970-01-01.
@@ -462,7 +462,7 @@ def _not_two_dimensional(n_dimensions: int) -> ValueError:
 
 
 def _asked_categorical(categorical_features: Any, source: OpenTable) -> list[bool] | None:
-    """Tell for each column whether it is to be categorical; None leaves it to the dtypes."""
+    """Whether each column is categorical, as asked for; None leaves it to the dtypes."""
     n_features = len(source.names)
     if categorical_features is None:
         return [False] * n_features
@@ -553,7 +553,7 @@ def _kind_of_objects(values: Array, name: str) -> _Kind:
         if kinds == {_Kind.DATE} or all(map(_is_date_or_missing, values)):
             return _Kind.DATE
         raise TypeError(
-            f"Column {name!r} holds dates beside other values. Turn all of them into dates, for "
+            f"Column {name!r} holds dates and other values. Convert all of them to dates, for "
             "example with pandas.to_datetime."
         )
     if kinds <= {_Kind.NUMBER, _Kind.BOOLEAN}:

@@ -13,8 +13,8 @@ from shapetree._core.criterion import Criterion
 from shapetree._core.histogram import Targets
 from shapetree.data._sums import MOST_UNITS, bound_of_sum, exact_mean, exact_unit, on_grid
 
-# Absolute error needs the distribution of y, not only its moments. It is counted on every value
-# of y where these are few, and on so many quantile groups otherwise.
+# Absolute error needs the distribution of y, not only its moments. It is computed from all values
+# of y if there are few, and from this many quantile groups otherwise.
 MAX_EXACT_LEVELS = 512
 MAX_LEVELS = 64
 # Units of the grid below which a node's rows are summed on a grid of their own.
@@ -22,9 +22,9 @@ SMALL_VALUES = 2.0**20
 # Share of a node's weight by which half of it may be missed by rounding.
 HALF_TOLERANCE = 2.0**-40
 
-# With many classes of like size Gini values every split that keeps classes whole the same, so that
-# a tree peels off one class at a time; entropy prefers the split that shares them out evenly. With
-# few classes Gini is the more robust: it does not chase small pure groups of rows. Few means a
+# With many classes of similar size, Gini rates all splits that keep classes whole the same, so a
+# tree peels off one class at a time; entropy prefers the split that shares them out evenly. With
+# few classes, Gini is more robust: it does not chase small pure groups of rows. Few means a
 # perplexity (the number of equally frequent classes that are as uncertain) below this many for
 # each branch.
 FEW_CLASSES_PER_BRANCH = 2
@@ -34,9 +34,9 @@ FEW_CLASSES_PER_BRANCH = 2
 REFINE_PENALTY = 3.0
 MAX_PENALTY_SHARE = 0.02
 
-# In regression a row far off can earn a leaf of its own, and where rows are many, slivers of an
-# axis earn their price. So leaves weigh as much as so many rows, but no more than the share above,
-# and in nodes of more rows than this, segments cost more.
+# In regression, an outlier can earn its own leaf, and with many rows, slivers of an axis earn their
+# price. So leaves need the weight of this many rows, but no more than the share above, and in nodes
+# of more rows than this, segments cost more.
 LEAST_LEAF = 5.0
 MANY_ROWS = 1_000.0
 
@@ -255,7 +255,7 @@ class RegressionGoal(Goal):
     def spread_unit(self) -> float:
         """Grid for what rows differ from their node's centre, on which sums are exact."""
         differences = np.abs(self.standardised) if self.is_absolute else self.standardised**2
-        # No centre is farther off than the middle of all rows is, twice that to be sure.
+        # No centre is further away than the middle of all rows; twice that, to be safe.
         bound = 4.0 * differences.shape[1] * bound_of_sum(differences, self.weights)
         return exact_unit(bound) or float(np.finfo(np.float64).tiny)
 
@@ -378,11 +378,13 @@ def _levels_of(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarr
         return distinct, group
     order = np.argsort(values, kind="stable")
     ordered = values[order]
-    low, _ = group_values(ordered, None if weights is None else weights[order], MAX_LEVELS)
-    start = np.searchsorted(ordered, low)
-    group = np.searchsorted(low, values, side="right") - 1
-    stops = [*start[1:], len(values)]
-    return np.array([ordered[(a + b) // 2] for a, b in zip(start, stops, strict=True)]), group
+    own = np.ones(len(values)) if weights is None else weights[order]
+    low, _ = group_values(ordered, own, MAX_LEVELS)
+    # The row in the middle of each group's weight stands for it.
+    weight_up_to = np.append(0.0, np.cumsum(own))
+    ends = weight_up_to[np.append(np.searchsorted(ordered, low), len(values))]
+    middle = np.searchsorted(weight_up_to, (ends[:-1] + ends[1:]) / 2, side="right") - 1
+    return ordered[middle], np.searchsorted(low, values, side="right") - 1
 
 
 def medians_of(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:

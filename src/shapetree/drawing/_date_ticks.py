@@ -18,7 +18,7 @@ SHORT_STEPS = (
     *((DAY * days, "%Y-%m-%d") for days in (1, 2, 7, 14)),
 )
 MONTHS = (1, 2, 3, 6, *(12 * years for years in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)))
-# An end of an axis is told to the day, minute or second if the axis is so many of these long.
+# The ends of an axis are given to the day, minute or second if it is this many of them long.
 LEAST_STEPS = 20
 
 
@@ -49,7 +49,7 @@ def round_dates(low: float, high: float, at_most: int) -> list[tuple[float, str]
 
 
 def _months(low: float, high: float, step: int) -> Iterator[tuple[float, int, int]]:
-    """Beginnings of every so many months between two moments, with their years and months."""
+    """Beginnings of every nth month between two moments, with their years and months."""
     start, end = (EPOCH + math.floor(at) * SECOND for at in (low, high))
     first = (12 * start.year + start.month - 1) // step
     last = (12 * end.year + end.month - 1) // step

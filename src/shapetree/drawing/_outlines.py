@@ -47,7 +47,7 @@ def outlines(polygons: Sequence[Sequence[Point]]) -> list[list[Point]]:
 
 
 class _Corners:
-    """Points by number; those that are all but the same have one number."""
+    """Points by number; nearly identical points share one number."""
 
     def __init__(self) -> None:
         self.points: list[Point] = []

@@ -19,7 +19,7 @@ ACROSS_AND_UP = (
     ({"x"}, {"y"}),
 )
 Polygon = list[Point]
-# Corners of all outlines up to which lines between branches are drawn in full width.
+# Lines between branches have their full width if outlines have at most this many corners.
 FEW_CORNERS = 40
 
 
@@ -56,7 +56,7 @@ class Map:
 
 
 def check_swap(swap: object) -> None:
-    """Refuse what does not say whether to swap axes."""
+    """Refuse anything but True and False."""
     if not isinstance(swap, bool | np.bool_):
         raise TypeError(f"swap must be True or False, got {swap!r}")
 

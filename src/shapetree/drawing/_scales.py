@@ -22,19 +22,19 @@ from shapetree.drawing._ticks import (
 from shapetree.tree._view import NodeView
 
 SCALES = ("auto", "linear", "log", "quantile")
-# An axis is logarithmic by default where half of the rows lie in so little of a range that spans
-# at least such a ratio.
+# By default, an axis is logarithmic if half of the rows lie in this share of its range, and the
+# range spans at least this ratio.
 CROWDED, LEAST_RATIO = 0.1, 20.0
-# Either end of an axis is cut short if it holds at most such a share of the rows and is longer than
-# such a share of the rest. It is drawn this long then, behind a break of the axis.
+# An end of an axis is cut short if it holds at most this share of the rows and is longer than this
+# multiple of the rest. It is then drawn this long, behind a break in the axis.
 FEW_ROWS, LONG, CUT_LENGTH = 0.03, 1.0, 0.07
-# Least width of a segment on an axis of quantiles, where it may have no rows.
+# Minimum width of a segment on an axis of quantiles, where it may have no rows.
 LEAST_SHARE = 0.01
 GREATEST = 1e300
 
 
 def check_scale(scale: object) -> None:
-    """Refuse what is no scale."""
+    """Refuse anything that is not a scale."""
     if scale not in SCALES:
         raise ValueError(f"scale must be 'auto', 'linear', 'log' or 'quantile', got {scale!r}")
 
@@ -114,7 +114,7 @@ class Scale:
 
     @property
     def _slack(self) -> tuple[float, float]:
-        """How much of the axis next to either end cannot be told apart from it."""
+        """Distances from either end that are too small to be seen."""
         lengths, shares = np.diff(self.edges / 4), np.diff(self.positions)
         drawn = np.flatnonzero((lengths > 0) & (shares > 0))
         if len(drawn) == 0:
@@ -145,7 +145,7 @@ def scale_of(node: NodeView, scale: str) -> Scale:
     if scale == "quantile" and n_rows.any():
         positions = _by_rows(edges, n_rows, thresholds)
         return Scale("quantile", edges, positions, (), thresholds, ends, date)
-    # The logarithm of a date would depend on the year that one counts from.
+    # The logarithm of a date would depend on the year that counting starts from.
     is_log = scale == "log" and not date and _is_positive(edges, n_rows, thresholds)
     if scale == "auto" and not date:
         is_log = _is_crowded(edges, n_rows, thresholds)
@@ -162,7 +162,7 @@ def _inner(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) -> tu
     above = below[-1] - below
     first = int(np.searchsorted(below, few, side="right")) - 1
     last = len(edges) - int(np.searchsorted(above[::-1], few, side="right"))
-    # If there are such, some cells beyond the thresholds are drawn true to scale.
+    # If there are cells beyond the thresholds, some of them are drawn true to scale.
     first = min(first, max(int(ends[0]) - 1, 0)) if thresholds else first
     last = max(last, min(int(ends[1]) + 1, len(edges) - 1)) if thresholds else last
     if first == 0 and ends[0] == 1 and below[1] <= few:
@@ -173,7 +173,7 @@ def _inner(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) -> tu
 
 
 def _is_positive(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) -> bool:
-    """Whether all of an axis, but for what can be cut short, has logarithms."""
+    """Whether all of an axis, except what can be cut short, is positive."""
     return bool(edges[_inner(edges, n_rows, thresholds)[0]] > 0)
 
 
@@ -191,7 +191,7 @@ def _is_crowded(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) 
 def _true_to_scale(
     edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float], is_log: bool
 ) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Positions of edges, and those where the axis is broken, as few rows lie far beyond."""
+    """Positions of edges, and the edges where the axis is broken because few rows lie beyond."""
     first, last = _inner(edges, n_rows, thresholds)
     # Quarters, so that no difference overflows.
     heights = np.log(np.maximum(edges, np.finfo(float).tiny)) if is_log else edges / 4
@@ -210,7 +210,7 @@ def _true_to_scale(
 
 
 def _by_rows(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) -> np.ndarray:
-    """Positions by the number of rows, but that every segment can be seen."""
+    """Positions by the number of rows, adjusted so that every segment can be seen."""
     shares = n_rows / n_rows.sum()
     segment = np.searchsorted(thresholds, edges[1:])  # of each cell
     for which in range(len(thresholds) + 1):
@@ -250,7 +250,7 @@ class TargetScale:
 
 
 def target_scale(edges: np.ndarray) -> TargetScale:
-    """The range of a target with cells between these edges, of which the outer may be longer."""
+    """The range of a target with cells between these edges; the outer cells may be longer."""
     lengths = np.diff(edges / 4)
     step = lengths[1:-1].mean()
     first, last = (abs(length / step - 1) > 1e-6 for length in (lengths[0], lengths[-1]))

@@ -12,13 +12,13 @@ from shapetree.tree._words import readable
 
 # Characters of a plain number that powers of ten may shorten.
 LONG_NUMBER = 7
-# Share of an axis that cannot be told apart on it.
+# Smallest share of an axis that can be seen.
 VISIBLE = 1 / 500
 # Whole numbers below this are written exactly at the ends of an axis.
 WHOLE = 10**7
 # Enough for any sum of two floats.
 _MANY_DIGITS = Context(prec=700)
-# Decades up to which an axis of powers of ten has marks between these.
+# Decades up to which a logarithmic axis has marks between powers of ten.
 FEW_DECADES = 3.2
 
 
@@ -94,7 +94,7 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def distinct(values: list[float], digits: int = 3) -> list[str]:
-    """Ascending numbers in as few digits as tell neighbours apart.
+    """Ascending numbers in as few digits as needed to tell neighbours apart.
 
     Examples
     --------
@@ -111,10 +111,10 @@ def distinct(values: list[float], digits: int = 3) -> list[str]:
 def end_labels(
     low: float, high: float, slack: tuple[float, float] | None = None
 ) -> tuple[str, str]:
-    """The least and the greatest of some numbers, as short as an axis can tell.
+    """Short labels for the least and the greatest of some numbers, the ends of an axis.
 
-    Labels are at most `slack` away from the numbers, which is what can be seen on an axis between
-    them unless given, and never beyond them. Whole numbers are exact.
+    Labels lie between the numbers and at most `slack` away from them; by default, that is too
+    little to be seen on an axis. Whole numbers are exact.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Flips: the smallest changes of a row that change what is predicted for it.
+"""Flips: the smallest changes of a row that change its prediction.
 
 An ordered feature can change within a row's *cells*: between two neighbouring bounds of the tree on
 that feature, all other features being as they are, the prediction does not change. So the values
@@ -174,14 +174,14 @@ class FlipFinder:
     def find(
         self, columns: Columns, leaves: np.ndarray, route: Route, wish: Wish
     ) -> list[Flip | None]:
-        """The smallest change for each row, the first feature's of equals; None if there is none.
+        """The smallest change for each row; if tied, the first feature's; None if there is none.
 
         Parameters
         ----------
         columns, leaves, route
             As for `explain_rows`.
         wish : Wish
-            What may change, and what is to come of it.
+            What may change, and what it should lead to.
         """
         found: list[_Found | None] = []
         n_tries = sum(map(len, self._codes.values())) + sum(map(len, self._bounds.values()))
@@ -287,7 +287,7 @@ class FlipFinder:
             size[~wish.allows_move(feature, own, value)] = np.nan
         return np.where(np.isnan(size), own, value), size
 
-    # --- what to say of them ---
+    # --- what to say about them ---
 
     def _flips(
         self, columns: Columns, found: list[_Found | None], route: Route
@@ -350,7 +350,7 @@ class FlipFinder:
         route: Route,
         short: dict[int, list[str]],
     ) -> None:
-        """Put shorter numbers that lead to the same leaf, and go hardly farther, in place."""
+        """Use shorter numbers that lead to the same leaf and go hardly further."""
         ways: dict[int, list[str]] = {}
         for i, each in enumerate(picked):
             if len(each.changes) > place and each.changes[place][0] in self._bounds:
@@ -531,7 +531,7 @@ def _nearest(
     """
     with np.errstate(over="ignore"):
         least = np.nextafter(low, np.inf)
-    # Great floats are whole, and one more is no other number.
+    # Large floats are whole, and adding one does not change them.
     least = np.where(is_whole, np.maximum(step * (np.floor(low / step) + 1), least), least)
     greatest = np.where(is_whole, step * np.floor(high / step), high)
     up = (own <= low) | (np.isnan(own) & (high == np.inf))
@@ -618,7 +618,7 @@ def _ranked(ranks: np.ndarray) -> np.ndarray:
 
 
 def _different_categories(view: TreeView, feature: int) -> list[int]:
-    """Codes of the first categories of those that the tree treats alike."""
+    """Codes of the first category of each group that the tree treats alike."""
     info = view.features[feature]
     assert info.categories is not None
     first: dict[tuple[bool, ...], int] = {}

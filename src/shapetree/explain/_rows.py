@@ -1,4 +1,4 @@
-"""Why a row is predicted what it is: its path as data, and in a sentence."""
+"""Why a row gets its prediction: its path as data, and in a sentence."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Step:
 
 
 class Guide:
-    """Tells which conditions rows satisfy in the nodes of a tree, each of them made once."""
+    """Finds the conditions that rows satisfy in the nodes of a tree; each is made once."""
 
     def __init__(self, view: TreeView) -> None:
         self.view = view
@@ -68,7 +68,7 @@ class Guide:
         return next(part for part in parts if all(_accepts(c, row) for c in part))
 
     def notes(self, name: str, value: Any, new: Mapping[str, Any]) -> Iterator[str]:
-        """What is unlike training in a feature's value."""
+        """How a feature's value differs from all those in training."""
         if name in new:
             yield f"{name} = {new[name]} was never seen in training"
         low, high = self.view.ranges[self._number[name]].tolist()
@@ -80,15 +80,15 @@ class Guide:
 def beyond_words(
     name: str, value: float, low: float, high: float, date: DateKind | None = None
 ) -> str:
-    """That a number or date is beyond a range.
+    """Say that a number or date is outside a range.
 
     Examples
     --------
     >>> beyond_words("age", 150.0, 17.0, 90.0)
-    'age = 150 is beyond 17 to 90, the range in training'
+    'age = 150 is outside the range 17 to 90 seen in training'
     """
     said, least, greatest = (_note_number(number, date) for number in (value, low, high))
-    return f"{name} = {said} is beyond {least} to {greatest}, the range in training"
+    return f"{name} = {said} is outside the range {least} to {greatest} seen in training"
 
 
 def _note_number(number: float, date: DateKind | None) -> str:

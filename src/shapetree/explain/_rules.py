@@ -46,7 +46,7 @@ class Clause:
         """The clause in words; numbers are exact unless digits are given."""
         options = [_option_words(option, digits) for option in self.options]
         if len(self.features) == 1:
-            # The name need not be said again: "age ≤ 3 or in (5, 7] or missing".
+            # The name is not repeated: "age ≤ 3 or in (5, 7] or missing".
             name = f"{self.features[0].name} "
             options[1:] = [words.removeprefix(name).removeprefix("is ") for words in options[1:]]
         if len(options) > 1:
@@ -59,7 +59,7 @@ Clauses: TypeAlias = dict[Any, Clause]
 
 
 def _option_words(option: tuple[Condition, ...], digits: int | None) -> str:
-    """All conditions, but for those that others imply: a bounded number is known."""
+    """All conditions except those that others imply: a bounded number is known."""
     bounded = {name for c in option if not c.is_always for name in c.names}
     said = [c for c in option if not (c.is_always and set(c.names) <= bounded)]
     return " and ".join(condition.words(digits) for condition in said)
@@ -87,7 +87,7 @@ class Rule:
         Share of the leaf's rows that are of the predicted class; None for numbers, for several
         outputs, and if it is not known.
     lift : float or None
-        How many times as large that is as the class's share of all rows.
+        Ratio of that to the class's share of all rows.
     predicted : float or None
         The probability that the tree gives the class: the confidence, unless rows have weights or
         predictions are shrunk. None for numbers and for several outputs.
@@ -185,12 +185,12 @@ class Rules(Sequence[Rule]):
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
     def _repr_markdown_(self) -> str:
-        # Notebooks run what HTML they find in Markdown.
+        # Notebooks render any HTML they find in Markdown.
         return html.escape(self.to_markdown(), quote=False)
 
     def _records(self) -> list[dict[str, Any]]:
         records = []
-        # What the tree predicts is a column of its own where it is not the rows' share.
+        # What the tree predicts has its own column where it differs from the rows' share.
         has_shares = any(rule.differs for rule in self._rules)
         for rule in self._rules:
             prediction = rule.prediction[0] if len(rule.prediction) == 1 else rule.prediction

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def shape_table(view: TreeView, number: int) -> pd.DataFrame:
-    """A node's shape function as a pandas DataFrame, one row a segment or region."""
+    """A node's shape function as a pandas DataFrame, with one row for each segment or region."""
     import pandas as pd
 
     node = _splitting_node(view, number)

@@ -1,4 +1,4 @@
-"""What a flip may change, and what is to come of it."""
+"""What a flip may change, and what it should lead to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UP, DOWN = "up", "down"
 
 @dataclass(frozen=True, eq=False)
 class Wish:
-    """What a flip may change, and what is to come of it.
+    """What a flip may change, and what it should lead to.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Wish:
     spreads : array of shape (n_nodes,)
         By how much another prediction must differ from a node's.
     goal : bool array of shape (n_nodes,), float or None
-        The nodes whose predictions are wanted, or a number that predictions are to reach; None if
+        The nodes whose predictions are wanted, or a number that predictions should reach; None if
         any other prediction will do.
     frozen : frozenset of int
         Features that cannot change.
@@ -52,12 +52,12 @@ class Wish:
         return new > old if self.moves[feature] == UP else new < old
 
     def can_be_fulfilled(self, leaf: int) -> bool:
-        """Whether any leaf would do instead of this one."""
+        """Whether any leaf would be wanted instead of this one."""
         every = np.arange(len(self.outcomes))
         return bool(self.is_fulfilled(np.full(len(every), leaf), every).any())
 
     def is_fulfilled(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
-        """Whether it will do that rows end in new leaves instead of their old ones."""
+        """Whether new leaves are what the user wants instead of the rows' old ones."""
         if isinstance(self.goal, np.ndarray):
             return self.goal[new] & ~self.goal[old]
         before, after = self.outcomes[old], self.outcomes[new]
@@ -157,7 +157,7 @@ def _goal(view: TreeView, labels: Sequence[np.ndarray] | None, target: Any) -> n
     ends = list(target) if isinstance(target, Sequence) and not isinstance(target, str) else []
     if len(ends) != 2 or not all(end is None or _is_number(end) for end in ends):
         raise TypeError(
-            f"target must be a number, or a pair of the least and the greatest one, got {target!r}"
+            f"target must be a number, or a pair (low, high) for a range, got {target!r}"
         )
     low = -math.inf if ends[0] is None else float(ends[0])
     high = math.inf if ends[1] is None else float(ends[1])
@@ -175,7 +175,7 @@ def _is_class(view: TreeView, labels: list[Any], target: Any) -> np.ndarray:
     for label in target if is_list else [target]:
         known = labels if label in labels else shown
         if label not in known:
-            raise ValueError(f"target is {label!r}, which is none of the classes {labels}")
+            raise ValueError(f"target is {label!r}, which is not one of the classes {labels}")
         numbers.append(known.index(label))
     return np.isin([int(node.value[0].argmax()) for node in view.nodes], numbers)
 

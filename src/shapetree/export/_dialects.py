@@ -10,8 +10,8 @@ from decimal import Context, Decimal
 from shapetree.tree._digits import exact
 from shapetree.tree._view import GREATEST
 
-# SQLite's own reading of decimals errs by less than one part in so many digits, but only for
-# numbers that are not too small. Numbers below are written as a larger one divided by a power of 2.
+# SQLite reads decimals correctly to this many digits, but only if they are not too small. Smaller
+# numbers are written as a larger one divided by a power of 2.
 SQLITE_DIGITS = 19
 SQLITE_LEAST = 1e-280
 SQLITE_SCALE = 2.0**900

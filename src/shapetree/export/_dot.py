@@ -54,9 +54,9 @@ def export_dot(
     class_names : list of str, or mapping from class labels to names, optional
         Names to show for the classes, in the order of `classes_`.
     target_name : str, optional
-        Name of the target; by default that of `y` in `fit`.
+        Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name, which are shown beside the names.
+        Units of features or of the target, by name; they are shown beside the names.
 
     Returns
     -------

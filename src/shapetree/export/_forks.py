@@ -173,7 +173,7 @@ def fork_on_pair(
 def _fork_at_cuts(
     node: NodeView, column_of: Mapping[Weights, int], results: Sequence[Decision]
 ) -> Decision:
-    """Tests of a pair's cuts, but for those whose sides lead to the same branch."""
+    """Tests of a pair's cuts, except those whose sides lead to the same branch."""
     branches: list[int | None] = []  # of each cut; None where there are several
     decisions: list[Decision] = []
     n_cuts = len(node.cuts)

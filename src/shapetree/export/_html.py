@@ -57,8 +57,8 @@ def export_html(
     """Write a fitted tree as an interactive page.
 
     The page is one HTML file that works offline. It shows every node's shape function and how the
-    rows are spread over it; lets one fold, search and print the tree; and predicts and explains
-    whatever values are typed in.
+    rows are spread over it; lets you fold, search and print the tree; and predicts and explains
+    any values you type in.
 
     Parameters
     ----------
@@ -67,8 +67,7 @@ def export_html(
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
     X, y : table and targets, optional
-        Rows to show instead of those of training, for example of a test set. The tree stays the
-        same.
+        Rows to show instead of the training rows, for example a test set. The tree stays the same.
     title : str, optional
         Title of the page.
     scale : {"auto", "linear", "log", "quantile"}, default="auto"
@@ -80,9 +79,9 @@ def export_html(
     class_names : list of str, or mapping from class labels to names, optional
         Names to show for the classes, in the order of `classes_`.
     target_name : str, optional
-        Name of the target; by default that of `y` in `fit`.
+        Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name, which are shown beside the names.
+        Units of features or of the target, by name; they are shown beside the names.
 
     Returns
     -------
@@ -219,7 +218,7 @@ def _drawing(node: NodeView, view: TreeView, scale: str, swap: bool) -> Json:
         assert node.plane is not None
         return {"plane": _plane(map_of(view, node, swap), node.plane.n_missing)}
     if node.density.edges is None:
-        return {"density": _density(node.density)}
+        return {"density": _density(node.density), "isOrdered": node.features[0].is_ordered}
     return {"density": _density(node.density) | _axis_of(node, scale)}
 
 

@@ -1,4 +1,4 @@
-"""A tree as a module of JavaScript.
+"""A tree as a JavaScript module.
 
 `module.js` is the function that the page predicts with, built from `page/` at the project's root.
 This module adds the tree, in the form that the page has it in.
@@ -41,10 +41,10 @@ def export_js(
     target_name: str | None = None,
     units: Mapping[str, str] | None = None,
 ) -> str:
-    """Write a fitted tree as a module of JavaScript that needs nothing else.
+    """Write a fitted tree as a JavaScript module that needs nothing else.
 
     The module exports ``predict(row)`` and, for classes, ``predictProba(row)``, which gives the
-    probabilities of its ``classes``. A row is an object by feature name; what else it holds is
+    probabilities of its ``classes``. A row is an object by feature name; further entries are
     ignored. A value that is null, undefined, NaN or absent is missing. A date may be a ``Date``, or
     a number of seconds since 1970-01-01 00:00 UTC. Every row gets exactly what
     the estimator predicts, for several targets as an array. These are the functions that the page
@@ -62,9 +62,9 @@ def export_js(
     class_names : list of str, or mapping from class labels to names, optional
         Names to show for the classes, in the order of `classes_`.
     target_name : str, optional
-        Name of the target; by default that of `y` in `fit`.
+        Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name, which are shown beside the names.
+        Units of features or of the target, by name; they are shown beside the names.
 
     Returns
     -------

@@ -85,9 +85,9 @@ def export_onnx(
     class_names : list of str, or mapping from class labels to names, optional
         Names to show for the classes, in the order of `classes_`.
     target_name : str, optional
-        Name of the target; by default that of `y` in `fit`.
+        Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name, which are shown beside the names.
+        Units of features or of the target, by name; they are shown beside the names.
 
     Returns
     -------
@@ -113,8 +113,8 @@ def export_onnx(
     `dtype`, except for whole numbers as categories that `dtype` cannot hold, which are int64.
     Features that the tree does not use are inputs, too.
 
-    A string that is not a category, or an int64 that is none, counts as missing. So "" stands for
-    a missing text, unless "" is itself a category: then choose another string.
+    A string or int64 that is not a category counts as missing. So "" stands for a missing text,
+    unless "" is itself a category: then choose another string.
 
     A classifier's outputs are `label`, of shape (n_rows,), and `probabilities`, of shape
     (n_rows, n_classes), in the order of `classes_`. Labels are int64 if all classes are whole
@@ -551,7 +551,7 @@ class _Level:
         return self._graph.add("GatherElements", self._table.matrix, index, axis=1)
 
     def _with_places(self, values: str) -> str:
-        """The values, but for codes of a pair's categories their places."""
+        """The values, with positions instead of codes for the categories of pairs."""
         graph = self._graph
         starts = np.zeros((self._n_lines, 2), dtype=np.int64)
         places = [math.nan]

@@ -122,7 +122,7 @@ def export_python(
     """Write a fitted tree as Python source that runs without any package.
 
     The source defines ``predict(row)`` and, for classes, ``predict_proba(row)``, which gives the
-    probabilities of its ``CLASSES``. A row is a dict by feature name; what else it holds is
+    probabilities of its ``CLASSES``. A row is a dict by feature name; further entries are
     ignored. A value that is None, NaN or absent is missing. Numbers may be of any type that
     ``float`` reads, categories are compared as Python values. A date may be a ``datetime`` or
     ``date`` of Python, or a number of seconds since 1970-01-01 00:00 UTC. Every row gets exactly
@@ -139,9 +139,9 @@ def export_python(
     class_names : list of str, or mapping from class labels to names, optional
         Names to show for the classes, in the order of `classes_`.
     target_name : str, optional
-        Name of the target; by default that of `y` in `fit`.
+        Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name, which are shown beside the names.
+        Units of features or of the target, by name; they are shown beside the names.
 
     Returns
     -------

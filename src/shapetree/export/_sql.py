@@ -1,4 +1,4 @@
-"""A tree as an expression of SQL."""
+"""A tree as an SQL expression."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def export_sql(
     target_name: str | None = None,
     units: Mapping[str, str] | None = None,
 ) -> str:
-    """Write a fitted tree as an expression of SQL, for use in a query.
+    """Write a fitted tree as an SQL expression, for use in a query.
 
-    Every row gets exactly what the estimator predicts, if the table's columns are named as the
-    features and hold what these held in training: numbers of any type, text or an enumeration, or
-    bools. NULL and NaN are missing. In PostgreSQL, bools cannot stand for numbers, nor numbers for
-    bools; cast such columns. Dates are numbers here: seconds since 1970-01-01 00:00 UTC, as
+    Every row gets exactly what the estimator predicts, if the table's columns have the names of the
+    features and hold the same kind of values as in training: numbers of any type, text or an
+    enumeration, or bools. NULL and NaN are missing. PostgreSQL does not take bools for numbers or
+    numbers for bools; cast such columns. Dates are numbers: seconds since 1970-01-01 00:00 UTC, as
     ``extract(epoch FROM …)`` or SQLite's ``unixepoch(…)`` gives them. Databases may return
     rows in any order; ask for one with ORDER BY.
 
@@ -72,9 +72,9 @@ def export_sql(
     class_names : list of str, or mapping from class labels to names, optional
         Names to show for the classes, in the order of `classes_`.
     target_name : str, optional
-        Name of the target; by default that of `y` in `fit`.
+        Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name, which are shown beside the names.
+        Units of features or of the target, by name; they are shown beside the names.
 
     Returns
     -------
@@ -257,7 +257,7 @@ class _Writer:
         return self._dialect.number.format(self._columns[feature.name])
 
     def _among(self, feature: FeatureInfo, categories: Sequence[Level]) -> str:
-        """Condition that a feature has one of some categories, of which there may be none."""
+        """Condition that a feature has one of some categories; there may be none."""
         if not categories:
             return "FALSE"
         column, known = self._columns[feature.name], feature.categories or ()

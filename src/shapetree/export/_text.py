@@ -25,9 +25,10 @@ def export_text(
     The first line says what is predicted, if `y` had a name, and the score on rows that the tree
     has not seen, if it was evaluated. Every other line is a node: the values of its parent's
     feature, or the regions of its parent's pair of features, that lead to it, then what it predicts
-    or what it splits on, and its number of training rows. Missing values are mentioned where
-    training rows had them; elsewhere they go to the branch with the most rows. Shares are those of
-    the rows; where weights or shrinkage make the tree predict others, these stand beside them.
+    or what it splits on, and its number of training rows. If a pair has many regions, some are only
+    counted; `rules` and `shape_table` list them all. Missing values are mentioned where training
+    rows had them; elsewhere they go to the branch with the most rows. Shares are those of the rows;
+    where weights or shrinkage make the tree predict something else, that is shown as well.
 
     Parameters
     ----------
@@ -36,16 +37,16 @@ def export_text(
     max_depth : int, optional
         Deepest level to show; the default shows all.
     digits : int, optional
-        Significant digits of thresholds. By default they are exact, and short wherever a short
-        number parts the training rows in the same way.
+        Significant digits of thresholds. By default they are exact, and as short as possible
+        without moving a training row.
     feature_names : list of str, optional
         Names to show for the features, in the order of the columns.
     class_names : list of str, or mapping from class labels to names, optional
         Names to show for the classes, in the order of `classes_`.
     target_name : str, optional
-        Name of the target; by default that of `y` in `fit`.
+        Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name, which are shown beside the names.
+        Units of features or of the target, by name; they are shown beside the names.
 
     Returns
     -------

@@ -19,16 +19,16 @@ from shapetree.grow._splits import BinSplit
 
 # The bins of every feature.
 Features = tuple[FeatureBins, ...]
-# A category that has to be listed costs this share of a segment. Among many categories some stand
-# out by chance, the best of L as much as this share of a segment for each unit of ln L: where that
-# is more, the choice of each costs the difference. All in all it costs no more than noise gains by
-# choosing among L, which is what so many cuts of each category gain.
+# A category that has to be listed costs this share of a segment. Among many categories, some stand
+# out by chance: the best of L by this share of a segment for each unit of ln L. Where that is more,
+# each category costs the difference as well. The total is capped at what noise gains by choosing
+# among L categories, which is the gain of this many cuts for each.
 CATEGORY_SHARE = 0.5
 CHOICE_SHARE_PER_LOG = 0.2
 CUTS_PER_CATEGORY = 1.0
 # Gains that differ by less than this share of the node's weight are equal.
 TIE = 1e-10
-# Searching a feature's shape function takes as long as so many visits of a row.
+# Searching a feature's shape function takes as long as this many visits of a row.
 VISITS_PER_SEARCH = 1_000
 
 

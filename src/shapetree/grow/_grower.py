@@ -18,18 +18,18 @@ from shapetree.grow._pairs import SAMPLE_ROWS, PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.grow._rows import Rows
 
-# How many times as much a pair must gain on new rows as a single feature does, in nodes of so much
-# weight at most; in larger ones, what it gains by chance does not count beside its penalties.
+# On new rows, a pair must gain this many times as much as a single feature, in nodes up to this
+# weight; in larger nodes, gains by chance are small compared with the penalties.
 PAIR_LEAD = 1.1
 MAX_WEIGHT_TO_HOLD_UP = 5_000
-# Rows are halved in so many ways to see that, so that less depends on chance, unless the first
-# already shows so clear a lead.
+# This is judged on several ways to halve the rows, so that less depends on chance, unless the first
+# already shows a lead as clear as this.
 N_HALVINGS = 2
 CLEAR_LEAD = 2.0
-# What a pair must gain on new rows, as a share of what it gains on those that it was fitted on.
+# A pair must keep this share of its gain on new rows.
 LEAST_KEPT = 0.1
-# Larger nodes, too, are checked for pairs whose categories have fewer rows than this on average:
-# putting so many categories in order explains any target.
+# Pairs whose categories have fewer rows than this on average are checked in larger nodes, too:
+# ordering many categories explains any target.
 ROWS_PER_CATEGORY = 20
 # Features whose gain is below this share of the best one's are not worth a look ahead.
 LEAST_SHARE = 0.7
@@ -201,13 +201,7 @@ class Grower:
     def _find_candidates_of(self, nodes: list[GrowingNode], max_branches: int) -> None:
         """The same for nodes that may be split, whose shape functions there is memory for."""
         keep = any(node.depth + 1 < self._limits.max_depth for node in nodes)
-        found = FeatureShapes.empty(len(nodes), self._search.offsets)
-        for some, histograms in self._histograms.parts(nodes, keep):
-            first = nodes.index(some[0])
-            part = found.part(first, first + len(some))
-            statistics = [node.statistics for node in some]
-            numbers = [node.number + 1 for node in some]
-            self._search.search(statistics, numbers, max_branches, histograms, part)
+        found = self._search_features(nodes, max_branches, keep)
         if nodes[0].depth == 0:
             avoided = [features[0] for features in self._start.avoid if len(features) == 1]
             found.penalised_gains[0, avoided] = -np.inf
@@ -217,6 +211,19 @@ class Grower:
             if node.candidate is None:
                 node.histogram = None
                 self._progress.leaf(node.statistics.n_rows, node.depth)
+
+    def _search_features(
+        self, nodes: list[GrowingNode], max_branches: int, keep: bool
+    ) -> FeatureShapes:
+        """The best shape function of each feature for nodes; children may want their histograms."""
+        found = FeatureShapes.empty(len(nodes), self._search.offsets)
+        for some, histograms in self._histograms.parts(nodes, keep):
+            first = nodes.index(some[0])
+            part = found.part(first, first + len(some))
+            statistics = [node.statistics for node in some]
+            numbers = [node.number + 1 for node in some]
+            self._search.search(statistics, numbers, max_branches, histograms, part)
+        return found
 
     def _is_open(self, node: GrowingNode) -> bool:
         """Whether a node may be split; if not, it is a leaf for good."""
@@ -282,13 +289,10 @@ class Grower:
         children = self._send([node], [candidate], self._n_nodes)
         gain = candidate.penalised_gain
         nodes = [child for child in children if self._may_split(child.statistics, child.depth)]
-        for some, histograms in self._histograms.parts(nodes, keep=False):
-            found = FeatureShapes.empty(len(some), self._search.offsets)
-            statistics = [child.statistics for child in some]
-            numbers = [child.number for child in some]
-            self._search.search(statistics, numbers, max_branches, histograms, found)
-            singles = self._search.best(found, statistics)
-            for child, best in zip(some, singles, strict=True):
+        if nodes:
+            found = self._search_features(nodes, max_branches, keep=False)
+            singles = self._search.best(found, [child.statistics for child in nodes])
+            for child, best in zip(nodes, singles, strict=True):
                 gain_below = 0.0 if best is None else best.penalised_gain
                 gain += max(gain_below - self._search.least_gain(child.statistics), 0.0)
         return gain

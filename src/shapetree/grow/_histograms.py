@@ -89,7 +89,7 @@ class LevelHistograms:
     def _by_features(
         self, nodes: list[GrowingNode]
     ) -> Iterator[tuple[list[GrowingNode], Histograms]]:
-        """Histograms of so many features at a time as fit memory."""
+        """Histograms of as many features at a time as fit in memory."""
         n_features = len(self._offsets) - 1
         numbers = np.array([node.number for node in nodes], dtype=np.int32)
         n_rows = sum(node.statistics.n_rows for node in nodes)

@@ -20,7 +20,7 @@ from shapetree.data._targets import Goal, RegressionGoal, medians_of
 from shapetree.grow._rows import Histograms, Sample
 from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
 
-# Moving a row to its branch takes as long as so many visits by features.
+# Moving a row to its branch takes as long as this many visits by features.
 VISITS_PER_MOVE = 4
 
 
@@ -40,7 +40,7 @@ class LocalRows:
     rows : int32 array, optional
         Rows that are at the root, each as often as it counts; by default every row once.
     first_row : int
-        Number of the first row in the whole of the data, of which this may be a part.
+        Number of the first row in the whole data, if this is a part of it.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class LocalRows:
         return self._places.start[nodes], self._places.stop[nodes]
 
     def _threads_of(self, nodes: np.ndarray, n_visits: int = 1) -> int:
-        """Threads worth starting for so many visits of every row of some nodes."""
+        """Threads worth starting for a number of visits to every row of some nodes."""
         if self._n_threads == 1:
             return 1
         starts, stops = self._ranges(nodes)
@@ -273,7 +273,7 @@ class LocalRowsOfNode:
     def sample(
         self, features: tuple[int, ...], max_rows: int, binned: tuple[int, ...] | None = None
     ) -> Sample:
-        """All rows, or so many chosen by a hash of their numbers."""
+        """All rows, or a number of them chosen by a hash of their numbers."""
         places = self._places(max_rows)
         if places is None:
             places = np.arange(self.n_rows, dtype=np.int32)

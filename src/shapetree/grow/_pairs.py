@@ -33,26 +33,28 @@ from shapetree.tree._shape import PairShape, number_cuts
 
 # Pairs that are fitted on the rows if the user leaves it to us.
 AUTO_FITTED = 3
-# Rows of a node that pairs are fitted on at most, unless every threshold is to be tried.
+# Most rows of a node that pairs are fitted on, unless every threshold has to be tried.
 SAMPLE_ROWS = 20_000
-# Pairs that are screened on grids if the user leaves it to us: those of 200 features. Of more, the
-# paper's filter takes the most promising at each node, judged by so many of its rows.
+# Most pairs that are screened on grids if the user leaves it to us: those of 200 features. If there
+# are more, the paper's filter picks the most promising at each node, from this many of its rows.
 MAX_SCREENED = 20_000
+# Features whose pairs this filter, or the screen, looks at: time grows with their square.
+MAX_PAIRED_FEATURES = 1_000
 FILTER_ROWS = 5_000
-# Growing an inner tree on a grid takes as long as so many visits of a row by a pair.
+# Growing an inner tree on a grid takes as long as this many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
-# Pairs that get an inner tree on their grid: half of them, but so many for each that is fitted.
+# Half of the pairs get an inner tree on their grid, but this many for each pair that is fitted.
 MIN_FINALISTS_PER_FIT = 2
 MAX_FINALISTS_PER_FIT = 10
 # Pairs whose grids are looked at more closely, for each that is fitted.
 CLOSE_LOOKS_PER_FIT = 2
-# Shares of what a pair must gain, and of what the best of all does: one that tells less on its
-# rough grid gets no inner tree, one that gains less on its grid is not fitted.
+# Shares of what a pair must gain, and of what the best pair gains: a pair that promises less on its
+# rough grid gets no inner tree, and one that gains less on its grid is not fitted.
 TELLING_SHARE = 0.4
 TELLING_SHARE_OF_BEST = 0.55
 HOPEFUL_SHARE = 0.8
 HOPEFUL_SHARE_OF_BEST = 0.8
-# Values beyond it count as so large, so that sums of them stay finite.
+# Larger values count as this, so that sums of them stay finite.
 LARGE = 1e150
 # Memory that the cells of grids may take at a time.
 MAX_CELL_BYTES = 2**25
@@ -63,16 +65,18 @@ class PairList:
 
     Parameters
     ----------
-    n_features : int
+    features : int array
+        Their numbers, ascending.
     listed : int array of shape (n_pairs, 2), optional
         None for all pairs of the features.
     """
 
-    def __init__(self, n_features: int, listed: np.ndarray | None = None) -> None:
+    def __init__(self, features: np.ndarray, listed: np.ndarray | None = None) -> None:
+        self._features = features
         self._listed = listed
         if listed is None:
-            # Of all pairs, those with the first feature f start at `starts[f]`.
-            n_with_first = np.arange(n_features - 1, -1, -1, dtype=np.int64)
+            # Of all pairs, those whose first feature has the place f start at `starts[f]`.
+            n_with_first = np.arange(len(features) - 1, -1, -1, dtype=np.int64)
             self._starts = np.concatenate([[0], np.cumsum(n_with_first)])
             if len(self) <= MAX_SCREENED:
                 self._listed = self.take(np.arange(len(self)))
@@ -98,10 +102,14 @@ class PairList:
             return np.ascontiguousarray(self._listed[numbers])
         one = np.searchsorted(self._starts, numbers, side="right") - 1
         other = numbers - self._starts[one] + one + 1
-        return np.stack([one, other], axis=1).astype(np.int32)
+        return self._features[np.stack([one, other], axis=1)].astype(np.int32)
+
+    def among(self, features: np.ndarray) -> PairList:
+        """Of all pairs of the features, those of some of them, which ascend."""
+        return PairList(np.intersect1d(self._features, features))
 
     def parts(self, size: int) -> Iterator[tuple[int, np.ndarray]]:
-        """All pairs, so many at a time, each time with the number of the first."""
+        """All pairs, some at a time, each time with the number of the first."""
         for first in range(0, len(self), size):
             yield first, self.part(first, first + size)
 
@@ -113,8 +121,10 @@ class PairOptions:
     Attributes
     ----------
     pairs : PairList
+    max_features : int
+        Features whose pairs are looked at in a node: those that gain most alone, if not all.
     n_fitted : int
-        How many of them are fitted on the rows of a node.
+        How many of these pairs are fitted on the rows of a node.
     n_screened : int
         How many of them are screened on grids; the paper's filter chooses, if not all.
     filter_rows : int
@@ -128,17 +138,13 @@ class PairOptions:
     """
 
     pairs: PairList
+    max_features: int
     n_fitted: int
     n_screened: int
     filter_rows: int
     n_finalists: int
     n_orientations: int
     exact: bool
-
-    @property
-    def filters(self) -> bool:
-        """Whether the paper's filter chooses the pairs to be screened."""
-        return len(self.pairs) > self.n_screened
 
     @property
     def sample_rows(self) -> int:
@@ -262,7 +268,7 @@ class PairSearch:
         to_beat: float,
         avoid: Collection[tuple[int, ...]] = (),
     ) -> PairCandidate | None:
-        """Find the pair with the greatest gain after penalties, but for that of the split.
+        """Find the pair with the greatest gain after penalties, except that of the split.
 
         Parameters
         ----------
@@ -284,8 +290,13 @@ class PairSearch:
         pairs = options.pairs
         if histogram is None:
             histogram = rows.histogram()
-        if options.filters:
-            pairs = self._promising(node, rows, histogram, max_branches, node_number)
+        sieves = len(self._frame.features) > options.max_features
+        if sieves or len(pairs) > options.n_screened:
+            shapes = self._shapes_of_features(node, histogram, max_branches, node_number)
+            if sieves:
+                pairs = pairs.among(np.sort(_greatest(shapes.gains, options.max_features)))
+            if len(pairs) > options.n_screened:
+                pairs = self._promising(pairs, shapes, node, rows, max_branches)
         n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
         groups = self._screen.groups(histogram, n_threads)
         finalists, information = self._weigh(pairs, node, rows, histogram, groups, n_threads)
@@ -307,7 +318,7 @@ class PairSearch:
             finalists, gains, starts = finalists[hopeful], gains[hopeful], starts[hopeful]
         if len(finalists) == 0:
             return None
-        # The best are looked at again more closely: crossings are no longer spared.
+        # The best are looked at again more closely, now with all crossings.
         chosen = _greatest(gains, CLOSE_LOOKS_PER_FIT * options.n_fitted)
         finalists, gains, starts = finalists[chosen], gains[chosen], starts[chosen]
         closer, other_starts = self._grow(finalists, None, rows, groups, search_options, n_threads)
@@ -373,27 +384,26 @@ class PairSearch:
 
     def _promising(
         self,
+        pairs: PairList,
+        univariate: FeatureShapes,
         node: NodeStatistics,
         rows: RowsOfNode,
-        histogram: np.ndarray,
         max_branches: int,
-        node_number: int,
     ) -> PairList:
-        """The most promising pairs by the paper's filter."""
+        """The most promising pairs by the paper's filter, from each feature's own best shape."""
         options, goal = self._options, self._goal
-        univariate = self._shapes_of_features(node, histogram, max_branches, node_number)
         branch_of_bin = univariate.branch_of_bin
         branch_of_bin = np.where(branch_of_bin == NO_BRANCH_MARK, 0, branch_of_bin)
         gains = np.maximum(univariate.gains, 0.0)
         leaders = _Leaders(options.n_screened)
-        for first, some in options.pairs.parts(self._chunk(max_branches)):
+        for first, some in pairs.parts(self._chunk(max_branches)):
             cells = rows.grids(some, branch_of_bin, max_branches, options.filter_rows)
             seen = goal.criterion.weight(cells[0].sum(axis=0)[: goal.targets.n_stats])
             crossed = self._screen.losses(cells, 0.0, self._n_threads)
             alone = np.maximum(gains[some[:, 0]], gains[some[:, 1]]) * (seen / node.weight)
-            # The loss of the better feature alone, less that of both, but for the node's own.
+            # The loss of the better feature alone, minus that of both, apart from the node's own.
             leaders.add(first, -alone - crossed)
-        return PairList(0, options.pairs.take(leaders.numbers))
+        return PairList(np.empty(0), pairs.take(leaders.numbers))
 
     def _shapes_of_features(
         self, node: NodeStatistics, histogram: np.ndarray, max_branches: int, node_number: int
@@ -582,7 +592,7 @@ class PairSearch:
     def _thresholds(
         self, features: tuple[int, int], fits: PairFits, which: int, cuts: np.ndarray
     ) -> np.ndarray:
-        """Thresholds of cuts; whole ones along an axis of whole numbers, which part the same."""
+        """Thresholds of cuts; along an axis of whole numbers they are rounded down."""
         thresholds = fits.threshold[which, cuts]
         other_weights = fits.b[which, cuts], fits.a[which, cuts]
         for feature, other_weight in zip(features, other_weights, strict=True):
@@ -653,19 +663,21 @@ def pair_options(
     exact : bool
     features : tuple of FeatureInfo
     """
-    n_features = len(features)
+    n_features, max_features = len(features), MAX_PAIRED_FEATURES
     if isinstance(pairs, bool | np.bool_):
         raise TypeError(f"pairs must be a number, 'auto', 'all' or a list, got {pairs!r}")
     if isinstance(pairs, str | Integral):
-        allowed = PairList(0) if pairs == 0 else _all_pairs(features)
+        # All but those with dates, whose weighted sums nobody could read.
+        numbers = [number for number, feature in enumerate(features) if not feature.is_date]
+        allowed = PairList(np.array([] if pairs == 0 else numbers))
     else:
-        listed = _pairs_in_groups(pairs, features)
-        allowed = PairList(n_features, listed)
+        max_features = n_features
+        allowed = PairList(np.arange(n_features), _pairs_in_groups(pairs, features))
     n_all = len(allowed)
     n_fitted, n_screened = min(AUTO_FITTED, n_all), min(MAX_SCREENED, n_all)
     if isinstance(pairs, str) and pairs == "all":
         n_fitted = n_screened = n_all
-        exact = True
+        max_features, exact = n_features, True
     elif isinstance(pairs, Integral):
         n_fitted, n_screened = int(pairs), n_all
         if n_fitted > n_all:
@@ -676,9 +688,10 @@ def pair_options(
             )
             n_fitted = n_all
     if screen == "delta":
-        n_screened = n_fitted
+        n_screened, max_features = n_fitted, n_features
     return PairOptions(
         allowed,
+        max_features,
         n_fitted,
         n_screened,
         MAX_ROWS if screen == "delta" else FILTER_ROWS,
@@ -689,15 +702,6 @@ def pair_options(
         n_orientations,
         exact,
     )
-
-
-def _all_pairs(features: tuple[FeatureInfo, ...]) -> PairList:
-    """All pairs of features but those with dates, whose weighted sums nobody could read."""
-    if not any(feature.is_date for feature in features):
-        return PairList(len(features))
-    others = [number for number, feature in enumerate(features) if not feature.is_date]
-    listed = np.array([*combinations(others, 2)], dtype=np.int32).reshape(-1, 2)
-    return PairList(len(features), listed)
 
 
 def _pairs_in_groups(groups: Any, features: tuple[FeatureInfo, ...]) -> np.ndarray:

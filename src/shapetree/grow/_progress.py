@@ -119,7 +119,7 @@ class TestProgress:
         )
 
     def expect(self, n_tests: int) -> None:
-        """Note that so many more fits are to come."""
+        """Note that more fits are coming."""
         self._bar.total = (self._bar.total or 0) + n_tests
         self._bar.refresh()
 

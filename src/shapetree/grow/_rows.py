@@ -142,7 +142,7 @@ class RowsOfNode(Protocol):
     def sample(
         self, features: tuple[int, ...], max_rows: int, binned: tuple[int, ...] | None = None
     ) -> Sample:
-        """All rows, or so many chosen by a hash of their numbers.
+        """All rows, or a number of them chosen by a hash of their numbers.
 
         Parameters
         ----------

@@ -329,7 +329,8 @@ class Parts:
         lists = self.number_lists(length)
         flat = lists.values
         ascends = flat[:-1] < flat[1:] if is_strict else flat[:-1] <= flat[1:]
-        ascends[lists.start[1:-1][lists.start[1:-1] < len(flat)] - 1] = True  # another list begins
+        begins = lists.start[(lists.start > 0) & (lists.start < len(flat))]
+        ascends[begins - 1] = True  # another list begins
         if not ascends.all():
             wrong = np.searchsorted(lists.start, int(np.argmin(ascends)), side="right") - 1
             self.part(int(wrong)).refuse("must ascend")

@@ -77,7 +77,7 @@ class Frame:
 
 
 def max_label_bytes(n_bytes: int) -> int:
-    """Most memory that the class labels of a file of so many bytes may take.
+    """Most memory that the class labels of a file of some size may take.
 
     Texts of NumPy's are all as long as the longest may be, whatever the file says of them.
     """

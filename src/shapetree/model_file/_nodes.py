@@ -15,7 +15,7 @@ from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
 
 MAX_BRANCHES = 254
-# Shares of classes may miss one by so much.
+# Shares of classes may add up to 1 with this error.
 SHARE_TOLERANCE = 1e-6
 SPLIT_MEMBERS = ("features", "branches", "branch_of_piece", "missing_branch", "saw_missing")
 

@@ -89,7 +89,7 @@ def _read_densities(
     """How rows lie on the features of nodes that split on one, by the numbers of these nodes."""
     parts, n_rows = sketches.take(numbers).member("density"), rows_of_nodes[numbers]
     is_number = frame.n_classes is None
-    splits = [shape for shape in map(shapes.__getitem__, numbers) if shape is not None]
+    splits = [shape for shape in shapes if isinstance(shape, ShapeFunction)]
     axes, ends = _read_axes(parts, splits, frame)
     n_cells = np.array([axis.n_cells for axis in axes], dtype=np.int64)
     kept, in_cells = _read_cells(parts.member("counts"), n_rows, axes, n_cells, frame)
@@ -123,20 +123,17 @@ def _read_densities(
 
 
 def _read_axes(
-    parts: Parts, splits: Sequence[ShapeFunction | PairShape], frame: Frame
+    parts: Parts, splits: list[ShapeFunction], frame: Frame
 ) -> tuple[list[Axis], list[tuple[float, float] | None]]:
     """How the axes of densities are parted into cells, and the ends of the rows' numbers there."""
-    known = ("counts", "missing")
-    known += ("totals", "missing_total") if frame.n_classes is None else ()
+    of_target = ("totals", "missing_total") if frame.n_classes is None else ()
+    known = ("counts", "missing", *of_target)
     # Versions before the third said where to draw the bounds.
     of_axis = ("bounds", "cells", "ends" if frame.version > 2 else "places")
     axes = [Axis(None, np.array([len(split.branch_of_piece)])) for split in splits]
     ends: list[tuple[float, float] | None] = [None] * len(splits)
-    ordered, others = [], []
-    for i, split in enumerate(splits):
-        is_axis = isinstance(split, ShapeFunction) and split.upper is not None
-        (ordered if is_axis else others).append(i)
-    parts.take(others).have_only(*known)
+    ordered = [i for i, split in enumerate(splits) if split.upper is not None]
+    parts.take([i for i, split in enumerate(splits) if split.upper is None]).have_only(*known)
     with_axis = parts.take(ordered)
     with_axis.have_only(*known, *of_axis)
     cells = with_axis.member("cells").integer_lists(1, INT32)
@@ -194,7 +191,7 @@ def _read_packed(
 
 
 def _read_runs(part: Part, n_rows: int, n_cells: int) -> np.ndarray:
-    """Rows in each cell, of which some that have none are written as one negative number."""
+    """Rows in each cell; runs of empty cells are written as one negative number."""
     runs = part.integers(-n_cells, n_rows)
     is_empty = runs < 0
     if (runs == 0).any() or (is_empty[1:] & is_empty[:-1]).any():

@@ -1,4 +1,4 @@
-"""What is to be drawn, collected first and handed to matplotlib in a few large pieces."""
+"""A canvas: collects what to draw, and hands it to matplotlib in a few large pieces."""
 
 from __future__ import annotations
 

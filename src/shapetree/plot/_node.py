@@ -64,7 +64,7 @@ def plot_node(
     node : int, default=0
         Number of the node.
     X, y : table and targets, optional
-        Rows to show instead of those of training.
+        Rows to show instead of the training rows.
     ax : matplotlib Axes, optional
         Where to draw; the drawing is made to fit. By default, a new figure of the right size.
     row : array-like, one-row table, Series or mapping by feature name, optional
@@ -76,10 +76,10 @@ def plot_node(
         Colours of classes, or shades of a numeric target.
     title : str, optional
     scale : {"auto", "linear", "log", "quantile"}, default="auto"
-        The axis of a numeric feature. "log" is for positive numbers and linear elsewhere; "auto" is
-        logarithmic only where half of the rows would crowd in a tenth of a linear axis; "quantile"
-        gives rows equal room, wherever they lie. Two slanted lines mark where an axis is broken,
-        so that a few rows far away do not take all of it.
+        The axis of a numeric feature. "log" falls back to linear unless all numbers are positive;
+        "auto" is logarithmic only if half of the rows would crowd into a tenth of a linear axis;
+        "quantile" gives every row the same room. Two slanted lines mark a break in an axis, so that
+        a few rows far away do not take up all of it.
     swap : bool, default=False
         Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
         except that longitude goes to the right and latitude up, and so do x and y.
@@ -88,9 +88,9 @@ def plot_node(
     class_names : list of str, or mapping from class labels to names, optional
         Names to show for the classes, in the order of `classes_`.
     target_name : str, optional
-        Name of the target; by default that of `y` in `fit`.
+        Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name, which are shown beside the names.
+        Units of features or of the target, by name; they are shown beside the names.
 
     Returns
     -------

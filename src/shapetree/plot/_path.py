@@ -26,7 +26,7 @@ LINE, CHOSEN = branch_colour(0), branch_colour(4)
 def plot_path(
     path: Mapping[str, Any], *, size: str = "leaves", ax: Any = None, title: str | None = None
 ) -> Picture:
-    """Draw what `strength_path` has found: how good trees are on new rows, against their size.
+    """Draw the result of `strength_path`: how good trees are on new rows, against their size.
 
     Each point is a strength. Bars are standard errors of its score: trees whose bars overlap are
     hard to tell apart, so the smallest among the best is a good pick. The one that `strength="cv"`
@@ -37,7 +37,7 @@ def plot_path(
     path : Bunch, DataFrame or mapping
         As `strength_path` returns it.
     size : {"leaves", "segments"}, default="leaves"
-        What the size of a tree is counted in.
+        How the size of a tree is measured.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
     title : str, optional

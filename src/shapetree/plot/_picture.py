@@ -76,7 +76,7 @@ class Picture:
     """A drawing of a tree, of a node, or of a path of trees.
 
     In a notebook it shows itself; in a script, call `show` or `save`. Unless axes were given, its
-    figure is none of pyplot's, so that there is nothing to close.
+    figure is not one of pyplot's, so there is nothing to close.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Picture:
 
 
 def check_axes(ax: Any) -> None:
-    """Refuse what a picture cannot be drawn on."""
+    """Refuse axes that a picture cannot be drawn on."""
     if ax is None:
         return
     from matplotlib.axes import Axes
@@ -166,7 +166,7 @@ def check_axes(ax: Any) -> None:
 
 
 def import_matplotlib() -> None:
-    """Say how to get matplotlib if it is not there."""
+    """Say how to install matplotlib if it is missing."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

@@ -18,7 +18,7 @@ from shapetree.tree._view import TreeView
 
 
 def read_row(fitted: FittedTree, view: TreeView, row: Any, node: int) -> MarkedRow | None:
-    """Find a row's values and the nodes it passes, of which `node` must be one.
+    """Find a row's values and the nodes it passes; `node` must be one of them.
 
     Parameters
     ----------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -403,7 +403,7 @@ class CategoryCard(StripCard):
     def __init__(self, scene: Scene, node: NodeView) -> None:
         super().__init__(scene, node)
         self.width = max(self._width_for_header, min(170.0, scene.style.max_width))
-        self.by_branch = [self._by_frequency(segment.categories) for segment in node.segments]
+        self.by_branch = [self._in_order(segment.categories) for segment in node.segments]
         self.slots = self._slots()
         self.chip_height = line_height(self.style.small) + 1
         self.chips = [
@@ -426,8 +426,13 @@ class CategoryCard(StripCard):
         assert density is not None
         return int(density.n_rows[categories.index(category)])
 
-    def _by_frequency(self, categories: tuple[Level, ...] | None) -> list[Level]:
+    def _in_order(self, categories: tuple[Level, ...] | None) -> list[Level]:
+        """Categories in their own order if they have one, or else the most frequent first."""
+        feature = self.node.features[0]
         assert categories is not None
+        assert feature.categories is not None
+        if feature.is_ordered:
+            return sorted(categories, key=feature.categories.index)
         return sorted(categories, key=self._rows_of, reverse=True)
 
     def _slots(self) -> list[tuple[Level, int]]:
@@ -442,6 +447,10 @@ class CategoryCard(StripCard):
             kept = sorted(slots, key=lambda slot: self._rows_of(slot[0]), reverse=True)
             frequent = {category for category, _ in kept[:MAX_BARS]}
             slots = [slot for slot in slots if slot[0] in frequent]
+        feature = self.node.features[0]
+        if feature.is_ordered and feature.categories is not None:
+            place = {category: i for i, category in enumerate(feature.categories)}
+            slots.sort(key=lambda slot: place[slot[0]])
         return slots
 
     def _chips(self, categories: list[Level], branch: int) -> list[list[tuple[str, bool]]]:
@@ -483,14 +492,14 @@ class CategoryCard(StripCard):
         step = strip.width / max(len(self.slots), 1)
         if not self.slots:
             canvas.rectangle(strip, FAINT)
-        for branch in range(len(self.chips)):
-            mine = [i for i, slot in enumerate(self.slots) if slot[1] == branch]
-            if mine:
-                left, right = strip.x0 + mine[0] * step, strip.x0 + (mine[-1] + 1) * step
-                colour = self.scene.palette.branches[branch]
-                canvas.rectangle(Box(left, strip.y0, right, strip.y1), colour)
-                if mine[0]:
-                    canvas.line([(left, strip.y0), (left, strip.y1)], WHITE, 0.8)
+        left = strip.x0
+        for branch, slots in groupby(self.slots, key=lambda slot: slot[1]):
+            right = left + len(list(slots)) * step
+            colour = self.scene.palette.branches[branch]
+            canvas.rectangle(Box(left, strip.y0, right, strip.y1), colour)
+            if left > strip.x0:
+                canvas.line([(left, strip.y0), (left, strip.y1)], WHITE, 0.8)
+            left = right
         self._draw_chips(canvas, strip)
 
     def _draw_chips(self, canvas: Canvas, strip: Box) -> None:

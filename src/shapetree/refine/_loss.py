@@ -25,7 +25,7 @@ class TreeLoss(ABC):
     rows : LeafLosses
         What it costs to send a row to a leaf.
     min_weight_of_pairs : float
-        Weight of a node from which on pairs are fitted that need not hold up on new rows.
+        Smallest weight of a node for which pairs are fitted without a check on new rows.
     price_is_fixed : bool
         Whether a penalty is worth the same, however much the tree loses.
     """
@@ -50,7 +50,7 @@ class TreeLoss(ABC):
         """
 
     def price(self, total: float) -> float:
-        """Loss that a penalty of 1 is worth where the tree loses so much in total."""
+        """Loss that a penalty of 1 is worth, given the total loss of the tree."""
         return 1.0
 
     def objective(self, total: float) -> float:

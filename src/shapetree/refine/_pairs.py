@@ -64,11 +64,11 @@ class PairRefitter:
 
     @property
     def must_hold_up(self) -> bool:
-        """Whether pairs are to be distrusted in small nodes."""
+        """Whether pairs are distrusted in small nodes."""
         return self._options.penalties.pair is None
 
     def _search(self, n_branches: int) -> tuple[ClassGoal, PairSearch]:
-        """What searches for pairs of nodes with so many branches, and its goal."""
+        """A search for pairs of nodes with some number of branches, and its goal."""
         if n_branches not in self._searches:
             goal = branch_goal(n_branches)
             self._searches[n_branches] = goal, PairSearch(self._frame, goal, self._options)

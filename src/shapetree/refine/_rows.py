@@ -137,7 +137,7 @@ class RefinedRows(Protocol):
         ...
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
-        """Rows of each node of the level that care; the nodes have so many branches."""
+        """Rows of each node of the level that care, given the nodes' numbers of branches."""
         ...
 
 
@@ -444,7 +444,7 @@ class LocalRefinedRows:
             first = last
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
-        """Rows of each node of the level that care; the nodes have so many branches."""
+        """Rows of each node of the level that care, given the nodes' numbers of branches."""
         return [
             LocalCareSet(self.rows, care, losses, n)
             for (care, losses), n in zip(self._routed.care_sets(), n_branches, strict=True)

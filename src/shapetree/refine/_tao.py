@@ -158,7 +158,7 @@ class Refiner:
     def _best_of_one_feature(self, problems: list[ReducedProblem]) -> dict[int, Solution]:
         """The best split of each node on a single feature, where there is one to beat the rest."""
         rows, found = self._rows, dict[int, Solution]()
-        # No split is better than every row in its best branch: some nodes need not be looked at.
+        # No split beats sending every row to its best branch, so some nodes can be skipped.
         n_care = [problem.n_care if problem.may_improve else 0 for problem in problems]
         if not any(n_care):
             return found
@@ -247,8 +247,7 @@ class Refiner:
         if care.n_rows == 0:
             return
         region_price = price * self._options.penalty
-        # Two regions, and two branches, cost so much at least; a split on a pair may lose as much
-        # as is left.
+        # Two regions and two branches cost at least this much; a split on a pair may lose the rest.
         parts = 2.0 + sum(sorted(problem.below)[:2])
         slack = to_beat - (problem.first + care.least) - region_price * parts
         if slack <= 0.0:

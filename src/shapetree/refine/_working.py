@@ -257,7 +257,7 @@ class WorkingTree:
             yield from pieces
 
     def _counted_together(self) -> list[list[int]]:
-        """Split nodes whose rows are counted at a time, so many that there is memory for it."""
+        """Split nodes in groups whose rows can be counted at a time within the memory limit."""
         size = max(1, MAX_COUNTS // (1 + int(self.rows.n_bins.max())))
         return [self._splits[at : at + size] for at in range(0, len(self._splits), size)]
 

@@ -74,7 +74,7 @@ class TreeArrays:
         values of the first and the second feature, or the positions of their categories; infinite
         values count as the greatest finite ones. cut_a is 0 or 1.
     cut_low, cut_high : int arrays of shape (n_cuts,)
-        Where points go that are not, or are, above the cut: to the node's cut c, a later one, or to
+        Where points below (or at) and above the cut go: to the node's cut c, a later one, or to
         its piece p, written as -1 - p.
     position_start : int array of shape (2 * node_count + 1,)
     position : array of shape (n_positions,)
@@ -156,7 +156,7 @@ class TreeArrays:
         return tree
 
     def with_thresholds(self, piece_upper: np.ndarray) -> TreeArrays:
-        """The same tree with other ends of its pieces, which part the rows in the same way."""
+        """The same tree with other ends of its pieces, which split the rows in the same way."""
         return replace(self, piece_upper=piece_upper)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -198,11 +198,11 @@ class TreeArrays:
 
     @property
     def gain(self) -> np.ndarray:
-        """Weighted impurity that each node's split takes away; 0 for leaves."""
+        """Weighted impurity that each node's split removes; 0 for leaves."""
         return self._taken_away(self.weighted_n_node_samples * self.impurity)
 
     def _taken_away(self, mass: np.ndarray) -> np.ndarray:
-        """What each node's split takes away of what the nodes have; 0 for leaves."""
+        """What each node's split removes of some quantity of the nodes; 0 for leaves."""
         below = np.bincount(self.parent[1:], mass[1:], minlength=self.node_count)
         return np.where(self.is_leaf, 0.0, np.maximum(mass - below, 0.0))
 
@@ -244,7 +244,7 @@ class TreeArrays:
 
     def feature_importances(self, n_features: int) -> np.ndarray:
         """Each feature's share of all gains; the two of a pair have half of its gain each."""
-        # As shares, because products of very great or very small numbers are none.
+        # As shares, because products of very large or very small numbers overflow or vanish.
         weight, impurity = self.weighted_n_node_samples, self.impurity
         gain_of = self._taken_away(weight / weight.max() * (impurity / (impurity.max() or 1.0)))
         gains = np.zeros(n_features)

@@ -13,15 +13,15 @@ from functools import lru_cache
 
 from shapetree.data._moments import FIRST, LAST, READABLE_STEPS, DateKind, read_moment, write_moment
 
-# Significant digits that a rounded number has, unless fewer say it all.
+# Significant digits of a rounded number, unless fewer are enough.
 DIGITS = 4
-# Those of a spread.
+# The same for a spread.
 SPREAD_DIGITS = 3
-# A number of no more digits is written exactly.
+# Numbers with at most this many digits are written exactly.
 FEW_DIGITS = 6
-# Digits that say every number exactly.
+# Digits that write every float exactly.
 ALL_DIGITS = 17
-# Threshold by threshold, the same numbers are put into words again and again.
+# The same numbers are put into words again and again.
 remember = lru_cache(maxsize=8192)
 # Decimals are computed with enough digits, whatever precision the caller has set.
 _CONTEXT = Context(prec=2 * ALL_DIGITS)
@@ -44,7 +44,7 @@ def exact(number: float, date: DateKind | None = None) -> str:
 
 
 def read(text: str, date: DateKind | None = None) -> float:
-    """The number that a decimal or a date says."""
+    """The number that a decimal or a date stands for."""
     return float(text) if date is None else read_moment(text)
 
 
@@ -89,7 +89,7 @@ def at_least(number: float, digits: int) -> str:
 def beyond(number: float, origin: float, date: DateKind | None = None) -> list[str]:
     """Ways to write a number that something must reach from its origin, the shortest first.
 
-    Each is the number itself or a little farther from the origin, never by more than a fiftieth
+    Each is the number itself or a little further from the origin, never by more than a fiftieth
     of the way. If there is no origin (NaN), four digits are enough. The last way is exact. A date
     has more and more of a day's time instead of digits.
 
@@ -129,7 +129,7 @@ def n_digits(text: str) -> int:
 
 
 def percent(share: float) -> str:
-    """A share in whole percent; 0 and 100 only for nothing and all, else with the digits it takes.
+    """A share in whole percent, with more digits where it would round to 0 or 100 but is not.
 
     Examples
     --------

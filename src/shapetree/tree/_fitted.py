@@ -32,7 +32,7 @@ from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
 
 @dataclass(frozen=True, eq=False)
 class FittedTree:
-    """A fitted tree and what is known of the data it was fitted on.
+    """A fitted tree and what is known about the data it was fitted on.
 
     Attributes
     ----------
@@ -47,13 +47,13 @@ class FittedTree:
         The criterion that the tree was grown by.
     shrinkage : float
     summary : DataSummary
-        What is remembered of the training rows beside the tree.
+        What is remembered of the training rows besides the tree.
     history : array or None
         Losses of the tree during its refinement, if it was refined.
     strength : float
         What penalties were multiplied by.
     cv_results : dict or None
-        What was tried out to choose it, if it was chosen.
+        How it was chosen, if it was.
     names : Names
         What to call features, classes and targets where the tree is shown.
     held_out : HeldOut or None
@@ -94,7 +94,7 @@ class FittedTree:
         return self.tree.sketches
 
     def with_tree(self, tree: TreeArrays) -> FittedTree:
-        """The same with another tree, of which no scores are known."""
+        """The same with another tree, whose scores are not known."""
         return replace(self, tree=tree, held_out=None)
 
     def with_names(
@@ -121,7 +121,7 @@ class FittedTree:
         ----------
         X : table of shape (n_rows, n_features)
         reader : str
-            Who reads them, for the messages.
+            Who reads them, for error messages.
         needed : iterable of int, optional
             The columns to read; by default all.
         """
@@ -205,7 +205,7 @@ _named: WeakKeyDictionary[FittedTree, FittedTree] = WeakKeyDictionary()
 
 @runtime_checkable
 class HoldsTree(Protocol):
-    """What users hold: an estimator, as far as those below it need to know it."""
+    """What users hold: an estimator, as far as this package needs to know it."""
 
     def __fitted_tree__(self) -> FittedTree:
         """The fitted tree; an error if there is none yet."""
@@ -220,7 +220,7 @@ def fitted_tree(
 ) -> FittedTree:
     """The tree of a fitted estimator, or of a pipeline that ends in one, under the names given.
 
-    Without names for them, features of a pipeline's tree are called as the steps before it say.
+    By default, the steps before a pipeline's tree name its features.
     """
     held = tree_holder(estimator)
     if isinstance(held, type) or not isinstance(held, HoldsTree):
@@ -241,7 +241,7 @@ def tree_holder(estimator: HoldsTree) -> HoldsTree:
 
 
 def rows_for_tree(estimator: HoldsTree, X: Any) -> Any:
-    """Rows as the tree sees them: of a pipeline, as the steps before the tree make them."""
+    """Rows as the tree sees them: transformed by the steps before it, if it is in a pipeline."""
     if X is None or not isinstance(estimator, Pipeline) or len(estimator.steps) == 1:
         return X
     return estimator[:-1].transform(X)

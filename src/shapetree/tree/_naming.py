@@ -38,7 +38,7 @@ class Names:
     units: Mapping[str, str] = field(default_factory=dict)
 
     def merged(self, given: Names) -> Names:
-        """These names, but for those that are given."""
+        """These names, except where others are given."""
         return Names(
             features=given.features or self.features,
             classes=given.classes or self.classes,
@@ -93,7 +93,7 @@ def read_names(
     features, classes, known, n_outputs
         What the tree knows.
     feature_names, class_names, target_name, units
-        As given by the user; whatever shows a tree says what they mean.
+        As given by the user.
     """
     given = Names(
         features=_feature_names(feature_names, len(features)),
@@ -192,5 +192,5 @@ def _texts(given: Any, parameter: str) -> tuple[str, ...]:
 def _distinct(names: tuple[str, ...], parameter: str) -> tuple[str, ...]:
     twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if twice is not None:
-        raise ValueError(f"{parameter} must be distinct, but {twice!r} is there more than once")
+        raise ValueError(f"{parameter} must be distinct, but {twice!r} appears more than once")
     return names

@@ -16,7 +16,7 @@ from shapetree.tree._arrays import TreeArrays
 
 # Rows whose values are made of bins at a time.
 ROWS_TOGETHER = 2**16
-# Trees do not change, and laying one out takes longer than to send a row through it.
+# Trees do not change, and laying one out takes longer than sending a row through it.
 _layouts: WeakKeyDictionary[TreeArrays, TreeLayout] = WeakKeyDictionary()
 
 

@@ -39,7 +39,7 @@ class HeldOut:
 def scores_of(
     y: np.ndarray, predicted: np.ndarray, has_classes: bool, weights: np.ndarray | None = None
 ) -> dict[str, float]:
-    """Scores of predictions; of several targets, the means.
+    """Scores of predictions, averaged over the targets if there are several.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def scores_of(
 
 def _balanced(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) -> float:
     with warnings.catch_warnings():
-        # Rows of a test may lack a class that is predicted.
+        # The test rows may have no row of a predicted class.
         warnings.simplefilter("ignore", UserWarning)
         return float(balanced_accuracy_score(y, predicted, sample_weight=weights))
 
@@ -82,7 +82,7 @@ def score_words(has_classes: bool, score: float) -> str:
 
 
 def _below(number: float, perfect: float, decimals: int) -> str:
-    """A number in so many decimals, or in more if it would be rounded up to what is perfect."""
+    """A number to some decimals, or more if it would be rounded up to a perfect score."""
     if number == perfect:
         return f"{perfect:.0f}"
     texts = (f"{number:z.{more}f}" for more in range(decimals, 17))

@@ -29,7 +29,7 @@ class ShapeFunction:
     missing_branch : int
         Branch of missing values and unknown categories.
     saw_missing : bool
-        Whether that branch was chosen from rows, rather than for being the largest.
+        Whether rows decided on that branch; otherwise it is just the largest.
     """
 
     feature: int
@@ -60,7 +60,7 @@ def shape_from_bins(
         Ends with the missing bin; NO_BRANCH_MARK for bins that hold no row.
     n_branches : int
     largest_branch : int
-        Where values go of which training saw none.
+        Where values go if training saw none like them.
     """
     saw_missing = bool(branch_of_bin[-1] != NO_BRANCH_MARK)
     missing_branch = int(branch_of_bin[-1]) if saw_missing else largest_branch
@@ -105,7 +105,7 @@ class PairShape:
     missing_branch : int
         Branch of rows that lack either feature.
     saw_missing : bool
-        Whether that branch was chosen from rows, rather than for being the largest.
+        Whether rows decided on that branch; otherwise it is just the largest.
     """
 
     first: int
@@ -186,7 +186,7 @@ def _join_intervals(shape: ShapeFunction, upper: np.ndarray) -> ShapeFunction:
 
 
 def join_regions(shape: PairShape) -> PairShape:
-    """Leave out cuts with the same branch on either side, but for the first: a pair has one."""
+    """Leave out cuts with the same branch on both sides, except the first: a pair needs one."""
     branch = shape.branch_of_piece
     low, high = shape.cut_low.copy(), shape.cut_high.copy()
     region_of: dict[int, int] = {}  # in place of a cut that is left out

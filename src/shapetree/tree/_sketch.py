@@ -38,7 +38,7 @@ HUGE = 1e300
 
 @dataclass(frozen=True, eq=False)
 class Axis:
-    """How a feature's axis is parted into cells.
+    """How a feature's axis is divided into cells.
 
     Attributes
     ----------
@@ -225,7 +225,7 @@ class NodeSketch:
 
 @dataclass(frozen=True, eq=False)
 class DataSummary:
-    """What is remembered of the training rows beside the tree.
+    """What is remembered of the training rows besides the tree.
 
     Attributes
     ----------
@@ -245,12 +245,12 @@ class DataSummary:
 
 @dataclass(frozen=True, eq=False)
 class Axes:
-    """How the axes of a tree's nodes are parted into cells, one node after another.
+    """How the axes of a tree's nodes are divided into cells, one node after another.
 
     Attributes
     ----------
     start : int array of shape (n_nodes + 1,)
-        A node's axis has the bounds from its start on; none if its axis is not parted.
+        A node's axis has the bounds from its start on; none if its axis has no cells.
     bounds : array of shape (n_bounds,)
     cells : int array of shape (n_bounds,)
         As in `Axis`, but with a 0 after the cells of each axis.
@@ -275,13 +275,13 @@ class Axes:
         return Axis(bounds, self.cells[start : stop - 1])
 
     def n_cells(self) -> np.ndarray:
-        """Number of each node's cells; 0 where its axis is not parted."""
+        """Number of each node's cells; 0 if it has no axis."""
         before = starts(self.cells)[self.start]
         return before[1:] - before[:-1]
 
     def inner_edges(self, n_cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Edges between the cells of each axis, one after the other, and where each one's start."""
-        # An axis's last bound has no cell above it, so whose bound comes next is no matter.
+        # An axis's last bound has no cell above it, so it does not matter what follows.
         lows = cell_lows(
             self.bounds, np.append(self.bounds[1:], 0.0)[: len(self.bounds)], self.cells
         )

@@ -144,7 +144,7 @@ class _Sketcher:
     # --- nodes that split on one feature ---
 
     def _axes(self, numbers: np.ndarray, values: AxisValues) -> Axes:
-        """How to part the axes of ordered features."""
+        """How to divide the axes of ordered features."""
         tree, has_numbers = self._tree, numbers >= 0
         pieces = np.diff(tree.piece_start)
         # All bounds of a node's pieces but the last, which is infinite, are thresholds.
@@ -199,7 +199,7 @@ class _Sketcher:
 class _Moments:
     """Means and deviations of each leaf's targets, from sums on grids of the leaf's own.
 
-    Targets are counted in a power of two that none of the leaf's is above, and what they are off
+    Targets are counted in a power of two that none of the leaf's exceeds, and their distances from
     their mean in one that none is farther off.
     """
 

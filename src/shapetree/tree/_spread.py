@@ -2,7 +2,7 @@
 
 A question is answered for a part of the rows, and the answers for parts that follow each other are
 joined to the answer for all: sums on exact grids, least and greatest values, and samples that are
-chosen by the hash of a row's number. However rows are parted, the answer is the same, bit for bit.
+chosen by the hash of a row's number. However rows are divided, the answer is the same, bit for bit.
 """
 
 from __future__ import annotations

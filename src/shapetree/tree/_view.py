@@ -285,7 +285,7 @@ class TreeView:
 
     @property
     def predicted_word(self) -> str:
-        """What to call predicted shares where they are not the rows'."""
+        """What to call predicted shares that differ from the rows'."""
         only_weights = self.is_training and self.is_weighted and self.shrinkage == 0
         return "weighted" if only_weights else "predicted"
 
@@ -319,7 +319,7 @@ class TreeView:
         return 1 - loss / total if total > 0 else None
 
     def scores_in_words(self) -> list[str]:
-        """What is known of how good the tree is, the scores on rows that it has not seen first."""
+        """What is known about how good the tree is, scores on unseen rows first."""
         has_classes = self.classes is not None
         words = []
         if self.held_out is not None:
@@ -360,7 +360,7 @@ def view_of(
 def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView:
     if (X is None) != (y is None):
         given, lacking = ("X", "y") if y is None else ("y", "X")
-        raise ValueError(f"{given} was given without {lacking}; give both, or neither of them")
+        raise ValueError(f"{given} was given without {lacking}; give both or neither")
     tree, names = fitted.tree, fitted.names
     features = names.name_features(fitted.features, with_units)
     classes = names.name_classes(fitted.classes)
@@ -389,7 +389,7 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
 
 
 def _is_weighted(tree: TreeArrays) -> bool:
-    """Whether the weights of nodes tell more than their numbers of rows."""
+    """Whether the weights of nodes differ from their numbers of rows."""
     share = tree.weighted_n_node_samples / max(float(tree.weighted_n_node_samples[0]), TINIEST)
     return not np.allclose(share, tree.n_node_samples / tree.n_node_samples[0], rtol=1e-9, atol=0)
 

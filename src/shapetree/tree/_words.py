@@ -21,7 +21,7 @@ MAX_CATEGORIES = 8
 # Regions, and their letters, that are described before the rest is only counted.
 MAX_REGIONS = 4
 MAX_LETTERS = 200
-# What differs by no more is the same, but for rounding: shares, and means in deviations.
+# Differences up to this are due to rounding: of shares, and of means in deviations.
 SAME_SHARE = 1e-9
 
 
@@ -150,7 +150,7 @@ def _shorter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
 
 
 def category_words(feature: FeatureInfo, categories: Sequence[Level]) -> str:
-    """Being one of some categories: these, or if they are too many to name, what else is not.
+    """Being one of some categories: lists these, or if there are too many, the others.
 
     Missing values and new categories are neither.
 
@@ -248,7 +248,7 @@ def _in_braces(words: str) -> str:
 
 
 def _missing_parts(node: NodeView) -> list[str]:
-    """What counts as missing in a node: missing values if rows lacked some, and odd categories."""
+    """What counts as missing in a node: missing values if there were any, and rare categories."""
     parts = []
     if node.saw_missing:
         parts.append(missing_words(node.features[0]) if node.segments else "either missing")
@@ -271,9 +271,9 @@ def outcome_words(view: TreeView, node: NodeView) -> str:
 
 
 def share_words(view: TreeView, node: NodeView, output: int = 0) -> str:
-    """Share of a node's rows that are of the class it predicts; what it predicts, if that differs.
+    """Share of a node's rows in the class it predicts, and what it predicts, if that differs.
 
-    Weights of rows, shrinkage, and other rows than those of training make them differ.
+    They differ because of weights, shrinkage, or rows other than those of training.
     """
     assert view.classes is not None
     best = view.classes[output].index(node.prediction[output])

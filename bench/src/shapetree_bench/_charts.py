@@ -1,0 +1,323 @@
+"""Pictures of the report, in SVG: colours are the page's, or their own where there is no page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+
+from shapetree_bench._statistics import Ranks
+
+COLOURS = (
+    *("#1f5fbf", "#c2541b", "#1a7f64", "#8a4fbf", "#b3860b", "#c03a68", "#2f93b5", "#6b7280"),
+    *("#7a5a36", "#4d7c0f"),
+)
+INK, SOFT, LINE = "var(--ink,#1d2430)", "var(--soft,#5c6675)", "var(--line,#e3e7ee)"
+FONT = "system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"
+# Room for a label's letter, in pixels.
+LETTER = 6.4
+# Between the names of two lines.
+NAME_GAP = 13.0
+
+
+def colour(number: int) -> str:
+    """A colour of the page's palette."""
+    number %= len(COLOURS)
+    return f"var(--s{number},{COLOURS[number]})"
+
+
+@dataclass
+class Series:
+    """A line with marks: a method's points by depth.
+
+    Attributes
+    ----------
+    name : str
+    points : list of (x, y, what is seen when pointing at it)
+    colour : str
+    is_hollow : bool
+        Whether marks are rings.
+    is_strong : bool
+        Whether it is to be seen before others.
+    is_dashed : bool
+        For what was not measured here.
+    is_level : bool
+        Whether only the height of its one point counts.
+    """
+
+    name: str
+    points: list[tuple[float, float, str]]
+    colour: str
+    is_hollow: bool = False
+    is_strong: bool = False
+    is_dashed: bool = False
+    is_level: bool = False
+
+
+@dataclass
+class Canvas:
+    """Elements of a picture, and its size."""
+
+    width: float
+    height: float
+    parts: list[str] = field(default_factory=list)
+
+    def line(self, x1: float, y1: float, x2: float, y2: float, style: str) -> None:
+        self.parts.append(
+            f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" style="{style}"/>'
+        )
+
+    def path(self, points: Sequence[tuple[float, float]], style: str) -> None:
+        steps = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        self.parts.append(f'<path d="M{steps}" style="fill:none;{style}"/>')
+
+    def dot(self, x: float, y: float, radius: float, style: str, title: str) -> None:
+        self.parts.append(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" style="{style}">'
+            f"<title>{escape(title)}</title></circle>"
+        )
+
+    def bar(self, x: float, y: float, width: float, height: float, style: str, title: str) -> None:
+        self.parts.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2"'
+            f' style="{style}"><title>{escape(title)}</title></rect>'
+        )
+
+    def text(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        anchor: str = "start",
+        style: str = "",
+        size: float = 12,
+    ) -> None:
+        self.parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"'
+            f' style="font-size:{size}px;fill:{SOFT};{style}">{escape(words)}</text>'
+        )
+
+    def svg(self, title: str) -> str:
+        """The picture."""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:.0f}'
+            f' {self.height:.0f}" width="{self.width:.0f}" height="{self.height:.0f}" role="img"'
+            f' style="font-family:{FONT}"><title>{escape(title)}</title>{"".join(self.parts)}</svg>'
+        )
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A scale from values to pixels, and the values that are marked on it."""
+
+    low: float
+    high: float
+    start: float
+    stop: float
+    ticks: Sequence[float]
+    is_log: bool = False
+
+    def __call__(self, value: float) -> float:
+        low, high = self._position(self.low), self._position(self.high)
+        share = (self._position(value) - low) / (high - low or 1)
+        return self.start + share * (self.stop - self.start)
+
+    def _position(self, value: float) -> float:
+        return math.log(value) if self.is_log else value
+
+
+def linear_axis(values: Sequence[float], start: float, stop: float, n_ticks: int = 5) -> Axis:
+    """An axis that has room for all values, with round numbers on it."""
+    low, high = min(values), max(values)
+    room = 0.06 * (high - low) or 1
+    low, high = low - room, high + room
+    step = _round_step((high - low) / n_ticks)
+    first = math.ceil(low / step) * step
+    ticks = [first + i * step for i in range(int((high - first) / step) + 1)]
+    return Axis(low, high, start, stop, ticks)
+
+
+def _round_step(step: float) -> float:
+    size = 10 ** math.floor(math.log10(step))
+    return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= step)
+
+
+def log_axis(values: Sequence[float], start: float, stop: float) -> Axis:
+    """The same, for values of many sizes."""
+    low, high = min(values) / 1.2, max(values) * 1.2
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    factors = (1, 2, 5) if high / low < 3000 else (1,)
+    ticks = [10.0**power * factor for power in powers for factor in factors]
+    return Axis(low, high, start, stop, [t for t in ticks if low <= t <= high], is_log=True)
+
+
+# Lines
+
+
+def draw_lines(
+    canvas: Canvas,
+    box: tuple[float, float, float, float],
+    title: str,
+    series: Sequence[Series],
+    x_label: str,
+    y_label: str,
+    *,
+    is_log: bool = False,
+) -> None:
+    """Draw lines with their names at their ends into a box (left, top, right, bottom).
+
+    A series that is level lies beyond the axis, and is drawn from side to side.
+    """
+    left, top, right, bottom = box
+    xs = [x for each in series if not each.is_level for x, _, _ in each.points]
+    ys = [y for each in series for _, y, _ in each.points]
+    room = LETTER * max(len(each.name) for each in series) + 16
+    across = log_axis(xs, left, right - room) if is_log else linear_axis(xs, left, right - room)
+    if not is_log and all(x == int(x) for x in xs):  # depths
+        low, high = min(xs), max(xs)
+        ticks = [float(x) for x in range(int(low), int(high) + 1)]
+        across = Axis(low - 0.15, high + 0.15, left, right - room, ticks)
+    up = linear_axis(ys, bottom, top + 26)
+    heading = f"{title}: {y_label}" if title else y_label
+    canvas.text(left - 34, top + 8, heading, style=f"font-weight:600;fill:{INK}", size=13)
+    for tick in up.ticks:
+        canvas.line(left, up(tick), right - room, up(tick), f"stroke:{LINE}")
+        canvas.text(left - 6, up(tick) + 4, f"{tick:.4g}", "end", size=11)
+    for tick in across.ticks:
+        canvas.line(across(tick), bottom, across(tick), bottom + 4, f"stroke:{SOFT}")
+        canvas.text(across(tick), bottom + 16, f"{tick:,g}", "middle", size=11)
+    canvas.text((left + right - room) / 2, bottom + 32, x_label, "middle", size=11)
+    for each in series:
+        if each.is_level:
+            height = up(each.points[0][1])
+            style = f"stroke:{each.colour};stroke-width:1.3;stroke-dasharray:2 4"
+            canvas.line(left, height, right - room, height, style)
+        else:
+            _draw_series(canvas, each, across, up)
+    ends = [(up(each.points[-1][1]), each) for each in series]
+    for y, each in _apart(ends, top + 20, bottom):
+        x = right - room - 5 if each.is_level else across(each.points[-1][0])
+        # A thin line leads to a name that had to give way.
+        edge = right - room + 4
+        canvas.path(
+            [(x + 5, up(each.points[-1][1])), (edge, y)], f"stroke:{each.colour};opacity:.35"
+        )
+        weight = "font-weight:600;" if each.is_strong else ""
+        canvas.text(edge + 4, y + 4, each.name, style=f"{weight}fill:{each.colour}", size=11.5)
+
+
+def _draw_series(canvas: Canvas, series: Series, across: Axis, up: Axis) -> None:
+    width = 2.4 if series.is_strong else 1.5
+    dashes = "stroke-dasharray:4 3;" if series.is_dashed else ""
+    places = [(across(x), up(y)) for x, y, _ in series.points]
+    if len(places) > 1:
+        canvas.path(places, f"stroke:{series.colour};stroke-width:{width};{dashes}")
+    radius = 3.6 if series.is_strong else 2.9
+    fill = "var(--paper,#fff)" if series.is_hollow else series.colour
+    for (x, y), (_, _, title) in zip(places, series.points, strict=True):
+        style = f"fill:{fill};stroke:{series.colour};stroke-width:1.4"
+        canvas.dot(x, y, radius, style, title)
+
+
+def _apart(
+    ends: list[tuple[float, Series]], top: float, bottom: float
+) -> list[tuple[float, Series]]:
+    """Heights of names that do not touch and stay within bounds, near where they belong."""
+    ends = sorted(ends, key=lambda end: end[0])
+    heights: list[float] = []
+    for y, _ in ends:
+        heights.append(max(y, heights[-1] + NAME_GAP if heights else top))
+    limit = bottom
+    for number in reversed(range(len(heights))):
+        heights[number] = min(heights[number], limit)
+        limit = heights[number] - NAME_GAP
+    return [(y, each) for y, (_, each) in zip(heights, ends, strict=True)]
+
+
+def panels(
+    charts: Sequence[tuple[str, Sequence[Series]]],
+    x_label: str,
+    y_label: str,
+    n_columns: int,
+    *,
+    is_log: bool = False,
+    size: tuple[float, float] = (430, 300),
+) -> str:
+    """Several charts side by side."""
+    width, height = size
+    # Every line's name needs its place.
+    height = max(height, NAME_GAP * max(len(series) for _, series in charts) + 90)
+    n_columns = min(n_columns, len(charts))
+    n_rows = -(-len(charts) // n_columns)
+    canvas = Canvas(width * n_columns, height * n_rows + 6)
+    for number, (title, series) in enumerate(charts):
+        left, top = width * (number % n_columns), height * (number // n_columns) + 8
+        box = (left + 44, top, left + width - 4, top + height - 54)
+        draw_lines(canvas, box, title, series, x_label, y_label, is_log=is_log)
+    return canvas.svg(f"{y_label} by {x_label}")
+
+
+# Critical differences
+
+
+def critical_difference(ranks: Ranks, colour_of: Callable[[str], str]) -> str:
+    """Mean ranks on one axis; bars join methods that do not differ."""
+    names = list(ranks.ranks.index)
+    n_methods = len(names)
+    half = -(-n_methods // 2)
+    cliques = ranks.cliques()
+    room = LETTER * (max(map(len, names)) + 8) + 40
+    width, top = 960.0, 64.0
+    first = top + 22 + 9 * len(cliques)
+    canvas = Canvas(width, first + 20 * half + 12)
+    axis = Axis(1, n_methods, room, width - room, [float(i) for i in range(1, n_methods + 1)])
+    canvas.line(axis(1), top, axis(n_methods), top, f"stroke:{INK};stroke-width:1.5")
+    for tick in axis.ticks:
+        canvas.line(axis(tick), top - 5, axis(tick), top, f"stroke:{INK}")
+        canvas.text(axis(tick), top - 10, f"{tick:.0f}", "middle", size=11)
+    span = min(axis(1 + ranks.critical_difference), axis(n_methods)) - axis(1)
+    canvas.line(axis(1), 22, axis(1) + span, 22, f"stroke:{INK};stroke-width:2")
+    for end in (axis(1), axis(1) + span):
+        canvas.line(end, 18, end, 26, f"stroke:{INK};stroke-width:2")
+    words = f"critical difference {ranks.critical_difference:.2f}"
+    canvas.text(axis(1) + span + 8, 26, words, size=11)
+    for number, (name, rank) in enumerate(ranks.ranks.items()):
+        is_left = number < half
+        row = number if is_left else n_methods - 1 - number
+        y = first + 20 * row + 8
+        x = axis(float(rank))
+        edge = room - 30 if is_left else width - room + 30
+        tone = colour_of(str(name))
+        canvas.path([(x, top), (x, y), (edge, y)], f"stroke:{tone};stroke-width:1.3;opacity:.8")
+        anchor, shift = ("end", -6) if is_left else ("start", 6)
+        label = f"{name}  {rank:.2f}" if not is_left else f"{rank:.2f}  {name}"
+        canvas.text(edge + shift, y + 4, label, anchor, f"fill:{tone};font-weight:500", 12)
+    for number, (best, worst) in enumerate(cliques):
+        y = top + 12 + 9 * number
+        ends = axis(float(ranks.ranks[best])) - 3, axis(float(ranks.ranks[worst])) + 3
+        canvas.line(*(ends[0], y, ends[1], y), f"stroke:{INK};stroke-width:4;stroke-linecap:round")
+    return canvas.svg("Mean ranks of methods")
+
+
+# Ratios
+
+
+def ratio_bars(ratios: Sequence[tuple[str, float, str]], colour_of: Callable[[str], str]) -> str:
+    """Bars from 1 to each ratio, on a logarithmic axis."""
+    room = LETTER * max(len(name) for name, _, _ in ratios) + 20
+    width, height = 900.0, 22.0 * len(ratios) + 40
+    canvas = Canvas(width, height)
+    values = [value for _, value, _ in ratios]
+    axis = log_axis([*values, 1.0], room, width - 60)
+    for tick in axis.ticks:
+        is_one = math.isclose(tick, 1.0)
+        canvas.line(axis(tick), 4, axis(tick), height - 30, f"stroke:{INK if is_one else LINE}")
+        canvas.text(axis(tick), height - 14, f"{tick:,g}", "middle", size=11)
+    for number, (name, value, title) in enumerate(ratios):
+        y = 8 + 22 * number
+        start, stop = sorted((axis(1.0), axis(value)))
+        canvas.bar(start, y, max(stop - start, 1.5), 13, f"fill:{colour_of(name)}", title)
+        canvas.text(room - 12, y + 11, name, "end", f"fill:{INK}")
+        canvas.text(stop + 6, y + 11, f"{value:.3g}", size=11)
+    return canvas.svg("Times to fit, as multiples of CART's")

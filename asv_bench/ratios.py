@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 from sklearn.datasets import make_classification
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
@@ -465,17 +466,18 @@ def refinement(effort: Effort) -> Iterator[Line]:
 
 def choosing(effort: Effort) -> Iterator[Line]:
     """What it costs to have the data choose the strength, beside one default fit."""
-    for n_rows, target in ((5_000, 12.0), (100_000, 8.0)):
+    for n_rows, target, pairs in ((5_000, 12.0, 0), (100_000, 8.0, 0), (5_000, 12.0, "auto")):
         for kind, make in (("clusters", clusters), ("classes", classes)):
             data = make(n_rows)
-            usual = ShapeTreeClassifier(max_depth=6, n_threads=1)
-            chosen = ShapeTreeClassifier(max_depth=6, n_threads=1, strength="cv")
+            usual = ShapeTreeClassifier(max_depth=6, pairs=pairs, n_threads=1)
+            chosen = clone(usual).set_params(strength="cv")
             times = best_times(
                 min(2, turns_for(n_rows, effort)),
                 partial(chosen.fit, *data),
                 partial(usual.fit, *data),
             )
-            yield share_of("default", f"strength='cv', {kind}, {n_rows:,} rows", times, target)
+            what = f"strength='cv', {kind}{', pairs' if pairs else ''}, {n_rows:,} rows"
+            yield share_of("default", what, times, target)
 
 
 def clusters(n_rows: int) -> Labelled:

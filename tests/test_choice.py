@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from data import assert_same_tree, data_for, noisy_classes, tree_for
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.datasets import load_digits
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json, refine_tree
 from shapetree import _choice as choice
@@ -341,6 +342,113 @@ def test_the_criterion_is_chosen_too_unless_it_is_given():
     assert set(given.cv_results_["param_criterion"]) == {"entropy"}
     assert given.criterion_ == "entropy"
     assert ShapeTreeClassifier(**FAST, criterion="log_loss").fit(X, y).criterion_ == "entropy"
+
+
+def test_criteria_that_folds_cannot_tell_apart_are_rivals():
+    usual, other = np.zeros((2, 1000))
+    usual[:500], other[:498] = 1.0, 1.0
+    record, trial = record_of({1.0: usual})
+    folds, rival = record._folds, Trial(1.0, "entropy")
+    for scores, expected in ((other, ("entropy",)), (np.zeros(1000), ())):
+        both = Record((trial, rival), folds)
+        both._found[trial] = record._found[trial]
+        halves = [
+            FoldTest(scores[None, fold::2], np.ones(500), np.zeros(1), 2, 0) for fold in (0, 1)
+        ]
+        both._found[rival] = dict(enumerate(halves))
+        assert both.rival_criteria(trial, trial) == expected
+        assert both.rival_criteria(rival, trial) == ()
+
+
+def crossed_classes(rng, n_rows=1500):
+    """Nine classes, the first two of which one feature tells for sure, and two others all but."""
+    y = rng.integers(9, size=n_rows)
+    noisy = [
+        np.where(rng.random(n_rows) < 0.2, rng.integers(3, size=n_rows), v) for v in (y // 3, y % 3)
+    ]
+    X = np.stack([np.minimum(y, 2), *noisy, rng.integers(3, size=n_rows)], axis=1)
+    return X + rng.uniform(0.0, 0.9, size=X.shape), y
+
+
+def test_a_shallow_tree_begins_where_it_ends_up_best():
+    X, y = crossed_classes(np.random.default_rng(0))
+    usual = ShapeTreeClassifier(max_depth=2, criterion="entropy", n_threads=1).fit(X, y)
+    assert usual.tree_.feature[0] == 0
+    chosen = ShapeTreeClassifier(max_depth=2, strength=[1.0], n_threads=1).fit(X, y)
+    assert chosen.tree_.feature[0] in (1, 2)
+    assert chosen.score(X, y) > usual.score(X, y) + 0.1
+    same = ShapeTreeClassifier(max_depth=2, strength=[1.0], n_threads=1).fit(X[:, ::-1], y)
+    assert same.tree_.feature[0] == 3 - chosen.tree_.feature[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_other_beginnings_never_make_the_loss_greater(criterion, seed):
+    X, y = data_for(criterion, np.random.default_rng(seed))
+    params = {"max_depth": 3, "n_threads": 1, "criterion": criterion}
+    usual = tree_for(**params, refine="tao").fit(X, y)
+    chosen = tree_for(**params, refine="tao", strength=[1.0], shrinkage=0.0).fit(X, y)
+    assert chosen.refinement_history_[-1] <= usual.refinement_history_[-1]
+
+
+@pytest.mark.parametrize("pairs", [0, "auto"])
+def test_no_two_beginnings_are_the_same(pairs, monkeypatch):
+    learn, roots = fitting._learn, []
+
+    def note(*args, **more):
+        outcome = learn(*args, **more)
+        roots.append(outcome.root)
+        return outcome
+
+    monkeypatch.setattr(fitting, "_learn", note)
+    X, y = load_digits(return_X_y=True)
+    params = {"max_depth": 2, "criterion": "entropy", "n_threads": 1, "pairs": pairs}
+    ShapeTreeClassifier(**params, strength=[1.0]).fit(X, y)
+    n_tried = 1 + (fitting.N_RIVAL_ROOTS_OF_PAIRS if pairs else fitting.N_RIVAL_ROOTS)[2]
+    assert len(set(roots)) == len(roots) == n_tried
+    assert all(roots)
+    roots.clear()
+    ShapeTreeClassifier(**params, strength=1.0).fit(X, y)
+    assert len(roots) == 1
+
+
+def test_shrinkage_of_numbers_is_chosen_with_the_strength():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    y = X[:, 0] + rng.normal(size=600)
+    params = {"max_depth": 6, "n_threads": 1}
+    assert ShapeTreeRegressor(**params).fit(X, y).shrinkage_ == 0.0
+    assert ShapeTreeRegressor(**params, strength="cv", shrinkage=0.0).fit(X, y).shrinkage_ == 0.0
+    tree = ShapeTreeRegressor(**params, strength=[0.0]).fit(X, y)
+    assert tree.shrinkage_ > 0.0
+    new = rng.normal(size=(2000, 3))
+    plain = ShapeTreeRegressor(**params, strength=0.0).fit(X, y)
+    off, off_plain = (np.abs(each.predict(new) - new[:, 0]).mean() for each in (tree, plain))
+    assert off < 0.9 * off_plain
+
+
+def test_trials_are_compared_at_their_best_shrinkage():
+    n = 400
+    folds = Folds(np.arange(n) % 2, np.arange(n), np.ones(n), 2)
+    usual, weak = Trial(1.0, "squared_error"), Trial(0.3, "squared_error")
+    # Without shrinkage the weak trial is the worse, with it the better.
+    scores = {usual: (0.5, 0.5), weak: (0.2, 0.8)}
+
+    def run(wanted):
+        rows = np.linspace(-0.1, 0.1, n // 2)
+        return [
+            FoldTest(
+                np.array([score + rows for score in scores[trial]]),
+                np.ones(n // 2),
+                1.0 - np.array(scores[trial]),
+                2,
+                0.0,
+            )
+            for trial, _ in wanted
+        ]
+
+    found = choice.choose(Plan((weak, usual), usual, (0.0, 50.0)), folds, run)
+    assert (found.trial, found.shrinkage) == (weak, 50.0)
 
 
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])

@@ -54,7 +54,7 @@ from shapetree.grow._candidates import (
     Penalties,
     SearchOptions,
 )
-from shapetree.grow._grower import Grower, Limits, Start, finish
+from shapetree.grow._grower import ANYWHERE, Grower, Limits, Start, finish
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
 from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch, pair_options
@@ -101,10 +101,11 @@ COPIED = 1.25
 # What `shrinkage="cv"` chooses from, with this many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
-# Shallow trees cannot make up for a bad start, so in trees up to this depth, this many other first
-# splits are tried, too, if they gain at least this share of what the best one gains.
-N_RIVAL_ROOTS, N_RIVAL_ROOTS_OF_MANY = 3, 2
-SHALLOW = 4
+# Shallow trees cannot make up for a bad start, so at these depths, this many other first splits are
+# tried, too, if they gain at least this share of what the best one gains. With pairs, which take
+# long, there are fewer.
+N_RIVAL_ROOTS = {2: 3, 3: 3, 4: 3}
+N_RIVAL_ROOTS_OF_PAIRS = {2: 2, 3: 2}
 LEAST_SHARE_OF_RIVAL = 0.7
 # By how many times the square root of what counts a penalised loss must be lower to be better.
 LEAD = 0.3
@@ -319,6 +320,7 @@ class _Outcome:
         assert self.history is not None
         assert other.history is not None
         loss = float(self.history[-1])
+        # Both losses count rows: those of the wrong class, or all of them times a logarithm.
         spread = math.sqrt(max(loss, 0.0) if has_classes else weight)
         return other if float(other.history[-1]) < loss - LEAD * spread else self
 
@@ -574,7 +576,7 @@ def _learn(
     pairs: PairOptions,
     progress: Progress,
     must_hold_up: bool = False,
-    start: Start = Start(),
+    start: Start = ANYWHERE,
 ) -> _Outcome:
     """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
@@ -628,10 +630,10 @@ def _learn_from_many_starts(
         return best.better(new, rows.classes is not None, rows.total_weight)
 
     for criterion in other_criteria:
-        best = better(learn(criterion, Start()))
+        best = better(learn(criterion, ANYWHERE))
     least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, frozenset([best.root])
     criterion = best.criterion
-    for _ in range(_n_rival_roots(usual, rows.total_weight)):
+    for _ in range(_n_rival_roots(usual, pairs, rows.total_weight)):
         rival = learn(criterion, Start(avoid, least_gain))
         if not rival.root:
             break
@@ -639,11 +641,11 @@ def _learn_from_many_starts(
     return best
 
 
-def _n_rival_roots(parameters: Parameters, weight: float) -> int:
+def _n_rival_roots(parameters: Parameters, pairs: PairOptions, weight: float) -> int:
     """How many beginnings of a tree are tried beside the one that gains most."""
-    if parameters.max_depth is None or not 2 <= parameters.max_depth <= SHALLOW:
-        return 0
-    return N_RIVAL_ROOTS if weight <= MANY_ROWS else N_RIVAL_ROOTS_OF_MANY
+    by_depth = N_RIVAL_ROOTS if len(pairs.pairs) == 0 else N_RIVAL_ROOTS_OF_PAIRS
+    n_rivals = 0 if parameters.max_depth is None else by_depth.get(parameters.max_depth, 0)
+    return n_rivals if weight <= MANY_ROWS else min(n_rivals, 1)
 
 
 def _finish(
@@ -926,7 +928,7 @@ def _grow(
     pairs: PairTools | None,
     parameters: Parameters,
     progress: Progress,
-    start: Start = Start(),
+    start: Start = ANYWHERE,
 ) -> GrowingNode:
     """Grow a tree on binned rows."""
     features, goal = rows.binned.features, rows.goal

@@ -116,15 +116,15 @@ def fit(
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
-    """Fit a tree to a file or a folder, and compare it with CART on held-out rows.
+    """Fit a tree to a file or a folder of files, and compare it with CART on held-out rows.
 
     Text columns become categories. Empty cells, NA, NaN, null, None, "?", "-" and "." count as
     missing. Dates are best written as 2024-12-31. Row numbers, and text whose values are all
     different, are left out.
 
-    A folder of Parquet files, or a pattern in quotes, may hold more rows than fit into memory. All
-    of them are learnt from, but there is no comparison with CART, and a sample of the rows tells
-    what the columns hold.
+    A folder of Parquet files, or a quoted pattern, may hold more rows than fit into memory. The
+    tree learns from all of them. There is no comparison with CART then, and a sample of the rows
+    shows what the columns hold.
 
     For example:
       shapetree fit iris.csv --target species -o model.json

@@ -66,6 +66,9 @@ class Start:
     least_gain: float = 0.0
 
 
+ANYWHERE = Start()
+
+
 def describe(
     goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray
 ) -> list[NodeStatistics]:
@@ -116,7 +119,7 @@ class Grower:
         exact: bool,
         limits: Limits,
         progress: Progress,
-        start: Start = Start(),
+        start: Start = ANYWHERE,
     ) -> None:
         self._rows = rows
         self._bins = bins

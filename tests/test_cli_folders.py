@@ -42,7 +42,7 @@ def test_a_folder_is_fitted_and_predicted(folder, tmp_path):
     said = succeed("fit", folder, "-t", "leaves", "-o", model)
     assert "600 rows, 6 columns" in said
     assert "ignored: counts the rows" in said
-    assert "ignored: text, no two alike" in said
+    assert "ignored: text, all different" in said
     assert "rows that no model has seen" in said
     assert "CART" not in said
     said = succeed("predict", model, f"{folder}/*.parquet", "-o", predictions, "--proba")

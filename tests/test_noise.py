@@ -56,6 +56,17 @@ def test_noise_has_a_leaf(make, pairs, target, is_repeated):
     assert n_leaves >= LEAST_LEAVES * N_SEEDS
 
 
+def test_a_rare_class_is_not_taken_for_noise():
+    # Few rows have it, in two narrow segments: half of them must be enough to find these.
+    n_trees = 0
+    for seed in range(N_SEEDS):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.integers(0, 24, 320), rng.normal(size=320)])
+        y = np.isin(X[:, 0], [8, 17]) & (rng.random(320) < 0.9)
+        n_trees += ShapeTreeClassifier(max_depth=2, n_threads=1).fit(X, y).get_depth() > 0
+    assert n_trees >= 0.9 * N_SEEDS
+
+
 def test_a_weak_signal_is_not_taken_for_noise():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1000, 5))

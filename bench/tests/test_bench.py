@@ -13,7 +13,7 @@ from shapetree_bench import _charts as charts
 from shapetree_bench import _paper as paper
 from shapetree_bench import _readme as readme
 from shapetree_bench import _tables as tables
-from shapetree_bench._cli import app
+from shapetree_bench._cli import _command, app
 from shapetree_bench._datasets import (
     BUNDLED,
     BY_NAME,
@@ -399,6 +399,11 @@ def test_methods_that_are_not_installed_are_skipped_with_a_word(tmp_path, monkey
     )
     assert "skipped sgtlearn: sgtlearn is not installed" in output
     assert "0 cells" in output
+
+
+def test_commands_are_kept_without_paths_of_the_machine():
+    command = _command(["run", "--data-dir", "/home/me/data", "--methods", "LightGBM, 200 trees"])
+    assert command == "shapetree-bench run --data-dir data --methods 'LightGBM, 200 trees'"
 
 
 @pytest.mark.parametrize(

@@ -818,6 +818,8 @@ def _holds_up(
 ) -> bool:
     """Whether trees that grow on one half of the rows tell anything of the other half."""
     told = np.zeros(content.max() + 1)
+    # Half of the rows can pay half of the price.
+    parameters = replace(parameters, copies=parameters.copies / 2)
     # Hashes are numbered in order, which halves them at random.
     for half in (0, 1):
         is_new = content % 2 != half

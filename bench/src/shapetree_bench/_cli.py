@@ -47,6 +47,12 @@ def _fail(error: Exception) -> None:
     raise typer.Exit(2)
 
 
+def _command(arguments: list[str]) -> str:
+    """The command as others may read it: paths of this machine say nothing to them."""
+    shown = [Path(each).name if Path(each).is_absolute() else each for each in arguments]
+    return shlex.join(["shapetree-bench", *shown])
+
+
 @app.command()
 def run(
     protocol: Annotated[str, typer.Option(help=f"One of {', '.join(PROTOCOLS)}.")] = "untuned",
@@ -114,7 +120,7 @@ def run(
     n_steps = sum(job.n_steps for job in todo)
     console.print(f"{len(cells):,} cells, {n_steps:,} fits to do, results in {out}")
     if todo:
-        results.begin_run(shlex.join(["shapetree-bench", *sys.argv[1:]]), versions())
+        results.begin_run(_command(sys.argv[1:]), versions())
         try:
             runner.run(todo)
         except KeyboardInterrupt:

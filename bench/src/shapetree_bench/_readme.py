@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
+from textwrap import fill
 
 import pandas as pd
 
@@ -18,6 +19,8 @@ CART, SHAPE, GREEDY, TWO_BRANCHES = Entry("CART"), Entry("SGT3-T"), Entry("SGT3-
 PAIRS, CHOSEN = Entry("S2GT3-T"), Entry("SGT3-T", "cv")
 # Up to so many rows sgtlearn is compared with.
 MAX_ROWS = 21_000
+# Of lines of the README.
+WIDTH = 108
 
 _BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -103,11 +106,11 @@ def accuracy(analysis: Analysis) -> str:
     head += ["`max_branches=2`", "the paper's, tuned"]
     text = (
         f"Mean test accuracy over {_over(names)}, three splits each (70 % for training, 20 % for "
-        "testing), default\nparameters but for the depth. The last columns compare "
-        "`max_branches=2` with the paper's own greedy tree\nof that kind, the best of 50 tuned "
+        "testing), default parameters but for the depth. The last columns compare "
+        "`max_branches=2` with the paper's own greedy tree of that kind, the best of 50 tuned "
         "trials, on the sets for which the paper reports it."
     )
-    return f"{text}\n\n{markdown_table(Table(head, rows))}"
+    return f"{fill(text, WIDTH)}\n\n{markdown_table(Table(head, rows))}"
 
 
 def pairs(analysis: Analysis) -> str:
@@ -157,9 +160,9 @@ def sgtlearn(analysis: Analysis) -> str:
     head += ["depth 6: accuracy", "leaves", "segments a node"]
     text = (
         "Beside sgtlearn, the paper's authors' own library, with its defaults, on the "
-        f"{len(names)} of these sets with up\nto {MAX_ROWS:,} rows:"
+        f"{len(names)} of these sets with up to {MAX_ROWS:,} rows:"
     )
-    return f"{text}\n\n{markdown_table(Table(head, rows))}"
+    return f"{fill(text, WIDTH)}\n\n{markdown_table(Table(head, rows))}"
 
 
 def regression(analysis: Analysis) -> str:

@@ -250,9 +250,17 @@ def _how(analysis: Analysis) -> Section:
             f"Tuned models had {n} trials of Optuna's search in the paper's spaces (the paper: "
             f"{N_TRIALS}), on {len(names)} datasets: {', '.join(names)}."
         )
+    made: dict[tuple[str, str], list[str]] = {}
     for run in analysis.runs():
         versions = ", ".join(f"{name} {text}" for name, text in run["versions"].items())
-        blocks.append(f"`{run['command']}` ({run['started']}; {versions})")
+        made.setdefault((versions, run["command"]), []).append(str(run["started"])[:16])
+    for versions in dict.fromkeys(versions for versions, _ in made):
+        lines = [
+            f"- `{command}` ({dates[0].replace('T', ' ')})"
+            for (others, command), dates in made.items()
+            if others == versions
+        ]
+        blocks += [f"With {versions}:", "\n".join(lines)]
     blocks.append(
         "Calibration errors are over 15 bins of equal width; log losses keep probabilities one "
         "millionth away from 0 and 1. Memory is the peak of a fit beyond what the process had."

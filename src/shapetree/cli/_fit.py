@@ -116,7 +116,7 @@ def fit(
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
-    """Fit a tree to a file or a folder of files, and compare it with CART on held-out rows.
+    """Fit a tree to data, and compare it with CART on held-out rows.
 
     Text columns become categories. Empty cells, NA, NaN, null, None, "?", "-" and "." count as
     missing. Dates are best written as 2024-12-31. Row numbers, and text whose values are all

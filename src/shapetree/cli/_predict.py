@@ -50,7 +50,7 @@ def predict(
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
-    """Make predictions for the rows of a file or a folder of files.
+    """Make predictions for the rows of a file or folder.
 
     The result has the columns of the file and the column `prediction`. Columns are found by name:
     their order does not matter, and columns that the tree never looks at may be absent. In CSV,

@@ -161,8 +161,8 @@ class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
     >>> from distributed import Client
     >>> from shapetree.dask import DaskShapeTreeRegressor
     >>> client = Client(processes=False, dashboard_address=None)
-    >>> x = np.linspace(0, 1, 400)
-    >>> X, y = da.from_array(x[:, None], chunks=(100, 1)), da.from_array(x > 0.5, chunks=100)
+    >>> x = np.repeat(np.arange(100.0), 4)
+    >>> X, y = da.from_array(x[:, None], chunks=(100, 1)), da.from_array(x >= 50, chunks=100)
     >>> model = DaskShapeTreeRegressor(max_depth=2).fit(X, y)
     >>> model.predict(X).compute()[[0, 399]].tolist()
     [0.0, 1.0]

@@ -56,6 +56,23 @@ def test_noise_has_a_leaf(make, pairs, target, is_repeated):
     assert n_leaves >= LEAST_LEAVES * N_SEEDS
 
 
+@pytest.mark.parametrize("pairs", [0, "auto"])
+def test_noise_has_a_leaf_among_many_features(pairs):
+    n_leaves = 0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X, y = rng.normal(size=(100, 400)), classes(rng, 100)
+        n_leaves += ShapeTreeClassifier(pairs=pairs, n_threads=1).fit(X, y).get_depth() == 0
+    assert n_leaves >= 4
+
+
+def test_a_clear_signal_is_found_among_many_features():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(100, 400))
+    tree = ShapeTreeClassifier(n_threads=1).fit(X, X[:, 7] > 0)
+    assert tree.score(X, X[:, 7] > 0) == 1.0
+
+
 def test_a_rare_class_is_not_taken_for_noise():
     # Few rows have it, in two narrow segments: half of them must be enough to find these.
     n_trees = 0

@@ -93,6 +93,8 @@ SHARE_IN_DOUBT = 0.6
 CUTS_IN_DOUBT = (35.0, 200.0)
 CATEGORIES_IN_DOUBT = 2.0
 CLEARLY = 3.0
+# Distinct rows for each feature without which no tree is beyond doubt.
+ROWS_PER_FEATURE = 10
 # Fewest distinct rows that can be halved, and their smallest share of all rows: if most rows are
 # copies, there is little to choose from, and the halves would have nothing in common.
 LEAST_TO_HALVE = 50
@@ -771,6 +773,8 @@ def _instead_of_chance(
     copies = goal.total_weight / n_distinct
     unpaid = copies / parameters.copies
     is_clear = unpaid <= COPIED and before - _impurity_below(root) >= SHARE_IN_DOUBT * before
+    # With many features to choose from, trees of noise take that much away, too.
+    is_clear &= n_distinct >= ROWS_PER_FEATURE * len(rows.binned.features)
     if is_clear or doubt * copies * unpaid**2 <= 1.0:
         return None
     if _holds_up(rows, content, parameters, pairs):

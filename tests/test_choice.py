@@ -529,7 +529,7 @@ def test_a_model_file_keeps_what_was_chosen():
     again = from_json(tree.to_json())
     assert again.strength_ == tree.strength_ != 1.0
     assert list(again.strength) == [0, 1, 2]
-    with pytest.raises(AttributeError, match="it is not known how"):
+    with pytest.raises(AttributeError, match="cv_results_ is not available"):
         again.cv_results_  # noqa: B018
     plain = ShapeTreeClassifier(strength=0.5).fit(X, y)
     assert from_json(plain.to_json()).strength_ == 0.5

@@ -16,7 +16,10 @@ SANITIZE := -C setup-args=-Dbuildtype=debugoptimized \
 demo: $(VENV)/package $(VENV)/demo.extra
 	$(PYTHON) examples/demo.py
 
-test: $(VENV)/package $(VENV)/test.extra $(VENV)/shapetree-bench
+# Spark is large, and needs Java: it is tested where that is.
+SPARK := $(if $(shell command -v java),$(VENV)/spark.extra)
+
+test: $(VENV)/package $(VENV)/test.extra $(SPARK) $(VENV)/shapetree-bench
 	$(PYTHON) -m pytest -n auto --dist loadfile --pyargs shapetree tests bench/tests
 
 # Random trees by the thousand; the tests try the first few hundred of them.

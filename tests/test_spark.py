@@ -33,12 +33,13 @@ def test_batches_are_scored_one_after_another():
         assert list(found["a"]) == list(rows["a"])
 
 
-def test_local_spark_predicts_what_the_model_does():
+def test_local_spark_predicts_what_the_model_does(monkeypatch):
     if shutil.which("java") is None:
         pytest.skip("Spark needs Java, which is not installed")
     sql = pytest.importorskip("pyspark.sql")
     from spark_predict import predicted
 
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     rows, labels, _ = made()
     tree = ShapeTreeClassifier().fit(rows, labels)
     spark = sql.SparkSession.builder.master("local[1]").getOrCreate()

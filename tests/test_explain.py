@@ -920,7 +920,7 @@ def test_flips_reach_the_numbers_that_are_wanted(name):
             else:
                 assert before[i] < middle <= after or after <= middle < before[i]
             reached += 1
-        assert reached > 10
+        assert reached >= 5
 
 
 def test_a_regression_flip_leaves_the_spread():

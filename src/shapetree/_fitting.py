@@ -505,9 +505,12 @@ def _read_batches(
         check_spread(found.targets, parameters.criterion)
     check_weights(found.weights)
     rows = TrainingRows(found.table, found.targets, found.classes, found.weights)
-    return rows.with_evidence(
+    rows = rows.with_evidence(
         importance_of(found.targets, found.classes, found.weights, parameters.class_weight)
     )
+    if rows.table.n_rows < found.table.n_rows:
+        rows = replace(rows, table=rows.table.with_seen_categories())
+    return rows
 
 
 def importance_of(

@@ -390,7 +390,10 @@ def _column(frame: nw.DataFrame[Any], key: Any) -> Values:
         if isinstance(column.dtype, np.dtype):
             return np.asarray(column.to_numpy())
         if len(column) <= FEW_ROWS and column.dtype.type is str:
-            return np.array(column.tolist(), dtype=object)
+            values = column.tolist()
+            # Without any text, the type alone tells what the column is.
+            if any(isinstance(value, str) for value in values):
+                return np.array(values, dtype=object)
     return _unwrap(frame.get_column(key))
 
 

@@ -90,7 +90,10 @@ const zoneOf = ({ date }) => (date === "utc" ? " (UTC)" : "");
 function keepControl(name, onKeep) {
   const box = html("input", { type: "checkbox", "aria-label": `Keep ${name} as it is` });
   box.addEventListener("change", () => onKeep(box.checked));
-  return html("label", { class: "keep", title: "Do not suggest changing this value" }, [box, "keep"]);
+  return html("label", { class: "keep", title: "Do not suggest changing this value" }, [
+    box,
+    "keep",
+  ]);
 }
 
 function categoryControl(info, id, onChange) {

@@ -176,15 +176,17 @@ def test_digits_are_counted_without_zeros_at_either_end(number, digits):
 @example(0.0016)
 @example(0.995)
 @example(0.9953)
+@example(0.005859375)
 @example(math.nextafter(1, 0))
 @example(TINY)
 def test_percent_is_nearest_and_never_nothing_or_all_of_what_is_not(share):
     text = percent(share)
     assert text.endswith(" %")
     said = Decimal(text[:-2])
+    off = 50 * min(share, 1 - share) if 0 < share < 1 else 0
     if 0.005 <= share < 0.995:
         assert text == f"{int(said)} %"
-    off = min(0.5, 50 * share, 50 * (1 - share)) if 0 < share < 1 else 0
+        off = 0.5
     assert abs(float(said) - 100 * share) <= off * 1.01 + 1e-9
     assert (said == 0) == (share == 0)
     assert (said == 100) == (share == 1)

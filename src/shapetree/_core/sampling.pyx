@@ -21,6 +21,8 @@ def places_up_to(const int32_t[::1] rows not None, int64_t first_row, uint64_t l
     cdef:
         Py_ssize_t i, n = 0
         int32_t[::1] places
+    if not 0 <= first_row <= 2**62:
+        raise ValueError("rows are out of range")
     out = np.empty(rows.shape[0] + 1, dtype=np.int32)
     places = out
     with nogil:

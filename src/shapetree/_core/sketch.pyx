@@ -301,6 +301,8 @@ def sample_values(
     check_nodes(columns, leaves, parent, feature)
     if limit.shape[0] != n_nodes:
         raise ValueError("arrays of nodes have one entry for each node")
+    if not 0 <= first_row <= 2**62:
+        raise ValueError("rows are out of range")
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
     for up in feature:

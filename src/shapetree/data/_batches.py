@@ -357,7 +357,7 @@ def from_parquet(
     memory : int or str, default="1GB"
         How much memory the rows' bins may take, in bytes or like "200MB". Bins beyond it are kept
         in a temporary file, which is gone when the fit ends, in whatever way it does. This is the
-        largest part of what a fit needs, but not all of it: add about 40 bytes a row.
+        largest part of what a fit needs, but not all of it: add 35 to 55 bytes a row.
 
     Returns
     -------

@@ -270,7 +270,8 @@ cdef int inner_cart(
     leaves[0].depth = 0
     leaves[0].cut = best_cut(scan, 0, n_bins)
     root_cut[0] = leaves[0].cut.position
-    if leaves[0].cut.gain <= least_gain:
+    # Whatever statistics hold, a cut is made only where there is one.
+    if root_cut[0] < 0 or not leaves[0].cut.gain > least_gain:
         piece_stop[0] = n_bins
         arena_release(arena, mark)
         return 1
@@ -281,7 +282,7 @@ cdef int inner_cart(
     while heap_size > 0 and n_leaves < room and not must_stop(arena, n_bins):
         parent = heap_pop(heap, &heap_size, leaves)
         cut = leaves[parent].cut
-        if cut.gain <= least_gain:
+        if not cut.gain > least_gain:
             break
         if leaves[parent].depth >= max_depth:
             continue

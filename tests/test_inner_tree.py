@@ -170,3 +170,11 @@ def test_statistics_that_do_not_fit_are_refused(stats, n_rows):
 def test_limits_must_be_positive(limit):
     with pytest.raises(ValueError, match="must be at least"):
         cut_into_pieces(Criterion("gini", [2]), np.ones((3, 2)), [2, 2, 2], **limit)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, -1e300])
+def test_statistics_that_cannot_be_are_cut_only_where_there_is_a_cut(value):
+    stats = np.full((5, 2), value)
+    stops = cut_into_pieces(Criterion("gini", [2]), stats, np.ones(5), least_gain=-np.inf)
+    assert stops[-1] == 5
+    assert (np.diff(stops) > 0).all()

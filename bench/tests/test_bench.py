@@ -1,8 +1,12 @@
 """The benchmark, on datasets that come with scikit-learn."""
 
 import json
+import os
 import re
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -381,6 +385,55 @@ def test_a_run_goes_on_where_it_was_killed(finished, tmp_path):
     assert (Evidence(path).cells.query("failed == 0")["folds"] == 3).all()
 
 
+SLOW = """
+import os, time
+from sklearn.tree import DecisionTreeClassifier
+
+class Slow(DecisionTreeClassifier):
+    def fit(self, X, y):
+        with open(os.environ["NOTES"], "a") as notes:
+            notes.write(f"{os.getpid()}\\n")
+        time.sleep(float(os.environ["PAUSE"]))
+        return super().fit(X, y)
+"""
+
+
+def has_ended(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_killed_in_a_fit_it_leaves_no_process_and_goes_on(tmp_path):
+    (tmp_path / "slow_tree.py").write_text(SLOW)
+    path, notes = tmp_path / "results.sqlite", tmp_path / "notes"
+    command = [sys.executable, "-m", "shapetree_bench", "run", "--datasets", "iris"]
+    command += ["--methods", "CART", "--peer", "slow_tree:Slow", "--depths", "2"]
+    command += ["--out", str(path), "--cache", str(tmp_path)]
+    folders = os.pathsep.join([str(tmp_path), *sys.path])
+    more = {"PYTHONPATH": folders, "NOTES": str(notes), "COLUMNS": "200"}
+    run = subprocess.Popen(command, env=os.environ | more | {"PAUSE": "600"})
+    wait_for(lambda: notes.exists() and notes.read_text().endswith("\n"))
+    run.kill()
+    run.wait()
+    (worker,) = map(int, notes.read_text().split())
+    wait_for(lambda: has_ended(worker))
+    env = os.environ | more | {"PAUSE": "0"}
+    again = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert "2 cells, 3 fits to do" in again.stdout  # CART was done
+    assert again.stderr == ""
+    assert Evidence(path).cells["folds"].tolist() == [3, 3]
+
+
+def wait_for(is_so, seconds=120):
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, "this takes too long"
+        time.sleep(0.1)
+
+
 def test_a_fit_that_takes_too_long_is_killed(tmp_path, monkeypatch):
     order = Order("untuned", [BY_NAME["iris"]], [METHODS["CART"]], [2], 1, None, tmp_path)
     results = Results(tmp_path / "results.sqlite")
@@ -518,6 +571,38 @@ def test_csv_files_say_what_the_database_says(tmp_path):
     assert len(both) == len(ours) == len(theirs)
     np.testing.assert_allclose(both["accuracy"], both["accuracy_csv"], rtol=1e-4)
     np.testing.assert_allclose(both["squared_error"], both["squared_error_csv"], rtol=1e-4)
+
+
+def test_several_files_are_kept_as_one(tmp_path):
+    paths = [tmp_path / name / "made.sqlite" for name in ("first", "copy", "second")]
+    made_up(paths[0].parent, ["CART"], ["rice", "bank"], depths=[2]).close()
+    paths[1].parent.mkdir()
+    paths[1].write_bytes(paths[0].read_bytes())
+    second = Results(paths[2])
+    second.begin_run("shapetree-bench run --fresh", {"shapetree": "2"})
+    for fold in range(3):
+        second.note_fit(Cell("untuned", "CART", "rice", 2), fold, {"accuracy": 0.5})
+    second.note_trial(Cell("paper", "CART", "rice", 2), Trial(0, {}, 0.5), [{"validation": 0.5}])
+    second.close()
+    invoke("export", *paths, "--to", tmp_path / "csv")
+    evidence = Evidence(tmp_path / "csv")
+    cells = evidence.cells.set_index(["protocol", "dataset"])
+    assert len(cells) == 3
+    assert cells.loc[("untuned", "rice"), "accuracy"] == 0.5  # the last file's
+    assert cells.loc[("untuned", "bank"), "accuracy"] > 0.8
+    assert evidence.runs["command"].tolist() == [
+        *("shapetree-bench run", "shapetree-bench run --fresh"),
+    ]
+    # Of the first run nothing is left once all of it was done again.
+    for fold in range(3):
+        second = Results(paths[2])
+        second.begin_run("shapetree-bench run --fresh", {"shapetree": "2"})
+        second.note_fit(Cell("untuned", "CART", "bank", 2), fold, {"accuracy": 0.5})
+        second.close()
+    invoke("export", *paths, "--to", tmp_path / "csv")
+    assert "shapetree-bench run" not in Evidence(tmp_path / "csv").runs["command"].tolist()
+    output = invoke("export", paths[0], tmp_path / "none", "--to", tmp_path / "csv", code=2)
+    assert "there is no file" in output
 
 
 def test_the_report_has_every_part(evidence, tmp_path):

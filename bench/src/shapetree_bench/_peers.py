@@ -10,7 +10,6 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-
 # How its authors show the search for thresholds: those of 100 small boosted trees, all of them.
 _THRESHOLDS = {
     "learning_rate": 0.1,

@@ -62,7 +62,7 @@ def _serve(connection: Connection, data_dir: Path | None, cache: Path) -> None:
         try:
             if rows is None or rows.dataset.name != job.cell.dataset:
                 rows = read(BY_NAME[job.cell.dataset], data_dir, cache)
-                # What is there now stays; looking through it before each fit takes longer than CART.
+                # What is there stays; to look through it before each fit takes longer than CART.
                 gc.collect()
                 gc.freeze()
                 connection.send(("dataset", rows.facts(), None))

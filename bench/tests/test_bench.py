@@ -28,7 +28,15 @@ from shapetree_bench._datasets import (
     read,
 )
 from shapetree_bench._document import Cell as Entry
-from shapetree_bench._document import Document, Section, Table, markdown_table, to_html, to_markdown
+from shapetree_bench._document import (
+    Document,
+    Section,
+    Table,
+    markdown_table,
+    signed,
+    to_html,
+    to_markdown,
+)
 from shapetree_bench._importance import importances
 from shapetree_bench._methods import GROUPS, METHODS, methods_named
 from shapetree_bench._protocols import Cell, Search, Trial, can_do, fit_fold, measure
@@ -295,6 +303,21 @@ def test_the_papers_means_are_over_the_datasets_we_think():
         assert None not in known
         higgs = paper.mean("SGT-C", False, depth) * len(names) - sum(known)
         assert 55 < higgs < 75
+
+
+def test_a_mean_of_the_paper_over_fewer_datasets():
+    every = paper.datasets(4, bivariate=False)
+    for model in ("CART", "SGT-C", "SGT3-T"):
+        assert paper.mean_over(model, False, 4, every) == pytest.approx(paper.mean(model, False, 4))
+    # SGT-C's own numbers need no estimate.
+    assert paper.mean_over("SGT-C", False, 4, ["rice", "bank"]) == pytest.approx((92.5 + 97.0) / 2)
+    # Others are as much better on easy datasets as SGT-C is.
+    shift = (92.5 + 97.0) / 2 - paper.mean("SGT-C", False, 4)
+    assert paper.mean_over("CART", False, 4, ["rice", "bank"]) == pytest.approx(
+        paper.mean("CART", False, 4) + shift
+    )
+    assert paper.spread("accuracy", "adult", "SGT-C", 2) == 0.2
+    assert np.isnan(paper.spread("accuracy", "adult", "CART", 2))
 
 
 # Protocols
@@ -644,7 +667,60 @@ def test_means_over_fewer_datasets_are_pale_and_compared_only_where_that_is_fair
     assert rows["SGT3-C"].note == "2 sets"
     gap = analysis.accuracy(tables.Entry("SGT-C"), 2).mean() - np.mean([93.1, 88.5])
     assert rows["SGT-C"].is_quiet
-    assert rows["SGT-C"].note.startswith(f"{gap:+.1f}".replace("-", "\N{MINUS SIGN}"))
+    assert rows["SGT-C"].note == f"{signed(gap)}, 2 sets"
+
+
+def test_means_over_most_datasets_are_compared_with_an_estimate(tmp_path):
+    names = paper.datasets(6, bivariate=False)[:-2]
+    made_up(tmp_path, ["SGT3-C"], names, depths=[6]).close()
+    analysis = Analysis(Evidence(tmp_path / "made.sqlite"))
+    (axis, _) = tables.tables_of_means(analysis)
+    (cell,) = [row[5] for row in axis.rows if row[0] == "\u2003SGT3-C"]
+    ours = analysis.accuracy(tables.Entry("SGT3-C"), 6).mean()
+    gap = ours - paper.mean_over("SGT3-C", False, 6, names)
+    assert cell.is_quiet
+    assert cell.note == f"≈{signed(gap)}, 24 sets"
+
+
+def test_methods_are_compared_on_the_datasets_that_they_share(tmp_path):
+    many, few = (
+        ["rice", "bank", "raisin", "wilt", "page", "bean", "htru", "magic"],
+        ["rice", "bank"],
+    )
+    made_up(tmp_path, ["CART", "SGT3-T"], many, depths=[3]).close()
+    made_up(tmp_path, ["HSTree"], few, depths=[3]).close()
+    results = made_up(tmp_path, ["FIGS"], few[:1], depths=[3])
+    results.note_failure(Cell("untuned", "FIGS", "bank", 3), 0, "took longer than 9 s")
+    results.close()
+    analysis = Analysis(Evidence(tmp_path / "made.sqlite"))
+    table = tables.table_of_methods(analysis, 3)
+    (first, second) = [place for place, row in enumerate(table.rows) if isinstance(row, str)]
+    assert table.rows[first].startswith("On 8 datasets")
+    assert table.rows[second] == "On 2 datasets: bank, rice"
+    assert {row[0] for row in table.rows[first + 1 : second]} == {"CART", "SGT3-T"}
+    last = {row[0]: row for row in table.rows[second + 1 :]}
+    assert set(last) == {"CART", "SGT3-T", "HSTree", "FIGS"}
+    shared = analysis.accuracy(tables.Entry("SGT3-T"), 3)[few]
+    assert last["SGT3-T"][2].text == f"{shared.mean():.1f}"
+    assert last["FIGS"][1] == "1 of 2"
+    assert last["FIGS"][2].is_quiet
+
+
+def test_the_gap_is_not_measured_to_what_has_diverged(tmp_path):
+    methods = ["CART", "SGT3-T", *tables.CEILINGS]
+    results = made_up(tmp_path, methods, ["rice", "avila"], depths=[3, 6])
+    for ceiling in tables.CEILINGS:
+        for dataset in ("rice", "avila"):
+            has_failed = dataset == "avila" and ceiling == tables.CEILINGS[0]
+            for fold in range(3):
+                measures = {"accuracy": 0.4 if has_failed else 0.99}
+                results.note_fit(Cell("untuned", ceiling, dataset, 0), fold, measures)
+    results.close()
+    report = to_markdown(make_report(Evidence(tmp_path / "made.sqlite")), "figures")
+    assert "to LightGBM, 200 trees, without avila" in report
+    assert "**to LightGBM, 200 trees, reg_lambda=1**" in report
+    assert "its accuracy on avila is 40.0 %" in report
+    assert "With `reg_lambda=1` it does not (99.0 %)" in report
 
 
 def test_partial_copies_are_marked_in_every_table(tmp_path, categories):

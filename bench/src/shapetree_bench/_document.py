@@ -13,8 +13,9 @@ DASH = "\N{EN DASH}"
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """A difference with its sign, as it is printed."""
-    return f"{value:+.{digits}f}".replace("-", MINUS)
+    """A difference with its sign, as it is printed; none at all has no sign."""
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", MINUS) if float(text) else text[1:]
 
 
 @dataclass(frozen=True)

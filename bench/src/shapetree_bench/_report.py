@@ -184,7 +184,7 @@ def _ceiling_words(analysis: Analysis) -> list[str]:
     scores = [analysis.accuracy(Entry(name), 0) for name in tables.CEILINGS]
     name = lost[0]
     words = (
-        f"{plain} with default settings fails on {', '.join(lost)}: its accuracy on {name} is "
+        f"{plain}, with default settings fails on {', '.join(lost)}: its accuracy on {name} is "
         f"{scores[0][name]:.1f} %, below a single tree's. Where a class has only a few rows, "
         "leaves come to have next to no curvature, and boosting takes steps without bound."
     )

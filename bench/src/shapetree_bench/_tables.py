@@ -34,8 +34,8 @@ DIVERGED = 5.0
 # A mean of the paper is estimated for datasets that are at least this share of its own.
 ENOUGH = 0.75
 OURS, OURS_WITH_PAIRS = "SGT3-T", "S2GT3-T"
-# Shares of the datasets that entries must have to be compared on many, and on some.
-MANY, SOME = 0.75, 0.25
+# The share of all datasets that entries must have to be compared on many.
+MANY = 0.75
 TYPICAL_DEPTH = 4
 NOTHING = Cell(DASH, is_quiet=True)
 
@@ -488,7 +488,7 @@ _LOOKS = {
     **{"SGT-C(D)": (2, True), "CART": (7, False), "CART (entropy)": (7, True)},
     **{
         CEILINGS[0]: (4, False),
-        CEILINGS[1]: (10, False),
+        CEILINGS[1]: (4, False),
         "LightGBM, one tree": (4, True),
         "EBM": (9, False),
     },
@@ -630,23 +630,37 @@ def _is_drawn(entry: Entry) -> bool:
 def selections(analysis: Analysis, depth: int) -> list[tuple[list[Entry], list[str]]]:
     """Entries that can be compared, and the datasets that they share.
 
-    Few entries have many datasets, and all have some. An entry of the second kind that lacks a few
-    of these, because fits failed, is there all the same.
+    Few entries have many datasets, and many have a few. No entry is left out: one that lacks some
+    of these datasets, because fits failed or were not made, is there all the same.
     """
     coverage = {entry: set(analysis.accuracy(entry, depth).index) for entry in analysis.entries}
-    most = max(map(len, coverage.values()), default=0)
-    found: list[tuple[list[Entry], list[str]]] = []
-    for share in MANY, SOME:
-        having = [names for names in coverage.values() if names and len(names) >= share * most]
-        shared = set.intersection(*having) if having else set()
-        names = [name for name in BY_NAME if name in shared]
-        if share == MANY:
-            entries = [entry for entry, known in coverage.items() if shared and shared <= known]
-        else:
-            entries = [entry for entry, known in coverage.items() if known & shared]
-        if names and entries and all(names != others for _, others in found):
-            found.append((entries, names))
+    known = sorted(filter(None, coverage.values()), key=len, reverse=True)
+    if not known:
+        return []
+    shared = [set.intersection(*known[: number + 1]) for number in range(len(known))]
+    many = [names for names in shared if len(names) >= MANY * len(known[0])][-1]
+    # The list of datasets for which most can be compared, if there is one.
+    fewer = [names for names in shared if 0 < len(names) < len(many)]
+    few = max(
+        fewer, key=lambda names: len(names) * sum(names <= each for each in known), default=set()
+    )
+    found = [
+        (
+            [
+                e
+                for e, names in coverage.items()
+                if many <= names or (many & names and not few & names)
+            ],
+            _in_order(many),
+        )
+    ]
+    if few:
+        found.append(([entry for entry in coverage if few & coverage[entry]], _in_order(few)))
     return found
+
+
+def _in_order(names: set[str]) -> list[str]:
+    return [name for name in BY_NAME if name in names]
 
 
 def _drawn(analysis: Analysis, depth: int) -> list[tuple[list[Entry], list[str]]]:

@@ -652,9 +652,8 @@ def test_means_stand_beside_the_papers(evidence):
     scores = analysis.accuracy(tables.Entry("SGT-T"), 4)[paper.datasets(4, bivariate=False)]
     cell = rows["SGT-T"][3]
     assert cell.text == f"{scores.mean():.1f}"
-    assert float(cell.note.replace("\N{MINUS SIGN}", "-")) == pytest.approx(
-        scores.mean() - 84.6, abs=0.051
-    )
+    assert cell.note == f"{signed(scores.mean() - 84.6)}, {len(scores)} sets"
+    assert not cell.is_quiet
     assert (cell.shade > 0) == (scores.mean() > 84.6)
 
 
@@ -695,8 +694,8 @@ def test_methods_are_compared_on_the_datasets_that_they_share(tmp_path):
     analysis = Analysis(Evidence(tmp_path / "made.sqlite"))
     table = tables.table_of_methods(analysis, 3)
     (first, second) = [place for place, row in enumerate(table.rows) if isinstance(row, str)]
-    assert table.rows[first].startswith("On 8 datasets")
-    assert table.rows[second] == "On 2 datasets: bank, rice"
+    assert table.rows[first].startswith("On 8 sets")
+    assert table.rows[second] == "On 2 sets: bank, rice"
     assert {row[0] for row in table.rows[first + 1 : second]} == {"CART", "SGT3-T"}
     last = {row[0]: row for row in table.rows[second + 1 :]}
     assert set(last) == {"CART", "SGT3-T", "HSTree", "FIGS"}
@@ -730,6 +729,9 @@ def test_partial_copies_are_marked_in_every_table(tmp_path, categories):
     report = to_markdown(make_report(Evidence(tmp_path / "made.sqlite")), "figures")
     assert "| rice* |" in report
     assert "| rice |" not in report
+    assert "On 1 set*: rice*" in report
+    assert "1 set*" in report
+    assert "1 set)" not in report
 
 
 def test_a_report_of_almost_nothing_works(tmp_path):

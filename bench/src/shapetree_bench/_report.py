@@ -74,9 +74,9 @@ def _lead(analysis: Analysis) -> list[str]:
         "models look at, and 20 % for testing.",
         "**SGT** is a shape tree whose nodes split on one feature, **S2GT** one whose nodes may "
         "split on two; a 3 allows three branches to a node; **C** grows from the root down, **T** "
-        "is then refined. Names alone are this package's trees; *(paper)* is the paper's own "
-        "recipe. `SGT3-T` is what `ShapeTreeClassifier()` fits. A dataset with an asterisk is a "
-        "partial copy of the paper's.".replace("*(paper)*", "“(paper)”"),
+        "is then refined. Names alone are this package's trees; “(paper)” is the paper's own "
+        "recipe. `SGT3-T` is what `ShapeTreeClassifier()` fits. An asterisk marks partial copies "
+        "of the paper's datasets, and means over datasets with such copies among them.",
     ]
 
 

@@ -107,6 +107,12 @@ class Analysis:
     def dataset_label(self, name: str) -> str:
         return f"{name}*" if name in self.partial else name
 
+    def sets(self, names: Iterable[str]) -> str:
+        """How many datasets these are, with an asterisk if there are partial copies among them."""
+        found = list(names)
+        words = "1 set" if len(found) == 1 else f"{len(found)} sets"
+        return words + ("*" if self.partial & set(found) else "")
+
     def runs(self) -> list[dict[str, Any]]:
         """When and by what commands results were made."""
         found: list[dict[str, Any]] = self.evidence.runs.to_dict("records")
@@ -175,10 +181,11 @@ def _mean_cell(analysis: Analysis, entry: Entry, model: str, bivariate: bool, de
     scores = scores[[name for name in wanted if name in scores.index]]
     if scores.empty:
         return NOTHING
-    if len(scores) == len(wanted):
-        return shaded(scores.mean(), paper.mean(model, bivariate, depth))
     gap = gap_to_paper(analysis, entry, model, bivariate, depth)
-    sets, title = f"{len(scores)} sets", f"over {len(scores)} of {len(wanted)} datasets"
+    sets, title = analysis.sets(scores.index), f"over {len(scores)} of {len(wanted)} datasets"
+    if gap is not None and len(scores) == len(wanted):
+        note = f"{signed(gap)}, {sets}"
+        return Cell(f"{scores.mean():.1f}", note, _shade(gap / FULL_SHADE), title=title)
     if gap is None:
         return Cell(f"{scores.mean():.1f}", sets, is_quiet=True, title=title)
     theirs = paper.mean_over(model, bivariate, depth, list(scores.index))
@@ -281,7 +288,7 @@ def table_of_methods(analysis: Analysis, depth: int) -> Table | None:
         found = [_row_of_method(analysis, entry, depth, names) for entry in entries]
         found.sort(key=lambda each: each[0])
         words = ", ".join(map(analysis.dataset_label, names))
-        rows += [f"On {len(names)} datasets: {words}", *(row for _, row in found)]
+        rows += [f"On {analysis.sets(names)}: {words}", *(row for _, row in found)]
     head = ["method", "datasets", "accuracy", "to CART", "time / CART's"]
     head += [title for title, _, _ in _COLUMNS]
     return Table(head, rows, f"Depth {depth}, best first") if rows else None
@@ -381,7 +388,7 @@ def _gap_cell(analysis: Analysis, entry: Entry, depth: int, ceiling: pd.Series) 
     low, ours, high = scores.mean()
     title = f"CART {low:.2f} %, one tree {ours:.2f} %, many trees {high:.2f} %"
     words = f"{100 * (ours - low) / (high - low):.0f} %".replace("-", MINUS)
-    return Cell(words, f"{len(scores)} sets", title=title)
+    return Cell(words, analysis.sets(scores.index), title=title)
 
 
 # Ablations
@@ -753,4 +760,4 @@ def failure_table(analysis: Analysis) -> Table | None:
     return Table(["method", "dataset", "depths", "reason"], rows)
 
 
-TIE_WORDS = f"A tie is a difference of less than {TIE} points."
+TIE_WORDS = f"A tie is a difference of less than {TIE} points. Partial copies count like others."

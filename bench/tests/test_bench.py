@@ -629,6 +629,9 @@ def test_several_files_are_kept_as_one(tmp_path):
 
 
 def test_the_report_has_every_part(evidence, tmp_path):
+    old = tmp_path / "figures" / "old.svg"
+    old.parent.mkdir()
+    old.write_text("<svg/>")
     paths = write_report(evidence, tmp_path)
     html = (tmp_path / "benchmark.html").read_text()
     for title in (
@@ -637,6 +640,7 @@ def test_the_report_has_every_part(evidence, tmp_path):
         *("Regression", "Ablations", "Datasets", "What failed", "How it was made"),
     ):
         assert f"<h2>{title}</h2>".replace("'", "&#x27;") in html, title
+    assert not old.exists()
     assert "took longer than 900 s" in html
     assert not re.search(r'(src|href)="(?!#)', html), "the page must need nothing else"
     text = (tmp_path / "benchmark.md").read_text()

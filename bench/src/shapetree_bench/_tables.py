@@ -651,10 +651,12 @@ def selections(analysis: Analysis, depth: int) -> list[tuple[list[Entry], list[s
         return []
     shared = [set.intersection(*known[: number + 1]) for number in range(len(known))]
     many = [names for names in shared if len(names) >= MANY * len(known[0])][-1]
-    # The list of datasets for which most can be compared, if there is one.
+    # The datasets on which most can be compared, if there are any; methods count more than these.
     fewer = [names for names in shared if 0 < len(names) < len(many)]
     few = max(
-        fewer, key=lambda names: len(names) * sum(names <= each for each in known), default=set()
+        fewer,
+        key=lambda names: len(names) * sum(names <= each for each in known) ** 2,
+        default=set(),
     )
     found = [
         (

@@ -37,7 +37,6 @@ from shapetree._choice import (
     test_of,
     usual_of,
 )
-from shapetree._core.content import hash_targets
 from shapetree._core.criterion import Criterion
 from shapetree._threads import effective_threads
 from shapetree.data._batches import Batches, refuse_beside_batches
@@ -256,6 +255,13 @@ class TrainingRows:
         weights, size = exact_weights(weights[kept], importance)
         is_equal = bool((weights == 1).all())
         return replace(rows, weights=None if is_equal else weights, weight_size=size)
+
+    def weighed(self, importance: np.ndarray | None) -> TrainingRows:
+        """The same, without categories that only rows of weight zero have."""
+        rows = self.with_evidence(importance)
+        if rows.table.n_rows == self.table.n_rows:
+            return rows
+        return replace(rows, table=rows.table.with_seen_categories())
 
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
@@ -487,11 +493,8 @@ def read_rows(
     else:
         check_spread(targets, parameters.criterion)
     weights = _row_weights(X, sample_weight)
-    rows = TrainingRows(table, targets, classes, weights)
-    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
-    if rows.table.n_rows < table.n_rows:
-        rows = replace(rows, table=rows.table.with_seen_categories())
-    return rows
+    importance = _importance(y, weights, parameters.class_weight)
+    return TrainingRows(table, targets, classes, weights).weighed(importance)
 
 
 @read_rows.register
@@ -504,13 +507,9 @@ def _read_batches(
     if found.classes is None:
         check_spread(found.targets, parameters.criterion)
     check_weights(found.weights)
-    rows = TrainingRows(found.table, found.targets, found.classes, found.weights)
-    rows = rows.with_evidence(
-        importance_of(found.targets, found.classes, found.weights, parameters.class_weight)
-    )
-    if rows.table.n_rows < found.table.n_rows:
-        rows = replace(rows, table=rows.table.with_seen_categories())
-    return rows
+    about = found.targets, found.classes, found.weights
+    importance = importance_of(*about, parameters.class_weight)
+    return TrainingRows(found.table, *about).weighed(importance)
 
 
 def importance_of(
@@ -816,7 +815,7 @@ def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
 
 def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
     """A number for each row, counted from 0, the same for rows that are the same."""
-    hashes = hashes_of_rows(binned, rows.targets, rows.weights) ^ hash_targets(rows.targets)
+    hashes = hashes_of_rows(binned, rows.targets, rows.weights, with_targets=True)
     return np.unique(hashes, return_inverse=True)[1]
 
 

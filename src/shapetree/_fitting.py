@@ -996,7 +996,7 @@ def _pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) ->
     """How pairs are searched; None if no pair may interact."""
     if len(options.pairs) == 0:
         return None
-    weights = rows.goal.weights_behind(rows.at(0).histogram())
+    weights = rows.goal.weights_behind(rows.at(0, rows.n_rows).histogram())
     frame = PairFrame(rows.coarse.features, weights, options)
     return frame, _search_options(rows.n_rows, rows.goal, parameters)
 

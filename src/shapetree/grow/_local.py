@@ -120,11 +120,6 @@ class LocalRows:
         """Results of jobs, one after another: nothing is won by asking them at once."""
         return [job() for job in jobs]
 
-    def sizes(self, nodes: np.ndarray) -> np.ndarray:
-        """Numbers of rows of some nodes."""
-        starts, stops = self._ranges(nodes)
-        return stops - starts
-
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._places.start[nodes], self._places.stop[nodes]
 
@@ -209,7 +204,7 @@ class LocalRows:
             self._threads_of(nodes, VISITS_PER_MOVE),
         )
 
-    def at(self, node: int) -> LocalRowsOfNode:
+    def at(self, node: int, n_rows: int) -> LocalRowsOfNode:
         """The rows of one node."""
         return self.some(self.rows_of(node), self._goal.targets, self._goal.weights)
 

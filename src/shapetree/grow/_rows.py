@@ -216,8 +216,8 @@ class Rows(Protocol):
         """Send the rows of each node by its split to its children, numbered from the first on."""
         ...
 
-    def at(self, node: int) -> RowsOfNode:
-        """The rows of one node."""
+    def at(self, node: int, n_rows: int) -> RowsOfNode:
+        """The rows of one node, which has so many."""
         ...
 
 

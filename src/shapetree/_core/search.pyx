@@ -13,7 +13,7 @@ from shapetree._core.arena cimport (
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.criterion cimport (
-    ENTROPY, SQUARED, Criterion, CriterionInfo, impurity, rows_of, weight_of,
+    ENTROPY, GINI, SQUARED, Criterion, CriterionInfo, impurity, rows_of, weight_of,
 )
 from shapetree._core.inner_tree cimport (
     Bins, inner_cart, optimal_intervals, prepare_scan, sum_bins, sum_interval,
@@ -661,6 +661,58 @@ cdef int copy_cells(
     return given.n_cells
 
 
+cdef inline bint may_join(
+    const CriterionInfo* c, const Options* options, bint categorical
+) noexcept nogil:
+    """Whether cells may be joined: they have an order, and no limit asks for a cut within."""
+    return (not categorical and c.n_outputs == 1 and c.kind in (GINI, ENTROPY)
+            and options.min_rows <= 1 and options.inner_min_rows <= 1
+            and options.min_weight <= 0.0)
+
+
+cdef inline int only_class(const CriterionInfo* c, const double* stats) noexcept nogil:
+    """The class of all rows of a cell; -1 if they have several."""
+    cdef int j, found = -1
+    if c.n_stats == 2:
+        return (0 if stats[1] == 0.0 else -1) if stats[0] > 0.0 else 1
+    for j in range(c.n_stats):
+        if stats[j] > 0.0:
+            if found >= 0:
+                return -1
+            found = j
+    return found
+
+
+cdef int join_cells(
+    const CriterionInfo* c, int n, int n_ordered, double* stats, int32_t* n_rows, int32_t* run
+) noexcept nogil:
+    """Join neighbours whose rows are all of one class, in place; returns how many are left.
+
+    Only the first `n_ordered` of `n` cells have neighbours. No best cut and no cheapest path parts
+    such neighbours: to cut before or behind them costs less. `run` receives the number of the
+    joined cell that each cell is part of.
+    """
+    cdef:
+        int i, j, n_stats = c.n_stats, n_runs = 0, before = -1, now
+        const double* cell
+        double* here = stats
+    for i in range(n):
+        cell = stats + <Py_ssize_t> i * n_stats
+        now = only_class(c, cell) if i < n_ordered else -1
+        if now >= 0 and now == before:
+            here[now] += cell[now]
+            n_rows[n_runs - 1] += n_rows[i]
+        else:
+            here = stats + <Py_ssize_t> n_runs * n_stats
+            for j in range(n_stats):
+                here[j] = cell[j]
+            n_rows[n_runs] = n_rows[i]
+            n_runs += 1
+        before = now
+        run[i] = n_runs - 1
+    return n_runs
+
+
 cdef class NodeSearch:
     """Searches features' shape functions for the nodes of a level.
 
@@ -839,11 +891,12 @@ cdef class NodeSearch:
             double* stats = take_doubles(arena, <size_t> (room + 1) * c.n_stats)
             int32_t* n_rows = take_ints(arena, room + 1)
             int32_t* bin_of_cell = take_ints(arena, room + 1)
+            int32_t* run = take_ints(arena, room + 1)
             branch_t* branch = take_branches(arena, room)
             Cells cells
             Best best
             double whole
-            int n_cells, i
+            int n_held, n_ordered, n_cells, i
         if arena.failed or must_stop(arena, room):
             return
         options.max_branches = max_branches
@@ -852,10 +905,12 @@ cdef class NodeSearch:
         options.branch_penalty = branch_penalty
         # Each feature has a seed of its own, whichever thread takes it.
         options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
-        n_cells = copy_cells(c, &given, stats, n_rows, bin_of_cell)
-        cells.has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins - 1
-        cells.n_cells = n_cells - cells.has_missing
+        n_held = copy_cells(c, &given, stats, n_rows, bin_of_cell)
+        cells.has_missing = n_held > 0 and bin_of_cell[n_held - 1] == n_bins - 1
         cells.categorical = self.categorical[f]
+        n_ordered = n_held - cells.has_missing if may_join(c, &options, cells.categorical) else 0
+        n_cells = join_cells(c, n_held, n_ordered, stats, n_rows, run)
+        cells.n_cells = n_cells - cells.has_missing
         cells.stats = stats
         if cells.n_cells < 1 or n_cells < 2:
             arena_release(arena, mark)
@@ -866,8 +921,8 @@ cdef class NodeSearch:
             gain[0] = whole - best.loss
             penalised_gain[0] = whole - best.objective
             n_branches[0] = best.n_branches
-            for i in range(n_cells):
-                branch_of_bin[bin_of_cell[i]] = branch[i]
+            for i in range(n_held):
+                branch_of_bin[bin_of_cell[i]] = branch[run[i]]
         arena_release(arena, mark)
 
 

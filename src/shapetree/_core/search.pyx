@@ -587,41 +587,6 @@ cdef double search_cells(
     return whole
 
 
-cdef int compact_histogram(
-    const CriterionInfo* c, const double* cells, int n_bins, int n_channels,
-    double* stats, int32_t* n_rows, int32_t* bin_of_cell,
-) noexcept nogil:
-    """Copy the bins that hold rows; returns how many they are.
-
-    `stats`, `n_rows` and `bin_of_cell` have room for one more.
-    """
-    cdef:
-        int b, j, n = 0, n_stats = c.n_stats
-        double rows
-        const double* cell
-    if n_channels == 2 and n_stats == 2 and c.kind != SQUARED and c.n_outputs == 1:
-        # Two classes. To copy every bin is faster than to ask whether it must be.
-        for b in range(n_bins):
-            rows = cells[2 * b] + cells[2 * b + 1]
-            stats[2 * n] = cells[2 * b]
-            stats[2 * n + 1] = cells[2 * b + 1]
-            n_rows[n] = <int32_t> (rows + 0.5)
-            bin_of_cell[n] = b
-            n += rows >= 0.5
-        return n
-    for b in range(n_bins):
-        cell = cells + <Py_ssize_t> b * n_channels
-        rows = rows_of(c, cell, n_channels)
-        if rows < 0.5:
-            continue
-        for j in range(n_stats):
-            stats[n * n_stats + j] = cell[j]
-        n_rows[n] = <int32_t> (rows + 0.5)
-        bin_of_cell[n] = b
-        n += 1
-    return n
-
-
 ctypedef struct NodeCells:
     # Where a node's sums of one feature are: a histogram, or the bins that hold rows alone.
     const double* sums
@@ -641,24 +606,8 @@ cdef inline NodeCells cells_at(
     return cells
 
 
-cdef int copy_cells(
-    const CriterionInfo* c, const NodeCells* given, double* stats, int32_t* n_rows,
-    int32_t* bin_of_cell,
-) noexcept nogil:
-    """The cells that hold rows; returns how many they are."""
-    cdef:
-        int i, j, n_stats = c.n_stats
-        const double* cell
-    if given.bin_of_cell == NULL:
-        return compact_histogram(
-            c, given.sums, given.n_cells, given.n_channels, stats, n_rows, bin_of_cell)
-    for i in range(given.n_cells):
-        cell = given.sums + <Py_ssize_t> i * given.n_channels
-        for j in range(n_stats):
-            stats[<Py_ssize_t> i * n_stats + j] = cell[j]
-        n_rows[i] = <int32_t> (rows_of(c, cell, given.n_channels) + 0.5)
-        bin_of_cell[i] = given.bin_of_cell[i]
-    return given.n_cells
+cdef inline int bin_of(const NodeCells* cells, int i) noexcept nogil:
+    return i if cells.bin_of_cell == NULL else cells.bin_of_cell[i]
 
 
 cdef inline bint may_join(
@@ -671,10 +620,8 @@ cdef inline bint may_join(
 
 
 cdef inline int only_class(const CriterionInfo* c, const double* stats) noexcept nogil:
-    """The class of all rows of a cell; -1 if they have several."""
+    """The class of all rows of a bin; -1 if they have several."""
     cdef int j, found = -1
-    if c.n_stats == 2:
-        return (0 if stats[1] == 0.0 else -1) if stats[0] > 0.0 else 1
     for j in range(c.n_stats):
         if stats[j] > 0.0:
             if found >= 0:
@@ -683,34 +630,85 @@ cdef inline int only_class(const CriterionInfo* c, const double* stats) noexcept
     return found
 
 
-cdef int join_cells(
-    const CriterionInfo* c, int n, int n_ordered, double* stats, int32_t* n_rows, int32_t* run
-) noexcept nogil:
-    """Join neighbours whose rows are all of one class, in place; returns how many are left.
+ctypedef struct HeldBins:
+    # The bins of a feature that hold rows of a node, and the cells that they are part of.
+    int n
+    int32_t* bin
+    int32_t* cell
 
-    Only the first `n_ordered` of `n` cells have neighbours. No best cut and no cheapest path parts
-    such neighbours: to cut before or behind them costs less. `run` receives the number of the
-    joined cell that each cell is part of.
+
+cdef int gather_cells(
+    const CriterionInfo* c, const NodeCells* given, int n_joined, double* stats, int32_t* n_rows,
+    HeldBins* held,
+) noexcept nogil:
+    """Make cells of the bins that hold rows; returns how many they are.
+
+    The first `n_joined` bins are joined with neighbours whose rows are all of the same class. No
+    best cut and no cheapest path parts them: to cut before or behind them costs less.
     """
     cdef:
-        int i, j, n_stats = c.n_stats, n_runs = 0, before = -1, now
-        const double* cell
-        double* here = stats
-    for i in range(n):
-        cell = stats + <Py_ssize_t> i * n_stats
-        now = only_class(c, cell) if i < n_ordered else -1
+        int i, j, b, n_stats = c.n_stats, n_cells = 0, before = -1, now
+        double rows
+        const double* sums
+        double* cell = stats
+    if n_stats == 2 and given.n_channels == 2 and c.kind != SQUARED and c.n_outputs == 1:
+        return gather_cells_of_two_classes(given, n_joined, stats, n_rows, held)
+    held.n = 0
+    for i in range(given.n_cells):
+        sums = given.sums + <Py_ssize_t> i * given.n_channels
+        rows = rows_of(c, sums, given.n_channels)
+        if rows < 0.5:
+            continue
+        b = bin_of(given, i)
+        now = only_class(c, sums) if b < n_joined else -1
         if now >= 0 and now == before:
-            here[now] += cell[now]
-            n_rows[n_runs - 1] += n_rows[i]
+            cell[now] += sums[now]
+            n_rows[n_cells - 1] += <int32_t> (rows + 0.5)
         else:
-            here = stats + <Py_ssize_t> n_runs * n_stats
+            cell = stats + <Py_ssize_t> n_cells * n_stats
             for j in range(n_stats):
-                here[j] = cell[j]
-            n_rows[n_runs] = n_rows[i]
-            n_runs += 1
+                cell[j] = sums[j]
+            n_rows[n_cells] = <int32_t> (rows + 0.5)
+            n_cells += 1
         before = now
-        run[i] = n_runs - 1
-    return n_runs
+        held.bin[held.n] = b
+        held.cell[held.n] = n_cells - 1
+        held.n += 1
+    return n_cells
+
+
+cdef int gather_cells_of_two_classes(
+    const NodeCells* given, int n_joined, double* stats, int32_t* n_rows, HeldBins* held
+) noexcept nogil:
+    """The same for two classes, without branches, which would be guessed wrong half the time."""
+    cdef:
+        int i, b, n_cells = 0, n_held = 0, before = 0, now
+        double zero, one, zeros = 0.0, ones = 0.0
+        int32_t* bin_held = held.bin
+        int32_t* cell_of = held.cell
+    # First, what cells and all before them add up to.
+    stats[0] = stats[1] = 0.0
+    for i in range(given.n_cells):
+        zero = given.sums[2 * i]
+        one = given.sums[2 * i + 1]
+        b = bin_of(given, i)
+        # 0 without rows, 3 with rows of both classes.
+        now = (zero > 0.0) + 2 * (one > 0.0)
+        n_cells += (now != 0) & ((now != before) | (now == 3) | (b >= n_joined))
+        zeros += zero
+        ones += one
+        stats[2 * n_cells] = zeros
+        stats[2 * n_cells + 1] = ones
+        bin_held[n_held] = b
+        cell_of[n_held] = n_cells - 1
+        n_held += now != 0
+        before += (now - before) * (now != 0)
+    held.n = n_held
+    for i in range(n_cells):
+        stats[2 * i] = stats[2 * i + 2] - stats[2 * i]
+        stats[2 * i + 1] = stats[2 * i + 3] - stats[2 * i + 1]
+        n_rows[i] = <int32_t> (stats[2 * i] + stats[2 * i + 1] + 0.5)
+    return n_cells
 
 
 cdef class NodeSearch:
@@ -890,13 +888,14 @@ cdef class NodeSearch:
             int room = given.n_cells
             double* stats = take_doubles(arena, <size_t> (room + 1) * c.n_stats)
             int32_t* n_rows = take_ints(arena, room + 1)
-            int32_t* bin_of_cell = take_ints(arena, room + 1)
-            int32_t* run = take_ints(arena, room + 1)
             branch_t* branch = take_branches(arena, room)
+            HeldBins held
             Cells cells
             Best best
             double whole
-            int n_held, n_ordered, n_cells, i
+            int n_cells, n_joined, i
+        held.bin = take_ints(arena, room + 1)
+        held.cell = take_ints(arena, room + 1)
         if arena.failed or must_stop(arena, room):
             return
         options.max_branches = max_branches
@@ -905,11 +904,10 @@ cdef class NodeSearch:
         options.branch_penalty = branch_penalty
         # Each feature has a seed of its own, whichever thread takes it.
         options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
-        n_held = copy_cells(c, &given, stats, n_rows, bin_of_cell)
-        cells.has_missing = n_held > 0 and bin_of_cell[n_held - 1] == n_bins - 1
         cells.categorical = self.categorical[f]
-        n_ordered = n_held - cells.has_missing if may_join(c, &options, cells.categorical) else 0
-        n_cells = join_cells(c, n_held, n_ordered, stats, n_rows, run)
+        n_joined = n_bins - 1 if may_join(c, &options, cells.categorical) else 0
+        n_cells = gather_cells(c, &given, n_joined, stats, n_rows, &held)
+        cells.has_missing = held.n > 0 and held.bin[held.n - 1] == n_bins - 1
         cells.n_cells = n_cells - cells.has_missing
         cells.stats = stats
         if cells.n_cells < 1 or n_cells < 2:
@@ -921,8 +919,8 @@ cdef class NodeSearch:
             gain[0] = whole - best.loss
             penalised_gain[0] = whole - best.objective
             n_branches[0] = best.n_branches
-            for i in range(n_held):
-                branch_of_bin[bin_of_cell[i]] = branch[run[i]]
+            for i in range(held.n):
+                branch_of_bin[held.bin[i]] = branch[held.cell[i]]
         arena_release(arena, mark)
 
 

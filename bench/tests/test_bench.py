@@ -738,6 +738,18 @@ def test_partial_copies_are_marked_in_every_table(tmp_path, categories):
     assert "1 set)" not in report
 
 
+def test_a_cell_without_all_folds_is_not_compared(tmp_path):
+    results = made_up(tmp_path, ["CART", "SGT3-T"], ["rice", "bank"], depths=[4])
+    cell = Cell("untuned", "SGT3-T", "bank", 4)
+    results.forget(cell, only_failures=False)
+    results.note_fit(cell, 0, {"accuracy": 1.0})
+    results.note_failure(cell, 1, "took longer than 900 s")
+    results.close()
+    evidence = Evidence(tmp_path / "made.sqlite")
+    assert list(Analysis(evidence).accuracy(tables.Entry("SGT3-T"), 4).index) == ["rice"]
+    assert "took longer than 900 s" in to_markdown(make_report(evidence), "figures")
+
+
 def test_a_report_of_almost_nothing_works(tmp_path):
     made_up(tmp_path, ["SGT3-T"], ["iris"], depths=[4]).close()
     assert "<h2>" in to_html(make_report(Evidence(tmp_path / "made.sqlite")))

@@ -1,14 +1,9 @@
-"""Rows on a Dask cluster: the same models as in memory, whatever happens to the workers."""
+"""Rows on a Dask cluster: the same models as in memory."""
 
 import gc
-import os
 import pickle
-import signal
-import threading
-import time
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -19,13 +14,24 @@ da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
 distributed = pytest.importorskip("distributed")
 
+from dask_rows import (  # noqa: E402
+    CASES,
+    FEATURES,
+    at_question,
+    fitted_twice,
+    frame_of,
+    held_by,
+    is_free,
+    made_rows,
+    same_file,
+    sizes_of,
+)
+
 from shapetree.dask import (  # noqa: E402
     DaskShapeTreeClassifier,
     DaskShapeTreeRegressor,
     _cluster,
 )
-
-FEATURES = ["a", "b", "c", "d"]
 
 
 @pytest.fixture(scope="module")
@@ -36,76 +42,6 @@ def client():
     )
     with cluster, distributed.Client(cluster) as client:
         yield client
-
-
-def made_rows(rng, n_rows, n_outputs=1):
-    """Numbers, categories, missing values; targets of both kinds, and weights."""
-    rows = pd.DataFrame(
-        {
-            "a": rng.normal(size=n_rows),
-            "b": rng.integers(0, 9, n_rows).astype(np.float32),
-            "c": pd.Categorical(rng.choice(["red", "green", "blue"], n_rows)),
-            "d": rng.exponential(size=n_rows),
-        }
-    )
-    rows.loc[rng.random(n_rows) < 0.1, "a"] = np.nan
-    rows.loc[rng.random(n_rows) < 0.1, "c"] = None
-    score = np.nan_to_num(rows["a"]) ** 2 + (rows["c"] == "red") * rows["b"] / 4
-    for output in range(n_outputs):
-        rows[f"number{output}"] = score + rng.normal(scale=0.3, size=n_rows)
-        rows[f"class{output}"] = np.where(rows[f"number{output}"] > 1, "high", "low")
-    rows["weight"] = rng.choice([0.0, 0.5, 1.0, 2.25], n_rows)
-    return rows
-
-
-def frame_of(rows, sizes):
-    """A Dask frame with partitions of some sizes."""
-    stops = np.cumsum(sizes)
-    parts = [rows.iloc[stop - size : stop] for size, stop in zip(sizes, stops, strict=True)]
-    return dd.from_map(lambda part: part, parts, meta=rows.iloc[:0])
-
-
-def sizes_of(rng, n_rows, n_parts):
-    """Sizes of parts; some may be empty."""
-    cuts = np.sort(rng.integers(0, n_rows + 1, n_parts - 1))
-    return np.diff([0, *cuts, n_rows])
-
-
-CASES = {
-    "classes": (ShapeTreeClassifier, {}),
-    "greedy": (ShapeTreeClassifier, {"refine": None, "criterion": "entropy"}),
-    "balanced": (ShapeTreeClassifier, {"class_weight": "balanced"}),
-    "leaves": (ShapeTreeClassifier, {"max_leaf_nodes": 6}),
-    "means": (ShapeTreeRegressor, {}),
-    "medians": (ShapeTreeRegressor, {"criterion": "absolute_error"}),
-    "pairs": (ShapeTreeClassifier, {"pairs": 1, "pair_penalty": 0.0, "max_depth": 2}),
-    "every value": (ShapeTreeClassifier, {"max_bins": None}),
-    "strength": (ShapeTreeClassifier, {"strength": [0.5, 1.0], "folds": 2, "max_depth": 2}),
-    "shrinkage": (ShapeTreeRegressor, {"shrinkage": "cv", "max_depth": 2}),
-}
-ON_DASK = {
-    ShapeTreeClassifier: DaskShapeTreeClassifier,
-    ShapeTreeRegressor: DaskShapeTreeRegressor,
-}
-
-
-def fitted_twice(client, case, rows, sizes, weighted=False, n_outputs=1):
-    """Models in memory and on the cluster."""
-    kind, options = CASES[case]
-    options = {"max_depth": 3, "random_state": 0, "n_threads": 1} | options
-    name = "class" if kind is ShapeTreeClassifier else "number"
-    targets = [f"{name}{output}" for output in range(n_outputs)]
-    target = targets[0] if n_outputs == 1 else targets
-    near = kind(**options).fit(rows[FEATURES], rows[target], rows["weight"] if weighted else None)
-    frame = frame_of(rows, sizes)
-    far = ON_DASK[kind](client=client, **options)
-    far.fit(frame[FEATURES], frame[target], frame["weight"] if weighted else None)
-    return near, far
-
-
-def same_file(near, far):
-    """Whether models are the same, byte for byte; how long fits took is not in the file."""
-    return near.to_json() == far.to_local().to_json()
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -147,103 +83,38 @@ def test_categories_of_rows_without_weight_are_unknown(client):
     assert same_file(near, far)
 
 
-# Lost workers, and fits that end early
+# Fits that end
 
 
-@pytest.fixture(scope="module")
-def processes():
-    """A cluster of two processes that can be killed; nannies start others in their place."""
-    cluster = distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None)
-    with cluster, distributed.Client(cluster) as client:
-        yield client
-
-
-def at_question(monkeypatch, name, number, act):
-    """Do something when a question is asked for the n-th time."""
-    ask, n_asked = _cluster.AskedParts.ask, iter(range(1, 10_000))
-
-    def asked(self, *steps, **how):
-        if steps[-1][0] == name and next(n_asked) == number:
-            act()
-        return ask(self, *steps, **how)
-
-    monkeypatch.setattr(_cluster.AskedParts, "ask", asked)
-
-
-def kill_one(client):
-    """Kill a worker's process."""
-    pids = client.run(os.getpid)
-    os.kill(min(pids.values()), signal.SIGKILL)
-
-
-@pytest.mark.parametrize("question", ["histograms", "losses"])
-def test_a_killed_worker_does_not_change_the_model(processes, monkeypatch, question):
-    at_question(monkeypatch, question, 2, lambda: kill_one(processes))
-    rows = made_rows(np.random.default_rng(1), 400)
-    near, far = fitted_twice(processes, "classes", rows, [150, 250])
-    assert near.tree_.node_count > 5
-    assert same_file(near, far)
-
-
-def test_the_only_worker_may_die_and_come_back(processes, monkeypatch):
-    processes.cluster.scale(1)
-    while len(processes.scheduler_info()["workers"]) > 1:
-        time.sleep(0.1)
-    at_question(monkeypatch, "losses", 1, lambda: kill_one(processes))
-    rows = made_rows(np.random.default_rng(2), 300)
-    near, far = fitted_twice(processes, "means", rows, [300])
-    assert same_file(near, far)
-
-
-def held_by(client):
-    """Keys of what the workers hold."""
-    return [key for keys in client.has_what().values() for key in keys]
-
-
-def test_an_interrupted_fit_leaves_the_cluster_as_it_was(client, monkeypatch):
+def test_a_failed_fit_leaves_nothing_on_the_workers(client, monkeypatch):
     rows = made_rows(np.random.default_rng(3), 300)
 
-    def interrupt():
-        raise KeyboardInterrupt
+    def fail():
+        raise RuntimeError("on purpose")
 
-    with monkeypatch.context() as patch:
-        at_question(patch, "losses", 1, interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            fitted_twice(client, "classes", rows, [100, 200])
-    gc.collect()
-    for _ in range(100):
-        if not held_by(client):
-            break
-        time.sleep(0.1)
-    assert not held_by(client)
-    near, far = fitted_twice(client, "classes", rows, [100, 200])
-    assert same_file(near, far)
+    at_question(monkeypatch, "losses", 1, fail)
+    with pytest.raises(RuntimeError, match="on purpose") as kept:
+        fitted_twice(client, "classes", rows, [100, 200])
+    # The error's traceback knows all that the fit knew.
+    assert kept.tb is not None
+    assert is_free(client)
 
 
 def test_a_finished_fit_leaves_nothing_on_the_workers(client):
     rows = made_rows(np.random.default_rng(4), 100)
     fitted_twice(client, "greedy", rows, [40, 60])
     gc.collect()
-    for _ in range(100):
-        if not held_by(client):
-            break
-        time.sleep(0.1)
-    assert not held_by(client)
+    assert is_free(client)
 
 
-def test_several_fits_share_a_cluster(client):
-    rows = [made_rows(np.random.default_rng(seed), 120) for seed in (5, 6)]
-    found = {}
-
-    def fit(number):
-        found[number] = fitted_twice(client, "greedy", rows[number], [50, 70])
-
-    threads = [threading.Thread(target=fit, args=(number,)) for number in (0, 1)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(same_file(*found[number]) for number in (0, 1))
+def test_answers_are_forgotten_once_they_are_here(client, monkeypatch):
+    n_held = []
+    at_question(monkeypatch, "all_nodes", 2, lambda: n_held.append(len(held_by(client))))
+    rows = made_rows(np.random.default_rng(5), 200)
+    n_parts = 20
+    fitted_twice(client, "classes", rows, [10] * n_parts)
+    # Of every part: what was read, its bins, its rows, and where they are.
+    assert n_held[0] <= 8 * n_parts
 
 
 # What cannot be

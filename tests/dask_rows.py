@@ -1,0 +1,108 @@
+"""Rows on a Dask cluster, and models of them in memory and there."""
+
+import time
+
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree.dask import DaskShapeTreeClassifier, DaskShapeTreeRegressor, _cluster
+
+FEATURES = ["a", "b", "c", "d"]
+
+
+def made_rows(rng, n_rows, n_outputs=1):
+    """Numbers, categories, missing values; targets of both kinds, and weights."""
+    rows = pd.DataFrame(
+        {
+            "a": rng.normal(size=n_rows),
+            "b": rng.integers(0, 9, n_rows).astype(np.float32),
+            "c": pd.Categorical(rng.choice(["red", "green", "blue"], n_rows)),
+            "d": rng.exponential(size=n_rows),
+        }
+    )
+    rows.loc[rng.random(n_rows) < 0.1, "a"] = np.nan
+    rows.loc[rng.random(n_rows) < 0.1, "c"] = None
+    score = np.nan_to_num(rows["a"]) ** 2 + (rows["c"] == "red") * rows["b"] / 4
+    for output in range(n_outputs):
+        rows[f"number{output}"] = score + rng.normal(scale=0.3, size=n_rows)
+        rows[f"class{output}"] = np.where(rows[f"number{output}"] > 1, "high", "low")
+    rows["weight"] = rng.choice([0.0, 0.5, 1.0, 2.25], n_rows)
+    return rows
+
+
+def frame_of(rows, sizes):
+    """A Dask frame with partitions of some sizes."""
+    stops = np.cumsum(sizes)
+    parts = [rows.iloc[stop - size : stop] for size, stop in zip(sizes, stops, strict=True)]
+    return dd.from_map(lambda part: part, parts, meta=rows.iloc[:0])
+
+
+def sizes_of(rng, n_rows, n_parts):
+    """Sizes of parts; some may be empty."""
+    cuts = np.sort(rng.integers(0, n_rows + 1, n_parts - 1))
+    return np.diff([0, *cuts, n_rows])
+
+
+CASES = {
+    "classes": (ShapeTreeClassifier, {}),
+    "greedy": (ShapeTreeClassifier, {"refine": None, "criterion": "entropy"}),
+    "balanced": (ShapeTreeClassifier, {"class_weight": "balanced"}),
+    "leaves": (ShapeTreeClassifier, {"max_leaf_nodes": 6}),
+    "means": (ShapeTreeRegressor, {}),
+    "medians": (ShapeTreeRegressor, {"criterion": "absolute_error"}),
+    "pairs": (ShapeTreeClassifier, {"pairs": 1, "pair_penalty": 0.0, "max_depth": 2}),
+    "every value": (ShapeTreeClassifier, {"max_bins": None}),
+    "strength": (ShapeTreeClassifier, {"strength": [0.5, 1.0], "folds": 2, "max_depth": 2}),
+    "shrinkage": (ShapeTreeRegressor, {"shrinkage": "cv", "max_depth": 2}),
+}
+ON_DASK = {
+    ShapeTreeClassifier: DaskShapeTreeClassifier,
+    ShapeTreeRegressor: DaskShapeTreeRegressor,
+}
+
+
+def fitted_twice(client, case, rows, sizes, weighted=False, n_outputs=1):
+    """Models in memory and on the cluster."""
+    kind, options = CASES[case]
+    options = {"max_depth": 3, "random_state": 0, "n_threads": 1} | options
+    name = "class" if kind is ShapeTreeClassifier else "number"
+    targets = [f"{name}{output}" for output in range(n_outputs)]
+    target = targets[0] if n_outputs == 1 else targets
+    near = kind(**options).fit(rows[FEATURES], rows[target], rows["weight"] if weighted else None)
+    frame = frame_of(rows, sizes)
+    far = ON_DASK[kind](client=client, **options)
+    far.fit(frame[FEATURES], frame[target], frame["weight"] if weighted else None)
+    return near, far
+
+
+def same_file(near, far):
+    """Whether models are the same, byte for byte; how long fits took is not in the file."""
+    return near.to_json() == far.to_local().to_json()
+
+
+def at_question(monkeypatch, name, number, act):
+    """Do something when a question is asked for the n-th time."""
+    ask, n_asked = _cluster.AskedParts.ask, iter(range(1, 10_000))
+
+    def asked(self, *steps, **how):
+        if steps[-1][0] == name and next(n_asked) == number:
+            act()
+        return ask(self, *steps, **how)
+
+    monkeypatch.setattr(_cluster.AskedParts, "ask", asked)
+
+
+def held_by(client):
+    """Keys of what the workers hold."""
+    return [key for keys in client.has_what().values() for key in keys]
+
+
+def is_free(client):
+    """Whether the workers come to hold nothing, and to do nothing."""
+    for _ in range(100):
+        if not held_by(client) and not any(client.processing().values()):
+            return True
+        time.sleep(0.1)
+    return False

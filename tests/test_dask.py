@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_json
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -193,6 +193,46 @@ def test_predictions_are_lazy_and_those_of_the_local_model(client):
         np.testing.assert_array_equal(lazy.compute(), shares)
 
 
+def test_scores_are_those_of_the_local_model(client):
+    rows = made_rows(np.random.default_rng(11), 240, n_outputs=2)
+    frame = frame_of(rows, [90, 0, 150])
+    X, near = frame[FEATURES], rows[FEATURES]
+    for kind, target in (
+        (DaskShapeTreeClassifier, "class0"),
+        (DaskShapeTreeRegressor, "number0"),
+        (DaskShapeTreeRegressor, ["number0", "number1"]),
+    ):
+        model = fit_frames(client, X, frame[target], kind=kind)
+        local = model.to_local()
+        assert model.score(X, frame[target]) == local.score(near, rows[target])
+        assert "held_out" not in model.to_json()
+        weighted = frame[target], frame["weight"]
+        assert model.evaluate(X, *weighted) == local.evaluate(near, rows[target], rows["weight"])
+        assert model.to_json() == export_json(model) == local.to_json()
+        assert kind.from_json(model.to_json()).to_json() == local.to_json()
+    with pytest.raises(ValueError, match="X has 3 partitions, but y has 1"):
+        model.evaluate(X, dd.from_pandas(rows["number0"], npartitions=1))
+    with pytest.raises(TypeError, match=r"explain takes rows in memory.*X\.head"):
+        model.explain(X)
+    with pytest.raises(TypeError, match="decision_path takes rows in memory"):
+        model.decision_path(X)
+    classifier = fit_frames(client, X, frame["class0"])
+    assert len(classifier.explain(near.head(2))) == 2
+    assert classifier.decision_path(near).shape[0] == 240
+
+
+def test_paths_of_strengths_are_those_of_rows_in_memory(client):
+    rows = made_rows(np.random.default_rng(12), 200)
+    frame = frame_of(rows, [90, 110])
+    options = {"strength": [0.5, 2.0], "folds": 2, "max_depth": 2, "random_state": 0}
+    far = DaskShapeTreeClassifier(client=client, **options)
+    near = ShapeTreeClassifier(**options).strength_path(rows[FEATURES], rows["class0"])
+    path = far.strength_path(frame[FEATURES], frame["class0"])
+    for name, values in near.items():
+        np.testing.assert_array_equal(path[name], values)
+    assert is_free(client)
+
+
 def test_arrays_may_have_any_chunks(client):
     rng = np.random.default_rng(9)
     X, y = rng.normal(size=(300, 4)).astype(np.float32), rng.normal(size=(300, 1))
@@ -224,7 +264,8 @@ def test_estimators_keep_scikit_learns_manners(client):
 
     model = DaskShapeTreeClassifier(client=client, max_depth=5, class_weight="balanced")
     assert model.get_params()["max_depth"] == 5
-    assert clone(DaskShapeTreeClassifier(max_depth=2)).max_depth == 2
+    assert clone(model).client is client
+    assert clone(model).get_params() == model.get_params()
     assert model.to_local().get_params() == {
         name: value for name, value in model.get_params().items() if name != "client"
     }

@@ -72,14 +72,20 @@ class DaskRows:
 
 def parts_of(collection: Any, name: str) -> list[Any]:
     """The parts of a Dask collection, delayed."""
-    if hasattr(collection, "to_delayed") and hasattr(collection, "npartitions"):
-        if hasattr(collection, "chunks"):
-            return _blocks_of(collection, name)
-        return list(collection.to_delayed())
-    raise TypeError(
-        f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or fit the "
-        "estimator of shapetree itself, without dask, to what is in memory"
-    )
+    if hasattr(collection, "chunks"):
+        return _blocks_of(collection, name)
+    return list(collection.to_delayed())
+
+
+def n_parts_of(collection: Any, name: str) -> int:
+    """How many parts a Dask collection has."""
+    if not (hasattr(collection, "to_delayed") and hasattr(collection, "npartitions")):
+        raise TypeError(
+            f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or fit the "
+            "estimator of shapetree itself, without dask, to what is in memory"
+        )
+    n_parts = collection.npartitions
+    return len(collection.chunks[0]) if hasattr(collection, "chunks") else int(n_parts)
 
 
 def _blocks_of(array: Any, name: str) -> list[Any]:
@@ -92,23 +98,28 @@ def _blocks_of(array: Any, name: str) -> list[Any]:
 
 def _delayed_parts(given: DaskRows) -> list[list[Any]]:
     """Parts of X, y and weights; None for weights that were not given."""
-    if given.y is None:
-        raise ValueError("fitting requires y to be passed, but the target y is None")
-    X = parts_of(given.X, "X")
-    parts = [X]
-    for name, other in (("y", given.y), ("sample_weight", given.weights)):
+    check_in_step(given.X, given.y, given.weights)
+    parts = [parts_of(given.X, "X"), parts_of(given.y, "y")]
+    n_parts = len(parts[0])
+    weights = given.weights
+    return [*parts, [None] * n_parts if weights is None else parts_of(weights, "sample_weight")]
+
+
+def check_in_step(X: Any, y: Any, weights: Any) -> None:
+    """Refuse collections whose rows are known to be out of step."""
+    if y is None:
+        raise ValueError("this requires y to be passed, but the target y is None")
+    n_parts = n_parts_of(X, "X")
+    for name, other in (("y", y), ("sample_weight", weights)):
         if other is None:
-            parts.append([None] * len(X))
             continue
-        its = parts_of(other, name)
-        if len(its) != len(X):
+        n_others = n_parts_of(other, name)
+        if n_others != n_parts:
             raise ValueError(
-                f"X has {len(X)} partitions, but {name} has {len(its)}: give both the same "
+                f"X has {n_parts} partitions, but {name} has {n_others}: give both the same "
                 "partitions, so that their rows stay in step"
             )
-        _check_divisions(given.X, other, name)
-        parts.append(its)
-    return parts
+        _check_divisions(X, other, name)
 
 
 def _check_divisions(X: Any, other: Any, name: str) -> None:

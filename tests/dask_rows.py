@@ -1,7 +1,10 @@
 """Rows on a Dask cluster, and models of them in memory and there."""
 
+import pickle
 import time
+import uuid
 
+import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
@@ -54,7 +57,12 @@ CASES = {
     "medians": (ShapeTreeRegressor, {"criterion": "absolute_error"}),
     "pairs": (ShapeTreeClassifier, {"pairs": 1, "pair_penalty": 0.0, "max_depth": 2}),
     "every value": (ShapeTreeClassifier, {"max_bins": None}),
-    "strength": (ShapeTreeClassifier, {"strength": [0.5, 1.0], "folds": 2, "max_depth": 2}),
+    "chosen": (ShapeTreeClassifier, {"strength": "cv", "folds": 2, "max_depth": 2}),
+    "chosen numbers": (ShapeTreeRegressor, {"strength": "cv", "folds": 2, "max_depth": 2}),
+    "pairs of numbers": (
+        ShapeTreeRegressor,
+        {"pairs": "auto", "pair_penalty": 0.0, "max_depth": 2},
+    ),
     "shrinkage": (ShapeTreeRegressor, {"shrinkage": "cv", "max_depth": 2}),
 }
 ON_DASK = {
@@ -106,3 +114,47 @@ def is_free(client):
             return True
         time.sleep(0.1)
     return False
+
+
+class Done:
+    """The result of a task, sent as it would be to another worker."""
+
+    def __init__(self, key, value):
+        self.key = key
+        self._sent = pickle.dumps(value)
+
+    def result(self):
+        return pickle.loads(self._sent)
+
+    def release(self):
+        self._sent = None
+
+
+def brought(thing):
+    """Results in the place of those who will have them."""
+    if isinstance(thing, list):
+        return [brought(each) for each in thing]
+    return thing.result() if isinstance(thing, Done) else thing
+
+
+class ClientAtOnce:
+    """What shapetree needs of a client, without a cluster: tasks run here and now.
+
+    A cluster takes a tenth of a second for every question; this takes none, so that many more fits
+    can be tried.
+    """
+
+    def map(self, task, /, *columns, key, pure, **told):
+        told = {name: pickle.loads(pickle.dumps(brought(each))) for name, each in told.items()}
+        each = zip(key, *columns, strict=True)
+        return [Done(own, task(*map(brought, given), **told)) for own, *given in each]
+
+    def submit(self, function, value, key):
+        return Done(key, function(value))
+
+    def compute(self, collections):
+        found = dask.compute(*collections, scheduler="synchronous")
+        return [Done(uuid.uuid4(), each) for each in found]
+
+    def gather(self, futures):
+        return brought(futures)

@@ -238,16 +238,20 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
 
 
 def _joined_targets(targets: Any, classes: Any, every: Any) -> np.ndarray:
-    """Targets of all rows; classes are numbered by those of all parts."""
+    """Targets of all rows; classes are numbered by those of all parts, in as few bytes as will do.
+
+    What this process keeps of every row limits how many rows there can be.
+    """
     if every is None:
         return np.concatenate(targets)
+    dtype = np.min_scalar_type(max(map(len, every)) - 1)
     joined = []
     for numbers, own in zip(targets, classes, strict=True):
         if own is not None:
-            places = [np.searchsorted(all_, its) for all_, its in zip(every, own, strict=True)]
-            numbers = np.stack([at[n] for at, n in zip(places, numbers.T, strict=True)], axis=1)
-        joined.append(numbers)
-    return np.concatenate(joined).astype(targets[0].dtype)
+            each = zip(every, own, numbers.T, strict=True)
+            of_outputs = [np.searchsorted(all_, its).astype(dtype)[n] for all_, its, n in each]
+            joined.append(np.stack(of_outputs, axis=1))
+    return np.concatenate(joined)
 
 
 def _weighing(y: np.ndarray, classes: Any, weights: Any, importance: Any) -> Weighing:
@@ -333,15 +337,17 @@ def _(
     others: Any = nobody
     if coarse is not None and coarse.parts is not binned.parts:
         others = coarse.parts.futures
+    # Every part has its own rows; here, what was agreed for all is enough.
+    agreed = goal.without_rows()
     rows = binned.table.encoded.each(
         hold_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures, others,
         features=binned.features,
         coarse_features=None if coarse is None else coarse.features,
-        goal=goal.without_rows(),
+        goal=agreed,
         weighing=None if goal.weights is None else binned.table.weighing,
         needed=table.needed,
     )  # fmt: skip
-    return JoinedRows(AskedParts(rows), binned, coarse, goal, n_threads)
+    return JoinedRows(AskedParts(rows), binned, coarse, agreed, n_threads)
 
 
 @hashes_of_rows.register

@@ -768,8 +768,8 @@ def _instead_of_chance(
     doubt = _noise(root, rows.binned, goal) / gain
     if doubt <= LEAST_DISTINCT**3:
         return None  # not to be doubted, however often rows are repeated
-    content = _contents(rows.rows, rows.binned)
-    n_distinct = int(content.max()) + 1
+    hashes = _hashes(rows.rows, rows.binned)
+    n_distinct = len(np.unique(hashes))
     if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
         return None
     copies = goal.total_weight / n_distinct
@@ -779,7 +779,7 @@ def _instead_of_chance(
     is_clear &= n_distinct >= ROWS_PER_FEATURE * len(rows.binned.features)
     if is_clear or doubt * copies * unpaid**2 <= 1.0:
         return None
-    if _holds_up(rows, content, parameters, pairs):
+    if _holds_up(rows, hashes, parameters, pairs):
         return None
     if unpaid > COPIED:
         return replace(parameters, copies=copies)
@@ -813,16 +813,16 @@ def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
     return goal.noise(root.statistics) * (n_cuts + CATEGORIES_IN_DOUBT * n_categories)
 
 
-def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
-    """A number for each row, counted from 0, the same for rows that are the same."""
-    hashes = hashes_of_rows(binned, rows.targets, rows.weights, with_targets=True)
-    return np.unique(hashes, return_inverse=True)[1]
+def _hashes(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
+    """A hash of each row and its target."""
+    return hashes_of_rows(binned, rows.targets, rows.weights, with_targets=True)
 
 
 def _holds_up(
-    rows: BinnedRows, content: np.ndarray, parameters: Parameters, pairs: PairOptions
+    rows: BinnedRows, hashes: np.ndarray, parameters: Parameters, pairs: PairOptions
 ) -> bool:
     """Whether trees that grow on one half of the rows tell anything of the other half."""
+    content = np.unique(hashes, return_inverse=True)[1]
     told = np.zeros(content.max() + 1)
     # Half of the rows can pay half of the price.
     parameters = replace(parameters, copies=parameters.copies / 2)

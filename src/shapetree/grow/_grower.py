@@ -204,7 +204,8 @@ class Grower:
 
     def _find_candidates_of(self, nodes: list[GrowingNode], max_branches: int) -> None:
         """The same for nodes that may be split, whose shape functions there is memory for."""
-        found = self._search_features(nodes, max_branches, keep=True)
+        keep = self._rows.is_far or any(node.depth + 1 < self._limits.max_depth for node in nodes)
+        found = self._search_features(nodes, max_branches, keep)
         if nodes[0].depth == 0:
             avoided = [features[0] for features in self._start.avoid if len(features) == 1]
             found.penalised_gains[0, avoided] = -np.inf
@@ -410,14 +411,13 @@ class Grower:
     ) -> np.ndarray:
         """Sums of the channels over the rows of children, whose numbers are given.
 
-        Where a node's histogram is at hand, it tells, and nobody needs to look at the rows.
+        Where rows are far away, and a node's histogram is at hand, that tells without a message.
         """
-        n_channels = self._goal.targets.n_channels
-        channels, is_told, last = (
-            np.empty((len(numbers), n_channels)),
-            np.ones(len(numbers), bool),
-            0,
-        )
+        if not self._rows.is_far:
+            return self._rows.totals(numbers)
+        channels = np.empty((len(numbers), self._goal.targets.n_channels))
+        is_told = np.ones(len(numbers), dtype=bool)
+        last = 0
         for node, candidate in zip(nodes, candidates, strict=True):
             first, last = last, last + candidate.n_branches
             if isinstance(candidate, Candidate) and node.histogram is not None:

@@ -237,6 +237,7 @@ class JoinedRows:
     """
 
     call_bytes = CALL_BYTES
+    is_far = True
 
     def __init__(
         self,

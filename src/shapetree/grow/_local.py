@@ -112,6 +112,11 @@ class LocalRows:
         return len(self._places.order)
 
     @property
+    def is_far(self) -> bool:
+        """Rows are at hand: asking for sums is cheap."""
+        return False
+
+    @property
     def call_bytes(self) -> int:
         """Bytes of histograms that one call should ask for at most: what a cache may hold."""
         return CALL_BYTES

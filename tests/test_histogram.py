@@ -121,7 +121,11 @@ def test_totals_are_the_sum_over_any_feature(problem):
     for start, stop in zip(problem.offsets, problem.offsets[1:], strict=False):
         assert_allclose(totals, histograms[:, start:stop].sum(axis=1), atol=1e-9)
     for rows, total in zip(problem.nodes, totals, strict=True):
-        assert_allclose(problem.targets.totals(rows.astype(np.int32)), total, atol=1e-9)
+        rows = rows.astype(np.int32)
+        assert_allclose(problem.targets.totals(rows), total, atol=1e-9)
+        groups = (rows % 3).astype(np.uint8)
+        each = [problem.targets.totals(rows[groups == group]) for group in range(4)]
+        assert_array_equal(problem.targets.totals_by(rows, groups, 4), each)
 
 
 @given(problems())
@@ -415,6 +419,17 @@ def test_histograms_without_room_are_refused(shape):
 def test_totals_of_rows_out_of_range_are_refused(row):
     with pytest.raises(IndexError, match="rows must lie"):
         four_rows()["targets"].totals(np.array([0, row], dtype=np.int32))
+    with pytest.raises(IndexError, match="rows must lie"):
+        four_rows()["targets"].totals_by(
+            np.array([0, row], dtype=np.int32), np.zeros(2, dtype=np.uint8), 1
+        )
+
+
+@pytest.mark.parametrize("groups", [[0], [0, 2]])
+def test_totals_by_groups_that_do_not_fit_are_refused(groups):
+    rows = np.arange(2, dtype=np.int32)
+    with pytest.raises(ValueError, match="groups"):
+        four_rows()["targets"].totals_by(rows, np.array(groups, dtype=np.uint8), 2)
 
 
 @pytest.mark.parametrize(

@@ -200,6 +200,29 @@ cdef class Targets:
                     add_row(&node, i, &cell[0])
         return out
 
+    def totals_by(
+        self, const int32_t[::1] rows not None, const uint8_t[::1] groups not None, int n_groups
+    ):
+        """Sums of the channels over some rows, by the group of each: (n_groups, n_channels)."""
+        cdef:
+            Py_ssize_t i
+            double[:, ::1] cells
+            NodeTargets node
+        check_rows(rows, self.n_rows)
+        if rows.shape[0] > self.n_rows or groups.shape[0] != rows.shape[0]:
+            raise ValueError("more rows than there are, or rows without groups")
+        for i in range(groups.shape[0]):
+            if groups[i] >= n_groups:
+                raise ValueError("groups out of range")
+        out = np.zeros((n_groups, self.n_channels))
+        cells = out
+        if rows.shape[0]:
+            with nogil:
+                node = self.gather(&rows[0], rows.shape[0], 1)
+                for i in range(rows.shape[0]):
+                    add_row(&node, i, &cells[groups[i], 0])
+        return out
+
 
 def _targets_of(labels, values, weights, int n_stats):
     """Targets whose values have been multiplied by weights."""

@@ -520,7 +520,7 @@ class PairSearch:
             if fits.n_branches[0] >= 2:
                 found = self._shape(pair[0], fits, 0, positions, shape).with_largest_branch(0)
                 branches = cuts_of(found, sample.columns).branches(new, 1)
-                gain += gain_of(self._goal, sample, new, branches)
+                gain += gain_of(self._goal, sample, new, branches, found.n_branches)
         return sample.scale * gain
 
     def _order_of_categories(self, sample: Sample, rows: np.ndarray) -> np.ndarray:

@@ -29,7 +29,6 @@ from shapetree.dask._tasks import (
     hold_part,
     join_found,
     join_keys,
-    join_values,
     join_weighted,
     keys_of_part,
     leaves_of_part,
@@ -42,9 +41,9 @@ from shapetree.dask._tasks import (
     values_of,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, FeatureBins, bin_table
-from shapetree.data._parts import Reading
+from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import find_evidence
-from shapetree.data._table import Table
+from shapetree.data._table import Table, still_kept, with_seen
 from shapetree.data._targets import Goal
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import hold_rows
@@ -73,14 +72,20 @@ class DaskRows:
 
 def parts_of(collection: Any, name: str) -> list[Any]:
     """The parts of a Dask collection, delayed."""
-    if hasattr(collection, "to_delayed") and hasattr(collection, "npartitions"):
-        if hasattr(collection, "chunks"):
-            return _blocks_of(collection, name)
-        return list(collection.to_delayed())
-    raise TypeError(
-        f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or fit the "
-        "estimator of shapetree itself, without dask, to what is in memory"
-    )
+    if hasattr(collection, "chunks"):
+        return _blocks_of(collection, name)
+    return list(collection.to_delayed())
+
+
+def n_parts_of(collection: Any, name: str) -> int:
+    """How many parts a Dask collection has."""
+    if not (hasattr(collection, "to_delayed") and hasattr(collection, "npartitions")):
+        raise TypeError(
+            f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or fit the "
+            "estimator of shapetree itself, without dask, to what is in memory"
+        )
+    n_parts = collection.npartitions
+    return len(collection.chunks[0]) if hasattr(collection, "chunks") else int(n_parts)
 
 
 def _blocks_of(array: Any, name: str) -> list[Any]:
@@ -93,23 +98,28 @@ def _blocks_of(array: Any, name: str) -> list[Any]:
 
 def _delayed_parts(given: DaskRows) -> list[list[Any]]:
     """Parts of X, y and weights; None for weights that were not given."""
-    if given.y is None:
-        raise ValueError("fitting requires y to be passed, but the target y is None")
-    X = parts_of(given.X, "X")
-    parts = [X]
-    for name, other in (("y", given.y), ("sample_weight", given.weights)):
+    check_in_step(given.X, given.y, given.weights)
+    parts = [parts_of(given.X, "X"), parts_of(given.y, "y")]
+    n_parts = len(parts[0])
+    weights = given.weights
+    return [*parts, [None] * n_parts if weights is None else parts_of(weights, "sample_weight")]
+
+
+def check_in_step(X: Any, y: Any, weights: Any) -> None:
+    """Refuse collections whose rows are known to be out of step."""
+    if y is None:
+        raise ValueError("this requires y to be passed, but the target y is None")
+    n_parts = n_parts_of(X, "X")
+    for name, other in (("y", y), ("sample_weight", weights)):
         if other is None:
-            parts.append([None] * len(X))
             continue
-        its = parts_of(other, name)
-        if len(its) != len(X):
+        n_others = n_parts_of(other, name)
+        if n_others != n_parts:
             raise ValueError(
-                f"X has {len(X)} partitions, but {name} has {len(its)}: give both the same "
+                f"X has {n_parts} partitions, but {name} has {n_others}: give both the same "
                 "partitions, so that their rows stay in step"
             )
-        _check_divisions(given.X, other, name)
-        parts.append(its)
-    return parts
+        _check_divisions(X, other, name)
 
 
 def _check_divisions(X: Any, other: Any, name: str) -> None:
@@ -158,11 +168,8 @@ class DaskTable(Table):
 
     def take(self, kept: np.ndarray) -> DaskTable:
         """Keep the rows that a boolean mask marks."""
-        every = kept
-        if self.kept is not None:
-            every = self.kept.copy()
-            every[every] = kept
-        return replace(self, n_rows=int(np.count_nonzero(kept)), kept=every)
+        kept_of_all = still_kept(self.kept, kept)
+        return replace(self, n_rows=int(np.count_nonzero(kept)), kept=kept_of_all)
 
     def with_values(self, needed: Any) -> DaskTable:
         """The table, of which splits will read the values of some features."""
@@ -170,16 +177,11 @@ class DaskTable(Table):
 
     def with_seen_categories(self) -> DaskTable:
         """The same rows, without categories that none of them has; see `Table`."""
-        seen = self.encoded.each(seen_codes, self.kept_rows).joined(join_values)
-        features = tuple(
-            replace(info, categories=tuple(np.array(info.categories, dtype=object)[own].tolist()))
-            if own is not None and info.categories is not None and not info.is_ordered
-            else info
-            for info, own in zip(self.features, seen, strict=True)
-        )
+        seen = self.encoded.each(seen_codes, self.kept_rows).joined(join_distinct)
+        features = with_seen(self.features, seen)
         if features == self.features:
             return self
-        encoded = self.encoded.each(recode_part, seen=seen, features=features)
+        encoded = self.encoded.each(recode_part, features=features)
         return replace(self, features=features, encoded=encoded)
 
     @cached_property
@@ -232,23 +234,24 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     importance = importance_of(y, found.classes, all_weights, parameters.class_weight)
     if all_weights is not None or importance is not None:
         table = replace(table, weighing=_weighing(y, found.classes, all_weights, importance))
-    rows = TrainingRows(table, y, found.classes, all_weights).with_evidence(importance)
-    if rows.table.n_rows < table.n_rows:
-        rows = replace(rows, table=rows.table.with_seen_categories())
-    return rows
+    return TrainingRows(table, y, found.classes, all_weights).weighed(importance)
 
 
 def _joined_targets(targets: Any, classes: Any, every: Any) -> np.ndarray:
-    """Targets of all rows; classes are numbered by those of all parts."""
+    """Targets of all rows; classes are numbered by those of all parts, in as few bytes as will do.
+
+    What this process keeps of every row limits how many rows there can be.
+    """
     if every is None:
         return np.concatenate(targets)
+    dtype = np.min_scalar_type(max(map(len, every)) - 1)
     joined = []
     for numbers, own in zip(targets, classes, strict=True):
         if own is not None:
-            places = [np.searchsorted(all_, its) for all_, its in zip(every, own, strict=True)]
-            numbers = np.stack([at[n] for at, n in zip(places, numbers.T, strict=True)], axis=1)
-        joined.append(numbers)
-    return np.concatenate(joined).astype(targets[0].dtype)
+            each = zip(every, own, numbers.T, strict=True)
+            of_outputs = [np.searchsorted(all_, its).astype(dtype)[n] for all_, its, n in each]
+            joined.append(np.stack(of_outputs, axis=1))
+    return np.concatenate(joined)
 
 
 def _weighing(y: np.ndarray, classes: Any, weights: Any, importance: Any) -> Weighing:
@@ -287,11 +290,8 @@ class DaskBins(BinnedTable):
 
     def take(self, kept: np.ndarray) -> DaskBins:
         """Keep the rows that a boolean mask marks."""
-        every = kept
-        if self.wanted is not None:
-            every = self.wanted.copy()
-            every[every] = kept
-        return replace(self, columns=_nothing(self, int(np.count_nonzero(kept))), wanted=every)
+        columns = _nothing(self.features, int(np.count_nonzero(kept)))
+        return replace(self, columns=columns, wanted=still_kept(self.wanted, kept))
 
     @cached_property
     def wanted_rows(self) -> list[KeptRows]:
@@ -299,8 +299,8 @@ class DaskBins(BinnedTable):
         return kept_of_parts(self.wanted, self.lengths)
 
 
-def _nothing(binned: Any, n_rows: int) -> Columns:
-    return Columns([None] * len(binned.features), n_rows)
+def _nothing(features: tuple[FeatureBins, ...], n_rows: int) -> Columns:
+    return Columns([None] * len(features), n_rows)
 
 
 @bin_table.register
@@ -309,7 +309,7 @@ def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> D
     encoded, kept = table.encoded, table.kept_rows
     if max_bins is None:
         values = encoded.each(values_of, kept)
-        features = values.joined(join_values, EveryValue(table.features))
+        features = values.joined(join_distinct, EveryValue(table.features))
         return _bins(table, features, encoded.each(bin_values, kept, features=features))
     weighing = None if weights is None else table.weighing
     samples = encoded.each(sample_of, kept, n_total=table.n_rows, weighing=weighing)
@@ -324,7 +324,7 @@ def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: Parts) -> 
         firsts = np.cumsum([0, *lengths])[:-1]
         lengths = np.add.reduceat(np.append(table.kept, False).astype(np.int64), firsts)
         lengths[table.lengths == 0] = 0
-    columns = Columns([None] * len(features), table.n_rows)
+    columns = _nothing(features, table.n_rows)
     return DaskBins(features, columns, table=table, parts=parts, lengths=lengths)
 
 
@@ -337,28 +337,33 @@ def _(
     others: Any = nobody
     if coarse is not None and coarse.parts is not binned.parts:
         others = coarse.parts.futures
+    # Every part has its own rows; here, what was agreed for all is enough.
+    agreed = goal.without_rows()
     rows = binned.table.encoded.each(
         hold_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures, others,
         features=binned.features,
         coarse_features=None if coarse is None else coarse.features,
-        goal=goal.without_rows(),
+        goal=agreed,
         weighing=None if goal.weights is None else binned.table.weighing,
         needed=table.needed,
     )  # fmt: skip
-    return JoinedRows(AskedParts(rows), binned, coarse, goal, n_threads)
+    return JoinedRows(AskedParts(rows), binned, coarse, agreed, n_threads)
 
 
 @hashes_of_rows.register
-def _(binned: DaskBins, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def _(binned: DaskBins, targets: Any, weights: Any, with_targets: bool = False) -> np.ndarray:
     """A hash of each row's bins."""
     assert binned.wanted is None
     table = binned.table
+    rows = table.encoded.futures, table.kept_rows
     keys = binned.parts.each(
-        keys_of_part, table.encoded.futures, table.kept_rows,
+        keys_of_part, *rows,
         weighing=None if weights is None else table.weighing,
         are_counts=weights_are_counts(weights),
     )  # fmt: skip
-    hashes = binned.parts.each(hashes_of_part, keys=keys.joined(join_keys))
+    hashes = binned.parts.each(
+        hashes_of_part, *rows, keys=keys.joined(join_keys), with_targets=with_targets
+    )
     return np.concatenate(hashes.results())
 
 

@@ -552,61 +552,61 @@ cdef class RoutedRows:
         self.steps[leaf].n_pieces = 0
         self.is_counted = False
 
-    cdef int lead_to(self, int node, const int32_t[::1] children) except -1:
+    cdef void lead_to(self, int node, const int32_t* children, int n_children) noexcept:
         """Note a node's children, and that they are no other node's."""
         cdef:
-            Py_ssize_t b
+            int b
             Step* step = &self.steps[node]
         step.is_new = True
-        step.has_new_children |= step.n_branches != children.shape[0]
+        step.has_new_children |= step.n_branches != n_children
         for b in range(step.n_branches):
             self.steps[self.child[node, b]].parent = -1
-        for b in range(children.shape[0]):
+        for b in range(n_children):
             step.has_new_children |= self.child[node, b] != children[b]
             self.steps[children[b]].parent = node
             self.child[node, b] = children[b]
-        step.n_branches = children.shape[0]
+        step.n_branches = n_children
         self.is_counted = False
-        return 0
 
-    cdef int check_children(self, int node, const int32_t[::1] children) except -1:
-        cdef Py_ssize_t b, other
+    cdef int read_children(self, int node, children, int32_t* child) except -1:
+        """Numbers of a node's children; returns how many they are."""
+        cdef int b, other, n_children = min(len(children), 256)
         self.check_node(node)
-        if not 2 <= children.shape[0] <= self.max_branches:
+        if not 2 <= n_children <= self.max_branches:
             raise ValueError("the number of branches is out of range")
-        for b in range(children.shape[0]):
-            if not node < children[b] < self.n_nodes:
+        for b in range(n_children):
+            child[b] = children[b]
+            if not node < child[b] < self.n_nodes:
                 raise ValueError("children exist and come after their parents")
             for other in range(b):
-                if children[other] == children[b]:
+                if child[other] == child[b]:
                     raise ValueError("children differ")
-        return 0
+        return n_children
 
     def set_leaf(self, int node):
         """Make a node a leaf."""
         self.check_node(node)
-        self.lead_to(node, np.empty(0, dtype=np.int32))
+        self.lead_to(node, NULL, 0)
         self._arrays[node] = None
         self.stay_at(node)
 
     def set_bins(
-        self, int node, const int32_t[::1] children not None, int feature,
-        const uint8_t[::1] branch_of_bin not None,
+        self, int node, children, int feature, const uint8_t[::1] branch_of_bin not None,
     ):
-        """Split a node by the branches of a feature's bins."""
+        """Split a node by the branches of a feature's bins, to the children with some numbers."""
         cdef:
             Py_ssize_t i
-            int greatest = 0
-        self.check_children(node, children)
+            int32_t child[256]
+            int greatest = 0, n_children = self.read_children(node, children, child)
         if not 0 <= feature < self.bins.n_columns or self.bins.column[feature].kind > UINT32:
             raise ValueError(f"{feature} is not a column of bins")
         if branch_of_bin.shape[0] <= self.bins.column[feature].largest:
             raise ValueError("every bin needs a branch")
         for i in range(branch_of_bin.shape[0]):
             greatest = max(greatest, branch_of_bin[i])
-        if greatest >= children.shape[0]:
+        if greatest >= n_children:
             raise ValueError("branches of bins exist")
-        self.lead_to(node, children)
+        self.lead_to(node, child, n_children)
         self._arrays[node] = branch_of_bin
         self.steps[node].codes = self.bins.column[feature].data
         self.steps[node].kind = self.bins.column[feature].kind
@@ -614,13 +614,15 @@ cdef class RoutedRows:
         self.steps[node].cuts = NULL
         self.steps[node].n_pieces = branch_of_bin.shape[0]
 
-    def set_cuts(self, int node, const int32_t[::1] children not None, PairCuts cuts not None):
-        """Split a node by the cuts of a pair."""
-        self.check_children(node, children)
+    def set_cuts(self, int node, children, PairCuts cuts not None):
+        """Split a node by the cuts of a pair, to the children with some numbers."""
+        cdef:
+            int32_t child[256]
+            int n_children = self.read_children(node, children, child)
         if cuts.n_rows != self.n_rows or cuts.least_branch < 0 or (
-                cuts.greatest_branch >= children.shape[0]):
+                cuts.greatest_branch >= n_children):
             raise ValueError("branches of regions exist, and tables have as many rows as bins")
-        self.lead_to(node, children)
+        self.lead_to(node, child, n_children)
         self._arrays[node] = cuts
         self.steps[node].cuts = &cuts.cuts
         self.steps[node].n_pieces = n_regions(&cuts.cuts) + 1

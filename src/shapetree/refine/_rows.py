@@ -308,6 +308,7 @@ class LocalRefinedRows:
         self._offsets = binned.offsets
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
+        self._known_sizes: list[int] | None = None  # until rows move
 
     def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Results of jobs, one after another."""
@@ -320,9 +321,9 @@ class LocalRefinedRows:
         if split is None:
             self._routed.set_leaf(node)
         elif isinstance(split, BinSplit):
-            self._routed.set_bins(node, _numbers(children), split.feature, split.branch_of_bin)
+            self._routed.set_bins(node, children, split.feature, split.branch_of_bin)
         else:
-            self._routed.set_cuts(node, _numbers(children), self.cuts_of(split))
+            self._routed.set_cuts(node, children, self.cuts_of(split))
 
     def cuts_of(self, split: PairSplit) -> PairCuts:
         """What sends rows by a pair."""
@@ -331,13 +332,16 @@ class LocalRefinedRows:
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""
         self._routed.send(_numbers(nodes), self._threads_for(nodes))
+        self._known_sizes = None
 
     # Statistics
 
     def sizes(self) -> list[int]:
         """Numbers of rows of all nodes."""
-        sizes = self._places.stop[: self.n_nodes] - self._places.start[: self.n_nodes]
-        return sizes.tolist()
+        if self._known_sizes is None:
+            sizes = self._places.stop[: self.n_nodes] - self._places.start[: self.n_nodes]
+            self._known_sizes = sizes.tolist()
+        return self._known_sizes
 
     def weights(self, nodes: list[int]) -> list[float]:
         """Weights of nodes' rows."""

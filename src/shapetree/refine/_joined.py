@@ -231,9 +231,10 @@ class PartOfTree(LocalRefinedRows):
             least[leaves], greatest[leaves] = ranges[:, 0], ranges[:, 1]
         return sizes, sums, least, greatest
 
-    def losses(self, *level: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    def losses(
+        self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """What `branch_losses` answers for a level, and losses by bin and branch of all nodes."""
-        nodes, table, anchors = level
         self.look((nodes, table, anchors))
         return self._found, self._cells()
 

@@ -521,7 +521,9 @@ def look_of(method: str) -> tuple[str, bool]:
 
 def colour_of(label: str) -> str:
     """The colour of an entry by its label."""
-    return look_of(label.split(', strength="cv"')[0].removesuffix(", tuned"))[0]
+    for words in PROTOCOL_WORDS.values():
+        label = label.removesuffix(f", {words}")
+    return look_of(label)[0]
 
 
 def _series(entry: Entry, points: list[tuple[float, float, str]]) -> charts.Series:
@@ -544,7 +546,9 @@ def depth_figures(analysis: Analysis) -> list[Figure]:
                 panels.append((dataset, series))
         if panels:
             svg = charts.panels(panels, "depth", "accuracy, %", 2, size=(520, 340))
-            caption = f"{title}: test accuracy by depth. Dashed: the paper's, tuned."
+            caption = f"{title}: test accuracy by depth."
+            if any(each.is_dashed for _, series in panels for each in series):
+                caption += " Dashed: the paper's, tuned."
             figures.append(Figure(name, svg, caption))
     return figures
 
@@ -560,15 +564,25 @@ def _series_by_depth(analysis: Analysis, dataset: str, greedy: bool) -> list[cha
         points = _points(analysis, entry, dataset)
         if points:
             series.append(_series(entry, points))
-    if series and greedy:
-        points = [
-            (float(depth), score, f"the paper's SGT-C, depth {depth}: {score:.1f} %")
-            for depth in DEPTHS
-            if (score := paper.value("accuracy", dataset, "SGT-C", depth)) is not None
-        ]
-        tone = look_of("SGT-C")[0]
-        series.append(charts.Series("SGT-C, the paper", points, tone, True, is_dashed=True))
-    return series
+    drawn = {each.name for each in series}
+    return series + [_of_the_paper(dataset, model) for model in _BY_DATASET if model in drawn]
+
+
+# Models of which the paper has numbers for its three datasets, all of them greedy.
+_BY_DATASET = ("SGT-C", "SGT3-C", "S2GT-C", "S2GT3-C")
+
+
+def _of_the_paper(dataset: str, model: str) -> charts.Series:
+    points = []
+    for depth in DEPTHS:
+        score = paper.value("accuracy", dataset, model, depth)
+        if score is None:
+            name = "ablation of the assignment, accuracy"
+            score = paper.value(name, dataset, model, depth, "All")
+        if score is not None:
+            title = f"the paper's {model}, depth {depth}: {score:.1f} %"
+            points.append((float(depth), score, title))
+    return charts.Series(f"{model}, the paper", points, look_of(model)[0], True, is_dashed=True)
 
 
 def _points(analysis: Analysis, entry: Entry, dataset: str) -> list[tuple[float, float, str]]:

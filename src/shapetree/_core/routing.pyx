@@ -480,7 +480,7 @@ cdef class RoutedRows:
     cdef const uint8_t[::1] only_branch
     cdef int32_t[:, ::1] child
     cdef const int32_t* order             # of `rows`
-    cdef int32_t[::1] scratch             # for rows that are sent or sorted
+    cdef int32_t[::1] scratch             # for rows that are sent or sorted, where losses stand
     cdef int32_t[::1] care_row            # rows of a level that care; leaves' numbers of sent rows
     cdef double[:, ::1] care_loss         # what they lose in branch 1, 2, .. beyond branch 0
     cdef LossBlock* blocks
@@ -511,9 +511,11 @@ cdef class RoutedRows:
         self._arrays = [None] * n_nodes
         self.only_branch = np.zeros(bins.column[0].largest + 1, dtype=np.uint8)
         self.child = np.zeros((n_nodes, max_branches), dtype=np.int32)
-        self.scratch = np.empty(n_places, dtype=np.int32)
         self.care_row = np.empty(n_places, dtype=np.int32)
-        self.care_loss = np.empty((n_places, max_branches - 1))
+        losses = np.empty((n_places, max_branches - 1))
+        self.care_loss = losses
+        # Losses are forgotten before rows are sent.
+        self.scratch = losses.reshape(-1).view(np.int32)[:n_places]
         self.first_block = np.zeros(1, dtype=np.int64)
         self.steps = <Step*> calloc(n_nodes, sizeof(Step))
         if self.steps == NULL:
@@ -657,6 +659,16 @@ cdef class RoutedRows:
         if self.n_moved > SORT_AFTER * self.rows._order.shape[0]:
             self.sort_leaves(n_threads)
             self.n_moved = 0
+
+    def stand_in_order(self, int n_threads):
+        """Move the rows of the bins themselves to where they stand in the tree, and number them so.
+
+        Every row must be at the root once, and the bins be nobody else's. Returns the numbers that
+        the rows had.
+        """
+        self.bins.reorder(self.rows.order, n_threads)
+        self.forget_losses()
+        return self.rows.renumber()
 
     cdef int sort_leaves(self, int n_threads) except -1:
         """Sort the rows within each leaf, so that loops go through columns in one direction."""

@@ -76,6 +76,12 @@ class LocalRows:
         rows._places = places
         return rows
 
+    def with_goal(self, goal: Goal) -> LocalRows:
+        """The same rows for another goal."""
+        rows = copy(self)
+        rows._goal = goal
+        return rows
+
     @property
     def binned(self) -> BinnedTable:
         """The rows' bins."""

@@ -18,7 +18,7 @@ from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._sums import on_grid
-from shapetree.data._targets import NodeStatistics, RegressionGoal
+from shapetree.data._targets import Goal, NodeStatistics, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows, LocalRowsOfNode
 from shapetree.grow._rows import Result, Rows, RowsOfNode
@@ -304,7 +304,7 @@ class LocalRefinedRows:
         self.max_branches = max_branches
         self.n_threads = rows.n_threads
         self._goal = rows.goal
-        self._losses = losses
+        self.losses = losses
         self._offsets = binned.offsets
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
@@ -312,6 +312,18 @@ class LocalRefinedRows:
     def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Results of jobs, one after another."""
         return self.rows.together(jobs)
+
+    def stand_in_order(self) -> Goal:
+        """Move the rows in memory to where they stand in the tree, and number them so.
+
+        Then a loop over the rows of a node reads memory in one direction: where columns are larger
+        than caches, that saves most of the time. Only for bins that nobody else reads, and trees
+        without pairs, whose values stay where they are. Returns the goal of the rows as they stand
+        now, for which losses have to be made anew.
+        """
+        goal = self._goal.reordered(self._routed.stand_in_order(self.n_threads))
+        self.rows, self._goal = self.rows.with_goal(goal), goal
+        return goal
 
     # The tree
 
@@ -375,11 +387,11 @@ class LocalRefinedRows:
 
     def leaf_sums(self, nodes: list[int]) -> np.ndarray:
         """What nodes' rows add up to: weight of each class, or of all rows and of y."""
-        return self._routed.leaf_sums(_numbers(nodes), self._losses, self._threads_for(nodes))
+        return self._routed.leaf_sums(_numbers(nodes), self.losses, self._threads_for(nodes))
 
     def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
         """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
-        return self._routed.leaf_ranges(_numbers(nodes), self._losses, self._threads_for(nodes))
+        return self._routed.leaf_ranges(_numbers(nodes), self.losses, self._threads_for(nodes))
 
     def leaf_medians(self, nodes: list[int]) -> np.ndarray:
         """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
@@ -389,7 +401,7 @@ class LocalRefinedRows:
     def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
         return self._routed.leaf_totals(
-            _numbers(nodes), self._losses, table, anchors, self._threads_for(nodes)
+            _numbers(nodes), self.losses, table, anchors, self._threads_for(nodes)
         )
 
     # Losses of a level
@@ -419,7 +431,7 @@ class LocalRefinedRows:
             What the rows would add to branch 0 if each took the branch where it loses least.
         """
         n_threads = self._threads_for(nodes, self.max_branches)
-        return self._routed.branch_losses(_numbers(nodes), self._losses, table, anchors, n_threads)
+        return self._routed.branch_losses(_numbers(nodes), self.losses, table, anchors, n_threads)
 
     def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, as many at a time as memory allows.

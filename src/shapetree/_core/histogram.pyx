@@ -22,6 +22,8 @@ cdef extern from "vector.h":
 
 cdef enum:
     MAX_PARTS = 256       # of a node's rows, for as many threads
+    ROWS_PER_BLOCK = 131072  # of a table: the bins of two features stay in the cache
+    TASKS_PER_THREAD = 8  # so that threads have done at about the same time
 
 ctypedef fused bin_t:
     uint8_t
@@ -454,9 +456,11 @@ def build_histograms(
     number of threads.
     """
     cdef:
-        Py_ssize_t task, node, n_nodes = starts.shape[0], n_pairs = (last - first + 1) // 2
+        Py_ssize_t task, group, n_nodes = starts.shape[0], n_pairs = (last - first + 1) // 2
+        Py_ssize_t n_groups = n_nodes
         int f
         PlacedTargets placed
+        const int64_t[:, ::1] bounds
     bins.check_bins(offsets, first, last)
     check_places(order, starts, stops)
     if n_threads < 1:
@@ -468,33 +472,83 @@ def build_histograms(
     if first == last or n_nodes == 0 or histograms.shape[1] == 0:
         return
     placed = targets_at(bins, targets, order, starts, stops, in_order, n_threads)
+    bounds = bounds_of_blocks(order, starts, stops, bins.n_rows)
+    if bounds.shape[1] > 2:
+        # Nodes that are summed together share what the cache holds.
+        n_groups = min(n_nodes, max(1, TASKS_PER_THREAD * n_threads // n_pairs))
     with nogil:
-        for task in prange(n_nodes * n_pairs, num_threads=n_threads, schedule="dynamic"):
-            node = task // n_pairs
+        for task in prange(n_groups * n_pairs, num_threads=n_threads, schedule="dynamic"):
+            group = task // n_pairs
             f = <int> (first + 2 * (task % n_pairs))
             fill_features(
-                bins, f, min(f + 2, last), offsets, order, starts[node], stops[node], placed,
-                &histograms[node, offsets[f] - offsets[first], 0])
+                bins, f, min(f + 2, last), offsets, order, bounds, n_nodes * group // n_groups,
+                n_nodes * (group + 1) // n_groups, placed,
+                &histograms[0, offsets[f] - offsets[first], 0],
+                histograms.shape[1] * histograms.shape[2])
+
+
+cdef object bounds_of_blocks(
+    const int32_t[::1] order, const int64_t[::1] starts, const int64_t[::1] stops,
+    Py_ssize_t n_rows,
+):
+    """Where the rows of each block of the table start in each node, and the end.
+
+    If a node's rows do not ascend, its blocks are some other parts of them.
+    """
+    cdef:
+        Py_ssize_t node, block, n_blocks = max(1, (n_rows + ROWS_PER_BLOCK - 1) // ROWS_PER_BLOCK)
+        int64_t low, high, middle
+        int64_t[:, ::1] bound
+    bounds = np.empty((starts.shape[0], n_blocks + 1), dtype=np.int64)
+    bound = bounds
+    for node in range(starts.shape[0]):
+        bound[node, 0] = low = starts[node]
+        for block in range(1, n_blocks):
+            high = stops[node]
+            while low < high:
+                middle = (low + high) // 2
+                if order[middle] < block * ROWS_PER_BLOCK:
+                    low = middle + 1
+                else:
+                    high = middle
+            bound[node, block] = low
+        bound[node, n_blocks] = stops[node]
+    return bounds
 
 
 cdef void fill_features(
     Columns bins, int first, int last, const int64_t[::1] offsets, const int32_t[::1] order,
-    Py_ssize_t start, Py_ssize_t stop, PlacedTargets placed, double* cells,
+    const int64_t[:, ::1] bounds, Py_ssize_t first_node, Py_ssize_t last_node,
+    PlacedTargets placed, double* histograms, Py_ssize_t n_sums,
 ) noexcept nogil:
-    """Sum a node's rows by the bins of one feature, or of two neighbours."""
+    """Sum some nodes' rows by the bins of one feature, or of two neighbours.
+
+    All nodes' rows of a block of the table come before those of the next: in deep nodes, they are
+    far apart, and would have to come from memory again for every node.
+    """
     cdef:
-        NodeTargets targets = placed.at(start)
+        NodeTargets targets
         int f
-        Py_ssize_t size = offsets[last] - offsets[first]
-    memset(cells, 0, size * targets.n_channels * sizeof(double))
-    if start == stop or (last == first + 2 and add_two_columns(
-            &bins.column[first], &bins.column[first + 1], &order[start], &targets, stop - start,
-            cells, cells + (offsets[first + 1] - offsets[first]) * targets.n_channels)):
-        return
-    for f in range(first, last):
-        add_column(
-            &bins.column[f], &order[start], &targets, stop - start,
-            cells + (offsets[f] - offsets[first]) * targets.n_channels)
+        Py_ssize_t node, block, start, stop, size = offsets[last] - offsets[first]
+        double* cells
+    for node in range(first_node, last_node):
+        memset(histograms + node * n_sums, 0, size * placed.node.n_channels * sizeof(double))
+    for block in range(bounds.shape[1] - 1):
+        for node in range(first_node, last_node):
+            start, stop = bounds[node, block], bounds[node, block + 1]
+            if start == stop:
+                continue
+            targets = placed.at(start)
+            cells = histograms + node * n_sums
+            if last == first + 2 and add_two_columns(
+                    &bins.column[first], &bins.column[first + 1], &order[start], &targets,
+                    stop - start, cells,
+                    cells + (offsets[first + 1] - offsets[first]) * targets.n_channels):
+                continue
+            for f in range(first, last):
+                add_column(
+                    &bins.column[f], &order[start], &targets, stop - start,
+                    cells + (offsets[f] - offsets[first]) * targets.n_channels)
 
 
 def build_cells(

@@ -9,6 +9,7 @@ import pytest
 from data import noisy_classes
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 
@@ -325,3 +326,15 @@ def test_duplicated_names_of_columns(kind):
     pandas = pytest.importorskip("pandas")
     table = pandas.DataFrame(X, columns=["a", "b", "a"])
     assert_fit_refused(kind, "distinct names|duplicate", table, y)
+
+
+@BOTH
+def test_defaults_need_no_check(kind):
+    """Only parameters that are not at their defaults are checked, so those must be fine."""
+    BaseEstimator._validate_params(kind())
+
+
+@BOTH
+def test_parameters_that_only_equal_a_default_are_checked(kind):
+    default = kind().max_branches
+    assert_fit_refused(kind, "max_branches", X, y, params={"max_branches": float(default)})

@@ -176,7 +176,7 @@ def kill_one(client):
     os.kill(min(pids.values()), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("question", ["histograms", "cells"])
+@pytest.mark.parametrize("question", ["histograms", "losses"])
 def test_a_killed_worker_does_not_change_the_model(processes, monkeypatch, question):
     at_question(monkeypatch, question, 2, lambda: kill_one(processes))
     rows = made_rows(np.random.default_rng(1), 400)
@@ -189,7 +189,7 @@ def test_the_only_worker_may_die_and_come_back(processes, monkeypatch):
     processes.cluster.scale(1)
     while len(processes.scheduler_info()["workers"]) > 1:
         time.sleep(0.1)
-    at_question(monkeypatch, "found", 1, lambda: kill_one(processes))
+    at_question(monkeypatch, "losses", 1, lambda: kill_one(processes))
     rows = made_rows(np.random.default_rng(2), 300)
     near, far = fitted_twice(processes, "means", rows, [300])
     assert same_file(near, far)
@@ -207,7 +207,7 @@ def test_an_interrupted_fit_leaves_the_cluster_as_it_was(client, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        at_question(patch, "found", 1, interrupt)
+        at_question(patch, "losses", 1, interrupt)
         with pytest.raises(KeyboardInterrupt):
             fitted_twice(client, "classes", rows, [100, 200])
     gc.collect()

@@ -1065,15 +1065,11 @@ def test_add_up(data, has_targets):
 
 @fuzz
 @given(st.data())
-def test_deviations(data):
+def test_deviations_and_extents(data):
+    survives(deviations, **nearly(data.draw, values=np.arange(12.0).reshape(2, 6)))
     arguments = nearly(
-        data.draw,
-        columns=Columns(table_columns(), 6),
-        features=np.zeros(2, dtype=np.int32),
-        rows=np.arange(6),
+        data.draw, columns=Columns(table_columns(), 6), features=np.zeros(2, dtype=np.int32)
     )
-    survives(deviations, **arguments)
-    del arguments["rows"]
     survives(extents, **arguments, n_threads=data.draw(st.integers(0, 2)))
 
 

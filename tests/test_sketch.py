@@ -444,9 +444,8 @@ def test_deviations_are_those_of_the_known_numbers():
     X = np.random.default_rng(0).normal(size=(50, 3))
     X[::7, 1] = NAN
     X[:, 2] = NAN
-    rows = np.arange(0, 50, 2)
-    found = deviations(Columns(list(X.T), 50), np.arange(3, dtype=np.int32), rows)
-    assert_allclose(found[:2], np.nanstd(X[rows, :2], axis=0))
+    found = deviations(np.ascontiguousarray(X.T))
+    assert_allclose(found[:2], np.nanstd(X[:, :2], axis=0))
     assert np.isnan(found[2])
 
 

@@ -1,8 +1,12 @@
 """The benchmark, on datasets that come with scikit-learn."""
 
 import json
+import os
 import re
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +28,15 @@ from shapetree_bench._datasets import (
     read,
 )
 from shapetree_bench._document import Cell as Entry
-from shapetree_bench._document import Document, Section, Table, markdown_table, to_html, to_markdown
+from shapetree_bench._document import (
+    Document,
+    Section,
+    Table,
+    markdown_table,
+    signed,
+    to_html,
+    to_markdown,
+)
 from shapetree_bench._importance import importances
 from shapetree_bench._methods import GROUPS, METHODS, methods_named
 from shapetree_bench._protocols import Cell, Search, Trial, can_do, fit_fold, measure
@@ -293,6 +305,21 @@ def test_the_papers_means_are_over_the_datasets_we_think():
         assert 55 < higgs < 75
 
 
+def test_a_mean_of_the_paper_over_fewer_datasets():
+    every = paper.datasets(4, bivariate=False)
+    for model in ("CART", "SGT-C", "SGT3-T"):
+        assert paper.mean_over(model, False, 4, every) == pytest.approx(paper.mean(model, False, 4))
+    # SGT-C's own numbers need no estimate.
+    assert paper.mean_over("SGT-C", False, 4, ["rice", "bank"]) == pytest.approx((92.5 + 97.0) / 2)
+    # Others are as much better on easy datasets as SGT-C is.
+    shift = (92.5 + 97.0) / 2 - paper.mean("SGT-C", False, 4)
+    assert paper.mean_over("CART", False, 4, ["rice", "bank"]) == pytest.approx(
+        paper.mean("CART", False, 4) + shift
+    )
+    assert paper.spread("accuracy", "adult", "SGT-C", 2) == 0.2
+    assert np.isnan(paper.spread("accuracy", "adult", "CART", 2))
+
+
 # Protocols
 
 
@@ -379,6 +406,55 @@ def test_a_run_goes_on_where_it_was_killed(finished, tmp_path):
     output = invoke("run", *ARGUMENTS, "--out", path, "--cache", tmp_path)
     assert "4 fits to do" in output
     assert (Evidence(path).cells.query("failed == 0")["folds"] == 3).all()
+
+
+SLOW = """
+import os, time
+from sklearn.tree import DecisionTreeClassifier
+
+class Slow(DecisionTreeClassifier):
+    def fit(self, X, y):
+        with open(os.environ["NOTES"], "a") as notes:
+            notes.write(f"{os.getpid()}\\n")
+        time.sleep(float(os.environ["PAUSE"]))
+        return super().fit(X, y)
+"""
+
+
+def has_ended(process):
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_killed_in_a_fit_it_leaves_no_process_and_goes_on(tmp_path):
+    (tmp_path / "slow_tree.py").write_text(SLOW)
+    path, notes = tmp_path / "results.sqlite", tmp_path / "notes"
+    command = [sys.executable, "-m", "shapetree_bench", "run", "--datasets", "iris"]
+    command += ["--methods", "CART", "--peer", "slow_tree:Slow", "--depths", "2"]
+    command += ["--out", str(path), "--cache", str(tmp_path)]
+    folders = os.pathsep.join([str(tmp_path), *sys.path])
+    more = {"PYTHONPATH": folders, "NOTES": str(notes), "COLUMNS": "200"}
+    run = subprocess.Popen(command, env=os.environ | more | {"PAUSE": "600"})
+    wait_for(lambda: notes.exists() and notes.read_text().endswith("\n"))
+    run.kill()
+    run.wait()
+    (worker,) = map(int, notes.read_text().split())
+    wait_for(lambda: has_ended(worker))
+    env = os.environ | more | {"PAUSE": "0"}
+    again = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    assert "2 cells, 3 fits to do" in again.stdout  # CART was done
+    assert again.stderr == ""
+    assert Evidence(path).cells["folds"].tolist() == [3, 3]
+
+
+def wait_for(is_so, seconds=120):
+    until = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < until, "this takes too long"
+        time.sleep(0.1)
 
 
 def test_a_fit_that_takes_too_long_is_killed(tmp_path, monkeypatch):
@@ -520,6 +596,38 @@ def test_csv_files_say_what_the_database_says(tmp_path):
     np.testing.assert_allclose(both["squared_error"], both["squared_error_csv"], rtol=1e-4)
 
 
+def test_several_files_are_kept_as_one(tmp_path):
+    paths = [tmp_path / name / "made.sqlite" for name in ("first", "copy", "second")]
+    made_up(paths[0].parent, ["CART"], ["rice", "bank"], depths=[2]).close()
+    paths[1].parent.mkdir()
+    paths[1].write_bytes(paths[0].read_bytes())
+    second = Results(paths[2])
+    second.begin_run("shapetree-bench run --fresh", {"shapetree": "2"})
+    for fold in range(3):
+        second.note_fit(Cell("untuned", "CART", "rice", 2), fold, {"accuracy": 0.5})
+    second.note_trial(Cell("paper", "CART", "rice", 2), Trial(0, {}, 0.5), [{"validation": 0.5}])
+    second.close()
+    invoke("export", *paths, "--to", tmp_path / "csv")
+    evidence = Evidence(tmp_path / "csv")
+    cells = evidence.cells.set_index(["protocol", "dataset"])
+    assert len(cells) == 3
+    assert cells.loc[("untuned", "rice"), "accuracy"] == 0.5  # the last file's
+    assert cells.loc[("untuned", "bank"), "accuracy"] > 0.8
+    assert evidence.runs["command"].tolist() == [
+        *("shapetree-bench run", "shapetree-bench run --fresh"),
+    ]
+    # Of the first run nothing is left once all of it was done again.
+    for fold in range(3):
+        second = Results(paths[2])
+        second.begin_run("shapetree-bench run --fresh", {"shapetree": "2"})
+        second.note_fit(Cell("untuned", "CART", "bank", 2), fold, {"accuracy": 0.5})
+        second.close()
+    invoke("export", *paths, "--to", tmp_path / "csv")
+    assert "shapetree-bench run" not in Evidence(tmp_path / "csv").runs["command"].tolist()
+    output = invoke("export", paths[0], tmp_path / "none", "--to", tmp_path / "csv", code=2)
+    assert "there is no file" in output
+
+
 def test_the_report_has_every_part(evidence, tmp_path):
     paths = write_report(evidence, tmp_path)
     html = (tmp_path / "benchmark.html").read_text()
@@ -559,7 +667,60 @@ def test_means_over_fewer_datasets_are_pale_and_compared_only_where_that_is_fair
     assert rows["SGT3-C"].note == "2 sets"
     gap = analysis.accuracy(tables.Entry("SGT-C"), 2).mean() - np.mean([93.1, 88.5])
     assert rows["SGT-C"].is_quiet
-    assert rows["SGT-C"].note.startswith(f"{gap:+.1f}".replace("-", "\N{MINUS SIGN}"))
+    assert rows["SGT-C"].note == f"{signed(gap)}, 2 sets"
+
+
+def test_means_over_most_datasets_are_compared_with_an_estimate(tmp_path):
+    names = paper.datasets(6, bivariate=False)[:-2]
+    made_up(tmp_path, ["SGT3-C"], names, depths=[6]).close()
+    analysis = Analysis(Evidence(tmp_path / "made.sqlite"))
+    (axis, _) = tables.tables_of_means(analysis)
+    (cell,) = [row[5] for row in axis.rows if row[0] == "\u2003SGT3-C"]
+    ours = analysis.accuracy(tables.Entry("SGT3-C"), 6).mean()
+    gap = ours - paper.mean_over("SGT3-C", False, 6, names)
+    assert cell.is_quiet
+    assert cell.note == f"≈{signed(gap)}, 24 sets"
+
+
+def test_methods_are_compared_on_the_datasets_that_they_share(tmp_path):
+    many, few = (
+        ["rice", "bank", "raisin", "wilt", "page", "bean", "htru", "magic"],
+        ["rice", "bank"],
+    )
+    made_up(tmp_path, ["CART", "SGT3-T"], many, depths=[3]).close()
+    made_up(tmp_path, ["HSTree"], few, depths=[3]).close()
+    results = made_up(tmp_path, ["FIGS"], few[:1], depths=[3])
+    results.note_failure(Cell("untuned", "FIGS", "bank", 3), 0, "took longer than 9 s")
+    results.close()
+    analysis = Analysis(Evidence(tmp_path / "made.sqlite"))
+    table = tables.table_of_methods(analysis, 3)
+    (first, second) = [place for place, row in enumerate(table.rows) if isinstance(row, str)]
+    assert table.rows[first].startswith("On 8 datasets")
+    assert table.rows[second] == "On 2 datasets: bank, rice"
+    assert {row[0] for row in table.rows[first + 1 : second]} == {"CART", "SGT3-T"}
+    last = {row[0]: row for row in table.rows[second + 1 :]}
+    assert set(last) == {"CART", "SGT3-T", "HSTree", "FIGS"}
+    shared = analysis.accuracy(tables.Entry("SGT3-T"), 3)[few]
+    assert last["SGT3-T"][2].text == f"{shared.mean():.1f}"
+    assert last["FIGS"][1] == "1 of 2"
+    assert last["FIGS"][2].is_quiet
+
+
+def test_the_gap_is_not_measured_to_what_has_diverged(tmp_path):
+    methods = ["CART", "SGT3-T", *tables.CEILINGS]
+    results = made_up(tmp_path, methods, ["rice", "avila"], depths=[3, 6])
+    for ceiling in tables.CEILINGS:
+        for dataset in ("rice", "avila"):
+            has_failed = dataset == "avila" and ceiling == tables.CEILINGS[0]
+            for fold in range(3):
+                measures = {"accuracy": 0.4 if has_failed else 0.99}
+                results.note_fit(Cell("untuned", ceiling, dataset, 0), fold, measures)
+    results.close()
+    report = to_markdown(make_report(Evidence(tmp_path / "made.sqlite")), "figures")
+    assert "to LightGBM, 200 trees, without avila" in report
+    assert "**to LightGBM, 200 trees, reg_lambda=1**" in report
+    assert "its accuracy on avila is 40.0 %" in report
+    assert "With `reg_lambda=1` it does not (99.0 %)" in report
 
 
 def test_partial_copies_are_marked_in_every_table(tmp_path, categories):

@@ -191,14 +191,27 @@ def strata_of(targets: np.ndarray, has_classes: bool) -> np.ndarray:
 
 @singledispatch
 def hashes_of_rows(
-    binned: BinnedTable, targets: np.ndarray, weights: np.ndarray | None
+    binned: BinnedTable,
+    targets: np.ndarray,
+    weights: np.ndarray | None,
+    with_targets: bool = False,
 ) -> np.ndarray:
     """A hash of each row's bins, the same for rows that are repeated and for weights that say so.
 
     Targets tell columns apart, wherever these stand; see `keys_of_columns`.
+
+    Parameters
+    ----------
+    binned : BinnedTable
+    targets : array of shape (n_rows, n_outputs)
+    weights : array of shape (n_rows,) or None
+    with_targets : bool
+        Whether rows of other targets have other hashes, too.
     """
-    keys = keys_of_bins(binned, targets, weights, weights_are_counts(weights))
-    return hash_rows(binned.columns, keys)
+    own = hash_targets(targets)
+    keys = keys_of_bins(binned, own, weights, weights_are_counts(weights))
+    hashes = hash_rows(binned.columns, keys)
+    return hashes ^ own if with_targets else hashes
 
 
 def weights_are_counts(weights: np.ndarray | None) -> bool:
@@ -209,12 +222,12 @@ def weights_are_counts(weights: np.ndarray | None) -> bool:
 def keys_of_bins(
     binned: BinnedTable, targets: np.ndarray, weights: np.ndarray | None, are_counts: bool
 ) -> np.ndarray:
-    """What tells columns apart; those of parts of the rows add up to those of all."""
+    """What tells columns apart, by the hashes of targets; keys of parts add up to those of all."""
     times = None
     if are_counts:
         assert weights is not None
         times = np.minimum(weights, 2.0**53).astype(np.uint64)
-    return keys_of_columns(binned.columns, hash_targets(targets), times)
+    return keys_of_columns(binned.columns, targets, times)
 
 
 # --- trials ---

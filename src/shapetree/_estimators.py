@@ -23,7 +23,11 @@ from sklearn.base import (
     is_classifier,
 )
 from sklearn.utils import Bunch, check_consistent_length
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shapetree._files import PathLike, read_text, write_file
@@ -193,6 +197,18 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         # Reading a signature takes long, and scikit-learn does so for every fit.
         names: list[str] = super()._get_param_names()
         return names
+
+    def _validate_params(self) -> None:
+        # Defaults need no check, and almost all parameters are at theirs.
+        defaults = type(self).__init__.__kwdefaults__ or {}
+        given = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in defaults or value is not defaults[name]
+        }
+        validate_parameter_constraints(
+            self._parameter_constraints, given, caller_name=type(self).__name__
+        )
 
     # --- fitting ---
 

@@ -37,7 +37,6 @@ from shapetree._choice import (
     test_of,
     usual_of,
 )
-from shapetree._core.content import hash_targets
 from shapetree._core.criterion import Criterion
 from shapetree._threads import effective_threads
 from shapetree.data._batches import Batches, refuse_beside_batches
@@ -256,6 +255,13 @@ class TrainingRows:
         weights, size = exact_weights(weights[kept], importance)
         is_equal = bool((weights == 1).all())
         return replace(rows, weights=None if is_equal else weights, weight_size=size)
+
+    def weighed(self, importance: np.ndarray | None) -> TrainingRows:
+        """The same, without categories that only rows of weight zero have."""
+        rows = self.with_evidence(importance)
+        if rows.table.n_rows == self.table.n_rows:
+            return rows
+        return replace(rows, table=rows.table.with_seen_categories())
 
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
@@ -488,11 +494,8 @@ def read_rows(
     else:
         check_spread(targets, parameters.criterion)
     weights = _row_weights(X, sample_weight)
-    rows = TrainingRows(table, targets, classes, weights)
-    rows = rows.with_evidence(_importance(y, weights, parameters.class_weight))
-    if rows.table.n_rows < table.n_rows:
-        rows = replace(rows, table=rows.table.with_seen_categories())
-    return rows
+    importance = _importance(y, weights, parameters.class_weight)
+    return TrainingRows(table, targets, classes, weights).weighed(importance)
 
 
 @read_rows.register
@@ -505,13 +508,9 @@ def _read_batches(
     if found.classes is None:
         check_spread(found.targets, parameters.criterion)
     check_weights(found.weights)
-    rows = TrainingRows(found.table, found.targets, found.classes, found.weights)
-    rows = rows.with_evidence(
-        importance_of(found.targets, found.classes, found.weights, parameters.class_weight)
-    )
-    if rows.table.n_rows < found.table.n_rows:
-        rows = replace(rows, table=rows.table.with_seen_categories())
-    return rows
+    about = found.targets, found.classes, found.weights
+    importance = importance_of(*about, parameters.class_weight)
+    return TrainingRows(found.table, *about).weighed(importance)
 
 
 def importance_of(
@@ -777,8 +776,8 @@ def _instead_of_chance(
     doubt = _noise(root, rows.binned, goal) / gain
     if doubt <= LEAST_DISTINCT**3:
         return None  # not to be doubted, however often rows are repeated
-    content = _contents(rows.rows, rows.binned)
-    n_distinct = int(content.max()) + 1
+    hashes = _hashes(rows.rows, rows.binned)
+    n_distinct = len(np.unique(hashes))
     if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
         return None
     copies = goal.total_weight / n_distinct
@@ -788,7 +787,7 @@ def _instead_of_chance(
     is_clear &= n_distinct >= ROWS_PER_FEATURE * len(rows.binned.features)
     if is_clear or doubt * copies * unpaid**2 <= 1.0:
         return None
-    if _holds_up(rows, content, parameters, pairs):
+    if _holds_up(rows, hashes, parameters, pairs):
         return None
     if unpaid > COPIED:
         return replace(parameters, copies=copies)
@@ -822,16 +821,16 @@ def _noise(root: GrowingNode, binned: BinnedTable, goal: Goal) -> float:
     return goal.noise(root.statistics) * (n_cuts + CATEGORIES_IN_DOUBT * n_categories)
 
 
-def _contents(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
-    """A number for each row, counted from 0, the same for rows that are the same."""
-    hashes = hashes_of_rows(binned, rows.targets, rows.weights) ^ hash_targets(rows.targets)
-    return np.unique(hashes, return_inverse=True)[1]
+def _hashes(rows: TrainingRows, binned: BinnedTable) -> np.ndarray:
+    """A hash of each row and its target."""
+    return hashes_of_rows(binned, rows.targets, rows.weights, with_targets=True)
 
 
 def _holds_up(
-    rows: BinnedRows, content: np.ndarray, parameters: Parameters, pairs: PairOptions
+    rows: BinnedRows, hashes: np.ndarray, parameters: Parameters, pairs: PairOptions
 ) -> bool:
     """Whether trees that grow on one half of the rows tell anything of the other half."""
+    content = np.unique(hashes, return_inverse=True)[1]
     told = np.zeros(content.max() + 1)
     # Half of the rows can pay half of the price.
     parameters = replace(parameters, copies=parameters.copies / 2)
@@ -1006,7 +1005,7 @@ def _pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) ->
     """How pairs are searched; None if no pair may interact."""
     if len(options.pairs) == 0:
         return None
-    weights = rows.goal.weights_behind(rows.at(0).histogram())
+    weights = rows.goal.weights_behind(rows.at(0, rows.n_rows).histogram())
     frame = PairFrame(rows.coarse.features, weights, options)
     return frame, _search_options(rows.n_rows, rows.goal, parameters)
 

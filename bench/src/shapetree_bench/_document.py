@@ -13,8 +13,9 @@ DASH = "\N{EN DASH}"
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """A difference with its sign, as it is printed."""
-    return f"{value:+.{digits}f}".replace("-", MINUS)
+    """A difference with its sign, as it is printed; none at all has no sign."""
+    text = f"{value:+.{digits}f}"
+    return text.replace("-", MINUS) if float(text) else text[1:]
 
 
 @dataclass(frozen=True)
@@ -177,7 +178,8 @@ def _html_block(block: str | Table | Figure) -> str:
 
 def _html_row(row: Sequence[Cell | str] | str, n_columns: int) -> str:
     if isinstance(row, str):
-        return f'<tr class=block><th colspan="{n_columns}" scope="colgroup">{escape(row)}</th></tr>'
+        heading = f"<span>{escape(row)}</span>"
+        return f'<tr class=block><th colspan="{n_columns}" scope="colgroup">{heading}</th></tr>'
     first, *others = (_cell(each) for each in row)
     name = f'<th scope="row">{_inline(first.text)}{_note(first)}</th>'
     return f"<tr>{name}{''.join(map(_html_cell, others))}</tr>"

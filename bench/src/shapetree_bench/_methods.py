@@ -252,6 +252,10 @@ def _peers() -> Iterable[Method]:
     yield Method("LightGBM, one tree", "peer", _lightgbm_tree, **_LIGHTGBM)
     make = _imported("lightgbm:LGBM{}", n_estimators=200, n_jobs=1, verbose=-1)
     yield Method("LightGBM, 200 trees", "peer", make, has_depth=False, **_LIGHTGBM)
+    # By default leaves with next to no curvature get values without bound: it can diverge.
+    make = partial(make, reg_lambda=1.0)
+    name = "LightGBM, 200 trees, reg_lambda=1"
+    yield Method(name, "peer", make, has_depth=False, **_LIGHTGBM)
     make = _with_depth("sgtlearn:SGT{}")
     yield Method("sgtlearn", "peer", make, greedy=False, **_SGT)
     make = _with_depth("sgtlearn:SGT{}", num_partitions=3)

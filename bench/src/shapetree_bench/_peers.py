@@ -10,6 +10,15 @@ from typing import Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+# How its authors show the search for thresholds: those of 100 small boosted trees, all of them.
+_THRESHOLDS = {
+    "learning_rate": 0.1,
+    "n_estimators": 100,
+    "max_depth": 3,
+    "random_state": 0,
+    "column_elimination": False,
+}
+
 
 class Split(BaseEstimator):
     """LicketySPLIT on the thresholds that a boosted ensemble likes, as its authors advise."""
@@ -22,7 +31,7 @@ class Split(BaseEstimator):
         import licketysplit
 
         kind = "Classifier" if self.task == "classification" else "Regressor"
-        self.binarizer_ = licketysplit.ThresholdGuessBinarizer(random_state=0)
+        self.binarizer_ = licketysplit.ThresholdGuessBinarizer(**_THRESHOLDS)
         binary = self.binarizer_.fit_transform(X, y)
         # Its own regularisation, and its own choice of thresholds.
         self.tree_ = getattr(licketysplit, f"LicketySPLIT{kind}")(depth_budget=self.max_depth)

@@ -30,6 +30,8 @@ from shapetree_bench._worker import Job, work
 # The paper's time limits, in seconds, of a fit with single features and with pairs.
 TIME_LIMIT = 15 * 60
 PAIR_TIME_LIMIT = 30 * 60
+# Of reading a dataset, once a worker has begun.
+READ_LIMIT = 10 * 60
 PACKAGES = (
     *("shapetree", "scikit-learn", "numpy", "pandas", "optuna", "lightgbm", "sgtlearn"),
     *("imodels", "pystreed", "licketysplit", "interpret-core"),
@@ -212,10 +214,11 @@ class Runner:
     def _limit(self, worker: Worker) -> float:
         if worker.job is None:
             return float("inf")
-        cell = worker.job.cell
+        if worker.key is None:  # it still reads the dataset
+            return READ_LIMIT
         # Fits are repeated to be timed only if they are short, so this is the time of one.
-        folds = len(SEEDS) if cell.protocol == "paper" else 1
-        return folds * self._order.limit(self._methods[cell.method]) + 60
+        folds = len(SEEDS) if isinstance(worker.key, Trial) else 1
+        return folds * self._order.limit(self._methods[worker.job.cell.method])
 
     def _hear(self, worker: Worker, message: tuple[str, Any, Any], display: _Display) -> None:
         kind, key, answer = message

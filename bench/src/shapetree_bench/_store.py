@@ -122,10 +122,33 @@ class Results:
                 tuple(asdict(cell).values()),
             )
 
+    def take(self, other: Results) -> None:
+        """Add all that another file has; what both have is then as there."""
+        known = {tuple(run[1:]): run[0] for run in self._db.execute("SELECT * FROM runs")}
+        numbers = {}
+        for old, *run in other._db.execute("SELECT * FROM runs").fetchall():
+            if tuple(run) not in known:
+                known[tuple(run)] = self._insert("runs", (None, *run))
+            numbers[old] = known[tuple(run)]
+        for table in ("fits", "trials"):
+            found = other._db.execute(f"SELECT * FROM {table}")
+            place = [column[0] for column in found.description].index("run")
+            for row in found:
+                number = numbers.get(row[place], 0)
+                self._insert(table, (*row[:place], number, *row[place + 1 :]))
+        for facts in other._db.execute("SELECT * FROM datasets"):
+            self.note_dataset(facts)
+
     # --- reading ---
 
     def table(self, name: str) -> pd.DataFrame:
         return pd.read_sql_query(f"SELECT * FROM {name}", self._db)
+
+    def runs(self) -> pd.DataFrame:
+        """The runs of which there is a result that no later run has replaced."""
+        used = pd.concat([self.table(name)["run"] for name in ("fits", "trials")])
+        runs = self.table("runs")
+        return runs[runs["number"].isin(used)]
 
     def cells(self) -> pd.DataFrame:
         """One row for each protocol, method, dataset and depth: means over folds."""
@@ -134,6 +157,16 @@ class Results:
         chosen = _best_trials(self.table("trials"))
         known = [table for table in (fits, chosen) if len(table)]
         return cells_of(pd.concat(known, ignore_index=True) if known else fits)
+
+
+def joined(paths: Iterable[Path]) -> Results:
+    """The results of several files as one, in memory; a later file outdoes an earlier one."""
+    whole = Results(Path(":memory:"))
+    for path in paths:
+        results = Results(path)
+        whole.take(results)
+        results.close()
+    return whole
 
 
 def _in_order(measures: Measures) -> list[float | None]:
@@ -182,7 +215,7 @@ def write_csv(results: Results, folder: Path) -> list[Path]:
     cells = results.cells()
     tables = {str(name): each for name, each in cells.groupby("protocol")}
     tables["datasets"] = results.table("datasets").sort_values("name")
-    tables["runs"] = results.table("runs")
+    tables["runs"] = results.runs()
     found = importances(results.table("trials"))
     if len(found):
         tables["importance"] = found
@@ -208,7 +241,7 @@ class Evidence:
         elif path.exists():
             results = Results(path)
             self.cells = results.cells()
-            self.datasets, self.runs = results.table("datasets"), results.table("runs")
+            self.datasets, self.runs = results.table("datasets"), results.runs()
             self.importance = importances(results.table("trials"))
             results.close()
         else:

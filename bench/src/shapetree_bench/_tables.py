@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,7 +14,7 @@ import pandas as pd
 
 from shapetree_bench import _charts as charts
 from shapetree_bench import _paper as paper
-from shapetree_bench._datasets import ABLATION, BY_NAME, CATALOGUE, GROUPS
+from shapetree_bench._datasets import ABLATION, BY_NAME, GROUPS
 from shapetree_bench._document import DASH, MINUS, Cell, Figure, Table, signed
 from shapetree_bench._methods import METHODS
 from shapetree_bench._protocols import ANY_DEPTH
@@ -27,10 +27,16 @@ PROTOCOL_WORDS = {"untuned": "untuned", "cv": 'strength="cv"', "paper": "tuned"}
 # A difference in accuracy of this many points, and a ratio of errors, has the full colour.
 FULL_SHADE = 4.0
 FULL_RATIO = 0.3
-CEILING = "LightGBM, 200 trees"
-# Points that it may be below CART before it counts as diverged.
+# Many trees, as what one tree can be compared with; the first with default settings.
+CEILINGS = ("LightGBM, 200 trees", "LightGBM, 200 trees, reg_lambda=1")
+# Points that they may be below CART before they count as diverged.
 DIVERGED = 5.0
+# A mean of the paper is estimated for datasets that are at least this share of its own.
+ENOUGH = 0.75
 OURS, OURS_WITH_PAIRS = "SGT3-T", "S2GT3-T"
+# The share of all datasets that entries must have to be compared on many.
+MANY = 0.75
+TYPICAL_DEPTH = 4
 NOTHING = Cell(DASH, is_quiet=True)
 
 
@@ -43,8 +49,12 @@ class Entry:
 
     @property
     def label(self) -> str:
-        is_plain = self.protocol == "untuned"
-        return self.method if is_plain else f"{self.method}, {PROTOCOL_WORDS[self.protocol]}"
+        # The paper's recipes are made to be tuned, so it must be said where they are not.
+        method = METHODS.get(self.method)
+        is_plain = method is None or method.kind in ("ours", "peer")
+        if self.protocol == "untuned" and is_plain:
+            return self.method
+        return f"{self.method}, {PROTOCOL_WORDS[self.protocol]}"
 
 
 class Analysis:
@@ -167,15 +177,33 @@ def _mean_cell(analysis: Analysis, entry: Entry, model: str, bivariate: bool, de
         return NOTHING
     if len(scores) == len(wanted):
         return shaded(scores.mean(), paper.mean(model, bivariate, depth))
-    known = pd.Series({name: paper.value("accuracy", name, model, depth) for name in scores.index})
-    same = scores[known.notna()]
-    title = f"over {len(scores)} of {len(wanted)} datasets"
-    if same.empty:
-        return Cell(f"{scores.mean():.1f}", f"{len(scores)} sets", is_quiet=True, title=title)
-    gap = float((same - known[same.index].astype(float)).mean())
-    note = f"{signed(gap)}, {len(same)} sets"
-    title = f"and the difference on the {len(same)} for which the paper has numbers; {title}"
-    return Cell(f"{scores.mean():.1f}", note, _shade(gap / FULL_SHADE), True, title)
+    gap = gap_to_paper(analysis, entry, model, bivariate, depth)
+    sets, title = f"{len(scores)} sets", f"over {len(scores)} of {len(wanted)} datasets"
+    if gap is None:
+        return Cell(f"{scores.mean():.1f}", sets, is_quiet=True, title=title)
+    theirs = paper.mean_over(model, bivariate, depth, list(scores.index))
+    sign = "" if model == "SGT-C" else "\N{ALMOST EQUAL TO}"
+    title += f"; the paper's {model} on these: {sign}{theirs:.1f} %"
+    return Cell(
+        f"{scores.mean():.1f}",
+        f"{sign}{signed(gap)}, {sets}",
+        _shade(gap / FULL_SHADE),
+        True,
+        title,
+    )
+
+
+def gap_to_paper(
+    analysis: Analysis, entry: Entry, model: str, bivariate: bool, depth: int
+) -> float | None:
+    """Difference from the paper's mean on the same datasets; None if these are too few."""
+    wanted = paper.datasets(depth, bivariate)
+    scores = analysis.accuracy(entry, depth)
+    names = [name for name in wanted if name in scores.index]
+    is_exact = model == "SGT-C" or len(names) == len(wanted)
+    if not names or (not is_exact and len(names) < ENOUGH * len(wanted)):
+        return None
+    return float(scores[names].mean() - paper.mean_over(model, bivariate, depth, names))
 
 
 def table_by_dataset(analysis: Analysis, model: str, entry: Entry) -> Table | None:
@@ -244,32 +272,46 @@ _COLUMNS = (
 
 
 def table_of_methods(analysis: Analysis, depth: int) -> Table | None:
-    """Accuracy, size and time of all methods at one depth."""
-    cart = analysis.accuracy(Entry("CART"), depth)
-    ranked: list[tuple[float, list[Cell | str]]] = []
-    for entry in analysis.entries:
-        found = analysis.rows(entry, depth)
-        scores = analysis.accuracy(entry, depth)
-        if scores.empty:
-            continue
-        gap = (scores - cart).dropna().mean()
-        row: list[Cell | str] = [entry.label, str(len(scores)), f"{scores.mean():.1f}"]
-        row.append(Cell(signed(gap, 2), shade=_shade(gap / (2 * FULL_SHADE))))
-        row.append(_number(fit_ratio(found), "{:.2f}"))
-        row += [_number(found[name].mean(), form) for _, name, form in _COLUMNS]
-        ranked.append((-gap if not math.isnan(gap) else math.inf, row))
-    if not ranked:
-        return None
-    ranked.sort(key=lambda each: each[0])
+    """Accuracy, size and time of all methods at one depth.
+
+    Rows that are to be compared rest on the same datasets: some methods on many, and all on few.
+    """
+    rows: list[Sequence[Cell | str] | str] = []
+    for entries, names in selections(analysis, depth):
+        found = [_row_of_method(analysis, entry, depth, names) for entry in entries]
+        found.sort(key=lambda each: each[0])
+        words = ", ".join(map(analysis.dataset_label, names))
+        rows += [f"On {len(names)} datasets: {words}", *(row for _, row in found)]
     head = ["method", "datasets", "accuracy", "to CART", "time / CART's"]
     head += [title for title, _, _ in _COLUMNS]
-    return Table(head, [row for _, row in ranked], f"Depth {depth}, best first")
+    return Table(head, rows, f"Depth {depth}, best first") if rows else None
+
+
+def _row_of_method(
+    analysis: Analysis, entry: Entry, depth: int, names: list[str]
+) -> tuple[float, list[Cell | str]]:
+    """A row, and what it is sorted by; one that lacks datasets is pale."""
+    found = analysis.rows(entry, depth)
+    found = found.loc[[name for name in names if name in found.index]]
+    scores = 100 * found["accuracy"]
+    gap = (scores - analysis.accuracy(Entry("CART"), depth)).dropna().mean()
+    numbers = [_number(scores.mean(), "{:.1f}")]
+    numbers.append(
+        NOTHING if math.isnan(gap) else Cell(signed(gap, 2), shade=_shade(gap / (2 * FULL_SHADE)))
+    )
+    numbers.append(_number(fit_ratio(found), "{:.2f}"))
+    numbers += [_number(found[name].mean(), form) for _, name, form in _COLUMNS]
+    is_whole = len(found) == len(names)
+    count = str(len(found)) if is_whole else f"{len(found)} of {len(names)}"
+    row: list[Cell | str] = [entry.label, count]
+    row += [replace(cell, is_quiet=cell.is_quiet or not is_whole) for cell in numbers]
+    return (-gap if not math.isnan(gap) else math.inf), row
 
 
 def _number(value: float, form: str) -> Cell:
     if value is None or math.isnan(value):
         return NOTHING
-    return Cell(f"{value:,.0f}" if value >= 1000 else form.format(value))
+    return Cell(f"{value:,.0f}" if value >= 100 else form.format(value))
 
 
 def fit_ratio(cells: pd.DataFrame) -> float:
@@ -308,38 +350,38 @@ def wins_table(analysis: Analysis, ours: Entry) -> Table | None:
 def gap_table(analysis: Analysis) -> Table | None:
     """How much of the way from CART to many boosted trees one tree goes."""
     rows: list[Sequence[Cell | str] | str] = []
-    ceiling = analysis.accuracy(Entry(CEILING), ANY_DEPTH)
-    plain = analysis.accuracy(Entry("CART"), DEPTHS[-1])
-    # Boosting with default settings may diverge where a class has few rows: that is no ceiling.
-    behind = (plain - ceiling).dropna()
-    diverged = [str(name) for name in behind.index[behind > DIVERGED]]
-    ceiling = ceiling.drop(diverged)
-    for entry in analysis.entries:
-        is_ours = entry.method in METHODS and METHODS[entry.method].kind == "ours"
-        if not is_ours or not entry.method.endswith("3-T"):
-            continue
-        cells: list[Cell] = []
-        for depth in DEPTHS:
-            scores = pd.concat(
-                [analysis.accuracy(Entry("CART"), depth), analysis.accuracy(entry, depth), ceiling],
-                axis=1,
-                join="inner",
-            )
-            if scores.empty:
-                cells.append(NOTHING)
-                continue
-            low, ours, high = scores.mean()
-            share = 100 * (ours - low) / (high - low)
-            title = f"CART {low:.2f} %, ours {ours:.2f} %, {CEILING} {high:.2f} %"
-            words = f"{share:.0f} %".replace("-", MINUS)
-            cells.append(Cell(words, f"{len(scores)} sets", title=title))
-        rows.append([entry.label, *cells])
-    if not rows:
-        return None
-    caption = f"Share of the gap between CART of the same depth and {CEILING} that one tree closes"
-    if diverged:
-        caption += f" (without {', '.join(diverged)}, where {CEILING} is far below CART)"
-    return Table(["", *(f"depth {depth}" for depth in DEPTHS)], rows, caption)
+    for ceiling in CEILINGS:
+        high = analysis.accuracy(Entry(ceiling), ANY_DEPTH)
+        lost = diverged(analysis, ceiling)
+        block: list[list[Cell | str]] = [
+            [entry.label, *(_gap_cell(analysis, entry, depth, high.drop(lost)) for depth in DEPTHS)]
+            for entry in analysis.entries
+            if entry.method in (OURS, OURS_WITH_PAIRS) and entry.protocol != "paper"
+        ]
+        if len(high) and block:
+            without = f", without {', '.join(lost)}" if lost else ""
+            rows += [f"to {ceiling}{without}", *block]
+    caption = "Share of the gap between CART of the same depth and many trees that one tree closes"
+    head = ["", *(f"depth {depth}" for depth in DEPTHS)]
+    return Table(head, rows, caption) if rows else None
+
+
+def diverged(analysis: Analysis, ceiling: str) -> list[str]:
+    """Datasets on which boosting fails: it is then far below one tree, which is no ceiling."""
+    high = analysis.accuracy(Entry(ceiling), ANY_DEPTH)
+    behind = (analysis.accuracy(Entry("CART"), DEPTHS[-1]) - high).dropna()
+    return [str(name) for name in behind.index[behind > DIVERGED]]
+
+
+def _gap_cell(analysis: Analysis, entry: Entry, depth: int, ceiling: pd.Series) -> Cell:
+    columns = [analysis.accuracy(e, depth) for e in (Entry("CART"), entry)]
+    scores = pd.concat([*columns, ceiling], axis=1, join="inner")
+    if scores.empty:
+        return NOTHING
+    low, ours, high = scores.mean()
+    title = f"CART {low:.2f} %, one tree {ours:.2f} %, many trees {high:.2f} %"
+    words = f"{100 * (ours - low) / (high - low):.0f} %".replace("-", MINUS)
+    return Cell(words, f"{len(scores)} sets", title=title)
 
 
 # Ablations
@@ -444,7 +486,12 @@ _LOOKS = {
     **{OURS: (0, False), OURS_WITH_PAIRS: (3, False), "SGT3-C": (0, True), "S2GT3-C": (3, True)},
     **{"SGT-T": (6, False), "SGT-C": (6, True), "S2GT-T": (5, False), "S2GT-C": (5, True)},
     **{"SGT-C(D)": (2, True), "CART": (7, False), "CART (entropy)": (7, True)},
-    **{CEILING: (4, False), "LightGBM, one tree": (4, True), "EBM": (9, False)},
+    **{
+        CEILINGS[0]: (4, False),
+        CEILINGS[1]: (4, False),
+        "LightGBM, one tree": (4, True),
+        "EBM": (9, False),
+    },
     **{"sgtlearn, K=3": (1, False), "sgtlearn": (1, True), "sgtlearn, greedy": (8, True)},
     **{"HSTree": (2, False), "TAO (imodels)": (8, False), "FIGS": (9, True)},
 }
@@ -523,31 +570,19 @@ def _points(analysis: Analysis, entry: Entry, dataset: str) -> list[tuple[float,
 
 def trade_off_figures(analysis: Analysis) -> list[Figure]:
     """Accuracy against size and against the length of explanations."""
-    names = common_datasets(analysis)
     figures = []
     for column, label, stem in (
         ("leaves", "leaves", "by-size"),
         ("conditions", "conditions to read for one prediction", "by-explanation"),
     ):
-        series = []
-        for entry in _compared(analysis):
-            points = []
-            for depth in (*DEPTHS,) if METHODS[entry.method].has_depth else (ANY_DEPTH,):
-                found = analysis.rows(entry, depth)
-                if not set(names) <= set(found.index) or found.loc[names, column].isna().any():
-                    continue
-                x, y = found.loc[names, column].mean(), 100 * found.loc[names, "accuracy"].mean()
-                at = f"depth {depth}: " if depth else ""
-                title = f"{entry.label}, {at}{y:.1f} % with {x:.1f} {column}"
-                points.append((float(x), float(y), title))
-            if points and METHODS[entry.method].has_depth:
-                series.append(_series(entry, points))
-            elif points:
-                # Far off to the right, where the axis would be for them alone.
-                name = f"{entry.label} ({points[0][0]:,.0f})"
-                tone = look_of(entry.method)[0]
-                series.append(charts.Series(name, points, tone, is_level=True))
-        if any(not each.is_level for each in series):
+        for entries, names in _drawn(analysis, TYPICAL_DEPTH):
+            series = [
+                found
+                for entry in entries
+                if (found := _trade_off(analysis, entry, names, column)) is not None
+            ]
+            if all(each.is_level for each in series):
+                continue
             svg = charts.panels(
                 [("", series)], label, "accuracy, %", 1, is_log=True, size=(1000, 520)
             )
@@ -556,8 +591,31 @@ def trade_off_figures(analysis: Analysis) -> list[Figure]:
                 "methods have. Each line goes from depth 2 to 6; a dotted one is a sum of many "
                 "trees or terms, with its size in brackets."
             )
-            figures.append(Figure(stem, svg, caption))
+            figures.append(Figure(f"{stem}-on-{len(names)}", svg, caption))
     return figures
+
+
+def _trade_off(
+    analysis: Analysis, entry: Entry, names: list[str], column: str
+) -> charts.Series | None:
+    """An entry's line, as far as it has the datasets."""
+    has_depth = METHODS[entry.method].has_depth
+    points = []
+    for depth in DEPTHS if has_depth else (ANY_DEPTH,):
+        found = analysis.rows(entry, depth)
+        if not set(names) <= set(found.index) or found.loc[names, column].isna().any():
+            continue
+        x, y = found.loc[names, column].mean(), 100 * found.loc[names, "accuracy"].mean()
+        at = f"depth {depth}: " if depth else ""
+        title = f"{entry.label}, {at}{y:.1f} % with {x:.1f} {column}"
+        points.append((float(x), float(y), title))
+    if not points:
+        return None
+    if has_depth:
+        return _series(entry, points)
+    # Far off to the right, where the axis would be for them alone.
+    name = f"{entry.label} ({points[0][0]:,.0f})"
+    return charts.Series(name, points, look_of(entry.method)[0], is_level=True)
 
 
 def _is_drawn(entry: Entry) -> bool:
@@ -569,36 +627,73 @@ def _is_drawn(entry: Entry) -> bool:
     return entry.protocol == "untuned" or is_chosen
 
 
-def _compared(analysis: Analysis) -> list[Entry]:
-    """Entries with enough datasets to be compared with others."""
-    coverage = {e: len(analysis.accuracy(e, 4)) for e in analysis.entries if _is_drawn(e)}
-    most = max(coverage.values(), default=0)
-    return [entry for entry, n in coverage.items() if n and n >= 0.6 * most]
+def selections(analysis: Analysis, depth: int) -> list[tuple[list[Entry], list[str]]]:
+    """Entries that can be compared, and the datasets that they share.
+
+    Few entries have many datasets, and many have a few. No entry is left out: one that lacks some
+    of these datasets, because fits failed or were not made, is there all the same.
+    """
+    coverage = {entry: set(analysis.accuracy(entry, depth).index) for entry in analysis.entries}
+    known = sorted(filter(None, coverage.values()), key=len, reverse=True)
+    if not known:
+        return []
+    shared = [set.intersection(*known[: number + 1]) for number in range(len(known))]
+    many = [names for names in shared if len(names) >= MANY * len(known[0])][-1]
+    # The list of datasets for which most can be compared, if there is one.
+    fewer = [names for names in shared if 0 < len(names) < len(many)]
+    few = max(
+        fewer, key=lambda names: len(names) * sum(names <= each for each in known), default=set()
+    )
+    found = [
+        (
+            [
+                e
+                for e, names in coverage.items()
+                if many <= names or (many & names and not few & names)
+            ],
+            _in_order(many),
+        )
+    ]
+    if few:
+        found.append(([entry for entry in coverage if few & coverage[entry]], _in_order(few)))
+    return found
 
 
-def common_datasets(analysis: Analysis) -> list[str]:
-    """Datasets that all entries worth comparing have, at depth 4."""
-    sets = [set(analysis.accuracy(entry, 4).index) for entry in _compared(analysis)]
-    shared = set.intersection(*sets) if sets else set()
-    return [each.name for each in CATALOGUE if each.name in shared] or sorted(shared)
+def _in_order(names: set[str]) -> list[str]:
+    return [name for name in BY_NAME if name in names]
+
+
+def _drawn(analysis: Analysis, depth: int) -> list[tuple[list[Entry], list[str]]]:
+    """The same for pictures: without variants, and with all datasets."""
+    return [
+        (
+            [
+                entry
+                for entry in entries
+                if _is_drawn(entry) and set(names) <= set(analysis.accuracy(entry, depth).index)
+            ],
+            names,
+        )
+        for entries, names in selections(analysis, depth)
+    ]
 
 
 def rank_figures(analysis: Analysis) -> list[Figure]:
     """Critical-difference diagrams."""
     figures = []
-    for depth in (3, 4, 6):
-        scores = {e.label: analysis.accuracy(e, depth) for e in _compared(analysis)}
-        table = pd.DataFrame(scores).dropna()
-        ranks = rank(table.round(6)) if len(table.columns) else None
-        if ranks is None:
-            continue
-        caption = (
-            f"Mean ranks at depth {depth} on {ranks.n_datasets} datasets, the best on the left. "
-            "Methods under one bar do not differ by Nemenyi's test at 5 %; all being equal has "
-            f"p = {ranks.p_value:.2g} (Friedman)."
-        )
-        svg = charts.critical_difference(ranks, colour_of)
-        figures.append(Figure(f"ranks-depth-{depth}", svg, caption))
+    for depth in (3, 6):
+        for entries, names in _drawn(analysis, depth):
+            scores = {e.label: analysis.accuracy(e, depth)[names] for e in entries}
+            ranks = rank(pd.DataFrame(scores).round(6)) if entries else None
+            if ranks is None:
+                continue
+            caption = (
+                f"Mean ranks at depth {depth} on {ranks.n_datasets} datasets, the best on the "
+                "left. Methods under one bar do not differ by Nemenyi's test at 5 %; all being "
+                f"equal has p = {ranks.p_value:.2g} (Friedman)."
+            )
+            svg = charts.critical_difference(ranks, colour_of)
+            figures.append(Figure(f"ranks-depth-{depth}-on-{len(names)}", svg, caption))
     return figures
 
 

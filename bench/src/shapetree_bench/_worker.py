@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from multiprocessing import parent_process
 from multiprocessing.connection import Connection
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 from shapetree_bench._datasets import BY_NAME, Rows, read
@@ -35,16 +39,36 @@ Message = tuple[str, Any, Any]
 
 
 def work(connection: Connection, core: int | None, data_dir: Path | None, cache: Path) -> None:
-    """Do jobs until there are no more."""
+    """Do jobs as long as there is someone to give them, and to hear what came of them."""
     if core is not None and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {core})
+    Thread(target=_end_with_parent, daemon=True).start()
+    with suppress(EOFError, ConnectionError, KeyboardInterrupt):
+        _serve(connection, data_dir, cache)
+
+
+def _end_with_parent() -> None:
+    """A fit of many minutes is of no use once the one who asked for it was killed."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _serve(connection: Connection, data_dir: Path | None, cache: Path) -> None:
     rows: Rows | None = None
-    while (job := connection.recv()) is not None:
+    while True:
+        job = connection.recv()
         try:
             if rows is None or rows.dataset.name != job.cell.dataset:
                 rows = read(BY_NAME[job.cell.dataset], data_dir, cache)
+                # What is there stays; to look through it before each fit takes longer than CART.
+                gc.collect()
+                gc.freeze()
                 connection.send(("dataset", rows.facts(), None))
             _do(job, rows, connection)
+        except ConnectionError:
+            raise
         except Exception as error:
             connection.send(("broken", None, describe(error)))
         connection.send(("end", None, None))

@@ -13,7 +13,7 @@ from shapetree._core.arena cimport (
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.criterion cimport (
-    ENTROPY, SQUARED, Criterion, CriterionInfo, impurity, rows_of, weight_of,
+    ENTROPY, GINI, SQUARED, Criterion, CriterionInfo, impurity, rows_of, weight_of,
 )
 from shapetree._core.inner_tree cimport (
     Bins, inner_cart, optimal_intervals, prepare_scan, sum_bins, sum_interval,
@@ -587,41 +587,6 @@ cdef double search_cells(
     return whole
 
 
-cdef int compact_histogram(
-    const CriterionInfo* c, const double* cells, int n_bins, int n_channels,
-    double* stats, int32_t* n_rows, int32_t* bin_of_cell,
-) noexcept nogil:
-    """Copy the bins that hold rows; returns how many they are.
-
-    `stats`, `n_rows` and `bin_of_cell` have room for one more.
-    """
-    cdef:
-        int b, j, n = 0, n_stats = c.n_stats
-        double rows
-        const double* cell
-    if n_channels == 2 and n_stats == 2 and c.kind != SQUARED and c.n_outputs == 1:
-        # Two classes. To copy every bin is faster than to ask whether it must be.
-        for b in range(n_bins):
-            rows = cells[2 * b] + cells[2 * b + 1]
-            stats[2 * n] = cells[2 * b]
-            stats[2 * n + 1] = cells[2 * b + 1]
-            n_rows[n] = <int32_t> (rows + 0.5)
-            bin_of_cell[n] = b
-            n += rows >= 0.5
-        return n
-    for b in range(n_bins):
-        cell = cells + <Py_ssize_t> b * n_channels
-        rows = rows_of(c, cell, n_channels)
-        if rows < 0.5:
-            continue
-        for j in range(n_stats):
-            stats[n * n_stats + j] = cell[j]
-        n_rows[n] = <int32_t> (rows + 0.5)
-        bin_of_cell[n] = b
-        n += 1
-    return n
-
-
 ctypedef struct NodeCells:
     # Where a node's sums of one feature are: a histogram, or the bins that hold rows alone.
     const double* sums
@@ -641,24 +606,109 @@ cdef inline NodeCells cells_at(
     return cells
 
 
-cdef int copy_cells(
-    const CriterionInfo* c, const NodeCells* given, double* stats, int32_t* n_rows,
-    int32_t* bin_of_cell,
+cdef inline int bin_of(const NodeCells* cells, int i) noexcept nogil:
+    return i if cells.bin_of_cell == NULL else cells.bin_of_cell[i]
+
+
+cdef inline bint may_join(
+    const CriterionInfo* c, const Options* options, bint categorical
 ) noexcept nogil:
-    """The cells that hold rows; returns how many they are."""
+    """Whether cells may be joined: they have an order, and no limit asks for a cut within."""
+    return (not categorical and c.n_outputs == 1 and c.kind in (GINI, ENTROPY)
+            and options.min_rows <= 1 and options.inner_min_rows <= 1
+            and options.min_weight <= 0.0)
+
+
+cdef inline int only_class(const CriterionInfo* c, const double* stats) noexcept nogil:
+    """The class of all rows of a bin; -1 if they have several."""
+    cdef int j, found = -1
+    for j in range(c.n_stats):
+        if stats[j] > 0.0:
+            if found >= 0:
+                return -1
+            found = j
+    return found
+
+
+ctypedef struct HeldBins:
+    # The bins of a feature that hold rows of a node, and the cells that they are part of.
+    int n
+    int32_t* bin
+    int32_t* cell
+
+
+cdef int gather_cells(
+    const CriterionInfo* c, const NodeCells* given, int n_joined, double* stats, int32_t* n_rows,
+    HeldBins* held,
+) noexcept nogil:
+    """Make cells of the bins that hold rows; returns how many they are.
+
+    The first `n_joined` bins are joined with neighbours whose rows are all of the same class. No
+    best cut and no cheapest path parts them: to cut before or behind them costs less.
+    """
     cdef:
-        int i, j, n_stats = c.n_stats
-        const double* cell
-    if given.bin_of_cell == NULL:
-        return compact_histogram(
-            c, given.sums, given.n_cells, given.n_channels, stats, n_rows, bin_of_cell)
+        int i, j, b, n_stats = c.n_stats, n_cells = 0, before = -1, now
+        double rows
+        const double* sums
+        double* cell = stats
+    if n_stats == 2 and given.n_channels == 2 and c.kind != SQUARED and c.n_outputs == 1:
+        return gather_cells_of_two_classes(given, n_joined, stats, n_rows, held)
+    held.n = 0
     for i in range(given.n_cells):
-        cell = given.sums + <Py_ssize_t> i * given.n_channels
-        for j in range(n_stats):
-            stats[<Py_ssize_t> i * n_stats + j] = cell[j]
-        n_rows[i] = <int32_t> (rows_of(c, cell, given.n_channels) + 0.5)
-        bin_of_cell[i] = given.bin_of_cell[i]
-    return given.n_cells
+        sums = given.sums + <Py_ssize_t> i * given.n_channels
+        rows = rows_of(c, sums, given.n_channels)
+        if rows < 0.5:
+            continue
+        b = bin_of(given, i)
+        now = only_class(c, sums) if b < n_joined else -1
+        if now >= 0 and now == before:
+            cell[now] += sums[now]
+            n_rows[n_cells - 1] += <int32_t> (rows + 0.5)
+        else:
+            cell = stats + <Py_ssize_t> n_cells * n_stats
+            for j in range(n_stats):
+                cell[j] = sums[j]
+            n_rows[n_cells] = <int32_t> (rows + 0.5)
+            n_cells += 1
+        before = now
+        held.bin[held.n] = b
+        held.cell[held.n] = n_cells - 1
+        held.n += 1
+    return n_cells
+
+
+cdef int gather_cells_of_two_classes(
+    const NodeCells* given, int n_joined, double* stats, int32_t* n_rows, HeldBins* held
+) noexcept nogil:
+    """The same for two classes, without branches, which would be guessed wrong half the time."""
+    cdef:
+        int i, b, n_cells = 0, n_held = 0, before = 0, now
+        double zero, one, zeros = 0.0, ones = 0.0
+        int32_t* bin_held = held.bin
+        int32_t* cell_of = held.cell
+    # First, what cells and all before them add up to.
+    stats[0] = stats[1] = 0.0
+    for i in range(given.n_cells):
+        zero = given.sums[2 * i]
+        one = given.sums[2 * i + 1]
+        b = bin_of(given, i)
+        # 0 without rows, 3 with rows of both classes.
+        now = (zero > 0.0) + 2 * (one > 0.0)
+        n_cells += (now != 0) & ((now != before) | (now == 3) | (b >= n_joined))
+        zeros += zero
+        ones += one
+        stats[2 * n_cells] = zeros
+        stats[2 * n_cells + 1] = ones
+        bin_held[n_held] = b
+        cell_of[n_held] = n_cells - 1
+        n_held += now != 0
+        before += (now - before) * (now != 0)
+    held.n = n_held
+    for i in range(n_cells):
+        stats[2 * i] = stats[2 * i + 2] - stats[2 * i]
+        stats[2 * i + 1] = stats[2 * i + 3] - stats[2 * i + 1]
+        n_rows[i] = <int32_t> (stats[2 * i] + stats[2 * i + 1] + 0.5)
+    return n_cells
 
 
 cdef class NodeSearch:
@@ -838,12 +888,14 @@ cdef class NodeSearch:
             int room = given.n_cells
             double* stats = take_doubles(arena, <size_t> (room + 1) * c.n_stats)
             int32_t* n_rows = take_ints(arena, room + 1)
-            int32_t* bin_of_cell = take_ints(arena, room + 1)
             branch_t* branch = take_branches(arena, room)
+            HeldBins held
             Cells cells
             Best best
             double whole
-            int n_cells, i
+            int n_cells, n_joined, i
+        held.bin = take_ints(arena, room + 1)
+        held.cell = take_ints(arena, room + 1)
         if arena.failed or must_stop(arena, room):
             return
         options.max_branches = max_branches
@@ -852,10 +904,11 @@ cdef class NodeSearch:
         options.branch_penalty = branch_penalty
         # Each feature has a seed of its own, whichever thread takes it.
         options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
-        n_cells = copy_cells(c, &given, stats, n_rows, bin_of_cell)
-        cells.has_missing = n_cells > 0 and bin_of_cell[n_cells - 1] == n_bins - 1
-        cells.n_cells = n_cells - cells.has_missing
         cells.categorical = self.categorical[f]
+        n_joined = n_bins - 1 if may_join(c, &options, cells.categorical) else 0
+        n_cells = gather_cells(c, &given, n_joined, stats, n_rows, &held)
+        cells.has_missing = held.n > 0 and held.bin[held.n - 1] == n_bins - 1
+        cells.n_cells = n_cells - cells.has_missing
         cells.stats = stats
         if cells.n_cells < 1 or n_cells < 2:
             arena_release(arena, mark)
@@ -866,8 +919,8 @@ cdef class NodeSearch:
             gain[0] = whole - best.loss
             penalised_gain[0] = whole - best.objective
             n_branches[0] = best.n_branches
-            for i in range(n_cells):
-                branch_of_bin[bin_of_cell[i]] = branch[i]
+            for i in range(held.n):
+                branch_of_bin[held.bin[i]] = branch[held.cell[i]]
         arena_release(arena, mark)
 
 

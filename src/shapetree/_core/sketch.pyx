@@ -441,11 +441,9 @@ cdef inline Py_ssize_t cell_of_row(const Passed* node, Py_ssize_t row) noexcept 
 
 cdef inline double number_of_row(const Passed* node, Py_ssize_t row) noexcept nogil:
     """A row's number, infinite ones as the greatest finite ones."""
-    cdef:
-        const char* at = node.data + row * node.stride
-        double value = (
-            (<const double*> at)[0] if node.kind == FLOAT64 else (<const float*> at)[0])
-    return min(max(value, -DBL_MAX), DBL_MAX)
+    cdef const char* at = node.data + row * node.stride
+    return within_range(
+        (<const double*> at)[0] if node.kind == FLOAT64 else (<const float*> at)[0])
 
 
 def count_cells(
@@ -511,7 +509,7 @@ def count_cells(
     check_cells(columns, feature, edge_start, cell_start)
     if n_classes < 1 or n_threads < 1:
         raise ValueError("there is at least one class, and one thread")
-    if has_labels and n_rows and not 0 <= np.min(labels) <= np.max(labels) < n_classes:
+    if has_labels and not are_below(labels, n_classes):
         raise ValueError("labels are classes")
     cdef:
         Py_ssize_t n_cells = cell_start[n_nodes], part, n_parts = n_threads
@@ -627,7 +625,7 @@ def count_targets(
         raise ValueError("there is a leaf and a cell for each row")
     if targets is not None and targets.shape[0] != leaves.shape[0]:
         raise ValueError("there is a leaf and a target for each row")
-    if n_cells < 1 or cells.shape[0] and not 0 <= np.min(cells) <= np.max(cells) < n_cells:
+    if n_cells < 1 or not are_below(cells, n_cells):
         raise ValueError("labels are classes")
     counts = np.zeros((n_nodes, n_cells), dtype=np.int32)
     lows, highs = np.full(n_nodes, np.inf), np.full(n_nodes, -np.inf)
@@ -788,40 +786,42 @@ cdef inline double square(double number) noexcept nogil:
 
 
 def deviations(
-    Columns columns not None,
-    const int32_t[::1] features not None,     # IN: columns of numbers
-    const int64_t[::1] rows not None,         # IN: rows to look at
+    const double[:, ::1] values not None,     # IN: (n_features, n_values)
 ):
-    """Standard deviation of each column's numbers; NaN if there are none."""
+    """Standard deviation of each feature's numbers; NaN if there are none."""
     cdef:
-        Py_ssize_t i, f
-        double value
-        int64_t[::1] n
-        double[::1] mean, square
-    columns.check_numbers(features)
-    if rows.shape[0] and not 0 <= np.min(rows) <= np.max(rows) < columns.n_rows:
-        raise ValueError("rows are rows of the table")
-    squares = np.zeros(features.shape[0])
-    square, mean = squares, np.zeros(features.shape[0])
-    n = np.zeros(features.shape[0], dtype=np.int64)
+        Py_ssize_t f
+        double[::1] deviation
+    found = np.empty(values.shape[0])
+    deviation = found
     with nogil:
-        # Row by row, because the values of a row lie close together in memory.
-        for i in range(rows.shape[0]):
-            for f in range(features.shape[0]):
-                value = number_at(&columns.column[features[f]], rows[i])
-                if value == value:
-                    mean[f] += value
-                    n[f] += 1
-        for f in range(features.shape[0]):
-            mean[f] = mean[f] / n[f] if n[f] else NAN
-        for i in range(rows.shape[0]):
-            for f in range(features.shape[0]):
-                value = number_at(&columns.column[features[f]], rows[i])
-                if value == value:
-                    square[f] += (value - mean[f]) * (value - mean[f])
-        for f in range(features.shape[0]):
-            square[f] = sqrt(square[f] / n[f]) if n[f] else NAN
-    return squares
+        for f in range(values.shape[0]):
+            deviation[f] = deviation_of(values[f])
+    return found
+
+
+cdef double deviation_of(const double[::1] values) noexcept nogil:
+    cdef:
+        Py_ssize_t i, n = 0
+        double value, mean = 0.0, squares = 0.0
+    for i in range(values.shape[0]):
+        value = within_range(values[i])
+        if value == value:
+            mean += value
+            n += 1
+    mean = mean / n if n else NAN
+    for i in range(values.shape[0]):
+        value = within_range(values[i])
+        if value == value:
+            squares += (value - mean) * (value - mean)
+    return sqrt(squares / n) if n else NAN
+
+
+cdef inline double within_range(double value) noexcept nogil:
+    """A number, infinite ones as the greatest finite ones; NaN stays."""
+    if value > DBL_MAX:
+        return DBL_MAX
+    return -DBL_MAX if value < -DBL_MAX else value
 
 
 def extents(
@@ -906,9 +906,19 @@ cdef int check_parents(const int32_t[::1] parent) except -1:
     return 0
 
 
+cdef bint are_below(const int32_t[::1] numbers, Py_ssize_t limit) noexcept nogil:
+    """Whether numbers count from 0 up to a limit."""
+    cdef:
+        Py_ssize_t i
+        bint are = True
+    for i in range(numbers.shape[0]):
+        are &= 0 <= numbers[i] < limit
+    return are
+
+
 cdef int check_leaves(const int32_t[::1] leaves, Py_ssize_t n_nodes) except -1:
     """Refuse rows in no leaf."""
-    if leaves.shape[0] and not 0 <= np.min(leaves) <= np.max(leaves) < n_nodes:
+    if not are_below(leaves, n_nodes):
         raise ValueError("leaves are nodes")
     return 0
 

@@ -29,7 +29,6 @@ from shapetree.dask._tasks import (
     hold_part,
     join_found,
     join_keys,
-    join_values,
     join_weighted,
     keys_of_part,
     leaves_of_part,
@@ -42,9 +41,9 @@ from shapetree.dask._tasks import (
     values_of,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, FeatureBins, bin_table
-from shapetree.data._parts import Reading
+from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import find_evidence
-from shapetree.data._table import Table
+from shapetree.data._table import Table, still_kept, with_seen
 from shapetree.data._targets import Goal
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import hold_rows
@@ -158,11 +157,8 @@ class DaskTable(Table):
 
     def take(self, kept: np.ndarray) -> DaskTable:
         """Keep the rows that a boolean mask marks."""
-        every = kept
-        if self.kept is not None:
-            every = self.kept.copy()
-            every[every] = kept
-        return replace(self, n_rows=int(np.count_nonzero(kept)), kept=every)
+        kept_of_all = still_kept(self.kept, kept)
+        return replace(self, n_rows=int(np.count_nonzero(kept)), kept=kept_of_all)
 
     def with_values(self, needed: Any) -> DaskTable:
         """The table, of which splits will read the values of some features."""
@@ -170,16 +166,11 @@ class DaskTable(Table):
 
     def with_seen_categories(self) -> DaskTable:
         """The same rows, without categories that none of them has; see `Table`."""
-        seen = self.encoded.each(seen_codes, self.kept_rows).joined(join_values)
-        features = tuple(
-            replace(info, categories=tuple(np.array(info.categories, dtype=object)[own].tolist()))
-            if own is not None and info.categories is not None and not info.is_ordered
-            else info
-            for info, own in zip(self.features, seen, strict=True)
-        )
+        seen = self.encoded.each(seen_codes, self.kept_rows).joined(join_distinct)
+        features = with_seen(self.features, seen)
         if features == self.features:
             return self
-        encoded = self.encoded.each(recode_part, seen=seen, features=features)
+        encoded = self.encoded.each(recode_part, features=features)
         return replace(self, features=features, encoded=encoded)
 
     @cached_property
@@ -232,10 +223,7 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     importance = importance_of(y, found.classes, all_weights, parameters.class_weight)
     if all_weights is not None or importance is not None:
         table = replace(table, weighing=_weighing(y, found.classes, all_weights, importance))
-    rows = TrainingRows(table, y, found.classes, all_weights).with_evidence(importance)
-    if rows.table.n_rows < table.n_rows:
-        rows = replace(rows, table=rows.table.with_seen_categories())
-    return rows
+    return TrainingRows(table, y, found.classes, all_weights).weighed(importance)
 
 
 def _joined_targets(targets: Any, classes: Any, every: Any) -> np.ndarray:
@@ -287,11 +275,8 @@ class DaskBins(BinnedTable):
 
     def take(self, kept: np.ndarray) -> DaskBins:
         """Keep the rows that a boolean mask marks."""
-        every = kept
-        if self.wanted is not None:
-            every = self.wanted.copy()
-            every[every] = kept
-        return replace(self, columns=_nothing(self, int(np.count_nonzero(kept))), wanted=every)
+        columns = _nothing(self.features, int(np.count_nonzero(kept)))
+        return replace(self, columns=columns, wanted=still_kept(self.wanted, kept))
 
     @cached_property
     def wanted_rows(self) -> list[KeptRows]:
@@ -299,8 +284,8 @@ class DaskBins(BinnedTable):
         return kept_of_parts(self.wanted, self.lengths)
 
 
-def _nothing(binned: Any, n_rows: int) -> Columns:
-    return Columns([None] * len(binned.features), n_rows)
+def _nothing(features: tuple[FeatureBins, ...], n_rows: int) -> Columns:
+    return Columns([None] * len(features), n_rows)
 
 
 @bin_table.register
@@ -309,7 +294,7 @@ def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> D
     encoded, kept = table.encoded, table.kept_rows
     if max_bins is None:
         values = encoded.each(values_of, kept)
-        features = values.joined(join_values, EveryValue(table.features))
+        features = values.joined(join_distinct, EveryValue(table.features))
         return _bins(table, features, encoded.each(bin_values, kept, features=features))
     weighing = None if weights is None else table.weighing
     samples = encoded.each(sample_of, kept, n_total=table.n_rows, weighing=weighing)
@@ -324,7 +309,7 @@ def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: Parts) -> 
         firsts = np.cumsum([0, *lengths])[:-1]
         lengths = np.add.reduceat(np.append(table.kept, False).astype(np.int64), firsts)
         lengths[table.lengths == 0] = 0
-    columns = Columns([None] * len(features), table.n_rows)
+    columns = _nothing(features, table.n_rows)
     return DaskBins(features, columns, table=table, parts=parts, lengths=lengths)
 
 
@@ -349,16 +334,19 @@ def _(
 
 
 @hashes_of_rows.register
-def _(binned: DaskBins, targets: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def _(binned: DaskBins, targets: Any, weights: Any, with_targets: bool = False) -> np.ndarray:
     """A hash of each row's bins."""
     assert binned.wanted is None
     table = binned.table
+    rows = table.encoded.futures, table.kept_rows
     keys = binned.parts.each(
-        keys_of_part, table.encoded.futures, table.kept_rows,
+        keys_of_part, *rows,
         weighing=None if weights is None else table.weighing,
         are_counts=weights_are_counts(weights),
     )  # fmt: skip
-    hashes = binned.parts.each(hashes_of_part, keys=keys.joined(join_keys))
+    hashes = binned.parts.each(
+        hashes_of_part, *rows, keys=keys.joined(join_keys), with_targets=with_targets
+    )
     return np.concatenate(hashes.results())
 
 

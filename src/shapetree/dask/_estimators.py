@@ -28,6 +28,21 @@ class OnDask(Base):
     _local: type[BaseShapeTree]
     client: Client | None
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Give an estimator the parameters of the one in memory, and a client."""
+        super().__init_subclass__(**options)
+
+        def __init__(self: Any, *, client: Client | None = None, **parameters: Any) -> None:
+            super().__init__(**parameters)
+            self.client = client
+
+        # What scikit-learn, and help, read parameters from.
+        signature = inspect.signature(cls._local.__init__)
+        client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
+        each = [*signature.parameters.values(), client]
+        __init__.__signature__ = signature.replace(parameters=each)  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[method-assign]
+
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree on the workers that hold the rows.
@@ -79,13 +94,6 @@ class OnDask(Base):
         return super().__getstate__() | {"client": None}
 
 
-def _with_client(cls: type[BaseShapeTree]) -> inspect.Signature:
-    """The signature of an estimator, and a client."""
-    signature = inspect.signature(cls.__init__)
-    client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-    return signature.replace(parameters=[*signature.parameters.values(), client])
-
-
 class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
     """A classifier whose rows are on a Dask cluster.
 
@@ -94,8 +102,7 @@ class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
     client : distributed.Client, optional
         By default the one that is in use.
     **parameters
-        Those of `ShapeTreeClassifier`, which says what they mean. `n_threads` is about this process
-        alone, where splits are chosen; workers use one thread for each of their tasks.
+        Those of `ShapeTreeClassifier`; `n_threads` is about this process alone.
 
     Examples
     --------
@@ -116,10 +123,6 @@ class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
     """
 
     _local = ShapeTreeClassifier
-
-    def __init__(self, *, client: Client | None = None, **parameters: Any) -> None:
-        super().__init__(**parameters)
-        self.client = client
 
     def predict(self, X: Any) -> Any:
         """Most probable class of each row; lazy for a Dask collection."""
@@ -151,8 +154,7 @@ class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
     client : distributed.Client, optional
         By default the one that is in use.
     **parameters
-        Those of `ShapeTreeRegressor`, which says what they mean. `n_threads` is about this process
-        alone, where splits are chosen; workers use one thread for each of their tasks.
+        Those of `ShapeTreeRegressor`; `n_threads` is about this process alone.
 
     Examples
     --------
@@ -171,16 +173,6 @@ class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
 
     _local = ShapeTreeRegressor
 
-    def __init__(self, *, client: Client | None = None, **parameters: Any) -> None:
-        super().__init__(**parameters)
-        self.client = client
-
     def predict(self, X: Any) -> Any:
         """Mean or median of each row's leaf; lazy for a Dask collection."""
         return self._predicted("predict", X, np.float64)
-
-
-for _estimator in (DaskShapeTreeClassifier, DaskShapeTreeRegressor):
-    # What scikit-learn reads parameters from.
-    _own_init: Any = _estimator.__init__
-    _own_init.__signature__ = _with_client(_estimator._local)

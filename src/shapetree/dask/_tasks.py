@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shapetree._choice import keys_of_bins
 from shapetree._core.columns import Columns
-from shapetree._core.content import hash_rows
+from shapetree._core.content import hash_rows, hash_targets
 from shapetree.data._binning import (
     BinnedTable,
     Binning,
@@ -230,6 +230,11 @@ def _table_of(part: EncodedPart, kept: KeptRows, features: Sequence[int] | None 
     return table if mask is None else table.take(mask)
 
 
+def _targets_of(part: EncodedPart, kept: KeptRows) -> np.ndarray:
+    targets: np.ndarray = _kept(part.targets, kept.mask(part.table.n_rows))
+    return targets
+
+
 def _weights_of(part: EncodedPart, kept: KeptRows, weighing: Weighing | None) -> np.ndarray | None:
     if weighing is None:
         return None
@@ -283,14 +288,6 @@ def values_of(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
     return [
         None if column is None or info.is_categorical else np.unique(column[~np.isnan(column)])
         for info, column in zip(table.features, table.columns, strict=True)
-    ]
-
-
-def join_values(parts: list[list[np.ndarray | None]]) -> list[np.ndarray | None]:
-    """Distinct values of all parts."""
-    return [
-        None if each[0] is None else np.unique(np.concatenate(each))
-        for each in zip(*parts, strict=True)
     ]
 
 
@@ -365,7 +362,7 @@ def hold_part(
     """
     mask = wanted.mask(binned.n_rows)
     table = _table_of(part, kept, needed)
-    targets = _kept(_kept(part.targets, kept.mask(part.table.n_rows)), mask)
+    targets = _kept(_targets_of(part, kept), mask)
     weights = _kept(_weights_of(part, kept, weighing), mask)
     table = table if mask is None else table.take(mask)
     rows = BinnedTable(features, _take(binned, mask))
@@ -387,8 +384,7 @@ def keys_of_part(
     are_counts: bool,
 ) -> np.ndarray:
     """What tells columns apart, summed over a part's rows."""
-    targets = _kept(part.targets, kept.mask(part.table.n_rows))
-    rows = BinnedTable((), binned)
+    rows, targets = BinnedTable((), binned), hash_targets(_targets_of(part, kept))
     return keys_of_bins(rows, targets, _weights_of(part, kept, weighing), are_counts)
 
 
@@ -397,9 +393,12 @@ def join_keys(parts: list[np.ndarray]) -> np.ndarray:
     return np.asarray(np.sum(parts, axis=0, dtype=np.uint64))
 
 
-def hashes_of_part(binned: Columns, keys: np.ndarray) -> np.ndarray:
+def hashes_of_part(
+    binned: Columns, part: EncodedPart, kept: KeptRows, keys: np.ndarray, with_targets: bool
+) -> np.ndarray:
     """A hash of each row."""
-    return hash_rows(binned, keys)
+    hashes = hash_rows(binned, keys)
+    return hashes ^ hash_targets(_targets_of(part, kept)) if with_targets else hashes
 
 
 def leaves_of_part(
@@ -426,8 +425,7 @@ def spread_part(
 ) -> SpreadPart:
     """A part's rows under a finished tree."""
     table = _table_of(part, kept, tree.used_features)
-    targets = _kept(part.targets, kept.mask(part.table.n_rows))
-    y = sole_target(targets, has_classes)
+    y = sole_target(_targets_of(part, kept), has_classes)
     return SpreadPart(tree, table, y, kept.first_row, 1, leaves_of(tree, table, 1))
 
 
@@ -454,21 +452,9 @@ class JoinAnswers:
 
 def seen_codes(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
     """Codes of categories that some row has, of every feature with categories."""
-    table = _table_of(part, kept)
-    return [
-        np.unique(column[column >= 0]) if column is not None and info.is_categorical else None
-        for info, column in zip(table.features, table.columns, strict=True)
-    ]
+    return _table_of(part, kept).seen_codes()
 
 
-def recode_part(
-    part: EncodedPart, seen: list[np.ndarray | None], features: tuple[FeatureInfo, ...]
-) -> EncodedPart:
-    """A part whose categories are those that some row has; others are missing."""
-    columns = list(part.table.columns)
-    for j, (before, after) in enumerate(zip(part.table.features, features, strict=True)):
-        codes, own = columns[j], seen[j]
-        if before.categories != after.categories and codes is not None and own is not None:
-            known = np.isin(codes, own)
-            columns[j] = np.where(known, np.searchsorted(own, codes), -1).astype(np.int32)
-    return part._replace(table=replace(part.table, features=features, columns=columns))
+def recode_part(part: EncodedPart, features: tuple[FeatureInfo, ...]) -> EncodedPart:
+    """A part whose categories are those of other features; all others are missing."""
+    return part._replace(table=part.table.with_features(features))

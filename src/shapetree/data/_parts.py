@@ -335,6 +335,12 @@ def join_samples(parts: Sequence[PartSample]) -> PartSample:
     return PartSample(np.concatenate([part.rows for part in parts]), columns)
 
 
+def join_distinct(parts: Sequence[list[np.ndarray | None]]) -> list[np.ndarray | None]:
+    """Distinct values of every feature in all parts; None where no part tells any."""
+    each = ([own for own in of_parts if own is not None] for of_parts in zip(*parts, strict=True))
+    return [np.unique(np.concatenate(told)) if told else None for told in each]
+
+
 # --- targets and weights ---
 
 

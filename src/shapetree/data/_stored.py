@@ -24,7 +24,6 @@ from shapetree.data._binning import (
     rows_of,
     with_wholeness,
 )
-from shapetree.data._missing import MISSING_CODE
 from shapetree.data._parts import (
     PartDescription,
     PartSample,
@@ -34,6 +33,7 @@ from shapetree.data._parts import (
     empty_description,
     encode_features,
     join_descriptions,
+    join_distinct,
     join_samples,
     naming,
     read_part_targets,
@@ -42,7 +42,7 @@ from shapetree.data._parts import (
 )
 from shapetree.data._sampling import hash_limits
 from shapetree.data._store import Store
-from shapetree.data._table import FeatureInfo, Table, read_table
+from shapetree.data._table import FeatureInfo, Table, read_table, still_kept, with_seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,15 +75,11 @@ class StoredTable(Table):
     def take(self, kept: np.ndarray) -> StoredTable:
         """Keep the rows that a boolean mask marks."""
         columns = iter(rows_of([c for c in self.columns if c is not None], kept, self.store))
-        every = kept
-        if self.kept is not None:
-            every = self.kept.copy()
-            every[every] = kept
         return replace(
             self,
             n_rows=int(np.count_nonzero(kept)),
             columns=[None if column is None else next(columns) for column in self.columns],
-            kept=every,
+            kept=still_kept(self.kept, kept),
             sample=None,
         )
 
@@ -110,7 +106,7 @@ class StoredTable(Table):
             return
         names = [self.features[j].name for j in needed]
         wanted = [(self.encoding or self.features)[j] for j in needed]
-        learnt = [self.features[j] for j in needed]
+        learnt = tuple(self.features[j] for j in needed)
         n_expected = self.n_rows if self.kept is None else len(self.kept)
         n_read = first_row = 0
         with progress_of(what, n_expected, self.verbose) as bar:
@@ -123,8 +119,8 @@ class StoredTable(Table):
                 if self.kept is not None:
                     batch = batch.take(self.kept[n_read - len(data) : n_read])
                 columns: list[Any] = [None] * len(self.features)
-                for j, column, *infos in zip(needed, batch.columns, wanted, learnt, strict=True):
-                    columns[j] = _recoded(column, *infos)
+                for j, column in zip(needed, batch.with_features(learnt).columns, strict=True):
+                    columns[j] = column
                 if batch.n_rows:
                     yield first_row, Table(batch.n_rows, self.features, columns, True)
                 first_row += batch.n_rows
@@ -137,25 +133,12 @@ class StoredTable(Table):
 
     def with_seen_categories(self) -> StoredTable:
         """The same rows, without categories that none of them has; see `Table`."""
-        coded = [
-            j
-            for j, info in enumerate(self.features)
-            if info.categories is not None and not info.is_ordered
-        ]
-        seen: dict[int, set[int]] = {j: {MISSING_CODE} for j in coded}
-        if coded:
-            for _, batch in self.read(coded, "finding categories"):
-                for j in coded:
-                    codes = batch.columns[j]
-                    assert codes is not None
-                    seen[j].update(np.unique(codes).tolist())
-        features = list(self.features)
-        for j in coded:
-            categories = features[j].categories
-            assert categories is not None
-            own = tuple(categories[code] for code in sorted(seen[j] - {MISSING_CODE}))
-            features[j] = replace(features[j], categories=own)
-        return replace(self, features=tuple(features), encoding=self.encoding or self.features)
+        coded = [j for j, info in enumerate(self.features) if info.is_categorical]
+        seen: list[np.ndarray | None] = [None] * len(self.features)
+        for _, batch in self.read(coded, "finding categories") if coded else ():
+            seen = join_distinct([seen, batch.seen_codes()])
+        features = with_seen(self.features, seen)
+        return replace(self, features=features, encoding=self.encoding or self.features)
 
     def with_values(self, needed: Iterable[int], what: str = "reading values") -> StoredTable:
         """The table with the values of some features, which may be kept on disk."""
@@ -255,21 +238,6 @@ def read_stored(
         batches=batches, store=Store(batches.memory), sample=first_pass.sample(), verbose=verbose,
     )  # fmt: skip
     return StoredRows(table, first_pass.targets(), found.classes, first_pass.weights())
-
-
-def _recoded(
-    codes: np.ndarray | None, found: FeatureInfo, learnt: FeatureInfo
-) -> np.ndarray | None:
-    """Codes of categories that were found, as codes of those that are learnt."""
-    if codes is None or found.categories is None or found.categories == learnt.categories:
-        return codes
-    assert learnt.categories is not None
-    code_of = {category: code for code, category in enumerate(learnt.categories)}
-    new = np.array([code_of.get(each, MISSING_CODE) for each in found.categories], dtype=np.int32)
-    recoded = codes.copy()
-    is_known = codes != MISSING_CODE
-    recoded[is_known] = new[codes[is_known]]
-    return recoded
 
 
 class _FirstPass:

@@ -123,17 +123,50 @@ class Table:
 
         Categories that no row has are gone, unless they have an order of their own.
         """
-        features, columns = list(self.features), list(self.columns)
-        for j, (feature, codes) in enumerate(zip(self.features, self.columns, strict=True)):
-            if feature.categories is None or feature.is_ordered or codes is None:
-                continue
-            seen = np.unique(codes[codes != MISSING_CODE])
-            if len(seen) < len(feature.categories):
-                categories = tuple(feature.categories[code] for code in seen.tolist())
-                features[j] = replace(feature, categories=categories)
-                found = np.searchsorted(seen, codes)
-                columns[j] = np.where(codes == MISSING_CODE, codes, found).astype(np.int32)
-        return Table(self.n_rows, tuple(features), columns, self.has_names)
+        return self.with_features(with_seen(self.features, self.seen_codes()))
+
+    def seen_codes(self) -> list[Array | None]:
+        """Codes that some row has, ascending, of every column of categories that is there."""
+        return [
+            np.unique(codes[codes != MISSING_CODE])
+            if info.is_categorical and codes is not None
+            else None
+            for info, codes in zip(self.features, self.columns, strict=True)
+        ]
+
+    def with_features(self, features: tuple[FeatureInfo, ...]) -> "Table":
+        """The same rows, coded by the categories of other features; all others are missing."""
+        columns = [
+            codes
+            if codes is None or known.categories is None or new.categories is None
+            else _recode(codes, known.categories, new.categories)
+            for codes, known, new in zip(self.columns, self.features, features, strict=True)
+        ]
+        return Table(self.n_rows, features, columns, self.has_names)
+
+
+def with_seen(
+    features: Sequence[FeatureInfo], seen: Sequence[Array | None]
+) -> tuple[FeatureInfo, ...]:
+    """Features without categories that no row has, unless these have an order of their own."""
+    return tuple(
+        info
+        if info.categories is None or info.is_ordered or codes is None
+        else replace(info, categories=tuple(info.categories[code] for code in codes.tolist()))
+        for info, codes in zip(features, seen, strict=True)
+    )
+
+
+def still_kept(before: Array | None, kept: Array) -> Array:
+    """Which of all rows are kept, if `kept` marks some of those that were kept before.
+
+    None stands for all.
+    """
+    if before is None:
+        return kept
+    every = before.copy()
+    every[before] = kept
+    return every
 
 
 @dataclass(frozen=True)
@@ -741,8 +774,10 @@ def sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
     return tuple(sorted(distinct, key=lambda level: (isinstance(level, str), level)))
 
 
-def _recode(codes: Array, levels: list[Level | None], categories: tuple[Level, ...]) -> Array:
+def _recode(codes: Array, levels: Sequence[Level | None], categories: tuple[Level, ...]) -> Array:
     """Turn positions in `levels` into positions in `categories`."""
+    if levels == categories:
+        return codes
     code_of: dict[Level | None, int] = {level: code for code, level in enumerate(categories)}
     # One entry more than levels, where the position -1 of a missing value leads.
     new_code = [code_of.get(level, MISSING_CODE) for level in levels] + [MISSING_CODE]

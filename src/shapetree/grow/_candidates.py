@@ -335,6 +335,13 @@ class CandidateSearch:
             if gains[feature] >= least_share * best.penalised_gain
         ]
 
+    def branch_sums(self, histogram: np.ndarray, candidate: Candidate) -> np.ndarray:
+        """Sums of the channels over the rows of each branch, (n_branches, n_channels)."""
+        split = candidate.split
+        bins = histogram[self.offsets[split.feature] : self.offsets[split.feature + 1]]
+        branches = range(split.n_branches)
+        return np.array([bins[split.branch_of_bin == branch].sum(axis=0) for branch in branches])
+
     def gain_on_new_rows(
         self,
         candidate: Candidate,

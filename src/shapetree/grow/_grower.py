@@ -17,7 +17,7 @@ from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._nodes import GrowingNode
 from shapetree.grow._pairs import SAMPLE_ROWS, PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
-from shapetree.grow._rows import Rows
+from shapetree.grow._rows import Rows, RowsOfNode
 
 # On new rows, a pair must gain this many times as much as a single feature, in nodes up to this
 # weight; in larger nodes, gains by chance are small compared with the penalties.
@@ -204,7 +204,7 @@ class Grower:
 
     def _find_candidates_of(self, nodes: list[GrowingNode], max_branches: int) -> None:
         """The same for nodes that may be split, whose shape functions there is memory for."""
-        keep = any(node.depth + 1 < self._limits.max_depth for node in nodes)
+        keep = self._rows.is_far or any(node.depth + 1 < self._limits.max_depth for node in nodes)
         found = self._search_features(nodes, max_branches, keep)
         if nodes[0].depth == 0:
             avoided = [features[0] for features in self._start.avoid if len(features) == 1]
@@ -262,7 +262,7 @@ class Grower:
         if self._pair_search is not None:
             pair = self._pair_search.best(
                 statistics,
-                self._rows.at(node.number),
+                self._rows_of(node),
                 None if self._exact else node.histogram,
                 max_branches,
                 node.number + 1,
@@ -278,6 +278,9 @@ class Grower:
         if best is single:
             return self._best_ahead(single, node, found, number, max_branches)
         return best
+
+    def _rows_of(self, node: GrowingNode) -> RowsOfNode:
+        return self._rows.at(node.number, node.statistics.n_rows)
 
     def _best_ahead(
         self,
@@ -337,7 +340,7 @@ class Grower:
         assert self._pair_search is not None
         statistics, number = node.statistics, node.number + 1
         features = pair.shape.first, pair.shape.second
-        rows = self._rows.at(node.number)
+        rows = self._rows_of(node)
         binned = (single.split.feature,) if single else ()
         sample = rows.sample(features, min(statistics.n_rows, SAMPLE_ROWS), binned)
         of_pair = of_single = needed = 0.0
@@ -358,7 +361,7 @@ class Grower:
         """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""
         if node.statistics.n_rows <= SAMPLE_ROWS:
             return True
-        counts = self._rows.at(node.number).branch_counts(pair.split)
+        counts = self._rows_of(node).branch_counts(pair.split)
         return bool(counts.min() >= max(1, self._limits.min_samples_leaf))
 
     def _split(self, nodes: list[GrowingNode]) -> list[GrowingNode]:
@@ -390,7 +393,8 @@ class Grower:
             [candidate.split for candidate in candidates],
         )
         numbers = np.arange(first, stop, dtype=np.int32)
-        statistics = describe(self._goal, self._rows, numbers, self._rows.totals(numbers))
+        channels = self._channels_below(nodes, candidates, numbers)
+        statistics = describe(self._goal, self._rows, numbers, channels)
         depths = [
             node.depth + 1 for node, size in zip(nodes, sizes, strict=True) for _ in range(size)
         ]
@@ -398,6 +402,31 @@ class Grower:
             GrowingNode(about, number=number, depth=depth)
             for about, number, depth in zip(statistics, range(first, stop), depths, strict=True)
         ]
+
+    def _channels_below(
+        self,
+        nodes: list[GrowingNode],
+        candidates: list[Candidate | PairCandidate],
+        numbers: np.ndarray,
+    ) -> np.ndarray:
+        """Sums of the channels over the rows of children, whose numbers are given.
+
+        Where rows are far away, and a node's histogram is at hand, that tells without a message.
+        """
+        if not self._rows.is_far:
+            return self._rows.totals(numbers)
+        channels = np.empty((len(numbers), self._goal.targets.n_channels))
+        is_told = np.ones(len(numbers), dtype=bool)
+        last = 0
+        for node, candidate in zip(nodes, candidates, strict=True):
+            first, last = last, last + candidate.n_branches
+            if isinstance(candidate, Candidate) and node.histogram is not None:
+                channels[first:last] = self._search.branch_sums(node.histogram, candidate)
+            else:
+                is_told[first:last] = False
+        if not is_told.all():
+            channels[~is_told] = self._rows.totals(numbers[~is_told])
+        return channels
 
 
 def finish(root: GrowingNode, bins: tuple[FeatureBins, ...]) -> None:

@@ -237,6 +237,7 @@ class JoinedRows:
     """
 
     call_bytes = CALL_BYTES
+    is_far = True
 
     def __init__(
         self,
@@ -251,7 +252,6 @@ class JoinedRows:
         self.coarse = binned if coarse is None else coarse
         self.goal = goal
         self.n_threads = n_threads
-        self._sizes = {0: binned.n_rows}
 
     @property
     def n_rows(self) -> int:
@@ -262,15 +262,9 @@ class JoinedRows:
         """Results of jobs that only ask."""
         return self.parts.together(jobs)
 
-    def size_of(self, node: int) -> int:
-        """Number of rows of a node whose totals have been asked for."""
-        return self._sizes[node]
-
     def totals(self, nodes: np.ndarray) -> np.ndarray:
         """Sums of the channels over the rows of each node, (n_nodes, n_channels)."""
-        totals, sizes = self.parts.ask(("totals_and_sizes", (nodes,)), join=add_each)
-        self._sizes.update(zip(nodes.tolist(), sizes.tolist(), strict=True))
-        return np.asarray(totals)
+        return np.asarray(self.parts.ask(("totals", (nodes,)), join=add))
 
     def spreads(
         self, nodes: np.ndarray, centres: np.ndarray
@@ -303,9 +297,9 @@ class JoinedRows:
         """Send the rows of each node by its split to its children, numbered from the first on."""
         self.parts.tell(("split", (nodes, first_child, splits)))
 
-    def at(self, node: int) -> JoinedRowsOfNode:
-        """The rows of one node."""
-        return JoinedRowsOfNode(self.parts, self.size_of(node), ("at", (node,)))
+    def at(self, node: int, n_rows: int) -> JoinedRowsOfNode:
+        """The rows of one node, which has so many."""
+        return JoinedRowsOfNode(self.parts, n_rows, ("at", (node, n_rows)))
 
 
 class JoinedRowsOfNode:

@@ -121,6 +121,11 @@ class LocalRows:
         return len(self._places.order)
 
     @property
+    def is_far(self) -> bool:
+        """Rows are at hand: asking for sums is cheap."""
+        return False
+
+    @property
     def call_bytes(self) -> int:
         """Bytes of histograms that one call should ask for at most."""
         return min(max(CALL_BYTES, CALL_BYTES_PER_ROW * self.n_rows), MAX_CALL_BYTES)
@@ -128,11 +133,6 @@ class LocalRows:
     def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Results of jobs, one after another: nothing is won by asking them at once."""
         return [job() for job in jobs]
-
-    def sizes(self, nodes: np.ndarray) -> np.ndarray:
-        """Numbers of rows of some nodes."""
-        starts, stops = self._ranges(nodes)
-        return stops - starts
 
     def _ranges(self, nodes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self._places.start[nodes], self._places.stop[nodes]
@@ -218,7 +218,7 @@ class LocalRows:
             self._threads_of(nodes, VISITS_PER_MOVE),
         )
 
-    def at(self, node: int) -> LocalRowsOfNode:
+    def at(self, node: int, n_rows: int) -> LocalRowsOfNode:
         """The rows of one node."""
         return self.some(self.rows_of(node), self._goal.targets, self._goal.weights)
 

@@ -114,6 +114,9 @@ class PairList:
             yield first, self.part(first, first + size)
 
 
+NO_PAIRS = PairList(np.empty(0, dtype=np.int64), np.empty((0, 2), dtype=np.int32))
+
+
 @dataclass(frozen=True)
 class PairOptions:
     """Which pairs are looked at, and how closely.
@@ -669,7 +672,7 @@ def pair_options(
     if isinstance(pairs, str | Integral):
         # All but those with dates, whose weighted sums nobody could read.
         numbers = [number for number, feature in enumerate(features) if not feature.is_date]
-        allowed = PairList(np.array([] if pairs == 0 else numbers))
+        allowed = NO_PAIRS if pairs == 0 else PairList(np.array(numbers))
     else:
         max_features = n_features
         allowed = PairList(np.arange(n_features), _pairs_in_groups(pairs, features))

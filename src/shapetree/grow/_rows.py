@@ -180,6 +180,11 @@ class Rows(Protocol):
         """Bytes of histograms that one call should ask for at most."""
         ...
 
+    @property
+    def is_far(self) -> bool:
+        """Whether a question takes a message, so that it is better not to ask for what is known."""
+        ...
+
     def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Results of jobs that ask for nodes of a level, and send no rows.
 
@@ -216,8 +221,8 @@ class Rows(Protocol):
         """Send the rows of each node by its split to its children, numbered from the first on."""
         ...
 
-    def at(self, node: int) -> RowsOfNode:
-        """The rows of one node."""
+    def at(self, node: int, n_rows: int) -> RowsOfNode:
+        """The rows of one node, which has so many."""
         ...
 
 

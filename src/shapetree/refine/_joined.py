@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from shapetree._core.routing import LeafLosses
 from shapetree._core.rows import NodeRows
-from shapetree.data._targets import NodeStatistics, RegressionGoal
+from shapetree.data._targets import ClassGoal, NodeStatistics, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._joined import (
     Join,
@@ -100,11 +100,11 @@ class Place:
     def asked(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
         """What the part answers."""
         with part.lock:
-            if steps[0][0] == "several":
-                return [self._answer(part, own) for own in steps[0][1]]
             return self._answer(part, steps)
 
     def _answer(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
+        if steps[0][0] == "several":
+            return [self._answer(part, own) for own in steps[0][1]]
         answer: Any = _PartRows(part.rows.placed(self.places))
         if steps[0][0] == "refined":
             answer, steps = self._tree(part), steps[1:]
@@ -145,7 +145,9 @@ class Place:
 
     def _look(self, part: PartRows, nodes: list[int], table: Any, anchors: Any) -> Place:
         level = nodes, table, anchors
-        return Place(self.places, self.splits, self.n_nodes, self.max_branches, level)
+        # What was found of the level when it was asked for is still known.
+        known = self._refined
+        return Place(self.places, self.splits, self.n_nodes, self.max_branches, level, known)
 
     def _tree(self, part: PartRows) -> PartOfTree:
         """The part's rows under the tree, made of what is known of it."""
@@ -157,9 +159,9 @@ class Place:
                 if split is not None:
                     tree.set_split(node, split, children)
                     tree.is_split[node] = True
-            if self.level is not None:
-                tree.look(self.level)
             self._refined = tree
+        if self.level is not None:
+            self._refined.look(self.level)
         return self._refined
 
 
@@ -187,10 +189,6 @@ class _PartRows:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._rows, name)
 
-    def totals_and_sizes(self, nodes: np.ndarray) -> list[np.ndarray]:
-        """Sums of channels, and numbers of rows."""
-        return [self._rows.totals(nodes), self._rows.sizes(nodes)]
-
     def targets_of_nodes(
         self, nodes: list[int], standardised: bool
     ) -> list[tuple[np.ndarray, np.ndarray | None]]:
@@ -201,6 +199,7 @@ class _PartRows:
 class PartOfTree(LocalRefinedRows):
     """A part's rows under a tree that is refined."""
 
+    _level: Level | None = None
     _found: tuple[np.ndarray, np.ndarray, np.ndarray]
     _care: list[CareSet] | None = None
 
@@ -213,7 +212,9 @@ class PartOfTree(LocalRefinedRows):
 
     def look(self, level: Level) -> None:
         """Find out what each branch would cost the rows of a level's nodes."""
-        self._found = self.branch_losses(*level)
+        if self._level is None or not _is_same(self._level, level):
+            self._level, self._care = level, None
+            self._found = self.branch_losses(*level)
 
     def all_nodes(self) -> tuple[np.ndarray, ...]:
         """Numbers of rows, and of the rows of leaves: sums and, for numbers, least and greatest."""
@@ -230,14 +231,14 @@ class PartOfTree(LocalRefinedRows):
             least[leaves], greatest[leaves] = ranges[:, 0], ranges[:, 1]
         return sizes, sums, least, greatest
 
-    def found(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """What `branch_losses` answers for the level."""
-        return self._found
+    def losses(self, *level: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """What `branch_losses` answers for a level, and losses by bin and branch of all nodes."""
+        nodes, table, anchors = level
+        self.look((nodes, table, anchors))
+        return self._found, self._cells()
 
-    def cells(self, wanted: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Losses by bin and branch of the level's nodes that are wanted, all at once."""
-        n_care = np.where(wanted, self._found[1], 0).tolist()
-        each = [cells for _, cells in self.loss_cells(n_care)]
+    def _cells(self) -> tuple[np.ndarray, ...]:
+        each = [cells for _, cells in self.loss_cells(self._found[1].tolist())]
         n_before = np.cumsum([0, *(len(cells.bins) for cells in each)])
         starts = [cells.starts + n for cells, n in zip(each, n_before, strict=False)]
         return join_cells(
@@ -267,6 +268,10 @@ class PartOfTree(LocalRefinedRows):
         return self._care
 
 
+def _is_same(one: Level, other: Level) -> bool:
+    return one[0] == other[0] and all(map(np.array_equal, one[1:], other[1:]))
+
+
 # --- all parts ---
 
 
@@ -292,7 +297,8 @@ class JoinedRefinedRows:
         self.bins, self.n_bins = rows.binned.features, rows.binned.n_bins
         self.is_categorical = rows.binned.categorical.view(np.uint8)
         self._parts: Parts = rows.parts
-        self._n_care = np.zeros(0, dtype=np.int64)
+        self._level: Level
+        self._cells: LossCells
         self._children: dict[int, list[int]] = {}
         self._known: _AllNodes | None = None
         self._parts.tell(("refine", (n_nodes, max_branches)))
@@ -341,10 +347,10 @@ class JoinedRefinedRows:
 
     def weights(self, nodes: list[int]) -> list[float]:
         """Weights of nodes' rows."""
-        if self.rows.goal.weights is None:
-            sizes = self.sizes()
-            return [float(sizes[node]) for node in nodes]
-        return [float(weight) for weight in self._ask("weights", nodes)]
+        goal = self.rows.goal
+        # Every row has a class of the first output; with numbers, weights come first.
+        n_sums = goal.starts[1] if isinstance(goal, ClassGoal) else 1
+        return self.leaf_sums(nodes)[:, :n_sums].sum(axis=1).tolist()
 
     def describe(self, nodes: list[int]) -> list[NodeStatistics]:
         """Statistics of nodes."""
@@ -391,17 +397,21 @@ class JoinedRefinedRows:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Find out what each branch would cost the rows of one level's nodes."""
         # The table goes on to change.
-        self._parts.tell(("look", (list(nodes), table.copy(), anchors)))
-        sums, n_care, least = self._ask("found", join=add_each)
-        self._n_care = n_care
+        self._level = list(nodes), table.copy(), anchors
+        found, cells = self._ask("losses", *self._level, join=join_losses)
+        self._cells = LossCells(*cells)
+        sums, n_care, least = found
         return sums, n_care, least
 
     def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:
-        """Losses by bin and branch of the level's nodes, all at once."""
-        yield 0, LossCells(*self._ask("cells", np.array(n_care, dtype=bool), join=join_cells))
+        """Losses by bin and branch of the level's nodes, which came with those by branch."""
+        cells = self._cells
+        is_wanted = np.array(n_care, dtype=bool)[:, None]
+        yield 0, replace(cells, n_cells=np.where(is_wanted, cells.n_cells, np.int32(0)))
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
         """Rows of each node of the level that care; the nodes have so many branches."""
+        self._parts.tell(("look", self._level))
         sums = self._ask("sums_of_care", n_branches, join=add_each)
         return [
             JoinedCareSet(self._parts, n_branches, number, int(n_rows), float(least), float(regret))
@@ -460,6 +470,12 @@ def join_nodes(answers: list[Any]) -> tuple[np.ndarray, ...]:
     """Join what parts tell of all nodes."""
     sizes, sums, least, greatest = zip(*answers, strict=True)
     return add(sizes), add(sums), np.min(least, axis=0), np.max(greatest, axis=0)
+
+
+def join_losses(answers: list[Any]) -> tuple[list[np.ndarray], tuple[np.ndarray, ...]]:
+    """Join losses by branch, and by bin and branch."""
+    found, cells = zip(*answers, strict=True)
+    return add_each(found), join_cells(cells)
 
 
 def join_pieces(answers: list[Any]) -> tuple[Any, Any, dict[int, np.ndarray]]:

@@ -165,6 +165,11 @@ class LeafTable:
         self.lines[leaves] = self._loss.fit_leaves(self._rows, leaves)
         self._untold.update(leaves)
 
+    @property
+    def is_told(self) -> bool:
+        """Whether the total is known as leaves are now."""
+        return not self._untold
+
     def total(self, leaves: list[int]) -> float:
         """Loss of the rows in all leaves, which are given in an order that rows do not decide."""
         untold = [leaf for leaf in leaves if leaf in self._untold]

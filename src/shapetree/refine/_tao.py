@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned
 from shapetree.refine._rows import CareSet, LossCells, RefinedRows
 from shapetree.refine._splits import extra_parts
 from shapetree.refine._working import WorkingTree
+
+# What each branch costs the rows of some nodes, rows that care, and what these lose at least.
+Losses = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -119,17 +123,13 @@ class Refiner:
     def _refine_level(self, depth: int) -> bool:
         """Solve the nodes of a level that are not settled; whether anything changed."""
         tree = self._tree
-        price = self._price()
         level = tree.levels[depth] if depth < len(tree.levels) else []
-        nodes = [
-            number
-            for number in level
-            if tree.nodes[number].split is not None and tree.nodes[number].settled_at != price
-        ]
+        nodes = [number for number in level if tree.nodes[number].split is not None]
+        self._fit_leaves()
+        price, nodes, losses = self._price_and_losses(nodes)
         if not nodes:
             return False
-        self._fit_leaves()
-        problems = self._problems(nodes, price)
+        problems = self._problems(nodes, price, losses)
         best = self._best_of_one_feature(problems)
         if self._pairs is not None:
             self._improve_by_pairs(problems, best, price)
@@ -146,14 +146,30 @@ class Refiner:
             tree.change(changes)
         return bool(changes)
 
-    def _problems(self, nodes: list[int], price: float) -> list[ReducedProblem]:
-        """Find out what each branch would cost the rows of some nodes of one level."""
-        tree, rows = self._tree, self._rows
-        anchors = self._loss.anchors(rows, nodes)
+    def _price_and_losses(self, nodes: list[int]) -> tuple[float, list[int], Losses]:
+        """The price, nodes of a level that are not settled at it, and what branches cost there."""
+        if self._loss.price_is_fixed or self._table.is_told:
+            price = self._price()
+            nodes = [number for number in nodes if self._tree.nodes[number].settled_at != price]
+            return price, nodes, self._losses(nodes)
+        # Other leaves have another price, at which no node is settled.
+        jobs: list[Callable[[], Any]] = [self._price, partial(self._losses, nodes)]
+        price, losses = self._rows.together(jobs)
+        return price, nodes, losses
+
+    def _losses(self, nodes: list[int]) -> Losses:
+        """What each branch would cost the rows of some nodes of one level."""
+        if not nodes:
+            return np.empty((0, 0)), np.empty(0, dtype=np.int64), np.empty(0)
+        anchors = self._loss.anchors(self._rows, nodes)
+        return self._rows.branch_losses(nodes, self._table.lines, anchors)
+
+    def _problems(self, nodes: list[int], price: float, losses: Losses) -> list[ReducedProblem]:
+        """What is to be solved in some nodes of one level."""
+        tree = self._tree
         return reduced_problems(
-            nodes, [tree.nodes[number].children for number in nodes], tree.n_parts, rows.sizes(),
-            *rows.branch_losses(nodes, self._table.lines, anchors),
-            price, price * self._options.penalty,
+            nodes, [tree.nodes[number].children for number in nodes], tree.n_parts,
+            self._rows.sizes(), *losses, price, price * self._options.penalty,
         )  # fmt: skip
 
     def _best_of_one_feature(self, problems: list[ReducedProblem]) -> dict[int, Solution]:

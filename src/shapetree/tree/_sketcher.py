@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree._core.columns import Columns
 from shapetree._core.sketch import add_up, deviations, lay_out_axes
 from shapetree.data._sampling import hash_limits
 from shapetree.data._sums import exact_unit, exact_units
@@ -60,8 +59,7 @@ def summarise(
         *[RangeOfTargets(n_rows)] * is_number,
     )
     scales, ranges = np.ones(len(features)), np.full((len(features), 2), np.nan)
-    every, each = np.arange(values.shape[1]), np.arange(len(ordered), dtype=np.int32)
-    found = deviations(Columns(list(values), len(every)), each, every)
+    found = deviations(values)
     # Nothing can be divided by zero or infinity.
     scales[list(ordered)] = np.where((found > 0) & (found < np.inf), found, 1.0)
     ranges[list(ordered)] = np.stack(ends, axis=1)

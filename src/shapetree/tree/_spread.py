@@ -275,8 +275,11 @@ class SampleOfValues(Question[np.ndarray]):
     def of(self, part: SpreadPart) -> np.ndarray:
         """The answer for a part of the rows."""
         rows = sampled(part.first_row, part.table.n_rows, self.n_rows, self.size) - part.first_row
-        columns = [part.column(feature)[rows] for feature in self.features]
-        return np.array(columns, dtype=np.float64).reshape(len(self.features), len(rows))
+        taken = slice(None) if len(rows) == part.table.n_rows else rows
+        values = np.empty((len(self.features), len(rows)))
+        for i, feature in enumerate(self.features):
+            values[i] = part.column(feature)[taken]
+        return values
 
     def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
         """The answer for all parts."""

@@ -30,7 +30,7 @@ VISITS_PER_MOVE = 4
 # over the columns brings to the cache.
 CALL_BYTES = 2**21
 MAX_CALL_BYTES = 2**23
-CALL_BYTES_PER_ROW = 8
+CALL_BYTES_PER_ROW = 2
 
 
 class LocalRows:

@@ -111,21 +111,22 @@ cdef void move_rows_of(
         move_rows(<uint32_t*> column.data, place, n_rows, <uint32_t*> scratch)
 
 
-cdef object places_in(const int32_t[::1] order, Py_ssize_t n_rows):
+cdef object places_in(const int32_t[::1] order, Py_ssize_t n_rows, int n_threads):
     """The place of each row in an order, which must hold every row once."""
     cdef:
         Py_ssize_t i
-        bint is_order = order.shape[0] == n_rows
+        int n_strange = order.shape[0] != n_rows
         int32_t[::1] place
     places = np.full(n_rows, -1, dtype=np.int32)
     place = places
-    with nogil:
-        for i in range(n_rows if is_order else 0):
-            if not 0 <= order[i] < n_rows or place[order[i]] >= 0:
-                is_order = False
-                break
-            place[order[i]] = <int32_t> i
-    if not is_order:
+    if not n_strange:
+        for i in prange(n_rows, nogil=True, num_threads=n_threads, schedule="static"):
+            if 0 <= order[i] < n_rows:
+                place[order[i]] = <int32_t> i
+        # As many rows as places: if a row is there twice, another has none.
+        for i in prange(n_rows, nogil=True, num_threads=n_threads, schedule="static"):
+            n_strange += place[i] < 0
+    if n_strange:
         raise ValueError("an order must hold every row once")
     return places
 
@@ -179,7 +180,8 @@ cdef class Columns:
             char* scratch
         if n_threads < 1:
             raise ValueError("n_threads must be at least 1")
-        places = places_in(order, n_rows)
+        n_threads = min(n_threads, max(1, self.n_columns))
+        places = places_in(order, n_rows, n_threads)
         if n_rows == 0 or self.n_columns == 0:
             return
         place, size = places, 1
@@ -188,7 +190,6 @@ cdef class Columns:
                 raise ValueError(f"column {i} does not hold bins")
             point_at(&column, array, i, n_rows, True)  # which refuses what cannot be written to
             size = max(size, SIZES[column.kind])
-        n_threads = min(n_threads, self.n_columns)
         scratch = <char*> malloc(n_threads * n_rows * size)
         if scratch == NULL:
             raise MemoryError("no memory to move rows")

@@ -128,9 +128,8 @@ class Goal(ABC):
     def reordered(self, order: np.ndarray) -> Self:
         """The same goal for the same rows, if row order[i] is numbered i."""
         self._agree()
-        return self.of(
-            self._given_targets[order], None if self.weights is None else self.weights[order]
-        )
+        weights = None if self.weights is None else self.weights.take(order)
+        return self.of(self._given_targets.take(order, axis=0), weights)
 
     @property
     @abstractmethod

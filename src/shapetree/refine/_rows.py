@@ -28,6 +28,10 @@ from shapetree.tree._shape import PairShape
 # Groups of rows by how many times their regret is what they lose in their second best branch.
 RATIOS_PER_OCTAVE = 4
 N_RATIOS = 128
+# What takes a row as long as so many visits by a feature: to be sent down from a node, and to be
+# added to the sums of its leaf.
+VISITS_PER_SENDING = 8
+VISITS_PER_SUM = 3
 # Memory that a level's cells may take at a time.
 MAX_CELL_BYTES = 2**23
 
@@ -342,7 +346,7 @@ class LocalRefinedRows:
 
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""
-        self._routed.send(_numbers(nodes), self._threads_for(nodes))
+        self._routed.send(_numbers(nodes), self._threads_for(nodes, VISITS_PER_SENDING))
 
     # Statistics
 
@@ -369,7 +373,8 @@ class LocalRefinedRows:
 
     def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
         """Rows of split nodes in each bin, or in each region of a pair, missing values last."""
-        return self._routed.piece_counts(_numbers(nodes), self._threads_for(nodes))
+        n_threads = self._threads_for(nodes, VISITS_PER_SUM)
+        return self._routed.piece_counts(_numbers(nodes), n_threads)
 
     def pieces_below(
         self, node: int
@@ -387,11 +392,13 @@ class LocalRefinedRows:
 
     def leaf_sums(self, nodes: list[int]) -> np.ndarray:
         """What nodes' rows add up to: weight of each class, or of all rows and of y."""
-        return self._routed.leaf_sums(_numbers(nodes), self.losses, self._threads_for(nodes))
+        n_threads = self._threads_for(nodes, VISITS_PER_SUM)
+        return self._routed.leaf_sums(_numbers(nodes), self.losses, n_threads)
 
     def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
         """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
-        return self._routed.leaf_ranges(_numbers(nodes), self.losses, self._threads_for(nodes))
+        n_threads = self._threads_for(nodes, VISITS_PER_SUM)
+        return self._routed.leaf_ranges(_numbers(nodes), self.losses, n_threads)
 
     def leaf_medians(self, nodes: list[int]) -> np.ndarray:
         """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
@@ -400,9 +407,8 @@ class LocalRefinedRows:
 
     def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
-        return self._routed.leaf_totals(
-            _numbers(nodes), self.losses, table, anchors, self._threads_for(nodes)
-        )
+        n_threads = self._threads_for(nodes, VISITS_PER_SUM)
+        return self._routed.leaf_totals(_numbers(nodes), self.losses, table, anchors, n_threads)
 
     # Losses of a level
 
@@ -430,7 +436,7 @@ class LocalRefinedRows:
         least : array of shape (n_level,)
             What the rows would add to branch 0 if each took the branch where it loses least.
         """
-        n_threads = self._threads_for(nodes, self.max_branches)
+        n_threads = self._threads_for(nodes, VISITS_PER_SENDING)
         return self._routed.branch_losses(_numbers(nodes), self.losses, table, anchors, n_threads)
 
     def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:

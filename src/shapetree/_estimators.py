@@ -397,12 +397,18 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
         if not isinstance(X, Batches):
             check_consistent_length(X, targets)
-        weights = None
+        return self._evaluated(self.predict(X), targets, sample_weight)
+
+    def _evaluated(
+        self, predicted: np.ndarray, targets: np.ndarray, sample_weight: Any
+    ) -> dict[str, float]:
+        """Scores of predictions, which are remembered."""
+        fitted, weights = self.__fitted_tree__(), None
         if sample_weight is not None:
             weights = _check_sample_weight(
                 sample_weight, targets, dtype=np.float64, ensure_non_negative=True
             )
-        predicted = self.predict(X).reshape(targets.shape)
+        predicted = predicted.reshape(targets.shape)
         scores = scores_of(targets, predicted, fitted.classes is not None, weights)
         self._fitted = replace(fitted, held_out=HeldOut(len(targets), scores))
         return scores

@@ -52,13 +52,10 @@ class Cluster:
         return self
 
     def __exit__(self, *about: object) -> None:
-        # An error's traceback may keep futures alive: let go of all that the workers hold.
-        with self._lock:
-            live, self._live = list(self._live.values()), {}
-        if about[0] is not None:
-            self._client.cancel(live)
-        for future in live:
-            future.release()
+        # An error's traceback may keep futures alive: let go of all that the workers hold, and of
+        # what they have not begun. Dask's own cancel would not do: it fails where one task waits
+        # for another that nobody else wants.
+        self.release(list(self._live.values()))
 
     def hold(self, collections: Sequence[Any]) -> list[Future[Any]]:
         """Have the workers compute what was delayed."""
@@ -82,29 +79,25 @@ class Cluster:
             return message
         return self._client.submit(_itself, message, key=f"shapetree-say-{uuid.uuid4().hex}")
 
-    def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Future[Any]:
-        """One result of many, joined on the workers some at a time."""
+    def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
+        """One result of many, joined on the workers some at a time, and brought here."""
         name = f"shapetree-join-{uuid.uuid4().hex}"
-        level = 0
-        while True:
-            groups = [
-                list(futures[at : at + JOINED_TOGETHER])
-                for at in range(0, len(futures), JOINED_TOGETHER)
-            ]
-            is_last = len(groups) == 1
-            keys = [f"{name}-{level}-{number}" for number in range(len(groups))]
-            last = finish if is_last else None
-            futures = self._client.map(
-                _joined, groups, key=keys, pure=False, join=join, finish=last
-            )
-            self._note(futures)
-            if is_last:
-                return futures[0]
-            level += 1
-
-    def result(self, future: Future[Any]) -> Any:
-        """A result, brought here."""
-        return value_of(future.result())
+        made: list[Future[Any]] = []
+        try:
+            while len(futures) > 1 or not made:
+                groups = [
+                    list(futures[at : at + JOINED_TOGETHER])
+                    for at in range(0, len(futures), JOINED_TOGETHER)
+                ]
+                keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
+                last = finish if len(groups) == 1 else None
+                futures = self._note(
+                    self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
+                )
+                made += futures
+            return value_of(futures[0].result())
+        finally:
+            self.release(made)
 
     def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         """Results of all parts, brought here."""
@@ -118,8 +111,10 @@ class Cluster:
     def release(self, futures: Sequence[Future[Any]]) -> None:
         """Let the workers forget what nothing else needs."""
         with self._lock:
-            for future in futures:
-                self._live.pop(future.key, None)
+            live = [self._live.pop(future.key, None) for future in futures]
+        for future in live:
+            if future is not None:
+                future.release()
 
 
 class Parts:
@@ -147,11 +142,7 @@ class Parts:
 
     def joined(self, join: Join, finish: Any = None) -> Any:
         """One result of all parts, brought here."""
-        future = self.cluster.joined(self.futures, join, finish)
-        try:
-            return self.cluster.result(future)
-        finally:
-            self.cluster.release([future])
+        return self.cluster.joined(self.futures, join, finish)
 
     def results(self) -> list[Any]:
         """What is held of every part, brought here."""

@@ -72,14 +72,20 @@ class DaskRows:
 
 def parts_of(collection: Any, name: str) -> list[Any]:
     """The parts of a Dask collection, delayed."""
-    if hasattr(collection, "to_delayed") and hasattr(collection, "npartitions"):
-        if hasattr(collection, "chunks"):
-            return _blocks_of(collection, name)
-        return list(collection.to_delayed())
-    raise TypeError(
-        f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or fit the "
-        "estimator of shapetree itself, without dask, to what is in memory"
-    )
+    if hasattr(collection, "chunks"):
+        return _blocks_of(collection, name)
+    return list(collection.to_delayed())
+
+
+def n_parts_of(collection: Any, name: str) -> int:
+    """How many parts a Dask collection has."""
+    if not (hasattr(collection, "to_delayed") and hasattr(collection, "npartitions")):
+        raise TypeError(
+            f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or fit the "
+            "estimator of shapetree itself, without dask, to what is in memory"
+        )
+    n_parts = collection.npartitions
+    return len(collection.chunks[0]) if hasattr(collection, "chunks") else int(n_parts)
 
 
 def _blocks_of(array: Any, name: str) -> list[Any]:
@@ -92,23 +98,28 @@ def _blocks_of(array: Any, name: str) -> list[Any]:
 
 def _delayed_parts(given: DaskRows) -> list[list[Any]]:
     """Parts of X, y and weights; None for weights that were not given."""
-    if given.y is None:
-        raise ValueError("fitting requires y to be passed, but the target y is None")
-    X = parts_of(given.X, "X")
-    parts = [X]
-    for name, other in (("y", given.y), ("sample_weight", given.weights)):
+    check_in_step(given.X, given.y, given.weights)
+    parts = [parts_of(given.X, "X"), parts_of(given.y, "y")]
+    n_parts = len(parts[0])
+    weights = given.weights
+    return [*parts, [None] * n_parts if weights is None else parts_of(weights, "sample_weight")]
+
+
+def check_in_step(X: Any, y: Any, weights: Any) -> None:
+    """Refuse collections whose rows are known to be out of step."""
+    if y is None:
+        raise ValueError("this requires y to be passed, but the target y is None")
+    n_parts = n_parts_of(X, "X")
+    for name, other in (("y", y), ("sample_weight", weights)):
         if other is None:
-            parts.append([None] * len(X))
             continue
-        its = parts_of(other, name)
-        if len(its) != len(X):
+        n_others = n_parts_of(other, name)
+        if n_others != n_parts:
             raise ValueError(
-                f"X has {len(X)} partitions, but {name} has {len(its)}: give both the same "
+                f"X has {n_parts} partitions, but {name} has {n_others}: give both the same "
                 "partitions, so that their rows stay in step"
             )
-        _check_divisions(given.X, other, name)
-        parts.append(its)
-    return parts
+        _check_divisions(X, other, name)
 
 
 def _check_divisions(X: Any, other: Any, name: str) -> None:
@@ -227,16 +238,20 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
 
 
 def _joined_targets(targets: Any, classes: Any, every: Any) -> np.ndarray:
-    """Targets of all rows; classes are numbered by those of all parts."""
+    """Targets of all rows; classes are numbered by those of all parts, in as few bytes as will do.
+
+    What this process keeps of every row limits how many rows there can be.
+    """
     if every is None:
         return np.concatenate(targets)
+    dtype = np.min_scalar_type(max(map(len, every)) - 1)
     joined = []
     for numbers, own in zip(targets, classes, strict=True):
         if own is not None:
-            places = [np.searchsorted(all_, its) for all_, its in zip(every, own, strict=True)]
-            numbers = np.stack([at[n] for at, n in zip(places, numbers.T, strict=True)], axis=1)
-        joined.append(numbers)
-    return np.concatenate(joined).astype(targets[0].dtype)
+            each = zip(every, own, numbers.T, strict=True)
+            of_outputs = [np.searchsorted(all_, its).astype(dtype)[n] for all_, its, n in each]
+            joined.append(np.stack(of_outputs, axis=1))
+    return np.concatenate(joined)
 
 
 def _weighing(y: np.ndarray, classes: Any, weights: Any, importance: Any) -> Weighing:
@@ -322,15 +337,17 @@ def _(
     others: Any = nobody
     if coarse is not None and coarse.parts is not binned.parts:
         others = coarse.parts.futures
+    # Every part has its own rows; here, what was agreed for all is enough.
+    agreed = goal.without_rows()
     rows = binned.table.encoded.each(
         hold_part, binned.table.kept_rows, binned.wanted_rows, binned.parts.futures, others,
         features=binned.features,
         coarse_features=None if coarse is None else coarse.features,
-        goal=goal.without_rows(),
+        goal=agreed,
         weighing=None if goal.weights is None else binned.table.weighing,
         needed=table.needed,
     )  # fmt: skip
-    return JoinedRows(AskedParts(rows), binned, coarse, goal, n_threads)
+    return JoinedRows(AskedParts(rows), binned, coarse, agreed, n_threads)
 
 
 @hashes_of_rows.register

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, Self
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
-from sklearn.base import _fit_context, is_classifier
+from sklearn.base import _fit_context, clone, is_classifier
+from sklearn.utils import Bunch, check_consistent_length
 
 from shapetree._estimators import BaseShapeTree, ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._fitting import fit_tree
+from shapetree._files import PathLike
+from shapetree._fitting import fit_path, fit_tree
 from shapetree.dask._cluster import Cluster, find_client
-from shapetree.dask._data import DaskRows
-from shapetree.dask._lazy import is_lazy, lazily
+from shapetree.dask._data import DaskRows, check_in_step
+from shapetree.dask._lazy import is_lazy, lazily, refuse_lazy
+from shapetree.data._labels import read_targets
+from shapetree.explain import Explanation
+from shapetree.tree._fitted import FittedTree
 
 if TYPE_CHECKING:
     from distributed import Client
+    from scipy.sparse import csr_matrix
 
     Base = BaseShapeTree
 else:
@@ -67,6 +74,77 @@ class OnDask(Base):
             fitted = fit_tree(rows, None, None, self._parameters(), is_classifier(self))
         self._fitted = fitted
         return self
+
+    def strength_path(self, X: Any, y: Any = None, sample_weight: Any = None) -> Bunch:
+        """Fit trees for a range of strengths, on the workers that hold the rows.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        Bunch
+            As that of the estimators in memory, which say what it holds.
+        """
+        with Cluster(find_client(self.client)) as cluster:
+            rows = DaskRows(cluster, X, y, sample_weight)
+            return Bunch(**fit_path(rows, None, None, self._parameters(), is_classifier(self)))
+
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
+        """Score the tree on rows that it was not fitted on, and remember the scores.
+
+        Workers predict; predictions, targets and weights come to this process.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`.
+
+        Returns
+        -------
+        dict
+            `accuracy` and `balanced_accuracy`, or `r2` and `mean_absolute_error`.
+        """
+        if not is_lazy(X):
+            return super().evaluate(X, y, sample_weight)
+        check_in_step(X, y, sample_weight)
+        fitted = self.__fitted_tree__()
+        wanted = [each for each in (self.predict(X), y, sample_weight) if each is not None]
+        client = find_client(self.client)
+        predicted, y, *weights = client.gather(client.compute(wanted))
+        targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
+        check_consistent_length(predicted, targets)
+        return self._evaluated(np.asarray(predicted), targets, weights[0] if weights else None)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy or R² of the tree on some rows; see `evaluate`."""
+        if not is_lazy(X):
+            return float(super().score(X, y, sample_weight))
+        return next(iter(copy(self).evaluate(X, y, sample_weight).values()))
+
+    def explain(self, X: Any, **options: Any) -> list[Explanation]:
+        """Explain the prediction for each row, which is in memory; see `ShapeTreeClassifier`."""
+        refuse_lazy(X, "explain")
+        return super().explain(X, **options)
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """Which nodes each row passes; for rows in memory."""
+        refuse_lazy(X, "decision_path")
+        return super().decision_path(X)
+
+    def _write(self, fitted: FittedTree, path: PathLike | None) -> str:
+        # Whoever reads the model needs no client.
+        return self.to_local()._write(fitted, path)
+
+    def __sklearn_clone__(self) -> Self:
+        # A client is shared, not copied.
+        parameters = self.get_params(deep=False)
+        client = parameters.pop("client")
+        kind: Any = type(self)
+        copied = clone(self._local(**parameters)).get_params(deep=False)
+        return cast(Self, kind(client=client, **copied))
 
     def to_local(self) -> Any:
         """An estimator in memory with the same parameters and, if fitted, the same tree."""

@@ -12,6 +12,15 @@ def is_lazy(X: Any) -> bool:
     return hasattr(X, "__dask_graph__") and hasattr(X, "npartitions")
 
 
+def refuse_lazy(X: Any, method: str) -> None:
+    """Say what to do instead where rows must be in memory."""
+    if is_lazy(X):
+        raise TypeError(
+            f"{method} takes rows in memory, but X is a Dask collection: give it the rows you "
+            "mean, such as X.head() or X.compute()"
+        )
+
+
 def lazily(
     model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, of_output: Any = None
 ) -> Any:

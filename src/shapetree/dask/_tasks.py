@@ -92,7 +92,10 @@ def found_of(look: Look) -> PartDescription:
 
 def rest_of(look: Look) -> tuple[int, np.ndarray, Any, np.ndarray | None, bool]:
     """Number of rows, targets, classes that these are numbers of, weights, and has_names."""
-    return look.found.n_rows, look.targets, look.found.classes, look.weights, look.has_names
+    targets, classes = look.targets, look.found.classes
+    if classes is not None:
+        targets = targets.astype(np.min_scalar_type(max(map(len, classes)) - 1))
+    return look.found.n_rows, targets, classes, look.weights, look.has_names
 
 
 def join_found(parts: list[PartDescription]) -> PartDescription:

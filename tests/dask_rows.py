@@ -1,0 +1,160 @@
+"""Rows on a Dask cluster, and models of them in memory and there."""
+
+import pickle
+import time
+import uuid
+
+import dask
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree.dask import DaskShapeTreeClassifier, DaskShapeTreeRegressor, _cluster
+
+FEATURES = ["a", "b", "c", "d"]
+
+
+def made_rows(rng, n_rows, n_outputs=1):
+    """Numbers, categories, missing values; targets of both kinds, and weights."""
+    rows = pd.DataFrame(
+        {
+            "a": rng.normal(size=n_rows),
+            "b": rng.integers(0, 9, n_rows).astype(np.float32),
+            "c": pd.Categorical(rng.choice(["red", "green", "blue"], n_rows)),
+            "d": rng.exponential(size=n_rows),
+        }
+    )
+    rows.loc[rng.random(n_rows) < 0.1, "a"] = np.nan
+    rows.loc[rng.random(n_rows) < 0.1, "c"] = None
+    score = np.nan_to_num(rows["a"]) ** 2 + (rows["c"] == "red") * rows["b"] / 4
+    for output in range(n_outputs):
+        rows[f"number{output}"] = score + rng.normal(scale=0.3, size=n_rows)
+        rows[f"class{output}"] = np.where(rows[f"number{output}"] > 1, "high", "low")
+    rows["weight"] = rng.choice([0.0, 0.5, 1.0, 2.25], n_rows)
+    return rows
+
+
+def frame_of(rows, sizes):
+    """A Dask frame with partitions of some sizes."""
+    stops = np.cumsum(sizes)
+    parts = [rows.iloc[stop - size : stop] for size, stop in zip(sizes, stops, strict=True)]
+    return dd.from_map(lambda part: part, parts, meta=rows.iloc[:0])
+
+
+def sizes_of(rng, n_rows, n_parts):
+    """Sizes of parts; some may be empty."""
+    cuts = np.sort(rng.integers(0, n_rows + 1, n_parts - 1))
+    return np.diff([0, *cuts, n_rows])
+
+
+CASES = {
+    "classes": (ShapeTreeClassifier, {}),
+    "greedy": (ShapeTreeClassifier, {"refine": None, "criterion": "entropy"}),
+    "balanced": (ShapeTreeClassifier, {"class_weight": "balanced"}),
+    "leaves": (ShapeTreeClassifier, {"max_leaf_nodes": 6}),
+    "means": (ShapeTreeRegressor, {}),
+    "medians": (ShapeTreeRegressor, {"criterion": "absolute_error"}),
+    "pairs": (ShapeTreeClassifier, {"pairs": 1, "pair_penalty": 0.0, "max_depth": 2}),
+    "every value": (ShapeTreeClassifier, {"max_bins": None}),
+    "chosen": (ShapeTreeClassifier, {"strength": "cv", "folds": 2, "max_depth": 2}),
+    "chosen numbers": (ShapeTreeRegressor, {"strength": "cv", "folds": 2, "max_depth": 2}),
+    "pairs of numbers": (
+        ShapeTreeRegressor,
+        {"pairs": "auto", "pair_penalty": 0.0, "max_depth": 2},
+    ),
+    "shrinkage": (ShapeTreeRegressor, {"shrinkage": "cv", "max_depth": 2}),
+}
+ON_DASK = {
+    ShapeTreeClassifier: DaskShapeTreeClassifier,
+    ShapeTreeRegressor: DaskShapeTreeRegressor,
+}
+
+
+def fitted_twice(client, case, rows, sizes, weighted=False, n_outputs=1):
+    """Models in memory and on the cluster."""
+    kind, options = CASES[case]
+    options = {"max_depth": 3, "random_state": 0, "n_threads": 1} | options
+    name = "class" if kind is ShapeTreeClassifier else "number"
+    targets = [f"{name}{output}" for output in range(n_outputs)]
+    target = targets[0] if n_outputs == 1 else targets
+    near = kind(**options).fit(rows[FEATURES], rows[target], rows["weight"] if weighted else None)
+    frame = frame_of(rows, sizes)
+    far = ON_DASK[kind](client=client, **options)
+    far.fit(frame[FEATURES], frame[target], frame["weight"] if weighted else None)
+    return near, far
+
+
+def same_file(near, far):
+    """Whether models are the same, byte for byte; how long fits took is not in the file."""
+    return near.to_json() == far.to_local().to_json()
+
+
+def at_question(monkeypatch, name, number, act):
+    """Do something when a question is asked for the n-th time."""
+    ask, n_asked = _cluster.AskedParts.ask, iter(range(1, 10_000))
+
+    def asked(self, *steps, **how):
+        if steps[-1][0] == name and next(n_asked) == number:
+            act()
+        return ask(self, *steps, **how)
+
+    monkeypatch.setattr(_cluster.AskedParts, "ask", asked)
+
+
+def held_by(client):
+    """Keys of what the workers hold."""
+    return [key for keys in client.has_what().values() for key in keys]
+
+
+def is_free(client):
+    """Whether the workers come to hold nothing, and to do nothing."""
+    for _ in range(100):
+        if not held_by(client) and not any(client.processing().values()):
+            return True
+        time.sleep(0.1)
+    return False
+
+
+class Done:
+    """The result of a task, sent as it would be to another worker."""
+
+    def __init__(self, key, value):
+        self.key = key
+        self._sent = pickle.dumps(value)
+
+    def result(self):
+        return pickle.loads(self._sent)
+
+    def release(self):
+        self._sent = None
+
+
+def brought(thing):
+    """Results in the place of those who will have them."""
+    if isinstance(thing, list):
+        return [brought(each) for each in thing]
+    return thing.result() if isinstance(thing, Done) else thing
+
+
+class ClientAtOnce:
+    """What shapetree needs of a client, without a cluster: tasks run here and now.
+
+    A cluster takes a tenth of a second for every question; this takes none, so that many more fits
+    can be tried.
+    """
+
+    def map(self, task, /, *columns, key, pure, **told):
+        told = {name: pickle.loads(pickle.dumps(brought(each))) for name, each in told.items()}
+        each = zip(key, *columns, strict=True)
+        return [Done(own, task(*map(brought, given), **told)) for own, *given in each]
+
+    def submit(self, function, value, key):
+        return Done(key, function(value))
+
+    def compute(self, collections):
+        found = dask.compute(*collections, scheduler="synchronous")
+        return [Done(uuid.uuid4(), each) for each in found]
+
+    def gather(self, futures):
+        return brought(futures)

@@ -308,7 +308,7 @@ class LocalRefinedRows:
         self.max_branches = max_branches
         self.n_threads = rows.n_threads
         self._goal = rows.goal
-        self.losses = losses
+        self.leaf_losses = losses
         self._offsets = binned.offsets
         self._places = rows.places
         self._routed = RoutedRows(binned.columns, rows.places, n_nodes, max_branches)
@@ -393,12 +393,12 @@ class LocalRefinedRows:
     def leaf_sums(self, nodes: list[int]) -> np.ndarray:
         """What nodes' rows add up to: weight of each class, or of all rows and of y."""
         n_threads = self._threads_for(nodes, VISITS_PER_SUM)
-        return self._routed.leaf_sums(_numbers(nodes), self.losses, n_threads)
+        return self._routed.leaf_sums(_numbers(nodes), self.leaf_losses, n_threads)
 
     def leaf_ranges(self, nodes: list[int]) -> np.ndarray:
         """Least and greatest y of nodes' rows, of shape (n_nodes, 2, n_outputs)."""
         n_threads = self._threads_for(nodes, VISITS_PER_SUM)
-        return self._routed.leaf_ranges(_numbers(nodes), self.losses, n_threads)
+        return self._routed.leaf_ranges(_numbers(nodes), self.leaf_losses, n_threads)
 
     def leaf_medians(self, nodes: list[int]) -> np.ndarray:
         """Medians of nodes' rows, of shape (n_nodes, n_outputs)."""
@@ -408,7 +408,7 @@ class LocalRefinedRows:
     def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
         n_threads = self._threads_for(nodes, VISITS_PER_SUM)
-        return self._routed.leaf_totals(_numbers(nodes), self.losses, table, anchors, n_threads)
+        return self._routed.leaf_totals(_numbers(nodes), self.leaf_losses, table, anchors, n_threads)
 
     # Losses of a level
 
@@ -437,7 +437,7 @@ class LocalRefinedRows:
             What the rows would add to branch 0 if each took the branch where it loses least.
         """
         n_threads = self._threads_for(nodes, VISITS_PER_SENDING)
-        return self._routed.branch_losses(_numbers(nodes), self.losses, table, anchors, n_threads)
+        return self._routed.branch_losses(_numbers(nodes), self.leaf_losses, table, anchors, n_threads)
 
     def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, as many at a time as memory allows.

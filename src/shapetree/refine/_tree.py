@@ -119,7 +119,7 @@ def _refine(
         and isinstance(refined, LocalRefinedRows)
     ):
         loss = loss_of(refined.stand_in_order())
-        refined.losses = loss.rows
+        refined.leaf_losses = loss.rows
     if not is_sent or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.
         tree.settle_shapes()

@@ -431,6 +431,9 @@ def test_columns(data):
             cuts = survives(PairCuts, made, feature, 0, [0.0], [], *one_cut(), 1)
             if cuts is not None:
                 survives(cuts.branches, rows, 1)
+    bins = Columns(columns[:3], 5)
+    order = np.arange(5, dtype=np.int32)[::-1].copy()
+    survives(bins.reorder, **nearly(data.draw, order=order, n_threads=2))
 
 
 @fuzz

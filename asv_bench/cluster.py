@@ -11,7 +11,8 @@ import pickle
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import perf_counter
+from dataclasses import dataclass
+from time import perf_counter, process_time
 from typing import Any
 
 import dask.array as da
@@ -22,6 +23,7 @@ from distributed import Client, LocalCluster
 from asv_bench.files import WAYS, make_rows
 from shapetree import ShapeTreeClassifier, _fitting
 from shapetree.dask import DaskShapeTreeClassifier, _cluster
+from shapetree.dask._held import bytes_of
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import LocalParts
@@ -98,55 +100,105 @@ def compare(n_rows: int, n_parts: int, how: str, client: Client) -> None:
     )
 
 
-def bytes_by_question(n_rows: int, n_parts: int, how: str, client: Client) -> None:
+def bytes_by_level(n_rows: int, n_parts: int, how: str, client: Client) -> None:
     """What reaches the client, by question: it does not grow with the rows."""
     X, y = collections(client, n_rows, n_parts)
     with messages() as noted:
         DaskShapeTreeClassifier(client=client, max_depth=6, n_threads=2, **WAYS[how]).fit(X, y)
-    largest, times = Counter[str](), Counter[str]()
+    by_question: dict[str, list[int]] = {}
     for name, size in noted:
-        largest[name] = max(largest[name], size)
-        times[name] += 1
-    told = ", ".join(f"{name} {times[name]} x {largest[name]:,}" for name in largest)
-    print(f"{how}, {n_rows:,} rows in {n_parts} parts: most bytes an answer: {told}", flush=True)
+        by_question.setdefault(name, []).append(size)
+    levels = ", ".join(f"{size:,}" for size in by_question.pop("histograms"))
+    print(f"{how}, {n_rows:,} rows: bytes to the client by level of growth: {levels}", flush=True)
+    for name, sizes in by_question.items():
+        print(f"    {name}: {len(sizes)} answers of at most {max(sizes):,} bytes", flush=True)
 
 
-def simulate(n_rows: int, n_parts: int, how: str) -> None:
-    """Messages of a fit of many parts: every part is there, but all of them are in this process.
+@dataclass
+class Simulated:
+    """A fit of rows in many parts, as if these were on workers of their own.
 
-    What a task sends to the next is counted as if each part were on a worker of its own.
+    Attributes
+    ----------
+    tree : ShapeTreeClassifier
+    counts : Counter
+        Rounds, tasks, and bytes that are sent.
+    of_workers : float
+        Processor time of the workers' own tasks on the longest way through the fit: of each round,
+        that of the worker who takes longest.
+    of_joins : float
+        The same of joining answers, tree-wise.
+    of_client : float
+        Processor time of all that is done beside asking.
     """
-    X, y = make_rows(0, n_rows)
-    sent: Counter[str] = Counter()
 
-    def counted(answers: list[Any], join: Any) -> Any:
-        n_joins = 0
-        while len(answers) > 1:
-            sent["bytes between workers"] += sum(len(pickle.dumps(each)) for each in answers)
-            groups = range(0, len(answers), _cluster.JOINED_TOGETHER)
-            answers = [join(answers[at : at + _cluster.JOINED_TOGETHER]) for at in groups]
-            n_joins += len(answers)
-        sent["tasks"] += n_parts + n_joins
-        return answers[0]
+    tree: ShapeTreeClassifier
+    counts: Counter[str]
+    of_workers: float
+    of_joins: float
+    of_client: float
+
+    @property
+    def seconds(self) -> float:
+        """Time that the fit would take, but for messages."""
+        return self.of_workers + self.of_joins + self.of_client
+
+
+def simulate(
+    X: np.ndarray, y: np.ndarray, n_parts: int, n_workers: int | None = None, **options: Any
+) -> Simulated:
+    """Fit a tree to rows in many parts, all of them in this process.
+
+    What one task sends to the next is counted as if each part were on a worker of its own.
+    """
+    counts: Counter[str] = Counter()
+    clock = {"workers": 0.0, "joins": 0.0, "asking": 0.0}
+    n_workers = n_workers or n_parts
+
+    def each(function: Any, items: list[Any]) -> tuple[list[Any], float]:
+        """Results, and the time of the worker who takes longest."""
+        took, results = np.zeros(n_workers), []
+        for number, item in enumerate(items):
+            start = process_time()
+            results.append(function(item))
+            took[number * n_workers // len(items)] += process_time() - start
+        counts["tasks"] += len(items)
+        return results, float(took.max())
 
     class CountedParts(LocalParts):
-        is_told = False
+        untold: tuple[Any, ...] = ()
 
         def ask(self, *steps: Any, join: Any, finish: Any = None) -> Any:
-            if self.is_told:
-                sent["tasks"] += n_parts  # what was told since the last question, all at once
-            self.is_told = False
-            each = zip(self._parts, self._places, strict=True)
-            answer = counted([place.asked(part, steps) for part, place in each], join)
-            sent["rounds"] += 1
-            sent["bytes to the client"] += len(pickle.dumps(answer))
-            return answer if finish is None else finish(answer)
+            start = process_time()
+            parts = list(zip(self._parts, self._places, strict=True))
+            if self.untold:  # what was told since the last question, all at once
+                told, self.untold = self.untold, ()
+                self._places, took = each(lambda own: own[1].told(own[0], told), parts)
+                clock["workers"] += took
+                parts = list(zip(self._parts, self._places, strict=True))
+            answers, took = each(lambda own: own[1].asked(own[0], steps), parts)
+            clock["workers"] += took
+            is_first = True
+            while len(answers) > 1 or is_first:
+                is_first = False
+                counts["bytes between workers"] += sum(map(bytes_of, answers))
+                groups = [
+                    answers[at : at + _cluster.JOINED_TOGETHER]
+                    for at in range(0, len(answers), _cluster.JOINED_TOGETHER)
+                ]
+                answers, took = each(join, groups)
+                clock["joins"] += took
+            answer = answers[0] if finish is None else finish(answers[0])
+            counts["rounds"] += 1
+            counts["bytes to the client"] += bytes_of(answer)
+            clock["asking"] += process_time() - start
+            return answer
 
         def tell(self, *steps: Any) -> None:
-            self.is_told = True
-            super().tell(*steps)
+            self.untold += steps
 
     def hold(binned: Any, table: Any, goal: Any, n_threads: int, coarse: Any) -> JoinedRows:
+        start = process_time()
         agreed, parts = goal.without_rows(), []
         for rows in np.array_split(np.arange(binned.n_rows), n_parts):
             mask = np.zeros(binned.n_rows, dtype=bool)
@@ -158,30 +210,38 @@ def simulate(n_rows: int, n_parts: int, how: str) -> None:
                     first_row=int(rows[0]),
                 )
             )  # fmt: skip
-        return JoinedRows(CountedParts(parts), binned, coarse, goal, n_threads)
+        clock["asking"] += process_time() - start
+        return JoinedRows(CountedParts(parts), binned, coarse, agreed, n_threads)
 
-    before, _fitting.hold_rows = _fitting.hold_rows, hold
+    before = _fitting.hold_rows
+    _fitting.hold_rows = hold  # type: ignore[assignment]
+    start = process_time()
     try:
-        tree = ShapeTreeClassifier(max_depth=6, n_threads=1, **WAYS[how]).fit(X, y)
+        tree = ShapeTreeClassifier(max_depth=6, n_threads=1, **options).fit(X, y)
     finally:
         _fitting.hold_rows = before
-    told = ", ".join(f"{name} {number:,}" for name, number in sorted(sent.items()))
-    print(f"{how}, {n_rows:,} rows in {n_parts:,} parts, {tree.get_n_leaves()} leaves: {told}")
+    of_client = process_time() - start - clock["asking"]
+    return Simulated(tree, counts, clock["workers"], clock["joins"], of_client)
+
+
+def show_simulation(n_rows: int, n_parts: int, how: str) -> None:
+    """Print the messages of a fit of many parts."""
+    found = simulate(*make_rows(0, n_rows), n_parts, **WAYS[how])
+    told = ", ".join(f"{name} {number:,}" for name, number in sorted(found.counts.items()))
+    print(
+        f"{how}, {n_rows:,} rows in {n_parts:,} parts, {found.tree.get_n_leaves()} leaves: {told}; "
+        f"longest way: workers {found.of_workers:.2f} s, joins {found.of_joins:.2f} s",
+        flush=True,
+    )
 
 
 def main() -> None:
-    """Measure what is asked for."""
+    """Measure all that there is to tell of a cluster."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=5_000_000)
+    parser.add_argument("--rows", type=int, default=5_000_000, help="for the comparison of times")
     parser.add_argument("--parts", type=int, default=10)
-    parser.add_argument("--how", nargs="*", default=list(WAYS))
-    parser.add_argument("--bytes", action="store_true", help="only what reaches the client")
-    parser.add_argument("--simulate", action="store_true", help="only messages, of many parts")
+    parser.add_argument("--how", nargs="*", default=["greedy, K=2", "refined, K=2"])
     given = parser.parse_args()
-    if given.simulate:
-        for how in given.how:
-            simulate(given.rows, given.parts, how)
-        return
     with (
         LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster,
         Client(cluster) as client,
@@ -189,11 +249,13 @@ def main() -> None:
         # Workers import what they need.
         DaskShapeTreeClassifier(client=client).fit(*collections(client, 2_000, 4))
         for how in given.how:
-            if given.bytes:
-                for n_rows in (given.rows // 100, given.rows // 10, given.rows):
-                    bytes_by_question(n_rows, given.parts, how, client)
-            else:
-                compare(given.rows, given.parts, how, client)
+            for n_rows in (10_000, 100_000, 1_000_000):
+                bytes_by_level(n_rows, given.parts, how, client)
+        for how in given.how:
+            compare(given.rows, given.parts, how, client)
+    for how in given.how:
+        for n_parts in (50, 1_000):
+            show_simulation(200_000, n_parts, how)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from asv_bench.memory import peak_bytes
 
 N_FEATURES = 28
 ROWS_A_FILE = 500_000
+ROOMY, NARROW = "1GB", "200MB"
 WAYS: dict[str, dict[str, Any]] = {
     "greedy, K=2": {"max_branches": 2, "refine": None},
     "greedy, K=3": {"max_branches": 3, "refine": None},
@@ -77,22 +78,6 @@ def fit_files(folder: Path, n_rows: int, how: str, memory: str, n_threads: int) 
     return found | {"peak": peak_bytes(), "before": before, "tree": digest}
 
 
-def fit_memory(folder: Path, n_rows: int, how: str, n_threads: int) -> dict[str, Any]:
-    """The same from a table in memory, to compare the trees."""
-    import pyarrow.parquet as pq
-
-    from shapetree import ShapeTreeClassifier
-
-    table = pq.read_table(folder).slice(0, n_rows)
-    y = table["y"].to_pandas()
-    table = table.drop(["y"])
-    clock, own = perf_counter(), process_time()
-    tree = ShapeTreeClassifier(max_depth=6, n_threads=n_threads, **WAYS[how]).fit(table, y)
-    digest = hashlib.sha256(tree.to_json().encode()).hexdigest()[:12]
-    found = {"seconds": perf_counter() - clock, "cpu": process_time() - own}
-    return found | {"peak": peak_bytes(), "tree": digest}
-
-
 def fit_lightgbm(folder: Path, n_rows: int, n_threads: int) -> dict[str, Any]:
     """Time of one LightGBM tree from a float32 array in memory, binning included."""
     import pyarrow.parquet as pq
@@ -130,7 +115,7 @@ def measure(what: str, names: str, *given: str) -> dict[str, Any]:
     arguments["folder"] = Path(arguments["folder"])
     for name in ("n_rows", "n_threads"):
         arguments[name] = int(arguments[name])
-    functions = {"files": fit_files, "memory": fit_memory, "lightgbm": fit_lightgbm}
+    functions = {"files": fit_files, "lightgbm": fit_lightgbm}
     return functions[what](**arguments)
 
 
@@ -143,10 +128,19 @@ def report(folder: Path, sizes: list[int], ways: list[str], n_threads: int) -> N
         beside = apart("lightgbm", **common)
         show(n_rows, "LightGBM, in memory", beside, beside)
         for how in ways:
-            for memory in ("1GB", "200MB"):
-                found = apart("files", how=how, memory=memory, **common)
-                show(n_rows, f"{how}, memory={memory}", found, beside)
-                took.setdefault(f"{how}, memory={memory}", []).append(found["cpu"])
+            found = apart("files", how=how, memory=ROOMY, **common)
+            show(n_rows, how, found, beside)
+            took.setdefault(how, []).append(found["cpu"])
+            if n_rows == max(sizes):
+                narrow = apart("files", how=how, memory=NARROW, **common)
+                show(n_rows, f"{how}, memory={NARROW}", narrow, beside)
+                slower = narrow["cpu"] / found["cpu"], narrow["seconds"] / found["seconds"]
+                print(
+                    f"with {NARROW}, {how} takes {slower[0]:.2f} times the processor time and "
+                    f"{slower[1]:.2f} times as long; the same tree: "
+                    f"{narrow['tree'] == found['tree']}",
+                    flush=True,
+                )
     if len(sizes) > 1:
         logs = np.log(sizes)
         for how, seconds in took.items():
@@ -165,7 +159,7 @@ def show(n_rows: int, how: str, found: dict[str, Any], beside: dict[str, Any]) -
 def main() -> None:
     """Read the options."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 11_000_000])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 3_000_000, 11_000_000])
     parser.add_argument("--ways", nargs="+", default=list(WAYS))
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--folder", type=Path, help="where to keep the files")

@@ -283,6 +283,21 @@ def test_arrays_may_have_any_chunks(client):
         fit_frames(client, lazy, da.from_array(y, chunks=((150, 100, 50), (1,))))
 
 
+def test_rows_are_read_from_files(client, tmp_path):
+    rows = made_rows(np.random.default_rng(14), 150)
+    for number, first in enumerate(range(0, 150, 25)):
+        rows.iloc[first : first + 25].to_parquet(tmp_path / f"{number}.parquet")
+    # Of a single column, Dask would read several files at once.
+    frame = dd.read_parquet(tmp_path)
+    assert len(frame["class0"].to_delayed()) < frame.npartitions == 6
+    options = {"refine": None, "random_state": 0}
+    far = fit_frames(client, frame[FEATURES], frame["class0"], frame["weight"], **options)
+    near = ShapeTreeClassifier(max_depth=2, **options)
+    assert same_file(near.fit(rows[FEATURES], rows["class0"], rows["weight"]), far)
+    right = far.to_local().score(rows[FEATURES], rows["class0"])
+    assert far.score(frame[FEATURES], frame["class0"]) == right
+
+
 def test_frames_may_be_of_pyarrow(client):
     rows = made_rows(np.random.default_rng(10), 120)
     arrow = rows.convert_dtypes(dtype_backend="pyarrow")

@@ -380,7 +380,7 @@ def fit_tree(
         if is_chosen:
             outcome = _learn_from_many_starts(binned, parameters, pairs, progress, choice.rivals)
         else:
-            outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
+            outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True, owns_bins=True)
     del binned  # what follows needs its memory
     return replace(_finish(outcome, rows, parameters, choice), names=names)
 
@@ -410,6 +410,7 @@ def refine_fitted(
             _refine_options(binned.n_rows, goal, parameters),
             _pair_tools(held, parameters, pairs),
             progress.sweep,
+            owns_bins=True,
         )
     tree = tree_of(refined, goal.impurity_scale)
     outcome = _Outcome(tree, goal.criterion_name, np.array(history))
@@ -624,8 +625,12 @@ def _learn(
     progress: Progress,
     must_hold_up: bool = False,
     start: Start = ANYWHERE,
+    owns_bins: bool = False,
 ) -> _Outcome:
-    """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
+    """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up.
+
+    Refinement may reorder the rows' bins if nobody else will read them, see `refine`.
+    """
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
     root = _grow(held, tools, parameters.while_growing, progress, start)
@@ -633,7 +638,9 @@ def _learn(
     if must_hold_up:
         instead = _instead_of_chance(root, binned_rows, goal, parameters, pairs)
         if instead is not None:
-            outcome = _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            outcome = _learn(
+                binned_rows, instead, pairs, progress, must_hold_up, owns_bins=owns_bins
+            )
             return replace(outcome, root=())
     if parameters.refine is None:
         finish(root, binned.features)
@@ -645,6 +652,7 @@ def _learn(
         _refine_options(binned.n_rows, goal, parameters),
         tools,
         progress.sweep,
+        owns_bins,
     )
     tree = tree_of(refined, goal.impurity_scale)
     return _Outcome(tree, goal.criterion_name, np.array(history), *first_split)
@@ -933,7 +941,7 @@ class _Tester:
 
     def trees(self, trials: Sequence[Trial]) -> list[TreeArrays]:
         """Trees of all rows."""
-        return self._run([partial(self._fit, trial, self._binned) for trial in trials])
+        return self._run([partial(self._fit, trial, self._binned, False) for trial in trials])
 
     def _run(self, jobs: list[Callable[[int], Result]]) -> list[Result]:
         n_threads = self._parameters.threads
@@ -941,15 +949,16 @@ class _Tester:
         each = 1 if len(jobs) > 1 else n_threads
         return run_together([partial(job, each) for job in jobs], n_threads, self._progress.stop)
 
-    def _fit(self, trial: Trial, binned: BinnedRows, n_threads: int) -> TreeArrays:
+    def _fit(self, trial: Trial, binned: BinnedRows, owns_bins: bool, n_threads: int) -> TreeArrays:
         parameters = replace(self._parameters.with_trial(trial), n_threads=n_threads)
-        outcome = _learn(binned, parameters, self._pairs, self._progress.of_test())
+        progress = self._progress.of_test()
+        outcome = _learn(binned, parameters, self._pairs, progress, owns_bins=owns_bins)
         self._progress.tested()
         return prune_by_cost(outcome.tree, parameters.ccp_alpha)
 
     def _test(self, trial: Trial, fold: int, n_threads: int) -> FoldTest:
         held_out, start = self.folds.held_out(fold), perf_counter()
-        tree = self._fit(trial, self._binned.take(~held_out), n_threads)
+        tree = self._fit(trial, self._binned.take(~held_out), True, n_threads)
         seconds, new = perf_counter() - start, self._binned.take(held_out)
         leaves, y, weights = new.leaves(tree, n_threads), new.rows.targets, self.folds.weights
         return test_of(tree, leaves, y, weights[held_out], self._loss, self._shrinkages, seconds)

@@ -74,7 +74,9 @@ def parts_of(collection: Any, name: str) -> list[Any]:
     """The parts of a Dask collection, delayed."""
     if hasattr(collection, "chunks"):
         return _blocks_of(collection, name)
-    return list(collection.to_delayed())
+    # Only columns that are needed are read. All that Dask would do beyond that joins partitions of
+    # few columns, and those of y are fewer than those of X.
+    return list(collection.simplify().to_delayed(optimize_graph=False))
 
 
 def n_parts_of(collection: Any, name: str) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import sys
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
@@ -64,4 +65,6 @@ def bytes_of(value: Any) -> int:
         return bytes_of(value.rows)
     if isinstance(value, LocalRows):
         return bytes_of(list(vars(value.goal).values())) + 8 * value.n_rows
+    if is_dataclass(value):
+        return sum(bytes_of(getattr(value, field.name)) for field in fields(value))
     return sys.getsizeof(value) if value is None else 100

@@ -224,16 +224,17 @@ class PartOfTree(LocalRefinedRows):
         some = self.leaf_sums(leaves)
         sums = np.zeros((self.n_nodes, *some.shape[1:]))
         sums[leaves] = some
-        least = np.full((self.n_nodes, self._losses.n_outputs), np.inf)
+        least = np.full((self.n_nodes, self.leaf_losses.n_outputs), np.inf)
         greatest = -least
         if self.has_numbers and leaves:
             ranges = self.leaf_ranges(leaves)
             least[leaves], greatest[leaves] = ranges[:, 0], ranges[:, 1]
         return sizes, sums, least, greatest
 
-    def losses(self, *level: Any) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    def losses(
+        self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """What `branch_losses` answers for a level, and losses by bin and branch of all nodes."""
-        nodes, table, anchors = level
         self.look((nodes, table, anchors))
         return self._found, self._cells()
 

@@ -466,17 +466,23 @@ def refinement(effort: Effort) -> Iterator[Line]:
 
 def choosing(effort: Effort) -> Iterator[Line]:
     """What it costs to have the data choose the strength, beside one default fit."""
-    for n_rows, target, pairs in ((5_000, 12.0, 0), (100_000, 8.0, 0), (5_000, 12.0, "auto")):
+    for n_rows, target, pairs, depth in (
+        (5_000, 12.0, 0, 6),
+        (100_000, 8.0, 0, 6),
+        (5_000, 12.0, "auto", 6),
+        (5_000, 12.0, "auto", 2),
+    ):
         for kind, make in (("clusters", clusters), ("classes", classes)):
             data = make(n_rows)
-            usual = ShapeTreeClassifier(max_depth=6, pairs=pairs, n_threads=1)
+            usual = ShapeTreeClassifier(max_depth=depth, pairs=pairs, n_threads=1)
             chosen = clone(usual).set_params(strength="cv")
             times = best_times(
                 min(2, turns_for(n_rows, effort)),
                 partial(chosen.fit, *data),
                 partial(usual.fit, *data),
             )
-            what = f"strength='cv', {kind}{', pairs' if pairs else ''}, {n_rows:,} rows"
+            with_pairs = ", pairs" if pairs else ""
+            what = f"strength='cv', depth {depth}, {kind}{with_pairs}, {n_rows:,} rows"
             yield share_of("default", what, times, target)
 
 

@@ -3,6 +3,7 @@
 import gc
 import signal
 import threading
+from dataclasses import replace
 from time import monotonic, sleep
 
 import numpy as np
@@ -28,6 +29,7 @@ from shapetree._choice import (
 )
 from shapetree.data._binning import bin_table
 from shapetree.data._table import read_table
+from shapetree.grow._progress import Progress
 
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
 FAST = {"strength": "cv", "max_depth": 3, "n_threads": 1}
@@ -166,7 +168,7 @@ def test_if_no_tree_is_better_than_none_the_strongest_is_chosen():
 
 def test_hopeless_trials_are_spared():
     asked = []
-    quality = {0.0: 0.69, 0.3: 0.8, 1.0: 0.7, 3.0: 0.69}
+    quality = {0.0: 0.71, 0.3: 0.8, 1.0: 0.7, 3.0: 0.69}
     folds = Folds(np.arange(600) % 4, np.arange(600), np.ones(600), 4)
 
     def run(wanted):
@@ -178,8 +180,9 @@ def test_hopeless_trials_are_spared():
     usual = Trial(1.0, "gini")
     found = choice.choose(Plan(trials, usual, (0.0,), Race(4, (2, 1))), folds, run)
     on_first = [trial for trial, fold in asked if fold == 0]
-    # 0.3 is better than 1, so that nobody asks for 3; and it is the best to compare criteria by.
-    assert set(on_first) == {*trials[:3], Trial(0.3, "entropy")}
+    # 0.3 is better than 1, so that nobody asks for 3; criteria are compared on all rows.
+    assert set(on_first) == set(trials[:3])
+    assert found.rivals == ("entropy",)
     on_second, on_third = ({t for t, fold in asked if fold == number} for number in (1, 2))
     assert usual in on_third
     assert on_third < on_second
@@ -392,25 +395,81 @@ def test_other_beginnings_never_make_the_loss_greater(criterion, seed):
     assert chosen.refinement_history_[-1] <= usual.refinement_history_[-1]
 
 
-@pytest.mark.parametrize("pairs", [0, "auto"])
-def test_no_two_beginnings_are_the_same(pairs, monkeypatch):
-    learn, roots = fitting._learn, []
+def noted_beginnings(monkeypatch, n_rows):
+    """Parameters of the trees of all rows to come, and what each was split on first."""
+    learn, noted = fitting._learn, []
 
-    def note(*args, **more):
-        outcome = learn(*args, **more)
-        roots.append(outcome.root)
+    def note(binned, parameters, *args, **more):
+        outcome = learn(binned, parameters, *args, **more)
+        if binned.binned.n_rows == n_rows:
+            noted.append((parameters, outcome.root))
         return outcome
 
     monkeypatch.setattr(fitting, "_learn", note)
+    return noted
+
+
+@pytest.mark.parametrize("pairs", [0, "auto"])
+def test_trees_begin_in_several_ways(pairs, monkeypatch):
     X, y = load_digits(return_X_y=True)
-    params = {"max_depth": 2, "criterion": "entropy", "n_threads": 1, "pairs": pairs}
+    noted = noted_beginnings(monkeypatch, len(X))
+    params = {"max_depth": 2, "n_threads": 1, "pairs": pairs}
     ShapeTreeClassifier(**params, strength=[1.0]).fit(X, y)
-    n_tried = 1 + (fitting.N_RIVAL_ROOTS_OF_PAIRS if pairs else fitting.N_RIVAL_ROOTS)[2]
-    assert len(set(roots)) == len(roots) == n_tried
-    assert all(roots)
-    roots.clear()
+    assert len(noted) == 1 + fitting.N_BEGINNINGS
+    differ = {(each.lookahead, each.growth, each.criterion) for each, _ in noted}
+    # Two are the usual way, with another root.
+    assert len(differ) == len(noted) - fitting.N_RIVAL_ROOTS
+    assert all(root for _, root in noted)
+    roots = [root for each, root in noted if each == noted[0][0]]
+    assert len(set(roots)) == len(roots) == 1 + fitting.N_RIVAL_ROOTS
+    noted.clear()
     ShapeTreeClassifier(**params, strength=1.0).fit(X, y)
-    assert len(roots) == 1
+    assert len(noted) == 1
+
+
+def test_roots_that_gain_too_little_are_looked_for_once(monkeypatch):
+    noted = noted_beginnings(monkeypatch, 500)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(500, 3))
+    ShapeTreeClassifier(max_depth=2, strength=[1.0], criterion="gini").fit(X, X[:, 0] > 0)
+    assert [root for _, root in noted].count(()) == 1
+    assert len(noted) == fitting.N_BEGINNINGS
+
+
+def test_where_a_fit_takes_long_trees_begin_in_fewer_ways(monkeypatch):
+    X, y = load_digits(return_X_y=True)
+    noted = noted_beginnings(monkeypatch, len(X))
+    params = {"max_depth": 2, "n_threads": 1, "strength": [0.5]}
+    ShapeTreeClassifier(**params, pairs="auto").fit(X, y)
+    assert len(noted) == 1 + fitting.N_BEGINNINGS_IF_SLOW
+    noted.clear()
+    monkeypatch.setattr(fitting, "MANY_ROWS", 1_000)
+    ShapeTreeClassifier(**params).fit(X, y)
+    assert len(noted) == 1 + fitting.N_BEGINNINGS_IF_SLOW
+
+
+@pytest.mark.parametrize("params", [{"strength": [0.0]}, {"strength": [1.0], "refine_penalty": 0}])
+def test_trees_without_penalties_begin_in_one_way(params, monkeypatch):
+    X, y = noisy_classes(np.random.default_rng(0))
+    noted = noted_beginnings(monkeypatch, len(X))
+    ShapeTreeClassifier(**params, max_depth=2).fit(X, y)
+    assert len(noted) == 1
+
+
+def test_growth_at_another_strength_is_refined_at_the_usual_price():
+    X, y = noisy_classes(np.random.default_rng(0))
+    parameters = ShapeTreeClassifier(max_depth=3, criterion="gini")._parameters()
+    weak = replace(parameters, growth=0.1)
+    assert weak.while_growing.strength == pytest.approx(0.1)
+    rows = fitting._read_rows(X, y, None, parameters, True)
+    pairs = fitting._read_pairs(rows.table, parameters)
+    binned = fitting._bin(rows, parameters, pairs)
+    losses = []
+    for each in (weak, weak.while_growing):
+        with Progress(0, len(X), 3) as silent:
+            losses.append(fitting._learn(binned, each, pairs, silent).history)
+    # The same tree, before its parts are paid for at different prices.
+    assert losses[0][0] > losses[1][0]
 
 
 def test_shrinkage_of_numbers_is_chosen_with_the_strength():

@@ -37,6 +37,7 @@ from shapetree._core.reduced import (
     cheapest_shape,
     cheapest_shapes,
     count_extra_parts,
+    fill_gaps,
     settle_empty_bins,
 )
 from shapetree._core.routing import LeafLosses, RoutedRows
@@ -341,6 +342,7 @@ def test_cheapest_shapes(data, seed, n_branches):
 @given(st.data())
 def test_bins_without_rows(data):
     branches = np.array([0, 2, 255, 1, 0], dtype=np.uint8)
+    survives(fill_gaps, data.draw(spoilt_arrays(branches.copy())), data.draw(st.booleans()))
     arguments = nearly(
         data.draw,
         branch_of_bin=branches,
@@ -429,6 +431,9 @@ def test_columns(data):
             cuts = survives(PairCuts, made, feature, 0, [0.0], [], *one_cut(), 1)
             if cuts is not None:
                 survives(cuts.branches, rows, 1)
+    bins = Columns(columns[:3], 5)
+    order = np.arange(5, dtype=np.int32)[::-1].copy()
+    survives(bins.reorder, **nearly(data.draw, order=order, n_threads=2))
 
 
 @fuzz
@@ -445,6 +450,8 @@ def test_targets(data, sample):
     if targets is not None and targets.n_stats < 1000:
         rows = data.draw(spoilt_arrays(np.arange(len(sample.piece), dtype=np.int32)))
         survives(targets.totals, rows)
+        groups = data.draw(spoilt_arrays(np.zeros(len(sample.piece), dtype=np.uint8)))
+        survives(targets.totals_by, rows, groups, data.draw(st.integers(-1, 300)))
 
 
 @fuzz

@@ -121,7 +121,35 @@ def test_totals_are_the_sum_over_any_feature(problem):
     for start, stop in zip(problem.offsets, problem.offsets[1:], strict=False):
         assert_allclose(totals, histograms[:, start:stop].sum(axis=1), atol=1e-9)
     for rows, total in zip(problem.nodes, totals, strict=True):
-        assert_allclose(problem.targets.totals(rows.astype(np.int32)), total, atol=1e-9)
+        rows = rows.astype(np.int32)
+        assert_allclose(problem.targets.totals(rows), total, atol=1e-9)
+        groups = (rows % 3).astype(np.uint8)
+        each = [problem.targets.totals(rows[groups == group]) for group in range(4)]
+        assert_array_equal(problem.targets.totals_by(rows, groups, 4), each)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("ascends", [True, False])
+def test_rows_of_large_tables_are_summed_block_by_block(n_threads, ascends):
+    rng, n, n_nodes = np.random.default_rng(0), 200_000, 5
+    codes = [rng.integers(0, 4, n).astype(dtype) for dtype in (np.uint8, np.uint8, np.uint16)]
+    labels, node_of = rng.integers(0, 2, n), rng.integers(0, n_nodes, n)
+    node_of[: n // 2] %= 2  # the others have no row in the first blocks
+    order = np.argsort(node_of, kind="stable") if ascends else rng.permutation(n)
+    order = order.astype(np.int32)
+    stops = np.cumsum(np.bincount(node_of, minlength=n_nodes))
+    starts = np.append(0, stops[:-1])
+    targets, columns = Targets(labels[:, None], None, None, 2), Columns(codes, n)
+    sums = np.full((n_nodes, 12, 2), np.nan)
+    offsets = np.array([0, 4, 8, 12])
+    build_histograms(columns, targets, order, starts, stops, offsets, sums, 0, 3, n_threads)
+    totals = sum_nodes(targets, order, starts, stops, n_threads)
+    for node in range(n_nodes):
+        rows = order[starts[node] : stops[node]]
+        for feature, column in enumerate(codes):
+            expected = np.bincount(2 * column[rows] + labels[rows], minlength=8).reshape(4, 2)
+            assert_array_equal(sums[node, 4 * feature : 4 * feature + 4], expected)
+        assert_array_equal(totals[node], np.bincount(labels[rows], minlength=2))
 
 
 @given(problems())
@@ -415,6 +443,17 @@ def test_histograms_without_room_are_refused(shape):
 def test_totals_of_rows_out_of_range_are_refused(row):
     with pytest.raises(IndexError, match="rows must lie"):
         four_rows()["targets"].totals(np.array([0, row], dtype=np.int32))
+    with pytest.raises(IndexError, match="rows must lie"):
+        four_rows()["targets"].totals_by(
+            np.array([0, row], dtype=np.int32), np.zeros(2, dtype=np.uint8), 1
+        )
+
+
+@pytest.mark.parametrize("groups", [[0], [0, 2]])
+def test_totals_by_groups_that_do_not_fit_are_refused(groups):
+    rows = np.arange(2, dtype=np.int32)
+    with pytest.raises(ValueError, match="groups"):
+        four_rows()["targets"].totals_by(rows, np.array(groups, dtype=np.uint8), 2)
 
 
 @pytest.mark.parametrize(

@@ -629,6 +629,9 @@ def test_several_files_are_kept_as_one(tmp_path):
 
 
 def test_the_report_has_every_part(evidence, tmp_path):
+    old = tmp_path / "figures" / "old.svg"
+    old.parent.mkdir()
+    old.write_text("<svg/>")
     paths = write_report(evidence, tmp_path)
     html = (tmp_path / "benchmark.html").read_text()
     for title in (
@@ -637,6 +640,7 @@ def test_the_report_has_every_part(evidence, tmp_path):
         *("Regression", "Ablations", "Datasets", "What failed", "How it was made"),
     ):
         assert f"<h2>{title}</h2>".replace("'", "&#x27;") in html, title
+    assert not old.exists()
     assert "took longer than 900 s" in html
     assert not re.search(r'(src|href)="(?!#)', html), "the page must need nothing else"
     text = (tmp_path / "benchmark.md").read_text()
@@ -652,9 +656,8 @@ def test_means_stand_beside_the_papers(evidence):
     scores = analysis.accuracy(tables.Entry("SGT-T"), 4)[paper.datasets(4, bivariate=False)]
     cell = rows["SGT-T"][3]
     assert cell.text == f"{scores.mean():.1f}"
-    assert float(cell.note.replace("\N{MINUS SIGN}", "-")) == pytest.approx(
-        scores.mean() - 84.6, abs=0.051
-    )
+    assert cell.note == f"{signed(scores.mean() - 84.6)}, {len(scores)} sets"
+    assert not cell.is_quiet
     assert (cell.shade > 0) == (scores.mean() > 84.6)
 
 
@@ -695,8 +698,8 @@ def test_methods_are_compared_on_the_datasets_that_they_share(tmp_path):
     analysis = Analysis(Evidence(tmp_path / "made.sqlite"))
     table = tables.table_of_methods(analysis, 3)
     (first, second) = [place for place, row in enumerate(table.rows) if isinstance(row, str)]
-    assert table.rows[first].startswith("On 8 datasets")
-    assert table.rows[second] == "On 2 datasets: bank, rice"
+    assert table.rows[first].startswith("On 8 sets")
+    assert table.rows[second] == "On 2 sets: bank, rice"
     assert {row[0] for row in table.rows[first + 1 : second]} == {"CART", "SGT3-T"}
     last = {row[0]: row for row in table.rows[second + 1 :]}
     assert set(last) == {"CART", "SGT3-T", "HSTree", "FIGS"}
@@ -730,6 +733,21 @@ def test_partial_copies_are_marked_in_every_table(tmp_path, categories):
     report = to_markdown(make_report(Evidence(tmp_path / "made.sqlite")), "figures")
     assert "| rice* |" in report
     assert "| rice |" not in report
+    assert "On 1 set*: rice*" in report
+    assert "1 set*" in report
+    assert "1 set)" not in report
+
+
+def test_a_cell_without_all_folds_is_not_compared(tmp_path):
+    results = made_up(tmp_path, ["CART", "SGT3-T"], ["rice", "bank"], depths=[4])
+    cell = Cell("untuned", "SGT3-T", "bank", 4)
+    results.forget(cell, only_failures=False)
+    results.note_fit(cell, 0, {"accuracy": 1.0})
+    results.note_failure(cell, 1, "took longer than 900 s")
+    results.close()
+    evidence = Evidence(tmp_path / "made.sqlite")
+    assert list(Analysis(evidence).accuracy(tables.Entry("SGT3-T"), 4).index) == ["rice"]
+    assert "took longer than 900 s" in to_markdown(make_report(evidence), "figures")
 
 
 def test_a_report_of_almost_nothing_works(tmp_path):

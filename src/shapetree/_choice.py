@@ -2,7 +2,9 @@
 
 A *trial* is a strength of the penalties together with a criterion. Its trees are fitted without the
 rows of one fold and tested on them. All trials see the same folds, so that two of them are compared
-row by row, and what both get right or wrong does not count as noise.
+row by row, and what both get right or wrong does not count as noise. Unless the user gives a number
+of folds, they only tell strengths apart: of criteria, as of other beginnings of a tree, the loss on
+all rows tells as much, at less cost.
 """
 
 from __future__ import annotations
@@ -42,8 +44,6 @@ HEAVY_ROWS, HEAVY_SHARE = 30, 1 / 32
 SURE, SURE_OF_OTHERS = 1.5, 2.5
 # Numbers of rows that make a difference to how much is tested.
 FEW_ROWS, MANY_ROWS = 2_500, 20_000
-# Strengths that are also tried with other criteria.
-N_LEADING = 1
 # Smallest share of a class that counts in log loss.
 LEAST_SHARE = 1e-3
 # Numeric targets are dealt out to folds in this many groups of similar size.
@@ -250,12 +250,15 @@ class Race:
     n_rivals: tuple[int, ...]
 
 
-def race_for(n_rows: float) -> Race:
-    """Few rows need many tests to tell trials apart; of many rows, few folds tell enough."""
+def race_for(n_rows: float, has_pairs: bool) -> Race:
+    """Few rows need many tests to tell trials apart; of many rows, few folds tell enough.
+
+    Pairs take long, above all with weak penalties.
+    """
     if n_rows <= FEW_ROWS:
         return Race(5, (2, 2, 2, 2))
-    if n_rows <= MANY_ROWS:
-        return Race(4, (2, 1))
+    if n_rows <= MANY_ROWS and not has_pairs:
+        return Race(4, (1, 1))
     return Race(3, (1,))
 
 
@@ -326,13 +329,9 @@ def choose(plan: Plan, folds: Folds, run: RunTests) -> Choice:
 
 
 def _hold_race(race: Race, plan: Plan, record: Record, run: RunTests) -> None:
-    """Test strengths on one fold, the best by other criteria, and those ahead on more folds."""
+    """Test strengths on one fold, and those ahead on more; criteria are left to all rows."""
     usual = plan.usual
     _walk(plan, record, run)
-    hopeful = [trial for trial in record.ranked() if not record.is_hopeless(trial, usual)]
-    leading = [trial.strength for trial in hopeful if not trial.is_stronger(usual)][:N_LEADING]
-    others = [trial for trial in plan.trials if trial.criterion != usual.criterion]
-    record.add(run, [trial for trial in others if trial.strength in leading], [0])
     for fold, n_rivals in enumerate(race.n_rivals, start=1):
         ahead = [trial for trial in record.ranked() if record.is_ahead(trial, usual)]
         # What is behind now will hardly be better for sure. But is a tree better than none?

@@ -811,19 +811,23 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         Multiplies all penalties below that are "auto" (for segments, regions, splits, pairs and
         refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
         functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
-        and 3 by cross-validation on the training rows, together with the criterion if that is
-        "auto"; give a list to choose from other values. It stays at 1 (or the nearest value)
-        unless, on held-out rows, a weaker one is better by more than 1.5 standard errors of the
-        difference, or a stronger one by 2.5. If no tree is better than a leaf, it is the greatest.
-        Criteria that folds cannot tell apart, and first splits that gain almost as much as the best
-        in trees of depth 2 to 4 (with pairs, 2 and 3), are tried on all rows: another tree is taken
-        if its penalised loss is clearly lower. Choosing takes 5 to 12 times as long as a fit, and
-        up to 20 times with few rows.
+        and 3 by cross-validation on the training rows; give a list to choose from other values. It
+        stays at 1 (or the nearest value) unless, on held-out rows, a weaker one is better by more
+        than 1.5 standard errors of the difference, or a stronger one by 2.5. If no tree is better
+        than a leaf, it is the greatest. With the chosen strength, up to six trees are fitted to all
+        rows, which begin in different ways: as usual; looking ahead at 3 features (not with pairs);
+        with two other first splits that gain at least half as much; grown at 0.3 or 3 times the
+        strength; and by the other criterion if `criterion` is "auto". With more than 20,000 rows,
+        or with pairs and a weaker strength, there are three. The usual tree is kept unless the
+        penalised loss of another (wrong predictions and the price of its parts) is clearly lower.
+        Choosing takes 5 to 12 times as long as a fit, and up to 20 times with few rows.
     folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
-        up to 20,000, and 2 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
-        stay in one fold, unless there are very many, and each fold has its share of every class.
+        up to 20,000, and 2 of 3 beyond or with pairs (always 5 where only the shrinkage is chosen).
+        If you give a number, all strengths are tested on all folds, by both criteria if `criterion`
+        is "auto". Equal rows stay in one fold, unless there are very many, and each fold has its
+        share of every class.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, besides single features: a shape function of a
         pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 means
@@ -1139,15 +1143,19 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         and 3 by cross-validation on the training rows; give a list to choose from other values. It
         stays at 1 (or the nearest value) unless, on held-out rows, a weaker one is better by more
         than 1.5 standard errors of the difference, or a stronger one by 2.5. If no tree is better
-        than a leaf, it is the greatest. First splits that gain almost as much as the best in trees
-        of depth 2 to 4 (with pairs, 2 and 3) are tried on all rows: another tree is taken if its
-        penalised loss is clearly lower. Choosing takes 5 to 12 times as long as a fit, and up to 20
-        times with few rows.
+        than a leaf, it is the greatest. With the chosen strength, up to six trees are fitted to all
+        rows, which begin in different ways: as usual; looking ahead at 3 features (not with pairs);
+        with two other first splits that gain at least half as much; and grown at 0.3 or 3 times the
+        strength. With more than 20,000 rows, or with pairs and a weaker strength, there are three.
+        The usual tree is kept unless the penalised loss of another (its error and the price of its
+        parts) is clearly lower. Choosing takes 5 to 12 times as long as a fit, and up to 20 times
+        with few rows.
     folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
-        up to 20,000, and 2 of 3 beyond (always 5 where only the shrinkage is chosen). Equal rows
-        stay in one fold, unless there are very many, and each fold has its share of every class.
+        up to 20,000, and 2 of 3 beyond or with pairs (always 5 where only the shrinkage is chosen).
+        If you give a number, all strengths are tested on all folds. Equal rows stay in one fold,
+        unless there are very many, and each fold has its share of small and great numbers.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, besides single features: a shape function of a
         pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 means

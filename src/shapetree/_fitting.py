@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_sample_weight
 from shapetree._choice import (
     MANY_ROWS,
     PATH,
+    USUAL_STRENGTH,
     Choice,
     FoldTest,
     Loss,
@@ -103,14 +104,17 @@ COPIED = 1.25
 # What `shrinkage="cv"` chooses from, with this many folds unless the strength is chosen, too.
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 N_FOLDS = 5
-# Shallow trees cannot make up for a bad start, so at these depths, this many other first splits are
-# tried, too, if they gain at least this share of what the best one gains. With pairs, which take
-# long, there are fewer.
-N_RIVAL_ROOTS = {2: 3, 3: 3, 4: 3}
-N_RIVAL_ROOTS_OF_PAIRS = {2: 2, 3: 2}
-LEAST_SHARE_OF_RIVAL = 0.7
+# Growth is greedy, so where the strength is chosen, a tree is also begun in other ways: looking
+# ahead at this many features, with this many other first splits that gain at least this share of
+# what the best one gains, at a weaker or greater strength, and by another criterion. Of these, the
+# first few are tried; fewer where a fit takes long.
+LOOKAHEAD = 3
+N_RIVAL_ROOTS = 2
+LEAST_SHARE_OF_RIVAL = 0.5
+WEAK_GROWTH, STRONG_GROWTH = 0.3, 3.0
+N_BEGINNINGS, N_BEGINNINGS_IF_SLOW = 5, 2
 # By how many times the square root of what counts a penalised loss must be lower to be better.
-LEAD = 0.3
+LEAD = 0.6
 # How far targets may be apart, so that sums of their (squared) distances stay finite.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Features that are compared one level deeper; each takes as long as a level of the tree.
@@ -157,8 +161,10 @@ class Parameters:
     random_state: Any
     verbose: int
     class_weight: Any = None
-    # Not a user's: how many rows must gain together what one must otherwise.
+    # Not a user's: how many rows must gain together what one must otherwise, and what the strength
+    # is multiplied by while a tree grows.
     copies: float = 1.0
+    growth: float = 1.0
 
     @property
     def threads(self) -> int:
@@ -189,6 +195,11 @@ class Parameters:
         if self.shrinkage == "auto":
             return (0.0,) if isinstance(self.strength, Real) else SHRINKAGES
         return (float(self.shrinkage),)
+
+    @property
+    def while_growing(self) -> Parameters:
+        """The parameters that a tree grows with; later, its refinement may be at another price."""
+        return replace(self, strength=self.strength * self.growth, growth=1.0)
 
     def with_trial(self, trial: Trial) -> Parameters:
         """The same with a strength and a criterion that may have been chosen."""
@@ -369,7 +380,7 @@ def fit_tree(
         if is_chosen:
             outcome = _learn_from_many_starts(binned, parameters, pairs, progress, choice.rivals)
         else:
-            outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True)
+            outcome = _learn(binned, parameters, pairs, progress, must_hold_up=True, owns_bins=True)
     del binned  # what follows needs its memory
     return replace(_finish(outcome, rows, parameters, choice), names=names)
 
@@ -399,6 +410,7 @@ def refine_fitted(
             _refine_options(binned.n_rows, goal, parameters),
             _pair_tools(held, parameters, pairs),
             progress.sweep,
+            owns_bins=True,
         )
     tree = tree_of(refined, goal.impurity_scale)
     outcome = _Outcome(tree, goal.criterion_name, np.array(history))
@@ -613,16 +625,22 @@ def _learn(
     progress: Progress,
     must_hold_up: bool = False,
     start: Start = ANYWHERE,
+    owns_bins: bool = False,
 ) -> _Outcome:
-    """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up."""
+    """Grow a tree, and refine it unless told otherwise; noise has a leaf if it must hold up.
+
+    Refinement may reorder the rows' bins if nobody else will read them, see `refine`.
+    """
     binned, held = binned_rows.binned, _hold(binned_rows, parameters)
     goal, tools = held.goal, _pair_tools(held, parameters, pairs)
-    root = _grow(held, tools, parameters, progress, start)
+    root = _grow(held, tools, parameters.while_growing, progress, start)
     first_split = () if root.split is None else root.split.features, _gain_of_first_split(root)
     if must_hold_up:
         instead = _instead_of_chance(root, binned_rows, goal, parameters, pairs)
         if instead is not None:
-            outcome = _learn(binned_rows, instead, pairs, progress, must_hold_up)
+            outcome = _learn(
+                binned_rows, instead, pairs, progress, must_hold_up, owns_bins=owns_bins
+            )
             return replace(outcome, root=())
     if parameters.refine is None:
         finish(root, binned.features)
@@ -634,6 +652,7 @@ def _learn(
         _refine_options(binned.n_rows, goal, parameters),
         tools,
         progress.sweep,
+        owns_bins,
     )
     tree = tree_of(refined, goal.impurity_scale)
     return _Outcome(tree, goal.criterion_name, np.array(history), *first_split)
@@ -646,42 +665,43 @@ def _learn_from_many_starts(
     progress: Progress,
     other_criteria: tuple[str, ...] = (),
 ) -> _Outcome:
-    """The tree of least penalised loss among those that grow from several beginnings.
+    """The tree of least penalised loss among those that begin in several ways.
 
-    What gains most at the root need not be the best beginning of a tree. In shallow trees, the
-    splits that gain almost as much are tried, too; and so are criteria that folds could not tell
-    apart. All rows judge: the loss counts what a tree's parts cost.
+    What gains most at the root need not be the best beginning of a tree. All rows judge: the loss
+    counts what a tree's parts cost. Where parts are free, it would only tell who overfits most.
     """
     rows, usual = binned_rows.rows, parameters
     best = _learn(binned_rows, usual, pairs, progress, must_hold_up=True)
-    if best.history is None or not best.root:
+    if best.history is None or not best.root or usual.penalty("refine_penalty", 1.0) == 0.0:
         return best  # nothing to compare by, or nothing learnt
-
-    def learn(criterion: str, start: Start) -> _Outcome:
+    least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, {best.root}
+    ways = _other_beginnings(usual, pairs, rows.total_weight, other_criteria)
+    while ways:
+        way = ways.pop(0)
+        start = Start(frozenset(avoid), least_gain) if way is usual else ANYWHERE
         with Progress(0, rows.table.n_rows, None) as silent:
-            changed = replace(usual, criterion=criterion)
-            return _learn(binned_rows, changed, pairs, silent, start=start)
-
-    def better(new: _Outcome) -> _Outcome:
-        return best.better(new, rows.classes is not None, rows.total_weight)
-
-    for criterion in other_criteria:
-        best = better(learn(criterion, ANYWHERE))
-    least_gain, avoid = LEAST_SHARE_OF_RIVAL * best.root_gain, frozenset([best.root])
-    criterion = best.criterion
-    for _ in range(_n_rival_roots(usual, pairs, rows.total_weight)):
-        rival = learn(criterion, Start(avoid, least_gain))
-        if not rival.root:
-            break
-        best, avoid = better(rival), avoid | {rival.root}
+            rival = _learn(binned_rows, way, pairs, silent, start=start)
+        if rival.root:
+            best = best.better(rival, rows.classes is not None, rows.total_weight)
+            avoid.add(rival.root)
+        else:  # and no other root will do
+            ways = [other for other in ways if other is not way]
     return best
 
 
-def _n_rival_roots(parameters: Parameters, pairs: PairOptions, weight: float) -> int:
-    """How many beginnings of a tree are tried beside the one that gains most."""
-    by_depth = N_RIVAL_ROOTS if len(pairs.pairs) == 0 else N_RIVAL_ROOTS_OF_PAIRS
-    n_rivals = 0 if parameters.max_depth is None else by_depth.get(parameters.max_depth, 0)
-    return n_rivals if weight <= MANY_ROWS else min(n_rivals, 1)
+def _other_beginnings(
+    usual: Parameters, pairs: PairOptions, weight: float, criteria: tuple[str, ...]
+) -> list[Parameters]:
+    """How else to begin a tree, the most promising first; the usual way has to avoid a root."""
+    has_pairs = len(pairs.pairs) > 0
+    ways = [replace(usual, lookahead=LOOKAHEAD)] * (usual.lookahead == 1 and not has_pairs)
+    ways += [usual] * N_RIVAL_ROOTS
+    ways += [replace(usual, growth=WEAK_GROWTH)]
+    ways += [replace(usual, criterion=criterion) for criterion in criteria]
+    ways += [replace(usual, growth=STRONG_GROWTH)]
+    # Weak penalties make for large trees, and pairs take long.
+    is_slow = weight > MANY_ROWS or (has_pairs and usual.strength < USUAL_STRENGTH)
+    return ways[: N_BEGINNINGS_IF_SLOW if is_slow else N_BEGINNINGS]
 
 
 def _finish(
@@ -862,7 +882,7 @@ def _told(moves: np.ndarray, rows: TrainingRows) -> np.ndarray:
 def _choose(binned: BinnedRows, parameters: Parameters, pairs: PairOptions) -> Choice:
     """The strength, criterion and shrinkage asked for, or those that are best on rows held out."""
     rows, n_rows = binned.rows, binned.rows.table.n_rows
-    plan = _plan(rows, parameters)
+    plan = _plan(rows, parameters, len(pairs.pairs) > 0)
     if len(plan.trials) == 1 and len(plan.shrinkages) == 1:
         return Choice(plan.usual, plan.shrinkages[0])
     n_folds = plan.race.n_folds if plan.race else parameters.folds or N_FOLDS
@@ -921,7 +941,7 @@ class _Tester:
 
     def trees(self, trials: Sequence[Trial]) -> list[TreeArrays]:
         """Trees of all rows."""
-        return self._run([partial(self._fit, trial, self._binned) for trial in trials])
+        return self._run([partial(self._fit, trial, self._binned, False) for trial in trials])
 
     def _run(self, jobs: list[Callable[[int], Result]]) -> list[Result]:
         n_threads = self._parameters.threads
@@ -929,21 +949,22 @@ class _Tester:
         each = 1 if len(jobs) > 1 else n_threads
         return run_together([partial(job, each) for job in jobs], n_threads, self._progress.stop)
 
-    def _fit(self, trial: Trial, binned: BinnedRows, n_threads: int) -> TreeArrays:
+    def _fit(self, trial: Trial, binned: BinnedRows, owns_bins: bool, n_threads: int) -> TreeArrays:
         parameters = replace(self._parameters.with_trial(trial), n_threads=n_threads)
-        outcome = _learn(binned, parameters, self._pairs, self._progress.of_test())
+        progress = self._progress.of_test()
+        outcome = _learn(binned, parameters, self._pairs, progress, owns_bins=owns_bins)
         self._progress.tested()
         return prune_by_cost(outcome.tree, parameters.ccp_alpha)
 
     def _test(self, trial: Trial, fold: int, n_threads: int) -> FoldTest:
         held_out, start = self.folds.held_out(fold), perf_counter()
-        tree = self._fit(trial, self._binned.take(~held_out), n_threads)
+        tree = self._fit(trial, self._binned.take(~held_out), True, n_threads)
         seconds, new = perf_counter() - start, self._binned.take(held_out)
         leaves, y, weights = new.leaves(tree, n_threads), new.rows.targets, self.folds.weights
         return test_of(tree, leaves, y, weights[held_out], self._loss, self._shrinkages, seconds)
 
 
-def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
+def _plan(rows: TrainingRows, parameters: Parameters, has_pairs: bool) -> Plan:
     """What to try: a single trial if there is nothing to choose."""
     shrinkages = parameters.shrinkages
     if isinstance(parameters.strength, Real):
@@ -956,7 +977,7 @@ def _plan(rows: TrainingRows, parameters: Parameters) -> Plan:
         criteria = [usual_criterion, "entropy" if usual_criterion == "gini" else "gini"]
     trials = tuple(Trial(strength, criterion) for criterion in criteria for strength in path)
     usual = Trial(usual_of(path), criteria[0])
-    race = None if parameters.folds else race_for(rows.total_weight)
+    race = None if parameters.folds else race_for(rows.total_weight, has_pairs)
     return Plan(trials, usual, shrinkages, race)
 
 

@@ -159,8 +159,8 @@ def sgtlearn(analysis: Analysis) -> str:
     head = ["", "depth 4: accuracy", "leaves", "segments a node"]
     head += ["depth 6: accuracy", "leaves", "segments a node"]
     text = (
-        "Beside sgtlearn, the paper's authors' own library, with its defaults, on the "
-        f"{len(names)} of these sets with up to {MAX_ROWS:,} rows:"
+        "Beside sgtlearn, the paper's authors' own library, with its defaults, on "
+        f"{len(names)} of these sets, which have up to {MAX_ROWS:,} rows:"
     )
     return f"{fill(text, WIDTH)}\n\n{markdown_table(Table(head, rows))}"
 

@@ -14,7 +14,7 @@ import pandas as pd
 
 from shapetree_bench import _charts as charts
 from shapetree_bench import _paper as paper
-from shapetree_bench._datasets import ABLATION, BY_NAME, GROUPS
+from shapetree_bench._datasets import ABLATION, BY_NAME, GROUPS, SEEDS
 from shapetree_bench._document import DASH, MINUS, Cell, Figure, Table, signed
 from shapetree_bench._methods import METHODS
 from shapetree_bench._protocols import ANY_DEPTH
@@ -31,11 +31,10 @@ FULL_RATIO = 0.3
 CEILINGS = ("LightGBM, 200 trees", "LightGBM, 200 trees, reg_lambda=1")
 # Points that they may be below CART before they count as diverged.
 DIVERGED = 5.0
-# A mean of the paper is estimated for datasets that are at least this share of its own.
-ENOUGH = 0.75
+# A mean of the paper is estimated for datasets that are at least this share of its own, and a
+# sentence rests on such an estimate only for many.
+ENOUGH, MANY = 0.3, 0.75
 OURS, OURS_WITH_PAIRS = "SGT3-T", "S2GT3-T"
-# The share of all datasets that entries must have to be compared on many.
-MANY = 0.75
 TYPICAL_DEPTH = 4
 NOTHING = Cell(DASH, is_quiet=True)
 
@@ -63,7 +62,8 @@ class Analysis:
     def __init__(self, evidence: Evidence) -> None:
         self.evidence = evidence
         cells = evidence.cells
-        self.cells = cells[cells["folds"] > 0]
+        # A mean over fewer folds than others have is not to be compared with theirs.
+        self.cells = cells[cells["folds"] == len(SEEDS)]
         self._nothing = self.cells.iloc[:0].set_index("dataset")
         self._accuracies: dict[tuple[Entry, int], pd.Series] = {}
         self.partial = set(evidence.datasets.loc[evidence.datasets["partial"] == 1, "name"])
@@ -106,6 +106,12 @@ class Analysis:
 
     def dataset_label(self, name: str) -> str:
         return f"{name}*" if name in self.partial else name
+
+    def sets(self, names: Iterable[str]) -> str:
+        """How many datasets these are, with an asterisk if there are partial copies among them."""
+        found = list(names)
+        words = "1 set" if len(found) == 1 else f"{len(found)} sets"
+        return words + ("*" if self.partial & set(found) else "")
 
     def runs(self) -> list[dict[str, Any]]:
         """When and by what commands results were made."""
@@ -175,10 +181,13 @@ def _mean_cell(analysis: Analysis, entry: Entry, model: str, bivariate: bool, de
     scores = scores[[name for name in wanted if name in scores.index]]
     if scores.empty:
         return NOTHING
-    if len(scores) == len(wanted):
-        return shaded(scores.mean(), paper.mean(model, bivariate, depth))
-    gap = gap_to_paper(analysis, entry, model, bivariate, depth)
-    sets, title = f"{len(scores)} sets", f"over {len(scores)} of {len(wanted)} datasets"
+    # Numbers by dataset need no estimate.
+    enough = 0.0 if model == "SGT-C" else ENOUGH
+    gap = gap_to_paper(analysis, entry, model, bivariate, depth, enough)
+    sets, title = analysis.sets(scores.index), f"over {len(scores)} of {len(wanted)} datasets"
+    if gap is not None and len(scores) == len(wanted):
+        note = f"{signed(gap)}, {sets}"
+        return Cell(f"{scores.mean():.1f}", note, _shade(gap / FULL_SHADE), title=title)
     if gap is None:
         return Cell(f"{scores.mean():.1f}", sets, is_quiet=True, title=title)
     theirs = paper.mean_over(model, bivariate, depth, list(scores.index))
@@ -194,14 +203,18 @@ def _mean_cell(analysis: Analysis, entry: Entry, model: str, bivariate: bool, de
 
 
 def gap_to_paper(
-    analysis: Analysis, entry: Entry, model: str, bivariate: bool, depth: int
+    analysis: Analysis,
+    entry: Entry,
+    model: str,
+    bivariate: bool,
+    depth: int,
+    enough: float,
 ) -> float | None:
     """Difference from the paper's mean on the same datasets; None if these are too few."""
     wanted = paper.datasets(depth, bivariate)
     scores = analysis.accuracy(entry, depth)
     names = [name for name in wanted if name in scores.index]
-    is_exact = model == "SGT-C" or len(names) == len(wanted)
-    if not names or (not is_exact and len(names) < ENOUGH * len(wanted)):
+    if not names or len(names) < enough * len(wanted):
         return None
     return float(scores[names].mean() - paper.mean_over(model, bivariate, depth, names))
 
@@ -281,7 +294,7 @@ def table_of_methods(analysis: Analysis, depth: int) -> Table | None:
         found = [_row_of_method(analysis, entry, depth, names) for entry in entries]
         found.sort(key=lambda each: each[0])
         words = ", ".join(map(analysis.dataset_label, names))
-        rows += [f"On {len(names)} datasets: {words}", *(row for _, row in found)]
+        rows += [f"On {analysis.sets(names)}: {words}", *(row for _, row in found)]
     head = ["method", "datasets", "accuracy", "to CART", "time / CART's"]
     head += [title for title, _, _ in _COLUMNS]
     return Table(head, rows, f"Depth {depth}, best first") if rows else None
@@ -381,7 +394,7 @@ def _gap_cell(analysis: Analysis, entry: Entry, depth: int, ceiling: pd.Series) 
     low, ours, high = scores.mean()
     title = f"CART {low:.2f} %, one tree {ours:.2f} %, many trees {high:.2f} %"
     words = f"{100 * (ours - low) / (high - low):.0f} %".replace("-", MINUS)
-    return Cell(words, f"{len(scores)} sets", title=title)
+    return Cell(words, analysis.sets(scores.index), title=title)
 
 
 # Ablations
@@ -508,7 +521,9 @@ def look_of(method: str) -> tuple[str, bool]:
 
 def colour_of(label: str) -> str:
     """The colour of an entry by its label."""
-    return look_of(label.split(', strength="cv"')[0].removesuffix(", tuned"))[0]
+    for words in PROTOCOL_WORDS.values():
+        label = label.removesuffix(f", {words}")
+    return look_of(label)[0]
 
 
 def _series(entry: Entry, points: list[tuple[float, float, str]]) -> charts.Series:
@@ -531,7 +546,9 @@ def depth_figures(analysis: Analysis) -> list[Figure]:
                 panels.append((dataset, series))
         if panels:
             svg = charts.panels(panels, "depth", "accuracy, %", 2, size=(520, 340))
-            caption = f"{title}: test accuracy by depth. Dashed: the paper's, tuned."
+            caption = f"{title}: test accuracy by depth."
+            if any(each.is_dashed for _, series in panels for each in series):
+                caption += " Dashed: the paper's, tuned."
             figures.append(Figure(name, svg, caption))
     return figures
 
@@ -547,15 +564,25 @@ def _series_by_depth(analysis: Analysis, dataset: str, greedy: bool) -> list[cha
         points = _points(analysis, entry, dataset)
         if points:
             series.append(_series(entry, points))
-    if series and greedy:
-        points = [
-            (float(depth), score, f"the paper's SGT-C, depth {depth}: {score:.1f} %")
-            for depth in DEPTHS
-            if (score := paper.value("accuracy", dataset, "SGT-C", depth)) is not None
-        ]
-        tone = look_of("SGT-C")[0]
-        series.append(charts.Series("SGT-C, the paper", points, tone, True, is_dashed=True))
-    return series
+    drawn = {each.name for each in series}
+    return series + [_of_the_paper(dataset, model) for model in _BY_DATASET if model in drawn]
+
+
+# Models of which the paper has numbers for its three datasets, all of them greedy.
+_BY_DATASET = ("SGT-C", "SGT3-C", "S2GT-C", "S2GT3-C")
+
+
+def _of_the_paper(dataset: str, model: str) -> charts.Series:
+    points = []
+    for depth in DEPTHS:
+        score = paper.value("accuracy", dataset, model, depth)
+        if score is None:
+            name = "ablation of the assignment, accuracy"
+            score = paper.value(name, dataset, model, depth, "All")
+        if score is not None:
+            title = f"the paper's {model}, depth {depth}: {score:.1f} %"
+            points.append((float(depth), score, title))
+    return charts.Series(f"{model}, the paper", points, look_of(model)[0], True, is_dashed=True)
 
 
 def _points(analysis: Analysis, entry: Entry, dataset: str) -> list[tuple[float, float, str]]:
@@ -639,10 +666,12 @@ def selections(analysis: Analysis, depth: int) -> list[tuple[list[Entry], list[s
         return []
     shared = [set.intersection(*known[: number + 1]) for number in range(len(known))]
     many = [names for names in shared if len(names) >= MANY * len(known[0])][-1]
-    # The list of datasets for which most can be compared, if there is one.
+    # The datasets on which most can be compared, if there are any; methods count more than these.
     fewer = [names for names in shared if 0 < len(names) < len(many)]
     few = max(
-        fewer, key=lambda names: len(names) * sum(names <= each for each in known), default=set()
+        fewer,
+        key=lambda names: len(names) * sum(names <= each for each in known) ** 2,
+        default=set(),
     )
     found = [
         (
@@ -753,4 +782,4 @@ def failure_table(analysis: Analysis) -> Table | None:
     return Table(["method", "dataset", "depths", "reason"], rows)
 
 
-TIE_WORDS = f"A tie is a difference of less than {TIE} points."
+TIE_WORDS = f"A tie is a difference of less than {TIE} points. Partial copies count like others."

@@ -3,11 +3,22 @@
 from cpython.buffer cimport (
     PyBUF_FORMAT, PyBUF_STRIDED_RO, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer,
 )
-from libc.stdlib cimport calloc, free
+from cpython.exc cimport PyErr_CheckSignals
+from cython.parallel cimport prange, threadid
+from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memcpy
 
 import sys
 
 import numpy as np
+
+cdef enum:
+    VISITS_PER_CHECK = 20_000_000    # moves of a row between two chances for Ctrl-C
+
+ctypedef fused bin_t:
+    uint8_t
+    uint16_t
+    uint32_t
 
 cdef dict KINDS = {
     b"B": UINT8, b"H": UINT16, b"I": UINT32, b"i": INT32, b"f": FLOAT32, b"d": FLOAT64,
@@ -79,11 +90,52 @@ cdef uint32_t largest_of(const Column* column, Py_ssize_t n_rows) noexcept nogil
     return max(<uint32_t> narrow, max(<uint32_t> wide, widest))
 
 
+cdef void move_rows(
+    bin_t* bins, const int32_t* place, Py_ssize_t n_rows, bin_t* scratch
+) noexcept nogil:
+    """Move the row at i to place[i], for all i."""
+    cdef Py_ssize_t row
+    for row in range(n_rows):
+        scratch[place[row]] = bins[row]
+    memcpy(bins, scratch, n_rows * sizeof(bin_t))
+
+
+cdef void move_rows_of(
+    const Column* column, const int32_t* place, Py_ssize_t n_rows, void* scratch
+) noexcept nogil:
+    if column.kind == UINT8:
+        move_rows(<uint8_t*> column.data, place, n_rows, <uint8_t*> scratch)
+    elif column.kind == UINT16:
+        move_rows(<uint16_t*> column.data, place, n_rows, <uint16_t*> scratch)
+    else:
+        move_rows(<uint32_t*> column.data, place, n_rows, <uint32_t*> scratch)
+
+
+cdef object places_in(const int32_t[::1] order, Py_ssize_t n_rows, int n_threads):
+    """The place of each row in an order, which must hold every row once."""
+    cdef:
+        Py_ssize_t i
+        int n_strange = order.shape[0] != n_rows
+        int32_t[::1] place
+    places = np.full(n_rows, -1, dtype=np.int32)
+    place = places
+    if not n_strange:
+        for i in prange(n_rows, nogil=True, num_threads=n_threads, schedule="static"):
+            if 0 <= order[i] < n_rows:
+                place[order[i]] = <int32_t> i
+        # As many rows as places: if a row is there twice, another has none.
+        for i in prange(n_rows, nogil=True, num_threads=n_threads, schedule="static"):
+            n_strange += place[i] < 0
+    if n_strange:
+        raise ValueError("an order must hold every row once")
+    return places
+
+
 cdef class Columns:
     """One-dimensional arrays of one length, of the dtypes the kernels read; None for unused ones.
 
     Columns of bins (unsigned integers) must be contiguous; others may have any stride. The arrays
-    must not change any more.
+    must not change any more, except by `reorder`.
     """
 
     def __cinit__(self, arrays, Py_ssize_t n_rows):
@@ -113,6 +165,46 @@ cdef class Columns:
 
     def __reduce__(self):
         return Columns, (self._arrays, self.n_rows)
+
+    def reorder(self, const int32_t[::1] order not None, int n_threads):
+        """Move the rows in the arrays themselves, so that row order[i] comes to stand at place i.
+
+        All columns must hold bins, and nobody else may rely on where their rows stand. If Ctrl-C
+        is heard, some columns have another order than others.
+        """
+        cdef:
+            Py_ssize_t n_rows = self.n_rows, size
+            int first, last, i
+            const int32_t[::1] place
+            Column column
+            char* scratch
+        if n_threads < 1:
+            raise ValueError("n_threads must be at least 1")
+        n_threads = min(n_threads, max(1, self.n_columns))
+        places = places_in(order, n_rows, n_threads)
+        if n_rows == 0 or self.n_columns == 0:
+            return
+        place, size = places, 1
+        for i, array in enumerate(self._arrays):
+            if self.column[i].kind > UINT32:
+                raise ValueError(f"column {i} does not hold bins")
+            point_at(&column, array, i, n_rows, True)  # which refuses what cannot be written to
+            size = max(size, SIZES[column.kind])
+        scratch = <char*> malloc(n_threads * n_rows * size)
+        if scratch == NULL:
+            raise MemoryError("no memory to move rows")
+        try:
+            for first in range(
+                    0, self.n_columns, max(n_threads, <int> (VISITS_PER_CHECK // n_rows))):
+                PyErr_CheckSignals()
+                last = min(first + max(n_threads, <int> (VISITS_PER_CHECK // n_rows)),
+                           self.n_columns)
+                for i in prange(first, last, nogil=True, num_threads=n_threads,
+                                schedule="dynamic"):
+                    move_rows_of(&self.column[i], &place[0], n_rows,
+                                 scratch + threadid() * n_rows * size)
+        finally:
+            free(scratch)
 
     cdef int check_bins(self, const int64_t[::1] offsets, int first, int last) except -1:
         """Refuse columns with bins for which a histogram has no room."""

@@ -25,6 +25,9 @@ class Targets:
     @staticmethod
     def joined(parts: list[Targets]) -> Targets: ...
     def totals(self, rows: NDArray[Any]) -> NDArray[Any]: ...
+    def totals_by(
+        self, rows: NDArray[Any], groups: NDArray[Any], n_groups: int
+    ) -> NDArray[Any]: ...
 
 def build_histograms(
     bins: Columns,

@@ -21,7 +21,9 @@ cdef extern from "vector.h":
     int lowest_bit(uint64_t bits) noexcept nogil
 
 cdef enum:
-    MAX_PARTS = 256       # of a node's rows, for as many threads
+    MAX_PARTS = 256           # of a node's rows, for as many threads
+    ROWS_PER_BLOCK = 65536    # of a table: the bins of two features, or targets, stay in the cache
+    TASKS_PER_THREAD = 8      # so that threads have done at about the same time
 
 ctypedef fused bin_t:
     uint8_t
@@ -200,6 +202,29 @@ cdef class Targets:
                     add_row(&node, i, &cell[0])
         return out
 
+    def totals_by(
+        self, const int32_t[::1] rows not None, const uint8_t[::1] groups not None, int n_groups
+    ):
+        """Sums of the channels over some rows, by the group of each: (n_groups, n_channels)."""
+        cdef:
+            Py_ssize_t i
+            double[:, ::1] cells
+            NodeTargets node
+        check_rows(rows, self.n_rows)
+        if rows.shape[0] > self.n_rows or groups.shape[0] != rows.shape[0]:
+            raise ValueError("more rows than there are, or rows without groups")
+        for i in range(groups.shape[0]):
+            if groups[i] >= n_groups:
+                raise ValueError("groups out of range")
+        out = np.zeros((n_groups, self.n_channels))
+        cells = out
+        if rows.shape[0]:
+            with nogil:
+                node = self.gather(&rows[0], rows.shape[0], 1)
+                for i in range(rows.shape[0]):
+                    add_row(&node, i, &cells[groups[i], 0])
+        return out
+
 
 def _targets_of(labels, values, weights, int n_stats):
     """Targets whose values have been multiplied by weights."""
@@ -367,18 +392,50 @@ cdef bint gather_places(
     return True
 
 
-cdef PlacedTargets place_targets(
-    Targets targets, const int32_t[::1] order, const int64_t[::1] starts, const int64_t[::1] stops,
-    Py_ssize_t n_rows, int n_threads,
+cdef object bounds_of_blocks(
+    const int32_t[::1] order, const int64_t[::1] starts, const int64_t[::1] stops,
+    Py_ssize_t n_rows,
 ):
-    """Bring the targets of some nodes' rows, which must be below `n_rows`, in their order."""
+    """Where the rows of each block of the table start in each node, and the end.
+
+    If a node's rows do not ascend, its blocks are some other parts of them.
+    """
+    cdef:
+        Py_ssize_t node, block, n_blocks = max(1, (n_rows + ROWS_PER_BLOCK - 1) // ROWS_PER_BLOCK)
+        int64_t low, high, middle
+        int64_t[:, ::1] bound
+    bounds = np.empty((starts.shape[0], n_blocks + 1), dtype=np.int64)
+    bound = bounds
+    for node in range(starts.shape[0]):
+        bound[node, 0] = low = starts[node]
+        for block in range(1, n_blocks):
+            high = stops[node]
+            while low < high:
+                middle = (low + high) // 2
+                if order[middle] < block * ROWS_PER_BLOCK:
+                    low = middle + 1
+                else:
+                    high = middle
+            bound[node, block] = low
+        bound[node, n_blocks] = stops[node]
+    return bounds
+
+
+cdef PlacedTargets place_targets(
+    Targets targets, const int32_t[::1] order, const int64_t[:, ::1] bounds, Py_ssize_t n_rows,
+    int n_threads,
+):
+    """Bring the targets of some nodes' rows, which must be below `n_rows`, in their order.
+
+    Bounds of blocks are given, see `bounds_of_blocks`.
+    """
     cdef:
         PlacedTargets placed = PlacedTargets()
         int32_t[:, ::1] labels
         double[:, ::1] values
         double[::1] weights
-        Py_ssize_t node, n
-        int part, n_outputs = targets.n_outputs, n_strange = 0
+        Py_ssize_t node, block
+        int n_outputs = targets.n_outputs, n_strange = 0
     placed.node.n_outputs = n_outputs
     placed.node.n_stats = targets.n_stats
     placed.node.n_channels = targets.n_channels
@@ -394,12 +451,12 @@ cdef PlacedTargets place_targets(
         placed._weights = np.empty(order.shape[0])
         weights = placed._weights
         placed.node.weights = &weights[0] if weights.size else NULL
-    for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
-        for node in range(starts.shape[0]):
-            n = stops[node] - starts[node]
+    for block in prange(bounds.shape[1] - 1, nogil=True, num_threads=n_threads,
+                        schedule="dynamic"):
+        for node in range(bounds.shape[0]):
             n_strange += not gather_places(
-                targets, order, starts[node] + n * part // n_threads,
-                starts[node] + n * (part + 1) // n_threads, n_rows, &placed.node)
+                targets, order, bounds[node, block], bounds[node, block + 1], n_rows,
+                &placed.node)
     if n_strange:
         raise IndexError(f"rows must lie between 0 and {n_rows - 1}")
     return placed
@@ -419,14 +476,14 @@ cdef int check_places(
 
 
 cdef PlacedTargets targets_at(
-    Columns bins, Targets targets, const int32_t[::1] order, const int64_t[::1] starts,
-    const int64_t[::1] stops, bint in_order, int n_threads,
+    Columns bins, Targets targets, const int32_t[::1] order, const int64_t[:, ::1] bounds,
+    bint in_order, int n_threads,
 ):
     """Targets in the order of the rows, which must exist, if they do not stand there already."""
     cdef PlacedTargets placed
     if not in_order:
         return place_targets(
-            targets, order, starts, stops, min(bins.n_rows, targets.n_rows), n_threads)
+            targets, order, bounds, min(bins.n_rows, targets.n_rows), n_threads)
     check_rows(order, bins.n_rows)
     if targets.n_rows < order.shape[0]:
         raise ValueError("targets must be as many as places in the order")
@@ -454,9 +511,11 @@ def build_histograms(
     number of threads.
     """
     cdef:
-        Py_ssize_t task, node, n_nodes = starts.shape[0], n_pairs = (last - first + 1) // 2
+        Py_ssize_t task, group, n_nodes = starts.shape[0], n_pairs = (last - first + 1) // 2
+        Py_ssize_t n_groups = n_nodes
         int f
         PlacedTargets placed
+        const int64_t[:, ::1] bounds
     bins.check_bins(offsets, first, last)
     check_places(order, starts, stops)
     if n_threads < 1:
@@ -467,34 +526,55 @@ def build_histograms(
         raise ValueError("the histograms' shape does not fit the nodes, bins and targets")
     if first == last or n_nodes == 0 or histograms.shape[1] == 0:
         return
-    placed = targets_at(bins, targets, order, starts, stops, in_order, n_threads)
+    bounds = bounds_of_blocks(order, starts, stops, bins.n_rows)
+    placed = targets_at(bins, targets, order, bounds, in_order, n_threads)
+    if bounds.shape[1] > 2:
+        # Nodes that are summed together share what the cache holds.
+        n_groups = min(n_nodes, max(1, TASKS_PER_THREAD * n_threads // n_pairs))
     with nogil:
-        for task in prange(n_nodes * n_pairs, num_threads=n_threads, schedule="dynamic"):
-            node = task // n_pairs
+        for task in prange(n_groups * n_pairs, num_threads=n_threads, schedule="dynamic"):
+            group = task // n_pairs
             f = <int> (first + 2 * (task % n_pairs))
             fill_features(
-                bins, f, min(f + 2, last), offsets, order, starts[node], stops[node], placed,
-                &histograms[node, offsets[f] - offsets[first], 0])
+                bins, f, min(f + 2, last), offsets, order, bounds, n_nodes * group // n_groups,
+                n_nodes * (group + 1) // n_groups, placed,
+                &histograms[0, offsets[f] - offsets[first], 0],
+                histograms.shape[1] * histograms.shape[2])
 
 
 cdef void fill_features(
     Columns bins, int first, int last, const int64_t[::1] offsets, const int32_t[::1] order,
-    Py_ssize_t start, Py_ssize_t stop, PlacedTargets placed, double* cells,
+    const int64_t[:, ::1] bounds, Py_ssize_t first_node, Py_ssize_t last_node,
+    PlacedTargets placed, double* histograms, Py_ssize_t n_sums,
 ) noexcept nogil:
-    """Sum a node's rows by the bins of one feature, or of two neighbours."""
+    """Sum some nodes' rows by the bins of one feature, or of two neighbours.
+
+    All nodes' rows of a block of the table come before those of the next: in deep nodes, they are
+    far apart, and would have to come from memory again for every node.
+    """
     cdef:
-        NodeTargets targets = placed.at(start)
+        NodeTargets targets
         int f
-        Py_ssize_t size = offsets[last] - offsets[first]
-    memset(cells, 0, size * targets.n_channels * sizeof(double))
-    if start == stop or (last == first + 2 and add_two_columns(
-            &bins.column[first], &bins.column[first + 1], &order[start], &targets, stop - start,
-            cells, cells + (offsets[first + 1] - offsets[first]) * targets.n_channels)):
-        return
-    for f in range(first, last):
-        add_column(
-            &bins.column[f], &order[start], &targets, stop - start,
-            cells + (offsets[f] - offsets[first]) * targets.n_channels)
+        Py_ssize_t node, block, start, stop, size = offsets[last] - offsets[first]
+        double* cells
+    for node in range(first_node, last_node):
+        memset(histograms + node * n_sums, 0, size * placed.node.n_channels * sizeof(double))
+    for block in range(bounds.shape[1] - 1):
+        for node in range(first_node, last_node):
+            start, stop = bounds[node, block], bounds[node, block + 1]
+            if start == stop:
+                continue
+            targets = placed.at(start)
+            cells = histograms + node * n_sums
+            if last == first + 2 and add_two_columns(
+                    &bins.column[first], &bins.column[first + 1], &order[start], &targets,
+                    stop - start, cells,
+                    cells + (offsets[first + 1] - offsets[first]) * targets.n_channels):
+                continue
+            for f in range(first, last):
+                add_column(
+                    &bins.column[f], &order[start], &targets, stop - start,
+                    cells + (offsets[f] - offsets[first]) * targets.n_channels)
 
 
 def build_cells(
@@ -522,6 +602,7 @@ def build_cells(
     cdef:
         Py_ssize_t task, node, n_nodes = starts.shape[0], n_features = last - first, total = 0
         int f
+        const int64_t[:, ::1] bounds
         PlacedTargets placed
         Arenas arenas
         int64_t[:, ::1] cell_start
@@ -545,7 +626,8 @@ def build_cells(
     if total > 0:
         bin_of_cell = bins_of_cells
         sums = sums_of_cells
-        placed = targets_at(bins, targets, order, starts, stops, False, n_threads)
+        bounds = bounds_of_blocks(order, starts, stops, bins.n_rows)
+        placed = targets_at(bins, targets, order, bounds, False, n_threads)
         arenas = Arenas(n_threads)
         with nogil:
             for task in prange(n_nodes * n_features, num_threads=n_threads, schedule="dynamic"):
@@ -645,8 +727,10 @@ def sum_nodes(
 ):
     """Sums of the channels over the rows of some nodes, (n_nodes, n_channels)."""
     cdef:
-        Py_ssize_t task, node, part, n, n_nodes = starts.shape[0], n_channels = targets.n_channels
+        Py_ssize_t node, part, block, n_blocks, n_nodes = starts.shape[0]
+        Py_ssize_t n_channels = targets.n_channels
         int n_strange = 0, n_parts = min(max(1, n_threads), MAX_PARTS)
+        const int64_t[:, ::1] bounds
         NodeTargets given = targets.as_they_are()
         double[:, :, ::1] sums
     check_places(order, starts, stops)
@@ -657,14 +741,14 @@ def sum_nodes(
     result = np.zeros((n_nodes, n_parts, room))
     if n_nodes and n_channels:
         sums = result
-        for task in prange(n_nodes * n_parts, nogil=True, num_threads=n_threads,
-                           schedule="static", chunksize=1):
-            node = task // n_parts
-            part = task % n_parts
-            n = stops[node] - starts[node]
-            n_strange += not add_all(
-                &given, targets.n_rows, order, starts[node] + n * part // n_parts,
-                starts[node] + n * (part + 1) // n_parts, &sums[node, part, 0])
+        bounds = bounds_of_blocks(order, starts, stops, targets.n_rows)
+        n_blocks = bounds.shape[1] - 1
+        for part in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static"):
+            for block in range(n_blocks * part // n_parts, n_blocks * (part + 1) // n_parts):
+                for node in range(n_nodes):
+                    n_strange += not add_all(
+                        &given, targets.n_rows, order, bounds[node, block],
+                        bounds[node, block + 1], &sums[node, part, 0])
     if n_strange:
         raise IndexError(f"rows must lie between 0 and {targets.n_rows - 1}")
     return result.sum(axis=1)[:, :n_channels] if n_parts > 1 else result[:, 0, :n_channels]

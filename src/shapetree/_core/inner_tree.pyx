@@ -87,26 +87,47 @@ cdef bint prefix_sums_of_two_classes(const double* stats, int n, double* prefix)
     return whole and both < 2.0 ** 51
 
 
+cdef bint prefix_sums_of_labels(const Scan* scan, double* prefix) noexcept nogil:
+    """Prefix sums of weights and of each statistic; whether they are whole numbers."""
+    cdef:
+        int b, j, n = scan.bins.n_bins, n_stats = scan.c.n_stats
+        Py_ssize_t stride = n + 1
+        double shift = TO_WHOLE, value
+        const double* stats = scan.bins.stats
+        double* at
+        bint whole = True
+    for j in range(n_stats + 1):
+        prefix[j * stride] = 0.0
+    # Bin by bin, because sums that do not wait for each other are found at a time.
+    for b in range(n):
+        prefix[b + 1] = prefix[b] + weight_of(scan.c, stats)
+        at = prefix + b
+        for j in range(n_stats):
+            value = stats[j]
+            at += stride
+            whole &= (value + shift) - shift == value
+            at[1] = at[0] + value
+        stats += n_stats
+    for j in range(1, n_stats + 1):
+        whole &= fabs(prefix[j * stride + n]) < 2.0 ** 51
+    return whole
+
+
 cdef void prefix_sums(Scan* scan, double* prefix) noexcept nogil:
     cdef:
         const CriterionInfo* c = scan.c
-        int b, j, n = scan.bins.n_bins, n_stats = c.n_stats, first = 1 if c.kind == SQUARED else 0
+        int j, n = scan.bins.n_bins, n_stats = c.n_stats
         const double* stats = scan.bins.stats
-        double* row = prefix
-    if n_stats == 2 and c.n_outputs == 1 and c.kind != SQUARED:
-        scan.exact = prefix_sums_of_two_classes(stats, n, prefix)
+    if c.kind != SQUARED:
+        if n_stats == 2 and c.n_outputs == 1:
+            scan.exact = prefix_sums_of_two_classes(stats, n, prefix)
+        else:
+            scan.exact = prefix_sums_of_labels(scan, prefix)
         return
     scan.exact = True
-    if c.kind == SQUARED:
-        scan.exact = add_up(stats, n_stats, n, row)
-    else:
-        row[0] = 0.0
-        for b in range(n):
-            row[b + 1] = row[b] + weight_of(c, stats + b * n_stats)
-    for j in range(first, n_stats):
-        row += n + 1
+    for j in range(n_stats):
         # The next one is still to be done where this one is not exact.
-        scan.exact = add_up(stats + j, n_stats, n, row) and scan.exact
+        scan.exact = add_up(stats + j, n_stats, n, prefix + j * (n + 1)) and scan.exact
 
 
 cdef void prepare_scan(

@@ -509,13 +509,22 @@ def cheapest_shape(
         if b != NO_BRANCH:
             lost[b] += losses[i, b - 1] if b > 0 else 0.0
             n_of_branch[b] += 1
-    fill_gaps(&branch[0], n_bins, categorical, n_branches)
+    fill_gaps_of(&branch[0], n_bins, categorical)
     return (
         result, [lost[b] for b in range(n_branches)], [n_of_branch[b] for b in range(n_branches)])
 
 
-cdef void fill_gaps(uint8_t* branch, int n_bins, bint categorical, int n_branches) noexcept nogil:
-    """Give bins without rows a branch: that of the nearest bin, or of most categories."""
+def fill_gaps(uint8_t[::1] branch_of_bin not None, bint categorical):
+    """Give bins without rows a branch, in place: that of the nearest bin, or of most categories.
+
+    The missing bin comes last.
+    """
+    if branch_of_bin.shape[0] == 0:
+        raise ValueError("there is at least the missing bin")
+    fill_gaps_of(&branch_of_bin[0], <int> branch_of_bin.shape[0] - 1, categorical)
+
+
+cdef void fill_gaps_of(uint8_t* branch, int n_bins, bint categorical) noexcept nogil:
     cdef:
         int i, j, first, below = -1, above, most = 0
         int count[256]
@@ -523,7 +532,7 @@ cdef void fill_gaps(uint8_t* branch, int n_bins, bint categorical, int n_branche
         memset(count, 0, sizeof(count))
         for i in range(n_bins):
             count[branch[i]] += branch[i] != NO_BRANCH
-        for i in range(n_branches):
+        for i in range(NO_BRANCH):
             if count[i] > count[most]:
                 most = i
         for i in range(n_bins + 1):

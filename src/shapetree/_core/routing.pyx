@@ -231,6 +231,15 @@ ctypedef struct LossBlock:
     int64_t n_care
 
 
+ctypedef struct SentBlock:
+    # Rows that one thread sends.
+    int node                      # that sends them
+    bint keeps_rest               # whether only this node's split is new, nothing below
+    int64_t first
+    int64_t last
+    int64_t* place                # rows of each leaf below; then where they go
+
+
 cdef inline uint32_t bin_at(const Step* step, Py_ssize_t row) noexcept nogil:
     if step.kind == UINT8:
         return (<const uint8_t*> step.codes)[row]
@@ -451,6 +460,18 @@ cdef int gather_cells(
     return n_cells
 
 
+cdef void share_places(SentBlock* blocks, Py_ssize_t n_blocks, Py_ssize_t n_leaves) noexcept:
+    """From the numbers of rows for each leaf to where each block of a node sends its first one."""
+    cdef:
+        Py_ssize_t block, leaf
+        int64_t n, at = blocks[0].first
+    for leaf in range(n_leaves):
+        for block in range(n_blocks):
+            n = blocks[block].place[leaf]
+            blocks[block].place[leaf] = at
+            at += n
+
+
 @cython.final
 cdef class RoutedRows:
     """A tree over bins, and the rows in its nodes.
@@ -480,7 +501,7 @@ cdef class RoutedRows:
     cdef const uint8_t[::1] only_branch
     cdef int32_t[:, ::1] child
     cdef const int32_t* order             # of `rows`
-    cdef int32_t[::1] scratch             # for rows that are sent or sorted
+    cdef int32_t[::1] scratch             # for rows that are sent or sorted, where losses stand
     cdef int32_t[::1] care_row            # rows of a level that care; leaves' numbers of sent rows
     cdef double[:, ::1] care_loss         # what they lose in branch 1, 2, .. beyond branch 0
     cdef LossBlock* blocks
@@ -511,9 +532,11 @@ cdef class RoutedRows:
         self._arrays = [None] * n_nodes
         self.only_branch = np.zeros(bins.column[0].largest + 1, dtype=np.uint8)
         self.child = np.zeros((n_nodes, max_branches), dtype=np.int32)
-        self.scratch = np.empty(n_places, dtype=np.int32)
         self.care_row = np.empty(n_places, dtype=np.int32)
-        self.care_loss = np.empty((n_places, max_branches - 1))
+        losses = np.empty((n_places, max_branches - 1))
+        self.care_loss = losses
+        # Losses are forgotten before rows are sent.
+        self.scratch = losses.reshape(-1).view(np.int32)[:n_places]
         self.first_block = np.zeros(1, dtype=np.int64)
         self.steps = <Step*> calloc(n_nodes, sizeof(Step))
         if self.steps == NULL:
@@ -552,61 +575,61 @@ cdef class RoutedRows:
         self.steps[leaf].n_pieces = 0
         self.is_counted = False
 
-    cdef int lead_to(self, int node, const int32_t[::1] children) except -1:
+    cdef void lead_to(self, int node, const int32_t* children, int n_children) noexcept:
         """Note a node's children, and that they are no other node's."""
         cdef:
-            Py_ssize_t b
+            int b
             Step* step = &self.steps[node]
         step.is_new = True
-        step.has_new_children |= step.n_branches != children.shape[0]
+        step.has_new_children |= step.n_branches != n_children
         for b in range(step.n_branches):
             self.steps[self.child[node, b]].parent = -1
-        for b in range(children.shape[0]):
+        for b in range(n_children):
             step.has_new_children |= self.child[node, b] != children[b]
             self.steps[children[b]].parent = node
             self.child[node, b] = children[b]
-        step.n_branches = children.shape[0]
+        step.n_branches = n_children
         self.is_counted = False
-        return 0
 
-    cdef int check_children(self, int node, const int32_t[::1] children) except -1:
-        cdef Py_ssize_t b, other
+    cdef int read_children(self, int node, children, int32_t* child) except -1:
+        """Numbers of a node's children; returns how many they are."""
+        cdef int b, other, n_children = min(len(children), 256)
         self.check_node(node)
-        if not 2 <= children.shape[0] <= self.max_branches:
+        if not 2 <= n_children <= self.max_branches:
             raise ValueError("the number of branches is out of range")
-        for b in range(children.shape[0]):
-            if not node < children[b] < self.n_nodes:
+        for b in range(n_children):
+            child[b] = children[b]
+            if not node < child[b] < self.n_nodes:
                 raise ValueError("children exist and come after their parents")
             for other in range(b):
-                if children[other] == children[b]:
+                if child[other] == child[b]:
                     raise ValueError("children differ")
-        return 0
+        return n_children
 
     def set_leaf(self, int node):
         """Make a node a leaf."""
         self.check_node(node)
-        self.lead_to(node, np.empty(0, dtype=np.int32))
+        self.lead_to(node, NULL, 0)
         self._arrays[node] = None
         self.stay_at(node)
 
     def set_bins(
-        self, int node, const int32_t[::1] children not None, int feature,
-        const uint8_t[::1] branch_of_bin not None,
+        self, int node, children, int feature, const uint8_t[::1] branch_of_bin not None,
     ):
-        """Split a node by the branches of a feature's bins."""
+        """Split a node by the branches of a feature's bins, to the children with some numbers."""
         cdef:
             Py_ssize_t i
-            int greatest = 0
-        self.check_children(node, children)
+            int32_t child[256]
+            int greatest = 0, n_children = self.read_children(node, children, child)
         if not 0 <= feature < self.bins.n_columns or self.bins.column[feature].kind > UINT32:
             raise ValueError(f"{feature} is not a column of bins")
         if branch_of_bin.shape[0] <= self.bins.column[feature].largest:
             raise ValueError("every bin needs a branch")
         for i in range(branch_of_bin.shape[0]):
             greatest = max(greatest, branch_of_bin[i])
-        if greatest >= children.shape[0]:
+        if greatest >= n_children:
             raise ValueError("branches of bins exist")
-        self.lead_to(node, children)
+        self.lead_to(node, child, n_children)
         self._arrays[node] = branch_of_bin
         self.steps[node].codes = self.bins.column[feature].data
         self.steps[node].kind = self.bins.column[feature].kind
@@ -614,13 +637,15 @@ cdef class RoutedRows:
         self.steps[node].cuts = NULL
         self.steps[node].n_pieces = branch_of_bin.shape[0]
 
-    def set_cuts(self, int node, const int32_t[::1] children not None, PairCuts cuts not None):
-        """Split a node by the cuts of a pair."""
-        self.check_children(node, children)
+    def set_cuts(self, int node, children, PairCuts cuts not None):
+        """Split a node by the cuts of a pair, to the children with some numbers."""
+        cdef:
+            int32_t child[256]
+            int n_children = self.read_children(node, children, child)
         if cuts.n_rows != self.n_rows or cuts.least_branch < 0 or (
-                cuts.greatest_branch >= children.shape[0]):
+                cuts.greatest_branch >= n_children):
             raise ValueError("branches of regions exist, and tables have as many rows as bins")
-        self.lead_to(node, children)
+        self.lead_to(node, child, n_children)
         self._arrays[node] = cuts
         self.steps[node].cuts = &cuts.cuts
         self.steps[node].n_pieces = n_regions(&cuts.cuts) + 1
@@ -645,18 +670,90 @@ cdef class RoutedRows:
 
     def send(self, const int32_t[::1] nodes not None, int n_threads):
         """Send the rows of some nodes, none of them below another, to the leaves below."""
-        cdef Py_ssize_t i
+        cdef:
+            Py_ssize_t i, block, n_blocks = 0, n_places = 0
+            int node, n_below
+            int64_t n
+            int64_t[::1] places
+            int32_t[::1] number_of_leaf = np.zeros(self.n_nodes, dtype=np.int32)
+            SentBlock* blocks
         self.check_nodes(nodes, n_threads)
         self.count_steps()
         self.forget_losses()
-        number_of_leaf = np.zeros(self.n_nodes, dtype=np.int32)
-        for i in range(nodes.shape[0]):
-            if self.steps[nodes[i]].n_branches:
-                self.send_from(nodes[i], number_of_leaf, n_threads)
-                self.n_moved += self.rows._stop[nodes[i]] - self.rows._start[nodes[i]]
+        sending = [node for node in nodes if self.steps[node].n_branches]
+        all_below = [self.nodes_below(node) for node in sending]
+        n_leaves = [self.number_leaves(below, number_of_leaf) for below in all_below]
+        for node, n_below in zip(sending, n_leaves):
+            n = self.n_blocks_of(node)
+            n_blocks += n
+            n_places += n * n_below
+        places = np.zeros(n_places + 1, dtype=np.int64)
+        blocks = <SentBlock*> malloc((n_blocks + 1) * sizeof(SentBlock))
+        if blocks == NULL:
+            raise MemoryError("no memory to send rows")
+        n_blocks = n_places = 0
+        for node, below, n_below in zip(sending, all_below, n_leaves):
+            self.fill_blocks(
+                blocks + n_blocks, node, self.is_all_else_old(below), &places[n_places], n_below)
+            n = self.n_blocks_of(node)
+            n_blocks += n
+            n_places += n * n_below
+        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            self.count_block(&blocks[block], &number_of_leaf[0])
+        i = 0
+        for node, below, n_below in zip(sending, all_below, n_leaves):
+            n = self.n_blocks_of(node)
+            share_places(blocks + i, n, n_below)
+            self.place_below(below, blocks[i].place)
+            i += n
+        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            self.move_block(&blocks[block])
+        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            self.copy_block(&blocks[block])
+        free(blocks)
+        for node in sending:
+            self.n_moved += self.rows._stop[node] - self.rows._start[node]
         if self.n_moved > SORT_AFTER * self.rows._order.shape[0]:
             self.sort_leaves(n_threads)
             self.n_moved = 0
+
+    cdef int number_leaves(
+        self, const int32_t[::1] below, int32_t[::1] number_of_leaf
+    ) except -1:
+        """Number the leaves below a node; returns how many there are."""
+        cdef:
+            Py_ssize_t at
+            int n_leaves = 0
+        for at in range(below.shape[0]):
+            if self.steps[below[at]].n_branches == 0:
+                number_of_leaf[below[at]] = n_leaves
+                n_leaves += 1
+        return n_leaves
+
+    cdef int64_t n_blocks_of(self, int node) noexcept:
+        """Blocks that a node's rows are sent in, one at least."""
+        return max(1, (self.rows._stop[node] - self.rows._start[node] + BLOCK - 1) // BLOCK)
+
+    cdef void fill_blocks(
+        self, SentBlock* blocks, int node, bint keeps_rest, int64_t* places, Py_ssize_t n_leaves
+    ) noexcept:
+        cdef int64_t i, first = self.rows._start[node], last = self.rows._stop[node]
+        for i in range(self.n_blocks_of(node)):
+            blocks[i].node = node
+            blocks[i].keeps_rest = keeps_rest
+            blocks[i].first = first + i * BLOCK
+            blocks[i].last = min(first + (i + 1) * BLOCK, last)
+            blocks[i].place = places + i * n_leaves
+
+    def stand_in_order(self, int n_threads):
+        """Move the rows of the bins themselves to where they stand in the tree, and number them so.
+
+        Every row must be at the root once, and the bins be nobody else's. Returns the numbers that
+        the rows had.
+        """
+        self.bins.reorder(self.rows.order, n_threads)
+        self.forget_losses()
+        return self.rows.renumber()
 
     cdef int sort_leaves(self, int n_threads) except -1:
         """Sort the rows within each leaf, so that loops go through columns in one direction."""
@@ -674,46 +771,6 @@ cdef class RoutedRows:
             sort_rows(&self.rows._order[first], &self.scratch[first], n,
                       <uint32_t> self.rows.n_rows)
 
-    cdef int send_from(self, int node, int32_t[::1] number_of_leaf, int n_threads) except -1:
-        cdef:
-            Py_ssize_t first = self.rows._start[node], last = self.rows._stop[node], at, block, leaf
-            Py_ssize_t n_blocks = max(1, (last - first + BLOCK - 1) // BLOCK), n_leaves
-            int64_t n
-            int64_t[:, ::1] place
-            const int32_t[::1] below = self.nodes_below(node)
-            bint keeps_rest = self.is_all_else_old(below)
-        n_leaves = 0
-        for at in range(below.shape[0]):
-            if self.steps[below[at]].n_branches == 0:
-                number_of_leaf[below[at]] = n_leaves
-                n_leaves += 1
-        place = np.zeros((n_blocks, n_leaves), dtype=np.int64)
-        if n_blocks == 1:
-            self.count_block(
-                node, first, last, keeps_rest, &number_of_leaf[0], &place[0, 0])
-        else:
-            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-                self.count_block(
-                    node, first + block * BLOCK, min(first + (block + 1) * BLOCK, last),
-                    keeps_rest, &number_of_leaf[0], &place[block, 0])
-        at = first
-        for leaf in range(n_leaves):
-            for block in range(n_blocks):
-                n = place[block, leaf]
-                place[block, leaf] = at
-                at += n
-        self.place_below(below, place)
-        if n_blocks == 1:
-            self.move_block(first, last, &place[0, 0])
-            self.copy_block(first, last)
-        else:
-            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-                self.move_block(first + block * BLOCK, min(first + (block + 1) * BLOCK, last),
-                                &place[block, 0])
-            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="static"):
-                self.copy_block(first + block * BLOCK, min(first + (block + 1) * BLOCK, last))
-        return 0
-
     cdef object nodes_below(self, int node):
         """A node and all below it, each before its children, these in the order of branches."""
         cdef:
@@ -726,7 +783,7 @@ cdef class RoutedRows:
                 pending.append(self.child[node, b])
         return np.array(found, dtype=np.int32)
 
-    cdef void place_below(self, const int32_t[::1] below, int64_t[:, ::1] place) noexcept:
+    cdef void place_below(self, const int32_t[::1] below, const int64_t* place) noexcept:
         """Set the ranges of a node and all below it, given where the leaves start."""
         cdef:
             Py_ssize_t at, leaf = 0
@@ -734,7 +791,7 @@ cdef class RoutedRows:
             int64_t stop = self.rows._stop[below[0]]
         for at in range(below.shape[0]):
             if self.steps[below[at]].n_branches == 0:
-                self.rows._start[below[at]] = place[0, leaf]
+                self.rows._start[below[at]] = place[leaf]
                 leaf += 1
         for at in range(below.shape[0] - 1, -1, -1):
             node = below[at]
@@ -758,20 +815,20 @@ cdef class RoutedRows:
         return is_old
 
     cdef void count_block(
-        self, int node, Py_ssize_t first, Py_ssize_t last, bint keeps_rest,
-        const int32_t* number_of_leaf, int64_t* count,
+        self, const SentBlock* block, const int32_t* number_of_leaf
     ) noexcept nogil:
         """Note the new leaf of each row of a block, and count the rows of each."""
         cdef:
-            Py_ssize_t at = first, stop
-            int leaf = node, own = -1
-        while at < last:
-            stop = last
-            if keeps_rest:
-                leaf = self.leaf_at(node, at, &own)
-                stop = min(max(self.rows._stop[leaf], at + 1), last)
+            Py_ssize_t at = block.first, stop
+            int leaf = block.node, own = -1
+        while at < block.last:
+            stop = block.last
+            if block.keeps_rest:
+                leaf = self.leaf_at(block.node, at, &own)
+                stop = min(max(self.rows._stop[leaf], at + 1), block.last)
             while at < stop:
-                self.count_rows(node, at, min(at + CHUNK, stop), leaf, own, number_of_leaf, count)
+                self.count_rows(block.node, at, min(at + CHUNK, stop), leaf, own, number_of_leaf,
+                                block.place)
                 at = min(at + CHUNK, stop)
 
     cdef void count_rows(
@@ -797,19 +854,19 @@ cdef class RoutedRows:
             self.care_row[first + i] = number
             count[number] += 1
 
-    cdef void move_block(self, Py_ssize_t first, Py_ssize_t last, int64_t* place) noexcept nogil:
+    cdef void move_block(self, const SentBlock* block) noexcept nogil:
         cdef:
             Py_ssize_t at
             int32_t number
-        for at in range(first, last):
+        for at in range(block.first, block.last):
             number = self.care_row[at]
-            self.scratch[place[number]] = self.order[at]
-            place[number] += 1
+            self.scratch[block.place[number]] = self.order[at]
+            block.place[number] += 1
 
-    cdef void copy_block(self, Py_ssize_t first, Py_ssize_t last) noexcept nogil:
-        if last > first:
-            memcpy(&self.rows._order[first], &self.scratch[first],
-                   (last - first) * sizeof(int32_t))
+    cdef void copy_block(self, const SentBlock* block) noexcept nogil:
+        if block.last > block.first:
+            memcpy(&self.rows._order[block.first], &self.scratch[block.first],
+                   (block.last - block.first) * sizeof(int32_t))
 
     # Counts
 

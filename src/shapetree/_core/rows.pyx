@@ -100,6 +100,18 @@ cdef class NodeRows:
         """The same rows at the same nodes, which can be sent on by themselves."""
         return _rows_of_nodes(self.n_rows, self.order, self.start, self.stop)
 
+    def renumber(self):
+        """Number the rows by their places from now on; returns the numbers that they had.
+
+        Whatever holds the rows must be told.
+        """
+        cdef Py_ssize_t i
+        numbers = np.array(self._order)
+        self.n_rows = self._order.shape[0]
+        for i in range(self.n_rows):
+            self._order[i] = <int32_t> i
+        return numbers
+
     cdef int set_ranges(self, start, stop) except -1:
         self._start, self.start = start, for_reading(start)
         self._stop, self.stop = stop, for_reading(stop)

@@ -125,6 +125,17 @@ class Goal(ABC):
         goal._take_targets(targets)
         return goal
 
+    def reordered(self, order: np.ndarray) -> Self:
+        """The same goal for the same rows, if row order[i] is numbered i."""
+        self._agree()
+        weights = None if self.weights is None else self.weights.take(order)
+        return self.of(self._given_targets.take(order, axis=0), weights)
+
+    @property
+    @abstractmethod
+    def _given_targets(self) -> np.ndarray:
+        """Targets as the goal was given them."""
+
     def _agree(self) -> None:
         """Find out what all rows must be seen for."""
         assert self.total_weight >= 0.0
@@ -218,6 +229,11 @@ class ClassGoal(Goal):
             self.labels = self.labels + self.starts[:-1].astype(np.int32)
         self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
 
+    @property
+    def _given_targets(self) -> np.ndarray:
+        """Numbers of classes, counted from 0 in every output."""
+        return self.labels if len(self.starts) == 2 else self.labels - self.starts[:-1]
+
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
         return channels[:, : self.starts[1]].sum(axis=1)
@@ -272,6 +288,11 @@ class RegressionGoal(Goal):
         """Note the rows' numbers."""
         self.y = np.ascontiguousarray(y)
         self.standardised = on_grid(self.standardise(self.y), self.unit)
+
+    @property
+    def _given_targets(self) -> np.ndarray:
+        """The numbers themselves."""
+        return self.y
 
     def _agree(self) -> None:
         """Find out what all rows must be seen for."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shapetree._core.histogram import build_histograms
+from shapetree._core.reduced import fill_gaps
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
@@ -125,8 +126,7 @@ class SearchOptions:
         }
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A shape function over bins that a node may split on.
 
     Attributes
@@ -369,11 +369,11 @@ class CandidateSearch:
             found = FeatureShapes.empty(1, self.offsets)
             histogram = self._histogram(sample, feature, fitted)
             self.search([node], [node_number], max_branches, histogram, found)
-            if found.n_branches[0, feature] >= 2:
-                branch_of_bin = fill_gaps(
-                    found.branch_of_bin[0, bins], self._is_categorical[feature]
-                )
-                gain += gain_of(self._goal, sample, new, branch_of_bin[codes[new]])
+            n_branches = int(found.n_branches[0, feature])
+            if n_branches >= 2:
+                branch_of_bin = found.branch_of_bin[0, bins]
+                fill_gaps(branch_of_bin, self._is_categorical[feature])
+                gain += gain_of(self._goal, sample, new, branch_of_bin[codes[new]], n_branches)
         return sample.scale * gain
 
     def _histogram(self, sample: Sample, feature: int, rows: np.ndarray) -> Histograms:
@@ -389,28 +389,10 @@ class CandidateSearch:
         return self._penalties.split * node.impurity
 
 
-def fill_gaps(branch_of_bin: np.ndarray, is_categorical: bool) -> np.ndarray:
-    """Give bins without rows a branch: that of the nearest bin, or of most categories."""
-    held = np.flatnonzero(branch_of_bin[:-1] != NO_BRANCH_MARK)
-    filled = branch_of_bin.copy()
-    if is_categorical:
-        filled[filled == NO_BRANCH_MARK] = np.bincount(branch_of_bin[held]).argmax()
-        return filled
-    bins = np.arange(len(branch_of_bin) - 1)
-    above = np.clip(np.searchsorted(held, bins), 1, max(len(held) - 1, 1))
-    below = above - 1
-    above = np.minimum(above, len(held) - 1)
-    nearest = np.where(bins - held[below] <= held[above] - bins, held[below], held[above])
-    filled[:-1] = branch_of_bin[nearest]
-    if filled[-1] == NO_BRANCH_MARK:
-        filled[-1] = filled[held[0]]
-    return filled
-
-
-def gain_of(goal: Goal, sample: Sample, rows: np.ndarray, branches: np.ndarray) -> float:
+def gain_of(
+    goal: Goal, sample: Sample, rows: np.ndarray, branches: np.ndarray, n_branches: int
+) -> float:
     """Impurity mass that sending some of a sample's rows to branches takes away."""
-    impurity, n_stats = goal.criterion.impurity, sample.targets.n_stats
-    parts = [
-        sample.targets.totals(rows[branches == branch])[:n_stats] for branch in np.unique(branches)
-    ]
-    return float(impurity(np.sum(parts, axis=0)) - sum(impurity(part) for part in parts))
+    totals = sample.targets.totals_by(rows, branches, n_branches)[:, : sample.targets.n_stats]
+    after = sum(goal.criterion.impurities(totals).tolist())
+    return float(goal.criterion.impurity(totals.sum(axis=0)) - after)

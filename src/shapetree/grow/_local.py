@@ -26,8 +26,11 @@ from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
 
 # Moving a row to its branch takes as long as this many visits by features.
 VISITS_PER_MOVE = 4
-# Bytes of histograms that one call should ask for.
+# Bytes of histograms that one call should ask for; with more rows, more nodes share what a pass
+# over the columns brings to the cache.
 CALL_BYTES = 2**21
+MAX_CALL_BYTES = 2**23
+CALL_BYTES_PER_ROW = 2
 
 
 class LocalRows:
@@ -76,6 +79,12 @@ class LocalRows:
         rows._places = places
         return rows
 
+    def with_goal(self, goal: Goal) -> LocalRows:
+        """The same rows for another goal."""
+        rows = copy(self)
+        rows._goal = goal
+        return rows
+
     @property
     def binned(self) -> BinnedTable:
         """The rows' bins."""
@@ -118,8 +127,8 @@ class LocalRows:
 
     @property
     def call_bytes(self) -> int:
-        """Bytes of histograms that one call should ask for at most: what a cache may hold."""
-        return CALL_BYTES
+        """Bytes of histograms that one call should ask for at most."""
+        return min(max(CALL_BYTES, CALL_BYTES_PER_ROW * self.n_rows), MAX_CALL_BYTES)
 
     def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Results of jobs, one after another: nothing is won by asking them at once."""

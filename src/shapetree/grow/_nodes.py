@@ -15,7 +15,7 @@ from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
 from shapetree.tree._sketch import NodeSketch
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class TreeNode:
     """A node and, by its children, the tree below it; a leaf has neither shape nor children."""
 
@@ -43,7 +43,7 @@ class TreeNode:
         return nodes
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class GrowingNode(TreeNode):
     """A node while the tree grows.
 

@@ -43,6 +43,8 @@ MAX_PAIRED_FEATURES = 1_000
 FILTER_ROWS = 5_000
 # Growing an inner tree on a grid takes as long as this many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
+# And fitting a pair takes each row of the sample as long as this many.
+VISITS_PER_FIT = 200
 # Half of the pairs get an inner tree on their grid, but this many for each pair that is fitted.
 MIN_FINALISTS_PER_FIT = 2
 MAX_FINALISTS_PER_FIT = 10
@@ -474,7 +476,7 @@ class PairSearch:
             pairs.astype(np.int32),
             starts,
             **search_options | {name: search_options[name] / sample.scale for name in penalties},
-            n_threads=threads_for(len(rows) * len(pairs), self._n_threads),
+            n_threads=threads_for(VISITS_PER_FIT * len(rows) * len(pairs), self._n_threads),
             scale=sample.scale,
         )
 
@@ -520,7 +522,7 @@ class PairSearch:
             if fits.n_branches[0] >= 2:
                 found = self._shape(pair[0], fits, 0, positions, shape).with_largest_branch(0)
                 branches = cuts_of(found, sample.columns).branches(new, 1)
-                gain += gain_of(self._goal, sample, new, branches)
+                gain += gain_of(self._goal, sample, new, branches, found.n_branches)
         return sample.scale * gain
 
     def _order_of_categories(self, sample: Sample, rows: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,8 +13,7 @@ from shapetree.data._binning import FeatureBins
 from shapetree.tree._shape import PairShape, ShapeFunction, shape_from_bins
 
 
-@dataclass(frozen=True)
-class BinSplit:
+class BinSplit(NamedTuple):
     """A shape function of one feature as the branch of each bin.
 
     Attributes

@@ -224,7 +224,7 @@ class PartOfTree(LocalRefinedRows):
         some = self.leaf_sums(leaves)
         sums = np.zeros((self.n_nodes, *some.shape[1:]))
         sums[leaves] = some
-        least = np.full((self.n_nodes, self._losses.n_outputs), np.inf)
+        least = np.full((self.n_nodes, self.leaf_losses.n_outputs), np.inf)
         greatest = -least
         if self.has_numbers and leaves:
             ranges = self.leaf_ranges(leaves)

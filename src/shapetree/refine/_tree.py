@@ -12,10 +12,11 @@ from shapetree.grow._candidates import SearchOptions
 from shapetree.grow._nodes import GrowingNode, TreeNode, shape_of
 from shapetree.grow._pairs import PairFrame
 from shapetree.grow._rows import HeldRows
+from shapetree.grow._splits import PairSplit
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import PairRefitter
-from shapetree.refine._rows import refined_rows
+from shapetree.refine._rows import LocalRefinedRows, refined_rows
 from shapetree.refine._splits import split_of, without_gaps
 from shapetree.refine._tao import Refiner
 from shapetree.refine._working import WorkingNode, WorkingTree
@@ -25,6 +26,8 @@ from shapetree.tree._shape import ShapeFunction
 
 # How pairs are searched.
 PairTools = tuple[PairFrame, SearchOptions]
+# Rows from which on a cache does not hold a few columns of them.
+MANY_ROWS = 2**16
 
 
 def refine(
@@ -33,6 +36,7 @@ def refine(
     options: RefineOptions,
     pairs: PairTools | None,
     report: Callable[[int, float], None],
+    owns_bins: bool = False,
 ) -> tuple[TreeNode, list[float]]:
     """Refine a grown tree by tree alternating optimisation.
 
@@ -47,6 +51,8 @@ def refine(
         How pairs are searched; None for no pairs.
     report : function
         Told each sweep's number, and the objective after it.
+    owns_bins : bool
+        Whether nobody else reads the rows' bins, so that they can be moved to other places.
 
     Returns
     -------
@@ -66,7 +72,7 @@ def refine(
             nodes[node.number].children = [
                 child.number for child in node.children if isinstance(child, GrowingNode)
             ]
-    return _refine(nodes, rows, options, pairs, report, is_sent=True)
+    return _refine(nodes, rows, options, pairs, report, owns_bins, is_sent=True)
 
 
 def refine_tree_arrays(
@@ -75,6 +81,7 @@ def refine_tree_arrays(
     options: RefineOptions,
     pairs: PairTools | None,
     report: Callable[[int, float], None],
+    owns_bins: bool = False,
 ) -> tuple[TreeNode, list[float]]:
     """Refine a finished tree for rows that are all at its root, see `refine`.
 
@@ -88,7 +95,7 @@ def refine_tree_arrays(
         )
         for node, shape in enumerate(shapes)
     ]
-    return _refine(nodes, rows, options, pairs, report, is_sent=False)
+    return _refine(nodes, rows, options, pairs, report, owns_bins, is_sent=False)
 
 
 def _refine(
@@ -97,12 +104,22 @@ def _refine(
     options: RefineOptions,
     pairs: PairTools | None,
     report: Callable[[int, float], None],
+    owns_bins: bool,
     is_sent: bool,
 ) -> tuple[TreeNode, list[float]]:
     loss = loss_of(rows.goal)
     max_branches = max(2, *(len(node.children) for node in nodes))
     refined = refined_rows(rows, loss.rows, len(nodes), max_branches)
     tree = WorkingTree(nodes, refined, is_sent, options.many_rows)
+    reads_values = pairs is not None or any(isinstance(node.split, PairSplit) for node in nodes)
+    if (
+        owns_bins
+        and not reads_values
+        and rows.n_rows >= MANY_ROWS
+        and isinstance(refined, LocalRefinedRows)
+    ):
+        loss = loss_of(refined.stand_in_order())
+        refined.leaf_losses = loss.rows
     if not is_sent or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.
         tree.settle_shapes()

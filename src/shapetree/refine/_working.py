@@ -109,15 +109,10 @@ class WorkingTree:
         self.levels, self.leaves, self._splits = [], list[int](), list[int]()
         while level:
             self.levels.append(level)
-            below: list[int] = []
-            for number in level:
-                node = nodes[number]
-                if node.split is None:
-                    self.leaves.append(number)
-                else:
-                    self._splits.append(number)
-                    below += node.children
-            level = below
+            splits = [number for number in level if nodes[number].split is not None]
+            self.leaves += [number for number in level if nodes[number].split is None]
+            self._splits += splits
+            level = [child for number in splits for child in nodes[number].children]
         self._count_parts()
 
     def _count_parts(self) -> None:

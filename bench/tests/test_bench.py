@@ -438,9 +438,11 @@ def test_killed_in_a_fit_it_leaves_no_process_and_goes_on(tmp_path):
     folders = os.pathsep.join([str(tmp_path), *sys.path])
     more = {"PYTHONPATH": folders, "NOTES": str(notes), "COLUMNS": "200"}
     run = subprocess.Popen(command, env=os.environ | more | {"PAUSE": "600"})
-    wait_for(lambda: notes.exists() and notes.read_text().endswith("\n"))
-    run.kill()
-    run.wait()
+    try:
+        wait_for(lambda: notes.exists() and notes.read_text().endswith("\n"))
+    finally:
+        run.kill()
+        run.wait()
     (worker,) = map(int, notes.read_text().split())
     wait_for(lambda: has_ended(worker))
     env = os.environ | more | {"PAUSE": "0"}
@@ -450,7 +452,7 @@ def test_killed_in_a_fit_it_leaves_no_process_and_goes_on(tmp_path):
     assert Evidence(path).cells["folds"].tolist() == [3, 3]
 
 
-def wait_for(is_so, seconds=120):
+def wait_for(is_so, seconds=600):
     until = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < until, "this takes too long"

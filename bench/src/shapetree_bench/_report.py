@@ -66,9 +66,7 @@ def _lead(analysis: Analysis) -> list[str]:
     when = dates[0] if len(set(dates)) == 1 else f"{dates[0]} to {dates[-1]}" if dates else "?"
     n_methods = cells["method"].nunique()
     n_datasets = cells["dataset"].nunique()
-    failed = (
-        f"{n_failed:,} of them failed, and are listed at the end" if n_failed else "none failed"
-    )
+    failed = f"{n_failed:,} failed (listed at the end)" if n_failed else "none failed"
     return [
         f"{n_fits:,} fits of {n_methods} methods to {n_datasets} datasets, made {when}; "
         f"{failed}. Every number is a mean over the "

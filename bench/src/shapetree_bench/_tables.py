@@ -33,7 +33,7 @@ CEILINGS = ("LightGBM, 200 trees", "LightGBM, 200 trees, reg_lambda=1")
 DIVERGED = 5.0
 # A mean of the paper is estimated for datasets that are at least this share of its own, and a
 # sentence rests on such an estimate only for many.
-ENOUGH, MANY = 0.3, 0.75
+ENOUGH, MANY = 0.6, 0.75
 OURS, OURS_WITH_PAIRS = "SGT3-T", "S2GT3-T"
 TYPICAL_DEPTH = 4
 NOTHING = Cell(DASH, is_quiet=True)
@@ -302,8 +302,8 @@ def table_of_methods(analysis: Analysis, depth: int) -> Table | None:
 
 def _row_of_method(
     analysis: Analysis, entry: Entry, depth: int, names: list[str]
-) -> tuple[float, list[Cell | str]]:
-    """A row, and what it is sorted by; one that lacks datasets is pale."""
+) -> tuple[tuple[bool, float], list[Cell | str]]:
+    """A row, and what it is sorted by; one that lacks datasets is pale, and comes after others."""
     found = analysis.rows(entry, depth)
     found = found.loc[[name for name in names if name in found.index]]
     scores = 100 * found["accuracy"]
@@ -318,7 +318,7 @@ def _row_of_method(
     count = str(len(found)) if is_whole else f"{len(found)} of {len(names)}"
     row: list[Cell | str] = [entry.label, count]
     row += [replace(cell, is_quiet=cell.is_quiet or not is_whole) for cell in numbers]
-    return (-gap if not math.isnan(gap) else math.inf), row
+    return (not is_whole, -gap if not math.isnan(gap) else math.inf), row
 
 
 def _number(value: float, form: str) -> Cell:

@@ -21,9 +21,10 @@ import psutil
 from distributed import Client, LocalCluster
 
 from asv_bench.files import WAYS, make_rows
-from shapetree import ShapeTreeClassifier, _fitting
+from shapetree import ShapeTreeClassifier
 from shapetree.dask import DaskShapeTreeClassifier, _cluster
 from shapetree.dask._held import bytes_of
+from shapetree.fit import _growth
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import LocalParts
@@ -213,13 +214,13 @@ def simulate(
         clock["asking"] += process_time() - start
         return JoinedRows(CountedParts(parts), binned, coarse, agreed, n_threads)
 
-    before = _fitting.hold_rows
-    _fitting.hold_rows = hold  # type: ignore[assignment]
+    before = _growth.hold_rows
+    _growth.hold_rows = hold  # type: ignore[assignment]
     start = process_time()
     try:
         tree = ShapeTreeClassifier(max_depth=6, n_threads=1, **options).fit(X, y)
     finally:
-        _fitting.hold_rows = before
+        _growth.hold_rows = before
     of_client = process_time() - start - clock["asking"]
     return Simulated(tree, counts, clock["workers"], clock["joins"], of_client)
 

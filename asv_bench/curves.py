@@ -104,13 +104,14 @@ def draw(curves: dict[str, Curve], path: Path) -> None:
     figure, axes = plt.subplots(1, len(curves), figsize=(3.0 * len(curves), 3.1), sharey=False)
     for axis, (what, curve) in zip(axes, curves.items(), strict=True):
         sizes = curve["sizes"]
-        for kind in KINDS:
+        kinds = [kind for kind in KINDS if kind in curve]
+        for kind in kinds:
             label = f"{kind}: power {power_of(curve, kind):.2f}"
             axis.plot(sizes, curve[kind], "o-", color=COLOURS[kind], label=label, markersize=4)
         axis.set_xscale("log", base=2)
         axis.set_yscale("log", base=2)
         axis.set_xticks(sizes, [_short(size) for size in sizes])
-        seconds = [each for kind in KINDS for each in curve[kind]]
+        seconds = [each for kind in kinds for each in curve[kind]]
         powers = range(
             int(np.floor(np.log2(min(seconds)))), int(np.ceil(np.log2(max(seconds)))) + 1
         )
@@ -164,7 +165,7 @@ def main() -> None:
             given.measured.write_text(json.dumps(curves))
     draw(curves, given.picture)
     for what, curve in curves.items():
-        powers = ", ".join(f"{kind} {power_of(curve, kind):.2f}" for kind in KINDS)
+        powers = ", ".join(f"{kind} {power_of(curve, kind):.2f}" for kind in KINDS if kind in curve)
         print(f"time grows with the {what} to the power of: {powers}")
     extrapolate(10**9, 32, 1_000)
 

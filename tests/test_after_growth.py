@@ -18,7 +18,7 @@ from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._fitting import SHRINKAGES
+from shapetree.fit._parameters import SHRINKAGES
 from shapetree.refine import shrink
 
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]

@@ -38,8 +38,9 @@ LAYERS = {
     "drawing": ["_palette", "_ticks", "_date_ticks", "_scales", "_outlines", "_planes"],
     "plot": None,
     "export": None,
-    "_choice": None,
-    "_fitting": None,
+    "fit": [
+        *("_choice", "_parameters", "_rows", "_growth", "_noise", "_learning", "_trials", "_order"),
+    ],
     "_estimators": None,
     "_predictions": None,
     "recipes": None,

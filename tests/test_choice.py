@@ -14,9 +14,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_digits
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json, refine_tree
-from shapetree import _choice as choice
-from shapetree import _fitting as fitting
-from shapetree._choice import (
+from shapetree.data._binning import bin_table
+from shapetree.data._table import read_table
+from shapetree.fit import _choice as choice
+from shapetree.fit import _learning, _order, _parameters, _trials
+from shapetree.fit._choice import (
     Folds,
     FoldTest,
     Plan,
@@ -27,8 +29,8 @@ from shapetree._choice import (
     make_folds,
     strata_of,
 )
-from shapetree.data._binning import bin_table
-from shapetree.data._table import read_table
+from shapetree.fit._learning import learn
+from shapetree.fit._rows import bin_rows, training_rows
 from shapetree.grow._progress import Progress
 
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
@@ -325,8 +327,8 @@ def test_what_was_tried_has_scikit_learns_form(criterion):
 def test_scores_are_those_of_trees_fitted_without_the_fold(monkeypatch):
     X, y = noisy_classes(np.random.default_rng(0), n_rows=200)
     made = []
-    make = fitting.make_folds
-    monkeypatch.setattr(fitting, "make_folds", lambda *args: made.append(make(*args)) or made[-1])
+    make = _trials.make_folds
+    monkeypatch.setattr(_trials, "make_folds", lambda *args: made.append(make(*args)) or made[-1])
     tree = ShapeTreeClassifier(strength=[0.5, 1], folds=4, criterion="gini", max_depth=2).fit(X, y)
     for number, strength in enumerate([0.5, 1.0]):
         for fold in range(4):
@@ -395,9 +397,15 @@ def test_other_beginnings_never_make_the_loss_greater(criterion, seed):
     assert chosen.refinement_history_[-1] <= usual.refinement_history_[-1]
 
 
+def learn_by(instead, monkeypatch):
+    """Have all trees of a fit learnt in another way."""
+    for module in (_learning, _trials, _order):
+        monkeypatch.setattr(module, "learn", instead)
+
+
 def noted_beginnings(monkeypatch, n_rows):
     """Parameters of the trees of all rows to come, and what each was split on first."""
-    learn, noted = fitting._learn, []
+    noted = []
 
     def note(binned, parameters, *args, **more):
         outcome = learn(binned, parameters, *args, **more)
@@ -405,7 +413,7 @@ def noted_beginnings(monkeypatch, n_rows):
             noted.append((parameters, outcome.root))
         return outcome
 
-    monkeypatch.setattr(fitting, "_learn", note)
+    learn_by(note, monkeypatch)
     return noted
 
 
@@ -415,13 +423,13 @@ def test_trees_begin_in_several_ways(pairs, monkeypatch):
     noted = noted_beginnings(monkeypatch, len(X))
     params = {"max_depth": 2, "n_threads": 1, "pairs": pairs}
     ShapeTreeClassifier(**params, strength=[1.0]).fit(X, y)
-    assert len(noted) == 1 + fitting.N_BEGINNINGS
+    assert len(noted) == 1 + _learning.N_BEGINNINGS
     differ = {(each.lookahead, each.growth, each.criterion) for each, _ in noted}
     # Two are the usual way, with another root.
-    assert len(differ) == len(noted) - fitting.N_RIVAL_ROOTS
+    assert len(differ) == len(noted) - _learning.N_RIVAL_ROOTS
     assert all(root for _, root in noted)
     roots = [root for each, root in noted if each == noted[0][0]]
-    assert len(set(roots)) == len(roots) == 1 + fitting.N_RIVAL_ROOTS
+    assert len(set(roots)) == len(roots) == 1 + _learning.N_RIVAL_ROOTS
     noted.clear()
     ShapeTreeClassifier(**params, strength=1.0).fit(X, y)
     assert len(noted) == 1
@@ -433,7 +441,7 @@ def test_roots_that_gain_too_little_are_looked_for_once(monkeypatch):
     X = rng.normal(size=(500, 3))
     ShapeTreeClassifier(max_depth=2, strength=[1.0], criterion="gini").fit(X, X[:, 0] > 0)
     assert [root for _, root in noted].count(()) == 1
-    assert len(noted) == fitting.N_BEGINNINGS
+    assert len(noted) == _learning.N_BEGINNINGS
 
 
 def test_where_a_fit_takes_long_trees_begin_in_fewer_ways(monkeypatch):
@@ -441,11 +449,11 @@ def test_where_a_fit_takes_long_trees_begin_in_fewer_ways(monkeypatch):
     noted = noted_beginnings(monkeypatch, len(X))
     params = {"max_depth": 2, "n_threads": 1, "strength": [0.5]}
     ShapeTreeClassifier(**params, pairs="auto").fit(X, y)
-    assert len(noted) == 1 + fitting.N_BEGINNINGS_IF_SLOW
+    assert len(noted) == 1 + _learning.N_BEGINNINGS_IF_SLOW
     noted.clear()
-    monkeypatch.setattr(fitting, "MANY_ROWS", 1_000)
+    monkeypatch.setattr(_learning, "MANY_ROWS", 1_000)
     ShapeTreeClassifier(**params).fit(X, y)
-    assert len(noted) == 1 + fitting.N_BEGINNINGS_IF_SLOW
+    assert len(noted) == 1 + _learning.N_BEGINNINGS_IF_SLOW
 
 
 @pytest.mark.parametrize("params", [{"strength": [0.0]}, {"strength": [1.0], "refine_penalty": 0}])
@@ -461,13 +469,13 @@ def test_growth_at_another_strength_is_refined_at_the_usual_price():
     parameters = ShapeTreeClassifier(max_depth=3, criterion="gini")._parameters()
     weak = replace(parameters, growth=0.1)
     assert weak.while_growing.strength == pytest.approx(0.1)
-    rows = fitting._read_rows(X, y, None, parameters, True)
-    pairs = fitting._read_pairs(rows.table, parameters)
-    binned = fitting._bin(rows, parameters, pairs)
+    rows = training_rows(X, y, None, parameters, True)
+    pairs = _parameters.read_pairs(rows.table, parameters)
+    binned = bin_rows(rows, parameters, pairs)
     losses = []
     for each in (weak, weak.while_growing):
         with Progress(0, len(X), 3) as silent:
-            losses.append(fitting._learn(binned, each, pairs, silent).history)
+            losses.append(learn(binned, each, pairs, silent).history)
     # The same tree, before its parts are paid for at different prices.
     assert losses[0][0] > losses[1][0]
 
@@ -515,16 +523,13 @@ def test_trials_are_compared_at_their_best_shrinkage():
 def test_shrinkage_is_chosen_from_the_same_fits(criterion, monkeypatch):
     X, y = data_for(criterion, np.random.default_rng(0))
     n_fits = []
-    learn = fitting._learn
-    monkeypatch.setattr(
-        fitting, "_learn", lambda *args, **more: n_fits.append(1) or learn(*args, **more)
-    )
+    learn_by(lambda *args, **more: n_fits.append(1) or learn(*args, **more), monkeypatch)
     params = FAST | {"refine": None, "folds": 3}
     tree_for(criterion, **params).fit(X, y)
     n_alone = len(n_fits)
     both = tree_for(criterion, **params, shrinkage="cv").fit(X, y)
     assert len(n_fits) == 2 * n_alone
-    assert both.shrinkage_ in fitting.SHRINKAGES
+    assert both.shrinkage_ in _parameters.SHRINKAGES
 
 
 def test_a_budget_of_leaves_holds():
@@ -606,7 +611,7 @@ def test_refinement_goes_on_at_the_strength_chosen():
 def test_a_failure_leaves_the_estimator_as_it_was(monkeypatch):
     X, y = noisy_classes(np.random.default_rng(0))
     tree = ShapeTreeClassifier(**FAST | {"n_threads": 3}).fit(X, y)
-    before, learn = tree.tree_, fitting._learn
+    before = tree.tree_
     n_fits = []
 
     def fail(*args, **more):
@@ -615,7 +620,7 @@ def test_a_failure_leaves_the_estimator_as_it_was(monkeypatch):
             raise MemoryError("no room")
         return learn(*args, **more)
 
-    monkeypatch.setattr(fitting, "_learn", fail)
+    learn_by(fail, monkeypatch)
     with pytest.raises(MemoryError, match="no room"):
         tree.fit(X, y)
     assert tree.tree_ is before

@@ -10,16 +10,11 @@ from joined_rows import JoinedSpread, PairwiseSpread, joined_rows
 from numpy.testing import assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree._fitting import (
-    _limits,
-    _pair_tools,
-    _read_pairs,
-    _read_rows,
-    _refine_options,
-    _search_options,
-)
 from shapetree.data._binning import bin_table
 from shapetree.data._table import Table
+from shapetree.fit._growth import pair_tools
+from shapetree.fit._parameters import limits_of, read_pairs, refine_options, search_options
+from shapetree.fit._rows import training_rows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import Grower, finish
 from shapetree.grow._local import LocalRows
@@ -39,7 +34,7 @@ class Fit:
     def __init__(self, model, X, y, weights=None):
         self.parameters = model._parameters()
         has_classes = isinstance(model, ShapeTreeClassifier)
-        rows = _read_rows(X, y, weights, self.parameters, has_classes)
+        rows = training_rows(X, y, weights, self.parameters, has_classes)
         self.table, self.goal = rows.table, rows.goal(self.parameters)
         self.binned = bin_table(rows.table, rows.weights, self.parameters.max_bins, 1)
 
@@ -53,9 +48,9 @@ class Fit:
 
     def _grown(self, rows):
         parameters, binned, goal = self.parameters, self.binned, self.goal
-        options = _search_options(binned.n_rows, goal, parameters)
+        options = search_options(binned.n_rows, goal, parameters)
         search = CandidateSearch(binned.features, goal, options)
-        limits = _limits(binned.n_rows, goal, parameters)
+        limits = limits_of(binned.n_rows, goal, parameters)
         with Progress(0, rows.n_rows, parameters.max_depth) as progress:
             tools = self._tools(rows)
             pairs = None if tools is None else PairSearch(tools[0], goal, tools[1])
@@ -65,7 +60,7 @@ class Fit:
             ).grow()  # fmt: skip
 
     def _tools(self, rows):
-        return _pair_tools(rows, self.parameters, _read_pairs(self.table, self.parameters))
+        return pair_tools(rows, self.parameters, read_pairs(self.table, self.parameters))
 
     def grow(self, rows):
         """The tree as it has grown."""
@@ -75,7 +70,7 @@ class Fit:
 
     def refine(self, rows):
         """The tree grown and refined, and how its objective fell."""
-        options = _refine_options(self.binned.n_rows, self.goal, self.parameters)
+        options = refine_options(self.binned.n_rows, self.goal, self.parameters)
         root, history = refine(self._grown(rows), rows, options, self._tools(rows), lambda *_: None)
         return tree_of(root, self.goal.impurity_scale), history
 
@@ -246,7 +241,7 @@ def test_any_partition_of_the_rows_gives_the_same_sketches(case, n_rows, scale):
     fit = Fit(model(categorical_features=[3], **options), X, y)
     tree, features = fit.grow(fit.alone()), fit.table.features
     assert tree.node_count >= 3
-    rows = _read_rows(X, y, None, fit.parameters, model is ShapeTreeClassifier)
+    rows = training_rows(X, y, None, fit.parameters, model is ShapeTreeClassifier)
     whole = SpreadPart(tree, fit.table, sole_target(rows.targets, rows.classes is not None))
 
     def found(rows_):

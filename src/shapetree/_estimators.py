@@ -31,7 +31,6 @@ from sklearn.utils._param_validation import (
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shapetree._files import PathLike, read_text, write_file
-from shapetree._fitting import Parameters, fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree._threads import effective_threads
 from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._labels import read_targets
@@ -45,6 +44,7 @@ from shapetree.explain import (
     rules_of,
     shape_table,
 )
+from shapetree.fit import Parameters, fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree.model_file import PREFIX, Model, NotAModel, read_model, write_model
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays

@@ -9,10 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shapetree._choice import hashes_of_rows, weights_are_counts
 from shapetree._core.columns import Columns
-from shapetree._fitting import TrainingRows, check_spread, importance_of, leaves_in, read_rows
-from shapetree._fitting import check_weights as check_all_weights
 from shapetree.dask._cluster import AskedParts, Cluster, Parts
 from shapetree.dask._tasks import (
     EveryValue,
@@ -45,6 +42,9 @@ from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import find_evidence
 from shapetree.data._table import Table, still_kept, with_seen
 from shapetree.data._targets import Goal
+from shapetree.fit._choice import hashes_of_rows, weights_are_counts
+from shapetree.fit._rows import TrainingRows, check_spread, importance_of, leaves_in, read_rows
+from shapetree.fit._rows import check_weights as check_all_weights
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import hold_rows
 from shapetree.tree._arrays import TreeArrays

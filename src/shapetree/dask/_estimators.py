@@ -12,12 +12,12 @@ from sklearn.utils import Bunch, check_consistent_length
 
 from shapetree._estimators import BaseShapeTree, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._files import PathLike
-from shapetree._fitting import fit_path, fit_tree
 from shapetree.dask._cluster import Cluster, find_client
 from shapetree.dask._data import DaskRows, check_in_step
 from shapetree.dask._lazy import is_lazy, lazily, refuse_lazy
 from shapetree.data._labels import read_targets
 from shapetree.explain import Explanation
+from shapetree.fit import fit_path, fit_tree
 from shapetree.tree._fitted import FittedTree
 
 if TYPE_CHECKING:

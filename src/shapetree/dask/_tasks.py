@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shapetree._choice import keys_of_bins
 from shapetree._core.columns import Columns
 from shapetree._core.content import hash_rows, hash_targets
 from shapetree.data._binning import (
@@ -38,6 +37,7 @@ from shapetree.data._parts import (
 from shapetree.data._sums import Evidence
 from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import Goal
+from shapetree.fit._choice import keys_of_bins
 from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import PartRows
 from shapetree.tree._arrays import TreeArrays

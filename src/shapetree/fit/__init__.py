@@ -1,0 +1,6 @@
+"""A fit: from a user's table and parameters to a FittedTree."""
+
+from shapetree.fit._order import fit_path, fit_tree, refine_fitted, simplify_fitted
+from shapetree.fit._parameters import Parameters
+
+__all__ = ["Parameters", "fit_path", "fit_tree", "refine_fitted", "simplify_fitted"]

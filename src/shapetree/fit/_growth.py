@@ -1,0 +1,52 @@
+"""Growing a tree on binned rows."""
+
+from __future__ import annotations
+
+from shapetree.fit._parameters import Parameters, limits_of, search_options
+from shapetree.fit._rows import BinnedRows
+from shapetree.grow._candidates import CandidateSearch
+from shapetree.grow._grower import ANYWHERE, Grower, Start
+from shapetree.grow._local import hold_rows
+from shapetree.grow._nodes import GrowingNode
+from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch
+from shapetree.grow._progress import Progress
+from shapetree.grow._rows import HeldRows
+from shapetree.refine import PairTools
+
+
+def grow(
+    rows: HeldRows,
+    pairs: PairTools | None,
+    parameters: Parameters,
+    progress: Progress,
+    start: Start = ANYWHERE,
+) -> GrowingNode:
+    """Grow a tree on binned rows."""
+    features, goal = rows.binned.features, rows.goal
+    options = search_options(rows.binned.n_rows, goal, parameters)
+    return Grower(
+        rows,
+        features,
+        goal,
+        CandidateSearch(features, goal, options),
+        None if pairs is None else PairSearch(pairs[0], goal, pairs[1]),
+        parameters.max_bins is None,
+        limits_of(rows.n_rows, goal, parameters),
+        progress,
+        start,
+    ).grow()
+
+
+def hold(binned_rows: BinnedRows, parameters: Parameters) -> HeldRows:
+    """The rows, ready to be asked."""
+    rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
+    return hold_rows(binned, rows.table, rows.goal(parameters), parameters.threads, coarse)
+
+
+def pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) -> PairTools | None:
+    """How pairs are searched; None if no pair may interact."""
+    if len(options.pairs) == 0:
+        return None
+    weights = rows.goal.weights_behind(rows.at(0, rows.n_rows).histogram())
+    frame = PairFrame(rows.coarse.features, weights, options)
+    return frame, search_options(rows.n_rows, rows.goal, parameters)

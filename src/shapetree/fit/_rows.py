@@ -1,0 +1,275 @@
+"""Training rows: read, weighed and binned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import singledispatch
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_consistent_length
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from shapetree.data._batches import Batches, refuse_beside_batches
+from shapetree.data._binning import BinnedTable, bin_table
+from shapetree.data._labels import find_classes, read_targets
+from shapetree.data._stored import read_stored
+from shapetree.data._sums import exact_weights
+from shapetree.data._table import Table, read_table
+from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
+from shapetree.fit._choice import path_of, strata_of
+from shapetree.fit._parameters import Parameters
+from shapetree.grow._pairs import PairOptions
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._predictor import leaves_of_bins
+
+# How far targets may be apart, so that sums of their (squared) distances stay finite.
+MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
+# Bins that pairs are screened with where single features have one for each value.
+COARSE_BINS = 255
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRows:
+    """Rows to learn from.
+
+    Attributes
+    ----------
+    table : Table
+    targets : array of shape (n_rows, n_outputs)
+        Numbers, or numbers of classes.
+    classes : tuple of arrays or None
+        Class labels of each output; None for numbers.
+    weights : array of shape (n_rows,) or None
+        As evidence, see `exact_weights`; None if all are 1.
+    weight_size : float
+        What evidence of 1 weighs by the user's own weights.
+    """
+
+    table: Table
+    targets: np.ndarray
+    classes: tuple[np.ndarray, ...] | None
+    weights: np.ndarray | None
+    weight_size: float = 1.0
+
+    @property
+    def n_classes(self) -> list[int] | None:
+        """Number of classes of each output; None for numbers."""
+        return None if self.classes is None else [len(labels) for labels in self.classes]
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all rows, or their number."""
+        return self.table.n_rows if self.weights is None else float(self.weights.sum())
+
+    @property
+    def strata(self) -> np.ndarray:
+        """Classes, or groups of similar numbers, that every fold should have its share of."""
+        return strata_of(self.targets, self.classes is not None)
+
+    def take(self, kept: np.ndarray) -> TrainingRows:
+        """Keep the rows that a boolean mask marks."""
+        return replace(
+            self,
+            table=self.table.take(kept),
+            targets=self.targets[kept],
+            weights=None if self.weights is None else self.weights[kept],
+        )
+
+    def with_evidence(self, importance: np.ndarray | None) -> TrainingRows:
+        """Take weights as evidence; rows of weight zero go, and so do weights that are all 1."""
+        if self.weights is None and importance is None:
+            return self
+        weights = np.ones(self.table.n_rows) if self.weights is None else self.weights
+        kept = weights > 0
+        if importance is not None:
+            kept = weights * importance > 0
+            importance = importance[kept]
+        rows = self if kept.all() else self.take(kept)
+        weights, size = exact_weights(weights[kept], importance)
+        is_equal = bool((weights == 1).all())
+        return replace(rows, weights=None if is_equal else weights, weight_size=size)
+
+    def weighed(self, importance: np.ndarray | None) -> TrainingRows:
+        """The same, without categories that only rows of weight zero have."""
+        rows = self.with_evidence(importance)
+        if rows.table.n_rows == self.table.n_rows:
+            return rows
+        return replace(rows, table=rows.table.with_seen_categories())
+
+    def goal(self, parameters: Parameters) -> Goal:
+        """What a tree is to learn of them."""
+        if self.classes is not None:
+            criterion = "entropy" if parameters.criterion == "log_loss" else parameters.criterion
+            sizes = [len(labels) for labels in self.classes]
+            return ClassGoal(self.targets, sizes, self.weights, criterion, parameters.max_branches)
+        kind = MeanGoal if parameters.criterion == "squared_error" else MedianGoal
+        return kind(self.targets, self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedRows:
+    """Rows and their bins, which fits of all of them and of parts of them share.
+
+    Attributes
+    ----------
+    rows : TrainingRows
+    binned : BinnedTable
+    coarse : BinnedTable or None
+        Bins that pairs are screened with, if they are others.
+    """
+
+    rows: TrainingRows
+    binned: BinnedTable
+    coarse: BinnedTable | None
+
+    def take(self, kept: np.ndarray) -> BinnedRows:
+        """Keep the rows that a boolean mask marks."""
+        coarse = None if self.coarse is None else self.coarse.take(kept)
+        return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
+
+    def leaves(self, tree: TreeArrays, n_threads: int) -> np.ndarray:
+        """Leaves of the rows in a tree that was grown on such bins."""
+        return leaves_in(self.binned, self.rows.table, tree, n_threads)
+
+
+@singledispatch
+def leaves_in(binned: BinnedTable, table: Table, tree: TreeArrays, n_threads: int) -> np.ndarray:
+    """Leaves of binned rows, wherever they are; see `leaves_of_bins`."""
+    return leaves_of_bins(tree, table, binned, n_threads)
+
+
+def training_rows(
+    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> TrainingRows:
+    if not isinstance(parameters.strength, Real):
+        path_of(parameters.strength)  # which says so if it makes no sense
+    return read_rows(X, y, sample_weight, parameters, has_classes)
+
+
+@singledispatch
+def read_rows(
+    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> TrainingRows:
+    """Read what a user gives to learn from, wherever it is."""
+    table = read_table(X, parameters.categorical_features)
+    targets, classes = read_targets(y, has_classes), None
+    check_consistent_length(X, targets)
+    if has_classes:
+        classes, targets = find_classes(targets)
+    else:
+        check_spread(targets, parameters.criterion)
+    weights = row_weights(X, sample_weight)
+    importance = row_importance(y, weights, parameters.class_weight)
+    return TrainingRows(table, targets, classes, weights).weighed(importance)
+
+
+@read_rows.register
+def _read_batches(
+    batches: Batches, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> TrainingRows:
+    """Rows in parts, which bring their targets and weights along."""
+    refuse_beside_batches(y=y, sample_weight=sample_weight)
+    found = read_stored(batches, parameters.categorical_features, has_classes, parameters.verbose)
+    if found.classes is None:
+        check_spread(found.targets, parameters.criterion)
+    check_weights(found.weights)
+    about = found.targets, found.classes, found.weights
+    importance = importance_of(*about, parameters.class_weight)
+    return TrainingRows(found.table, *about).weighed(importance)
+
+
+def importance_of(
+    targets: np.ndarray,
+    classes: tuple[np.ndarray, ...] | None,
+    weights: np.ndarray | None,
+    class_weight: Any,
+) -> np.ndarray | None:
+    """What each row's weight is multiplied by for its class, whose number is given."""
+    if class_weight is None or classes is None:
+        return None
+    each = zip(classes, targets.T, strict=True)
+    labels = np.column_stack([names[numbers] for names, numbers in each])
+    return row_importance(labels[:, 0] if labels.shape[1] == 1 else labels, weights, class_weight)
+
+
+def row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
+    """Weights of the rows; None if all are 1."""
+    if sample_weight is None:
+        return None
+    weights = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    check_weights(weights)
+    return weights
+
+
+def check_weights(weights: np.ndarray | None) -> None:
+    """Refuse weights that are no use, though each of them is a number that is not negative."""
+    if weights is None:
+        return
+    if not weights.any():
+        raise ValueError("sample_weight is zero for every row; give some row a positive weight")
+    if not _has_finite_sum(weights):
+        raise ValueError(
+            "sample_weight adds up to more than a number can hold; divide it by a large number"
+        )
+
+
+def row_importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.ndarray | None:
+    """What each row's weight is multiplied by for its class; None if by 1."""
+    if class_weight is None:
+        return None
+    by_class = compute_sample_weight(class_weight, y)
+    if (by_class < 0).any() or not np.isfinite(by_class).all():
+        raise ValueError("class_weight must hold finite weights that are not negative")
+    with np.errstate(over="ignore"):
+        total = by_class if weights is None else weights * by_class
+    if not total.any():
+        raise ValueError("class_weight and sample_weight together give every row a weight of zero")
+    if not _has_finite_sum(total):
+        raise ValueError(
+            "class_weight gives rows weights that add up to more than a number can hold; divide it "
+            "by a large number"
+        )
+    return by_class
+
+
+def _has_finite_sum(weights: np.ndarray) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(weights.sum()))
+
+
+def check_spread(targets: np.ndarray, criterion: str) -> None:
+    """Refuse targets that are too far apart for their sums to stay finite."""
+    limit = MAX_SPREAD[criterion]
+    apart = targets.max(axis=0) / 2 - targets.min(axis=0) / 2
+    if (apart > limit / 2).any():
+        raise ValueError(
+            f"the targets in y are more than {limit:g} apart, which is too much for "
+            f"criterion={criterion!r}; divide y by a large number"
+        )
+
+
+def bin_rows(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
+    binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
+    coarse = coarse_bins_of(rows, binned, parameters, pairs)
+    # Splits on pairs read values.
+    table = rows.table.with_values(pairs.pairs.features() if len(pairs.pairs) else [])
+    return BinnedRows(replace(rows, table=table), binned, coarse)
+
+
+def coarse_bins_of(
+    rows: TrainingRows, binned: BinnedTable, parameters: Parameters, pairs: PairOptions
+) -> BinnedTable | None:
+    """Bins to screen pairs with where those of single features will not do.
+
+    They may be one for each value, or categories with an order of their own: in a pair, a node
+    finds its own order for them.
+    """
+    if len(pairs.pairs) == 0:
+        return None
+    if parameters.max_bins is None:
+        return bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads).without_order()
+    has_order = any(feature.has_places for feature in binned.features)
+    return binned.without_order() if has_order else None

@@ -32,6 +32,8 @@ TIME_LIMIT = 15 * 60
 PAIR_TIME_LIMIT = 30 * 60
 # Of reading a dataset, once a worker has begun.
 READ_LIMIT = 10 * 60
+# Seconds in which a worker without a job is to end.
+FAREWELL = 5
 PACKAGES = (
     *("shapetree", "scikit-learn", "numpy", "pandas", "optuna", "lightgbm", "sgtlearn"),
     *("imodels", "pystreed", "licketysplit", "interpret-core"),
@@ -181,6 +183,9 @@ class Runner:
                     display.show(self._workers, self._left(waiting), self.n_failed)
             finally:
                 for worker in self._workers:
+                    worker.connection.close()
+                    if worker.job is None:  # it ends by itself
+                        worker.process.join(FAREWELL)
                     worker.process.kill()
 
     def _start(self, core: int | None) -> Worker:

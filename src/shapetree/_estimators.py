@@ -820,7 +820,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         strength; and by the other criterion if `criterion` is "auto". With more than 20,000 rows,
         or with pairs and a weaker strength, there are three. The usual tree is kept unless the
         penalised loss of another (wrong predictions and the price of its parts) is clearly lower.
-        Choosing takes 5 to 12 times as long as a fit, and up to 20 times with few rows.
+        Choosing takes 5 to 12 times as long as a fit, and up to 25 times with few rows.
     folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
         number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
@@ -1148,7 +1148,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         with two other first splits that gain at least half as much; and grown at 0.3 or 3 times the
         strength. With more than 20,000 rows, or with pairs and a weaker strength, there are three.
         The usual tree is kept unless the penalised loss of another (its error and the price of its
-        parts) is clearly lower. Choosing takes 5 to 12 times as long as a fit, and up to 20 times
+        parts) is clearly lower. Choosing takes 5 to 12 times as long as a fit, and up to 25 times
         with few rows.
     folds : int or None, default=None
         Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the

@@ -18,7 +18,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapetree import ShapeTreeClassifier
 from shapetree._core.columns import Columns
 from shapetree._core.grid import sum_grids
-from shapetree._core.histogram import build_histograms
+from shapetree._core.histogram import Targets, build_histograms
 from shapetree._core.screen import ALL_GROUPS, GridScreen
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
@@ -102,6 +102,46 @@ def grids(draw, max_bins=9, max_rows=24, **options):
     n_bins[1] = min(n_bins[1], 4)
     codes = [rng.integers(0, b + 1, len(sample.piece)).astype(np.uint8) for b in n_bins]
     return sample, codes, n_bins, [False, True, False]
+
+
+@pytest.mark.parametrize("n_rows", [60, 5_000, 70_000])
+@pytest.mark.parametrize("kind", ["classes", "weighted classes", "two outputs", "numbers"])
+def test_grids_are_sums_of_rows_whoever_sums(kind, n_rows):
+    rng = np.random.default_rng(n_rows)
+    table, n_groups = n_rows + 9, 5
+    n_outputs = 1 + (kind == "two outputs")
+    labels = rng.integers(0, 3, (table, n_outputs)).astype(np.int32)
+    values = rng.integers(-9, 9, (table, 1)).astype(float)
+    weights = rng.integers(1, 4, table).astype(float) if kind == "weighted classes" else None
+    n_stats = 2 if kind == "numbers" else 3
+    given = (None, values) if kind == "numbers" else (labels, None)
+    targets = Targets(*given, weights, n_stats)
+    codes = [rng.integers(0, b, table).astype(t) for b, t in ((4, "u1"), (300, "u2"), (7, "u1"))]
+    offsets = np.concatenate([[0], np.cumsum([4, 300, 7])])
+    group_of_bin = rng.integers(0, n_groups, offsets[-1]).astype(np.uint8)
+    rows = rng.permutation(table)[:n_rows].astype(np.int32)
+    pairs = np.array([(0, 1), (0, 2), (1, 2), (2, 2)], dtype=np.int32)
+    naive = np.zeros((len(pairs), n_groups**2, targets.n_channels))
+    for cells, (i, j) in zip(naive, pairs, strict=True):
+        one, other = (group_of_bin[offsets[f] + codes[f][rows]].astype(int) for f in (i, j))
+        weight = np.ones(n_rows) if weights is None else weights[rows]
+        at = one * n_groups + other
+        if kind == "numbers":
+            np.add.at(cells, (at, 0), weight)
+            np.add.at(cells, (at, 1), values[rows, 0])
+        else:
+            for output in range(n_outputs):
+                np.add.at(cells, (at, labels[rows, output]), weight)
+        if weights is not None:
+            np.add.at(cells, (at, n_stats), 1.0)
+    for n_threads in (1, 2, 3):
+        for in_order in (False, True):
+            cells = np.full(naive.shape, np.nan)
+            sum_grids(
+                Columns(codes, table), targets.take(rows) if in_order else targets, rows, offsets,
+                group_of_bin, n_groups, pairs, cells, n_threads, in_order,
+            )  # fmt: skip
+            assert np.array_equal(cells, naive)
 
 
 @given(grids(), st.sampled_from([0.0, 0.3]))

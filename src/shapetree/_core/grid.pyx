@@ -6,13 +6,14 @@ two cuts at right angles is looked for, too, and other trees start from there.
 
 import numpy as np
 
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
-    Mark, arena_mark, arena_release, take_branches, take_doubles,
+    Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_branches, take_doubles,
+    take_ints,
 )
 from shapetree._core.columns cimport UINT8, Column, Columns, code_at
 from shapetree._core.criterion cimport (
@@ -46,6 +47,8 @@ cdef extern from "vector.h":
 cdef enum:
     N_CROSSING = 16          # buckets of a projection where crossings are sought
     ROWS_PER_BLOCK = 16_384  # whose groups are looked up at a time
+    MIN_ROWS_PER_PART = 2048  # rows that are worth cells of a thread's own
+    MAX_OWN_CELLS = 1 << 23  # of all threads
     MANY_CELLS = 256         # so many are in buckets all over the plane
 
 # A greedy tree that tells this share of what its pair has to tell is good enough.
@@ -99,6 +102,146 @@ cdef int check_pairs(const int32_t[:, ::1] pairs, int n_features) except -1:
     return 0
 
 
+ctypedef struct GridSums:
+    # What grids are summed of.
+    const Column* columns         # of bins
+    const int32_t* rows           # the node's
+    const int64_t* offsets
+    const uint8_t* group_of_bin
+    int n_groups
+    const int32_t* pairs          # two features each
+    const int32_t* used           # features that are in some pair
+    int n_used
+    const int32_t* slot           # of each feature among these
+    int n_cells                   # of a pair, and their channels
+
+
+cdef void add_range(
+    const GridSums* sums, Targets targets, bint in_order, Py_ssize_t first, Py_ssize_t last,
+    int first_pair, int last_pair, Arena* arena, double* cells,
+) noexcept nogil:
+    """Add some rows to the cells of some pairs, of which the first are given."""
+    cdef:
+        Py_ssize_t n
+        Mark mark = arena_mark(arena)
+        NodeTargets given = targets.as_they_are(), block
+        bint are_classes = given.labels != NULL and given.weights == NULL and (
+            given.n_outputs == 1 and sums.n_cells <= 65536)
+    while first < last and not must_stop(arena, (last - first) * (last_pair - first_pair)):
+        n = min(<Py_ssize_t> ROWS_PER_BLOCK, last - first)
+        if in_order:
+            block = targets_from(given, first)
+        else:
+            block = targets.gather(sums.rows + first, n, arena)
+        if arena.failed:
+            return
+        if are_classes:
+            count_block(
+                sums, sums.rows + first, block.labels, n, first_pair, last_pair, arena, cells)
+        else:
+            add_block(sums, sums.rows + first, &block, n, first_pair, last_pair, arena, cells)
+        arena_release(arena, mark)
+        first += n
+
+
+cdef void add_block(
+    const GridSums* sums, const int32_t* rows, const NodeTargets* targets, Py_ssize_t n,
+    int first_pair, int last_pair, Arena* arena, double* cells,
+) noexcept nogil:
+    """Add a block of rows to the cells of some pairs."""
+    cdef:
+        Py_ssize_t p
+        int f
+        const int32_t* pair
+        uint8_t* codes = <uint8_t*> take_branches(arena, sums.n_used * n)
+    if arena.failed:
+        return
+    for f in range(sums.n_used):
+        look_up_groups(
+            &sums.columns[sums.used[f]], sums.group_of_bin + sums.offsets[sums.used[f]], rows, n,
+            codes + f * n)
+    for p in range(first_pair, last_pair):
+        pair = sums.pairs + 2 * p
+        add_rows(targets, codes + sums.slot[pair[0]] * n, codes + sums.slot[pair[1]] * n, n,
+                 sums.n_groups, cells + (p - first_pair) * sums.n_cells)
+
+
+cdef void count_block(
+    const GridSums* sums, const int32_t* rows, const int32_t* labels, Py_ssize_t n,
+    int first_pair, int last_pair, Arena* arena, double* cells,
+) noexcept nogil:
+    """The same for one class of each row, all of the same weight.
+
+    A row's cell is the sum of two numbers, of its first group, and of its second one and class.
+    """
+    cdef:
+        Py_ssize_t p, k
+        int f, first = -1, n_stats = sums.n_cells // (sums.n_groups * sums.n_groups)
+        const int32_t* pair
+        uint16_t* lows = <uint16_t*> take_branches(arena, 2 * sums.n_used * n)
+        uint16_t* low
+        uint16_t* high = <uint16_t*> take_branches(arena, 2 * n)
+        int32_t* counts = take_ints(arena, sums.n_cells)
+    if arena.failed:
+        return
+    for f in range(sums.n_used):
+        look_up_classes(
+            &sums.columns[sums.used[f]], sums.group_of_bin + sums.offsets[sums.used[f]], rows,
+            labels, n, n_stats, lows + f * n)
+    for p in range(first_pair, last_pair):
+        pair = sums.pairs + 2 * p
+        if pair[0] != first:
+            first = pair[0]
+            low = lows + sums.slot[first] * n
+            for k in range(n):
+                high[k] = <uint16_t> ((low[k] - labels[k]) * sums.n_groups)
+        low = lows + sums.slot[pair[1]] * n
+        if n < sums.n_cells:
+            for k in range(n):
+                cells[high[k] + low[k]] += 1.0
+        else:
+            # Whole numbers are faster to count with.
+            memset(counts, 0, sums.n_cells * sizeof(int32_t))
+            count_cells(high, low, n, counts)
+            for k in range(sums.n_cells):
+                cells[k] += counts[k]
+        cells += sums.n_cells
+
+
+cdef void look_up_classes(
+    const Column* column, const uint8_t* group_of_bin, const int32_t* rows, const int32_t* labels,
+    Py_ssize_t n, int n_stats, uint16_t* cell,
+) noexcept nogil:
+    """Where the rows' groups and classes are among the cells of one group of another feature."""
+    cdef Py_ssize_t k
+    if column.kind == UINT8:
+        for k in range(n):
+            cell[k] = <uint16_t> (
+                group_of_bin[(<const uint8_t*> column.data)[rows[k]]] * n_stats + labels[k])
+    else:
+        for k in range(n):
+            cell[k] = <uint16_t> (group_of_bin[code_at(column, rows[k])] * n_stats + labels[k])
+
+
+cdef void count_cells(
+    const uint16_t* high, const uint16_t* low, Py_ssize_t n, int32_t* counts
+) noexcept nogil:
+    """Count rows by the sum of two numbers, which is below 2**16: so four are added at once."""
+    cdef:
+        Py_ssize_t k
+        uint64_t some, others
+    for k in range(0, n - 3, 4):
+        memcpy(&some, high + k, sizeof(some))
+        memcpy(&others, low + k, sizeof(others))
+        some += others
+        counts[some & 0xFFFF] += 1
+        counts[(some >> 16) & 0xFFFF] += 1
+        counts[(some >> 32) & 0xFFFF] += 1
+        counts[some >> 48] += 1
+    for k in range(n // 4 * 4, n):
+        counts[high[k] + low[k]] += 1
+
+
 def sum_grids(
     Columns bins not None,                        # IN: columns of bins
     Targets targets not None,                     # IN
@@ -113,16 +256,19 @@ def sum_grids(
 ):
     """Sum the channels of a node's rows by the two groups of each pair's features.
 
-    Grids of disjoint sets of rows add up, whoever sums.
+    Grids of disjoint sets of rows add up, whoever sums. So every thread takes some rows and adds
+    them to cells of its own; where rows are few, or cells many, it takes some pairs instead.
     """
     cdef:
-        int p, f, side, n_pairs = pairs.shape[0], n_used = 0
-        Py_ssize_t b, n = rows.shape[0], start, size = min(n, ROWS_PER_BLOCK)
+        int p, f, side, n_pairs = pairs.shape[0], n_parts
+        Py_ssize_t b, i, n = rows.shape[0], size
         uint8_t largest = 0
-        NodeTargets node
+        GridSums sums
         int32_t[::1] slot
         int32_t[::1] used
-        uint8_t[:, ::1] codes
+        double[:, ::1] own
+        double* total
+        Arenas arenas
     bins.check_bins(offsets, 0, bins.n_columns)
     check_rows(rows, bins.n_rows if in_order else min(bins.n_rows, targets.n_rows))
     check_pairs(pairs, bins.n_columns)
@@ -131,40 +277,56 @@ def sum_grids(
     if group_of_bin.shape[0] != offsets[bins.n_columns] or not largest < n_groups <= 256:
         raise ValueError("there must be a group below n_groups for each bin")
     if cells.shape[0] != n_pairs or cells.shape[1] != n_groups * n_groups or (
-            cells.shape[2] != targets.n_channels):
+            cells.shape[2] != targets.n_channels) or cells.shape[1] * cells.shape[2] >= 2**31:
         raise ValueError("the cells' shape does not fit the pairs, groups and targets")
-    if n_threads < 1 or n > targets.n_rows:
-        raise ValueError("there must be one thread at least, and no row twice")
-    if n_pairs == 0:
+    if n_threads < 1 or (in_order and n > targets.n_rows):
+        raise ValueError("there must be one thread at least, and a target for each row")
+    if n_pairs == 0 or targets.n_channels == 0:
         return
     memset(&cells[0, 0, 0], 0, <size_t> n_pairs * cells.shape[1] * cells.shape[2] * sizeof(double))
     if n == 0:
         return
     slot = np.full(bins.n_columns, -1, dtype=np.int32)
     used = np.empty(min(bins.n_columns, 2 * n_pairs), dtype=np.int32)
+    sums.n_used = 0
     for p in range(n_pairs):
         for side in range(2):
             f = pairs[p, side]
             if slot[f] < 0:
-                slot[f] = n_used
-                used[n_used] = f
-                n_used += 1
-    codes = np.empty((n_used, size), dtype=np.uint8)
-    start = 0
-    with nogil:
-        while start < n:
-            size = min(<Py_ssize_t> ROWS_PER_BLOCK, n - start)
-            if in_order:
-                node = targets_from(targets.as_they_are(), start)
-            else:
-                node = targets.gather(&rows[start], size, n_threads)
-            for f in prange(n_used, num_threads=n_threads, schedule="static"):
-                look_up_groups(&bins.column[used[f]], &group_of_bin[offsets[used[f]]],
-                               &rows[start], size, &codes[f, 0])
-            for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic", chunksize=4):
-                add_rows(&node, &codes[slot[pairs[p, 0]], 0], &codes[slot[pairs[p, 1]], 0], size,
-                         n_groups, &cells[p, 0, 0])
-            start += size
+                slot[f] = sums.n_used
+                used[sums.n_used] = f
+                sums.n_used += 1
+    sums.columns = bins.column
+    sums.rows = &rows[0]
+    sums.offsets = &offsets[0]
+    sums.group_of_bin = &group_of_bin[0]
+    sums.n_groups = n_groups
+    sums.pairs = &pairs[0, 0]
+    sums.used = &used[0]
+    sums.slot = &slot[0]
+    sums.n_cells = <int> (cells.shape[1] * cells.shape[2])
+    size = <Py_ssize_t> n_pairs * sums.n_cells
+    arenas = Arenas(n_threads)
+    if n_threads == 1 or n < MIN_ROWS_PER_PART * <Py_ssize_t> n_threads or (
+            (n_threads - 1) * size > MAX_OWN_CELLS):
+        n_parts = min(n_threads, n_pairs)
+        for p in prange(n_parts, nogil=True, num_threads=n_parts, schedule="static", chunksize=1):
+            add_range(&sums, targets, in_order, 0, n, n_pairs * p // n_parts,
+                      n_pairs * (p + 1) // n_parts, &arenas.of_thread[threadid()],
+                      &cells[n_pairs * p // n_parts, 0, 0])
+        arenas.finish()
+        return
+    own = np.zeros((n_threads - 1, size))
+    total = &cells[0, 0, 0]
+    n_parts = <int> max(n_threads, n // ROWS_PER_BLOCK)
+    for p in prange(n_parts, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        add_range(&sums, targets, in_order, n * p // n_parts, n * (p + 1) // n_parts, 0, n_pairs,
+                  &arenas.of_thread[threadid()],
+                  &own[threadid() - 1, 0] if threadid() else total)
+    arenas.finish()
+    for i in prange(size, nogil=True, num_threads=n_threads, schedule="static"):
+        for p in range(n_threads - 1):
+            total[i] += own[p, i]
 
 
 cdef inline int bucket_of(const Grid* grid, int orientation, int cell) noexcept nogil:

@@ -2,6 +2,8 @@
 
 from libc.stdint cimport int32_t
 
+from shapetree._core.arena cimport Arena
+
 cdef int check_rows(const int32_t[::1] rows, Py_ssize_t n_rows) except -1
 
 ctypedef struct NodeTargets:
@@ -51,11 +53,7 @@ cdef class Targets:
     cdef readonly int n_outputs
     cdef readonly int n_stats
     cdef readonly int n_channels           # statistics, and the number of rows if they weigh
-    # The node's own targets, gathered in the order of its rows.
-    cdef int32_t[:, ::1] node_labels
-    cdef double[:, ::1] node_values
-    cdef double[::1] node_weights
 
-    cdef NodeTargets gather(self, const int32_t* rows, Py_ssize_t n, int n_threads) noexcept nogil
+    cdef NodeTargets gather(self, const int32_t* rows, Py_ssize_t n, Arena* arena) noexcept nogil
     cdef NodeTargets as_they_are(self) noexcept nogil
     cdef int set_weights(self, const double[::1] weights) except -1

@@ -12,7 +12,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 from libc.string cimport memset
 
 from shapetree._core.arena cimport (
-    Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_doubles,
+    Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_doubles, take_ints,
 )
 from shapetree._core.columns cimport UINT8, UINT16, Column, Columns, code_at
 from shapetree._core.sorting cimport sort_items
@@ -67,7 +67,6 @@ cdef class Targets:
             if given.size and (given.min() < 0 or given.max() >= n_stats):
                 raise ValueError("labels must be indices of statistics")
             self.labels = given
-            self.node_labels = np.empty_like(given)
         else:
             if n_stats != 1 + self.n_outputs:
                 raise ValueError("values have one statistic more than outputs")
@@ -76,7 +75,6 @@ cdef class Targets:
                 if unit > 0.0:
                     given = np.rint(given / unit) * unit
             self.values = given
-            self.node_values = np.empty_like(given)
         if self.has_weights:
             self.set_weights(np.ascontiguousarray(weights, dtype=np.float64))
 
@@ -87,34 +85,38 @@ cdef class Targets:
         self.weights = weights
         self.has_weights = True
         self.n_channels = self.n_stats + 1
-        self.node_weights = np.empty(self.n_rows)
         return 0
 
     cdef NodeTargets gather(
-        self, const int32_t* rows, Py_ssize_t n, int n_threads
+        self, const int32_t* rows, Py_ssize_t n, Arena* arena
     ) noexcept nogil:
-        """Bring the targets of a node's rows together, values multiplied by weights."""
+        """Bring the targets of some rows together, values multiplied by weights.
+
+        They last until the arena is released; if it fails, they must not be read.
+        """
         cdef:
             Py_ssize_t i
-            int o
-            NodeTargets node
-        if self.has_labels:
-            for i in prange(n, num_threads=n_threads, schedule="static"):
-                for o in range(self.n_outputs):
-                    self.node_labels[i, o] = self.labels[rows[i], o]
-        else:
-            for i in prange(n, num_threads=n_threads, schedule="static"):
-                for o in range(self.n_outputs):
-                    self.node_values[i, o] = self.values[rows[i], o]
-        if self.has_weights:
-            for i in prange(n, num_threads=n_threads, schedule="static"):
-                self.node_weights[i] = self.weights[rows[i]]
-        node.labels = &self.node_labels[0, 0] if self.has_labels else NULL
-        node.values = NULL if self.has_labels else &self.node_values[0, 0]
-        node.weights = &self.node_weights[0] if self.has_weights else NULL
-        node.n_outputs = self.n_outputs
-        node.n_stats = self.n_stats
-        node.n_channels = self.n_channels
+            int o, n_outputs = self.n_outputs
+            NodeTargets node = self.as_they_are()
+            int32_t* labels = NULL
+            double* values = NULL
+            double* weights = NULL
+        if node.labels != NULL:
+            labels = take_ints(arena, n * n_outputs)
+        if node.values != NULL:
+            values = take_doubles(arena, n * n_outputs)
+        if node.weights != NULL:
+            weights = take_doubles(arena, n)
+        if not arena.failed:
+            for i in range(n):
+                for o in range(n_outputs):
+                    if labels != NULL:
+                        labels[i * n_outputs + o] = node.labels[rows[i] * n_outputs + o]
+                    else:
+                        values[i * n_outputs + o] = node.values[rows[i] * n_outputs + o]
+                if weights != NULL:
+                    weights[i] = node.weights[rows[i]]
+        node.labels, node.values, node.weights = labels, values, weights
         return node
 
     cdef NodeTargets as_they_are(self) noexcept nogil:
@@ -189,17 +191,13 @@ cdef class Targets:
         cdef:
             Py_ssize_t i
             double[::1] cell
-            NodeTargets node
+            NodeTargets given = self.as_they_are()
         check_rows(rows, self.n_rows)
-        if rows.shape[0] > self.n_rows:
-            raise ValueError("more rows than there are")
         out = np.zeros(self.n_channels)
         cell = out
-        if rows.shape[0]:
-            with nogil:
-                node = self.gather(&rows[0], rows.shape[0], 1)
-                for i in range(rows.shape[0]):
-                    add_row(&node, i, &cell[0])
+        with nogil:
+            for i in range(rows.shape[0]):
+                add_row(&given, rows[i], &cell[0])
         return out
 
     def totals_by(
@@ -209,20 +207,18 @@ cdef class Targets:
         cdef:
             Py_ssize_t i
             double[:, ::1] cells
-            NodeTargets node
+            NodeTargets given = self.as_they_are()
         check_rows(rows, self.n_rows)
-        if rows.shape[0] > self.n_rows or groups.shape[0] != rows.shape[0]:
-            raise ValueError("more rows than there are, or rows without groups")
+        if groups.shape[0] != rows.shape[0]:
+            raise ValueError("rows and groups differ in number")
         for i in range(groups.shape[0]):
             if groups[i] >= n_groups:
                 raise ValueError("groups out of range")
         out = np.zeros((n_groups, self.n_channels))
         cells = out
-        if rows.shape[0]:
-            with nogil:
-                node = self.gather(&rows[0], rows.shape[0], 1)
-                for i in range(rows.shape[0]):
-                    add_row(&node, i, &cells[groups[i], 0])
+        with nogil:
+            for i in range(rows.shape[0]):
+                add_row(&given, rows[i], &cells[groups[i], 0])
         return out
 
 

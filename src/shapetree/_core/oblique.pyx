@@ -567,7 +567,9 @@ cdef class PairFitter:
         n_threads = min(n_threads, max(n_pairs, 1))
         arenas = Arenas(n_threads)
         with nogil:
-            node = targets.gather(&rows[0], n, n_threads)
+            node = targets.gather(&rows[0], n, &arenas.of_thread[0])
+        arenas.finish()
+        with nogil:
             for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
                 self.fit_pair(
                     p, columns, pairs[p, 0], pairs[p, 1], scales[pairs[p, 0]] / scales[pairs[p, 1]],

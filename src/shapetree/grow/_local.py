@@ -15,7 +15,7 @@ from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.sampling import places_up_to, row_hashes
-from shapetree._threads import feature_chunks, threads_for
+from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._sampling import first_by_hash
 from shapetree.data._sums import exact_sums
@@ -320,11 +320,10 @@ class LocalRowsOfNode:
         in_order = self.in_order or places is not None
         cells = np.empty((len(pairs), n_groups**2, targets.n_channels))
         n_threads = threads_for(len(rows) * len(pairs), self.n_threads)
-        for first, last in feature_chunks(len(pairs), len(rows)):
-            sum_grids(
-                self.coarse.columns, targets, rows, self.coarse.offsets, group_of_bin, n_groups,
-                pairs[first:last], cells[first:last], n_threads, in_order,
-            )  # fmt: skip
+        sum_grids(
+            self.coarse.columns, targets, rows, self.coarse.offsets, group_of_bin, n_groups, pairs,
+            cells, n_threads, in_order,
+        )  # fmt: skip
         return cells
 
     def sample(

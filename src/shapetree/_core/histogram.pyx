@@ -723,7 +723,7 @@ def sum_nodes(
 ):
     """Sums of the channels over the rows of some nodes, (n_nodes, n_channels)."""
     cdef:
-        Py_ssize_t node, part, block, n_blocks, n_nodes = starts.shape[0]
+        Py_ssize_t node, block, n_blocks, n_nodes = starts.shape[0]
         Py_ssize_t n_channels = targets.n_channels
         int n_strange = 0, n_parts = min(max(1, n_threads), MAX_PARTS)
         const int64_t[:, ::1] bounds
@@ -732,19 +732,17 @@ def sum_nodes(
     check_places(order, starts, stops)
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
-    # Each part has a line of the cache for itself.
-    room = (n_channels + 7) // 8 * 8
-    result = np.zeros((n_nodes, n_parts, room))
+    # No line of the cache has what two threads write.
+    result = np.zeros((n_nodes, n_parts, n_channels + 8))
     if n_nodes and n_channels:
         sums = result
         bounds = bounds_of_blocks(order, starts, stops, targets.n_rows)
         n_blocks = bounds.shape[1] - 1
-        for part in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static"):
-            for block in range(n_blocks * part // n_parts, n_blocks * (part + 1) // n_parts):
-                for node in range(n_nodes):
-                    n_strange += not add_all(
-                        &given, targets.n_rows, order, bounds[node, block],
-                        bounds[node, block + 1], &sums[node, part, 0])
+        for block in prange(n_blocks, nogil=True, num_threads=n_parts, schedule="dynamic"):
+            for node in range(n_nodes):
+                n_strange += not add_all(
+                    &given, targets.n_rows, order, bounds[node, block], bounds[node, block + 1],
+                    &sums[node, threadid(), 0])
     if n_strange:
         raise IndexError(f"rows must lie between 0 and {targets.n_rows - 1}")
     return result.sum(axis=1)[:, :n_channels] if n_parts > 1 else result[:, 0, :n_channels]

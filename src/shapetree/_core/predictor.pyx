@@ -21,6 +21,7 @@ cdef enum:
     N_CUTS = 4              # of a step; most shape functions have no more
     MISSING = N_CUTS + 1    # the child for missing values
     N_LANES = 8             # rows that walk side by side
+    BLOCKS_AT_ONCE = 1024   # of so many rows, for one thread
     PAIR_CUT = -2
 
 cdef double ZERO = 0.0
@@ -387,7 +388,7 @@ def find_leaves(
     else:
         with nogil:
             for block in prange((n_rows + N_LANES - 1) // N_LANES, num_threads=n_threads,
-                                schedule="static"):
+                                schedule="dynamic", chunksize=BLOCKS_AT_ONCE):
                 n_left = n_rows - block * N_LANES
                 walk_rows(&walk, block * N_LANES,
                           <int> (n_left if n_left < N_LANES else N_LANES), &leaf[0])

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cython.parallel cimport prange
+from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, ceil, fabs, ldexp, log, nextafter, pow, rint, sqrt
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
@@ -20,6 +20,7 @@ cdef enum:
     MAX_TAIL = 32
     N_MORE = 64               # bounds that an axis may have beside its thresholds and as many more
     ROWS_OF_BLOCK = 4096      # whose numbers stay in the cache
+    ROWS_AT_ONCE = 16384      # that one thread counts in one go
     LOOKUP_CELLS = 64         # of the table that a search starts with
 
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
@@ -256,6 +257,52 @@ cdef Py_ssize_t choose_rows(
     return n
 
 
+cdef void count_values(
+    Columns columns, const int32_t[::1] leaves, const int32_t[::1] parent,
+    const int32_t[::1] feature, const uint64_t[::1] limit, int64_t first_row,
+    const int32_t* chosen, Py_ssize_t first, Py_ssize_t last, int64_t* count,
+) noexcept nogil:
+    """Count the values of some chosen rows, by node."""
+    cdef:
+        Py_ssize_t i, row
+        int up
+        uint64_t its_hash
+        double value
+    for i in range(first, last):
+        row = chosen[i]
+        its_hash = hash_of(<uint64_t> (first_row + row))
+        up = parent[leaves[row]]
+        while up >= 0 and its_hash <= limit[up]:
+            if feature[up] >= 0:
+                value = number_at(&columns.column[feature[up]], row)
+                count[up] += value == value
+            up = parent[up]
+
+
+cdef void put_values(
+    Columns columns, const int32_t[::1] leaves, const int32_t[::1] parent,
+    const int32_t[::1] feature, const uint64_t[::1] limit, int64_t first_row,
+    const int32_t* chosen, Py_ssize_t first, Py_ssize_t last, int64_t* place, double* values,
+) noexcept nogil:
+    """Put the values of some chosen rows to the next places of their nodes."""
+    cdef:
+        Py_ssize_t i, row
+        int up
+        uint64_t its_hash
+        double value
+    for i in range(first, last):
+        row = chosen[i]
+        its_hash = hash_of(<uint64_t> (first_row + row))
+        up = parent[leaves[row]]
+        while up >= 0 and its_hash <= limit[up]:
+            if feature[up] >= 0:
+                value = number_at(&columns.column[feature[up]], row)
+                if value == value:
+                    values[place[up]] = value
+                    place[up] += 1
+            up = parent[up]
+
+
 def sample_values(
     Columns columns not None,
     const int32_t[::1] leaves not None,
@@ -291,12 +338,11 @@ def sample_values(
         All that are not missing, in the order of the rows.
     """
     cdef:
-        Py_ssize_t n_rows = columns.n_rows, n_nodes = parent.shape[0], row, node, part, i
+        Py_ssize_t n_rows = columns.n_rows, n_nodes = parent.shape[0], part
         int32_t[::1] chosen
-        int64_t[::1] first, last, start, stop
+        int64_t[::1] first, last, start
+        int64_t[:, ::1] place
         int up
-        uint64_t its_hash
-        double value
         double[::1] values
     check_nodes(columns, leaves, parent, feature)
     if limit.shape[0] != n_nodes:
@@ -310,44 +356,32 @@ def sample_values(
             raise ValueError(f"column {up} does not hold numbers")
     starts = np.zeros(n_nodes + 1, dtype=np.int64)
     start = starts
-    # Every thread looks through a part of the rows for those that are looked at at all.
-    first = np.arange(n_threads, dtype=np.int64) * n_rows // n_threads
+    # Every thread looks through some rows for those that are looked at at all, and counts them.
+    first = np.arange(n_threads + 1, dtype=np.int64) * n_rows // n_threads
     last = np.zeros(n_threads, dtype=np.int64)
     chosen = np.empty(n_rows + 1, dtype=np.int32)
+    places = np.zeros((n_threads, n_nodes + 1), dtype=np.int64)
+    place = places
     with nogil:
         for part in prange(n_threads, num_threads=n_threads, schedule="static"):
             last[part] = first[part] + choose_rows(
-                leaves, parent, limit, first_row, first[part],
-                n_rows if part == n_threads - 1 else first[part + 1], &chosen[first[part]])
-        for part in range(n_threads):
-            for i in range(first[part], last[part]):
-                row = chosen[i]
-                its_hash = hash_of(<uint64_t> (first_row + row))
-                up = parent[leaves[row]]
-                while up >= 0 and its_hash <= limit[up]:
-                    if feature[up] >= 0:
-                        value = number_at(&columns.column[feature[up]], row)
-                        start[up + 1] += value == value
-                    up = parent[up]
-        for node in range(n_nodes):
-            start[node + 1] += start[node]
-    stop = starts[:n_nodes].copy()
-    found = np.empty(start[n_nodes])
+                leaves, parent, limit, first_row, first[part], first[part + 1],
+                &chosen[first[part]])
+            count_values(
+                columns, leaves, parent, feature, limit, first_row, &chosen[0], first[part],
+                last[part], &place[part, 0])
+    # So it knows where its values of each node belong.
+    n_values = np.asarray(places)[:, :n_nodes]
+    np.cumsum(n_values.sum(axis=0), out=starts[1:])
+    n_values[:] = starts[:n_nodes] + np.cumsum(n_values, axis=0) - n_values
+    found = np.empty(start[n_nodes] + 1)
     values = found
     with nogil:
-        for part in range(n_threads):
-            for i in range(first[part], last[part]):
-                row = chosen[i]
-                its_hash = hash_of(<uint64_t> (first_row + row))
-                up = parent[leaves[row]]
-                while up >= 0 and its_hash <= limit[up]:
-                    if feature[up] >= 0:
-                        value = number_at(&columns.column[feature[up]], row)
-                        if value == value:
-                            values[stop[up]] = value
-                            stop[up] += 1
-                    up = parent[up]
-    return starts, found
+        for part in prange(n_threads, num_threads=n_threads, schedule="static"):
+            put_values(
+                columns, leaves, parent, feature, limit, first_row, &chosen[0], first[part],
+                last[part], &place[part, 0], &values[0])
+    return starts, found[:start[n_nodes]]
 
 
 def lay_out_axes(
@@ -512,7 +546,8 @@ def count_cells(
     if has_labels and not are_below(labels, n_classes):
         raise ValueError("labels are classes")
     cdef:
-        Py_ssize_t n_cells = cell_start[n_nodes], part, n_parts = n_threads
+        Py_ssize_t n_cells = cell_start[n_nodes], part, n_parts = n_threads, block
+        Py_ssize_t n_blocks = (n_rows + ROWS_AT_ONCE - 1) // ROWS_AT_ONCE
         int32_t[:, :, ::1] counts
         double[:, ::1] totals, least, greatest
         double[::1] uppers = np.empty(3 * edges.shape[0] + 4 * n_nodes)
@@ -546,10 +581,11 @@ def count_cells(
             lay_out_cells(
                 &its.lookup, &edges[0] + edge_start[node] if n_edges else NULL, <int> n_edges)
         if n_cells > 0:
-            for part in prange(n_parts, num_threads=n_threads, schedule="static"):
-                count_part(
+            for block in prange(n_blocks, num_threads=n_threads, schedule="dynamic"):
+                part = threadid()
+                count_block(
                     nodes, leaves, labels, targets,
-                    n_rows * part // n_parts, n_rows * (part + 1) // n_parts, n_classes,
+                    block * ROWS_AT_ONCE, min((block + 1) * ROWS_AT_ONCE, n_rows), n_classes,
                     &counts[part, 0, 0], &totals[part, 0], &least[part, 0], &greatest[part, 0])
     free(nodes)
     return (
@@ -557,7 +593,7 @@ def count_cells(
         lows.min(axis=0)[:n_nodes], highs.max(axis=0)[:n_nodes])
 
 
-cdef void count_part(
+cdef void count_block(
     const Passed* nodes, const int32_t[::1] leaves, const int32_t[::1] labels,
     const double[::1] targets, Py_ssize_t first, Py_ssize_t last, Py_ssize_t n_classes,
     int32_t* counts, double* totals, double* least, double* greatest,
@@ -841,7 +877,7 @@ def extents(
         return np.full((2, n_features), NAN)
     of_blocks = np.empty((n_blocks, 2, n_features))
     ends = of_blocks
-    for block in prange(n_blocks, nogil=True, num_threads=n_threads):
+    for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
         extents_of_block(columns, features, block, &ends[block, 0, 0], &ends[block, 1, 0])
     return np.array([np.fmin.reduce(of_blocks[:, 0]), np.fmax.reduce(of_blocks[:, 1])])
 

@@ -178,7 +178,7 @@ def bin_table(
         return _bin_every_value(table)
     rows = None
     if table.n_rows > MAX_BINNED_ROWS:
-        rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS)
+        rows = sampled(0, table.n_rows, table.n_rows, MAX_BINNED_ROWS, n_threads)
         weights = None if weights is None else weights[rows]
     binning = find_binning(table, rows, rows is not None, weights, max_bins, n_threads)
     bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
@@ -243,6 +243,8 @@ def _number_bins(
         return
     columns, n_rows = table.values, table.n_rows if rows is None else len(rows)
     size = _columns_together(columns, ordered, n_rows, max_bins)
+    # All threads have as many columns to do.
+    size -= size % n_threads if size > n_threads else 0
     for start in range(0, len(ordered), size):
         some = np.array(ordered[start : start + size], dtype=np.int32)
         lows, highs, n_bins = find_bins(columns, some, rows, weights, max_bins, n_threads)

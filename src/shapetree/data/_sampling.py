@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from shapetree._core.sampling import places_up_to, row_hashes, rows_up_to
+from shapetree._threads import threads_for
 
 GREATEST_HASH = 2**64 - 1
 
 
-def sampled(first_row: int, n_rows: int, n_total: int, size: int) -> np.ndarray:
+def sampled(
+    first_row: int, n_rows: int, n_total: int, size: int, n_threads: int = 1
+) -> np.ndarray:
     """Choose about `size` of all rows, or all if there are no more.
 
     Parameters
@@ -20,6 +23,7 @@ def sampled(first_row: int, n_rows: int, n_total: int, size: int) -> np.ndarray:
         Number of all rows, wherever they are.
     size : int
         Rows to choose of all. How many it really are varies by about its square root.
+    n_threads : int
 
     Returns
     -------
@@ -29,7 +33,8 @@ def sampled(first_row: int, n_rows: int, n_total: int, size: int) -> np.ndarray:
     """
     if n_total <= size:
         return np.arange(first_row, first_row + n_rows, dtype=np.int64)
-    return rows_up_to(first_row, n_rows, int(hash_limits(np.array([n_total]), size)[0]))
+    limit = int(hash_limits(np.array([n_total]), size)[0])
+    return rows_up_to(first_row, n_rows, limit, threads_for(n_rows, n_threads))
 
 
 def hash_limits(n_rows: np.ndarray, size: int) -> np.ndarray:
@@ -53,14 +58,16 @@ def hash_limits(n_rows: np.ndarray, size: int) -> np.ndarray:
     return limits
 
 
-def first_by_hash(rows: np.ndarray, size: int, first_row: int = 0) -> np.ndarray:
+def first_by_hash(
+    rows: np.ndarray, size: int, first_row: int = 0, n_threads: int = 1
+) -> np.ndarray:
     """Places of the `size` of some rows whose hashes are smallest, or of all, ascending.
 
     Parameters
     ----------
     rows : int32 array
         Their numbers, counted from `first_row` on.
-    size, first_row : int
+    size, first_row, n_threads : int
     """
     if len(rows) <= size:
         return np.arange(len(rows), dtype=np.int32)
@@ -69,6 +76,6 @@ def first_by_hash(rows: np.ndarray, size: int, first_row: int = 0) -> np.ndarray
     while len(places) < size:
         wanted *= 2
         limit = int(hash_limits(np.array([len(rows)]), wanted)[0])
-        places = places_up_to(rows, first_row, limit)
+        places = places_up_to(rows, first_row, limit, threads_for(len(rows), n_threads))
     hashes = row_hashes(rows[places].astype(np.int64) + first_row)
     return np.sort(places[np.argpartition(hashes, size - 1)[:size]])

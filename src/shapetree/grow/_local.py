@@ -389,7 +389,7 @@ class LocalRowsOfNode:
         """Which of the rows a sample holds; None for all."""
         if max_rows is None or self.n_rows <= max_rows:
             return None
-        return first_by_hash(self.rows, max_rows, self.first_row)
+        return first_by_hash(self.rows, max_rows, self.first_row, self.n_threads)
 
     def _targets_at(self, places: np.ndarray) -> Targets:
         return self.targets.take(places if self.in_order else self.rows[places])

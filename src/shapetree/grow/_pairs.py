@@ -43,6 +43,8 @@ MAX_PAIRED_FEATURES = 1_000
 FILTER_ROWS = 5_000
 # Growing an inner tree on a grid takes as long as this many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
+# Joining bins into groups takes each bin as long as this many.
+VISITS_PER_GROUPED_BIN = 10
 # And fitting a pair takes each row of the sample as long as this many.
 VISITS_PER_FIT = 200
 # Half of the pairs get an inner tree on their grid, but this many for each pair that is fitted.
@@ -303,7 +305,8 @@ class PairSearch:
             if len(pairs) > options.n_screened:
                 pairs = self._promising(pairs, shapes, node, rows, max_branches)
         n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
-        groups = self._screen.groups(histogram, n_threads)
+        n_visits = VISITS_PER_GROUPED_BIN * len(histogram)
+        groups = self._screen.groups(histogram, threads_for(n_visits, self._n_threads))
         finalists, information = self._weigh(pairs, node, rows, histogram, groups, n_threads)
         if avoid:
             is_new = np.array([tuple(pair) not in avoid for pair in finalists.tolist()], dtype=bool)

@@ -274,7 +274,10 @@ class SampleOfValues(Question[np.ndarray]):
 
     def of(self, part: SpreadPart) -> np.ndarray:
         """The answer for a part of the rows."""
-        rows = sampled(part.first_row, part.table.n_rows, self.n_rows, self.size) - part.first_row
+        rows = sampled(
+            part.first_row, part.table.n_rows, self.n_rows, self.size, part.n_threads
+        )
+        rows -= part.first_row
         taken = slice(None) if len(rows) == part.table.n_rows else rows
         values = np.empty((len(self.features), len(rows)))
         for i, feature in enumerate(self.features):
@@ -307,7 +310,8 @@ class RangeOfTargets(Question[TargetRange]):
     def of(self, part: SpreadPart) -> TargetRange:
         """The answer for a part of the rows."""
         y = part.targets
-        rows = sampled(part.first_row, len(y), self.n_rows, RANGE_ROWS) - part.first_row
+        rows = sampled(part.first_row, len(y), self.n_rows, RANGE_ROWS, part.n_threads)
+        rows -= part.first_row
         return TargetRange(y.min(initial=np.inf), y.max(initial=-np.inf), y[rows])
 
     def join(self, answers: Sequence[TargetRange]) -> TargetRange:
@@ -544,7 +548,7 @@ class PointsOfPairs(Question[dict[int, Points]]):
             is_missing = missing.of(feature)
             if is_missing is not None:
                 known = known[~is_missing[known]]
-        chosen = np.sort(known[first_by_hash(known, RANGE_ROWS, part.first_row)])
+        chosen = np.sort(known[first_by_hash(known, RANGE_ROWS, part.first_row, part.n_threads)])
         columns = [part.column(feature)[chosen].astype(np.float64) for feature in features]
         return Points(
             chosen.astype(np.int64) + part.first_row,

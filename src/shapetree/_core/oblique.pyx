@@ -13,6 +13,7 @@ from cython.parallel cimport prange, threadid
 from libc.float cimport DBL_MAX
 from libc.math cimport INFINITY, NAN, ceil, fabs
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
@@ -42,6 +43,7 @@ cdef enum:
     N_BLOCKS = 255           # a heavier one by so many blocks first
     MAX_SWEEPS = 4
     SLOPE_DIGITS = 3         # of an oblique cut's weight, which people read
+    BYTES_TOGETHER = 1 << 24  # of pairs that are fitted together, unless one takes more
 
 ctypedef struct Points:
     # Rows of one node that have both features, as the points of an inner tree.
@@ -404,6 +406,14 @@ cdef int position_of_share(
     return max(1, points.n - 1)
 
 
+cdef void copy_orders(const Points* points, int32_t** order) noexcept nogil:
+    """Bring the points to orders along all active orientations."""
+    cdef int h
+    for h in range(points.first_active, points.stop_active):
+        if points.order[h] != NULL and points.order[h] != order[h]:
+            memcpy(points.order[h], order[h], points.n * sizeof(int32_t))
+
+
 cdef void grow_from(
     Points* points, PairTree* tree, Start start, int32_t** sorted_order, const Options* options
 ) noexcept nogil:
@@ -414,12 +424,10 @@ cdef void grow_from(
     cdef:
         double share = start.share if 0.0 <= start.share <= 1.0 else 0.5
         int position = position_of_share(points, sorted_order[start.orientation], share)
-        int h, before
+        int before
         double loss, least = INFINITY
     for _ in range(MAX_SWEEPS):
-        for h in range(points.first_active, points.stop_active):
-            if points.order[h] != NULL:
-                memcpy(points.order[h], sorted_order[h], points.n * sizeof(int32_t))
+        copy_orders(points, sorted_order)
         if not cut_root_at(points, tree, start.orientation, position) or points.arena.failed:
             return
         before = tree.nodes[0].position
@@ -428,6 +436,106 @@ cdef void grow_from(
             break
         least = loss
     grow(tree, options.inner_max_leaves, options.inner_max_depth, points, find_cut, part_points)
+
+
+ctypedef struct PairFit:
+    # A pair on its way to a shape function.
+    Points points            # in order along each orientation
+    double* missing          # statistics of the rows that lack a feature
+    int n_missing
+    Start start
+    bint has_start
+    PairTree tree            # that grows greedily
+    PairTree other_tree      # that grows from the start
+    Mark mark                # of the arena that holds all this
+
+
+cdef class PairFitArray:
+    """Room for the fits of some pairs."""
+
+    cdef PairFit* fits
+
+    def __cinit__(self, Py_ssize_t n):
+        self.fits = <PairFit*> calloc(n, sizeof(PairFit))
+        if self.fits == NULL:
+            raise MemoryError("no memory for a search")
+
+    def __dealloc__(self):
+        free(self.fits)
+
+
+cdef void sort_points(Points* points, int orientation, Arena* arena) noexcept nogil:
+    """Order the points along an orientation, if it is of use."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        double* value
+        uint64_t* items
+        uint64_t* scratch
+        int i
+    if points.n < 2 or orientation >= points.n_orientations or (
+            points.order[orientation] == NULL or
+            must_stop(arena, points.n)):
+        return
+    value = take_doubles(arena, points.n)
+    items = <uint64_t*> take_doubles(arena, points.n)
+    scratch = <uint64_t*> take_doubles(arena, 2 * <size_t> points.n)
+    if arena.failed:
+        return
+    for i in range(points.n):
+        value[i] = along(points, orientation, i)
+    sort_by_value(value, points.n, items, scratch, points.order[orientation])
+    arena_release(arena, mark)
+
+
+cdef void take_scratch(Points* points, bint with_orders, Arena* arena) noexcept nogil:
+    """Take what a tree needs to part the points, and orders of its own if others want these."""
+    cdef:
+        int h
+        int32_t** order = points.order
+    points.arena = arena
+    points.is_above = <uint8_t*> take_branches(arena, points.n)
+    points.scratch = take_ints(arena, points.n)
+    if with_orders:
+        points.order = <int32_t**> take_doubles(arena, points.n_orientations)
+        if arena.failed:
+            return
+        for h in range(points.n_orientations):
+            points.order[h] = take_ints(arena, points.n) if order[h] != NULL else NULL
+
+
+cdef void grow_greedily(PairFit* fit, const Options* options, Arena* arena) noexcept nogil:
+    """Grow an inner tree, the best cut first."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        Points points = fit.points
+    if points.n < 2:
+        return
+    take_scratch(&points, fit.has_start, arena)
+    if arena.failed:
+        return
+    copy_orders(&points, fit.points.order)
+    plant(&points, &fit.tree)
+    find_cut(&points, &fit.tree, 0)
+    grow(&fit.tree, options.inner_max_leaves, options.inner_max_depth, &points, find_cut,
+         part_points)
+    arena_release(arena, mark)
+
+
+cdef void grow_from_start(PairFit* fit, const Options* options, Arena* arena) noexcept nogil:
+    """Grow an inner tree whose root is cut as the start says, if there is a start."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        Points points = fit.points
+    if not fit.has_start or points.n < 2:
+        return
+    take_scratch(&points, True, arena)
+    if arena.failed:
+        return
+    if fit.start.framed:
+        points.first_active = fit.start.orientation
+        points.stop_active = min(fit.start.orientation + 2, points.n_orientations)
+    grow_from(&points, &fit.other_tree, fit.start, fit.points.order, options)
+    arena_release(arena, mark)
 
 
 class PairFits(NamedTuple):
@@ -526,10 +634,11 @@ cdef class PairFitter:
         cdef:
             Options options = self.options
             NodeTargets node
-            Arenas arenas
+            Arenas kept, arenas
             Results results
+            PairFitArray pair_fits
             int p, f, n_pairs = pairs.shape[0]
-            Py_ssize_t n = rows.shape[0]
+            Py_ssize_t n = rows.shape[0], first, together
         for f in range(columns.n_columns):
             if columns.column[f].kind not in (INT32, FLOAT32, FLOAT64):
                 raise ValueError(f"column {f} holds neither numbers nor categories")
@@ -564,19 +673,60 @@ cdef class PairFitter:
         options.region_penalty = region_penalty
         options.branch_penalty = branch_penalty
         options.seed = seed
-        n_threads = min(n_threads, max(n_pairs, 1))
-        arenas = Arenas(n_threads)
-        with nogil:
-            node = targets.gather(&rows[0], n, &arenas.of_thread[0])
-        arenas.finish()
-        with nogil:
-            for p in prange(n_pairs, num_threads=n_threads, schedule="dynamic"):
-                self.fit_pair(
-                    p, columns, pairs[p, 0], pairs[p, 1], scales[pairs[p, 0]] / scales[pairs[p, 1]],
-                    starts[p], &offsets[0], &positions[0] if positions.shape[0] else NULL, &node,
-                    &rows[0], <int> n, scale, &options, &arenas.of_thread[threadid()], results)
-        arenas.finish()
+        # Points of pairs last longer than what a thread needs at a time.
+        together = BYTES_TOGETHER // (n * (4 * self.slopes.shape[0] + 32))
+        together = max(1, min(n_pairs, together))
+        n_threads = <int> min(n_threads, max(2 * n_pairs, self.slopes.shape[0]))
+        kept, arenas = Arenas(<int> together + 1), Arenas(n_threads)
+        pair_fits = PairFitArray(together)
+        node = targets.gather(&rows[0], n, &kept.of_thread[together])
+        kept.finish()
+        for first in range(0, n_pairs, together):
+            self.fit_some(
+                columns, pairs, scales, offsets, positions, &node, rows, starts, scale, &options,
+                first, min(first + together, n_pairs), pair_fits.fits, kept, arenas, n_threads,
+                results)
         return fits
+
+    cdef int fit_some(
+        self, Columns columns, const int32_t[:, ::1] pairs, const double[::1] scales,
+        const int64_t[::1] offsets, const double[::1] positions, const NodeTargets* node,
+        const int32_t[::1] rows, const Start[::1] starts, double scale, const Options* options,
+        Py_ssize_t first, Py_ssize_t last, PairFit* fits, Arenas kept, Arenas arenas,
+        int n_threads, Results results,
+    ) except -1:
+        """Fit the pairs first..last-1.
+
+        Threads share out the pairs, then the orientations along which their points are sorted,
+        then the inner trees: up to two for each pair.
+        """
+        cdef:
+            Py_ssize_t p, task, n = last - first, n_orientations = self.slopes.shape[0]
+            const double* places = &positions[0] if positions.shape[0] else NULL
+        for p in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            self.lay_out(
+                columns, pairs[first + p, 0], pairs[first + p, 1],
+                scales[pairs[first + p, 0]] / scales[pairs[first + p, 1]], starts[first + p],
+                &offsets[0], places, node, &rows[0], <int> rows.shape[0], scale, options,
+                &kept.of_thread[p], &fits[p])
+        kept.finish()
+        for task in prange(n * n_orientations, nogil=True, num_threads=n_threads,
+                           schedule="dynamic"):
+            sort_points(
+                &fits[task // n_orientations].points, <int> (task % n_orientations),
+                &arenas.of_thread[threadid()])
+        arenas.finish()
+        for task in prange(2 * n, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            if task < n:
+                grow_greedily(&fits[task], options, &arenas.of_thread[threadid()])
+            else:
+                grow_from_start(&fits[task - n], options, &arenas.of_thread[threadid()])
+        arenas.finish()
+        for p in prange(n, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            self.choose(&fits[p], options, first + p, &arenas.of_thread[threadid()], results)
+            arena_release(&kept.of_thread[p], fits[p].mark)
+        arenas.finish()
+        return 0
 
     cdef int gather_points(
         self, Columns columns, int first, int second, const int64_t* offsets,
@@ -616,57 +766,55 @@ cdef class PairFitter:
             if not 1e-300 < fabs(b[h]) < 1e300:
                 b[h] = 0.0
 
-    cdef void fit_pair(
-        self, int p, Columns columns, int first, int second, double ratio, Start start,
+    cdef void lay_out(
+        self, Columns columns, int first, int second, double ratio, Start start,
         const int64_t* offsets, const double* positions, const NodeTargets* targets,
         const int32_t* rows, int n, double scale, const Options* options, Arena* arena,
-        Results results,
+        PairFit* fit,
     ) noexcept nogil:
+        """Gather a pair's points, with room for their orders and for inner trees."""
         cdef:
-            Mark mark = arena_mark(arena)
             const CriterionInfo* c = &self.criterion.info
+            Points* points = &fit.points
             bint oblique = (columns.column[first].kind != INT32
                             and columns.column[second].kind != INT32)
             int n_orientations = self.slopes.shape[0] if oblique else 2
-            bint is_usable, has_start
-            double* missing = take_doubles(arena, targets.n_channels)
-            int32_t* place = take_ints(arena, n)
-            double* u = take_doubles(arena, n)
-            double* v = take_doubles(arena, n)
-            double* a = take_doubles(arena, self.slopes.shape[0])
-            double* b = take_doubles(arena, self.slopes.shape[0])
-            int32_t** order = <int32_t**> take_doubles(arena, n_orientations)
-            int32_t** sorted_order = <int32_t**> take_doubles(arena, n_orientations)
-            Points points
-            PairTree tree, other_tree
-            PairTree* best_tree
-            PairShape best
-            double objective
+            int32_t* place
+            double* u
+            double* v
+            double* a
+            double* b
             int h
-        take_tree(c, options, arena, &tree)
-        take_tree(c, options, arena, &other_tree)
-        best.branch = take_branches(arena, tree.room)
-        best.objective = INFINITY
-        if arena.failed or must_stop(arena, n):
-            return
-        memset(missing, 0, targets.n_channels * sizeof(double))
-        self.fill_orientations(ratio, a, b)
-        has_start = (0 <= start.orientation < n_orientations
-                     and (start.orientation < 2 or b[start.orientation] != 0.0)
-                     and options.inner_max_leaves >= 4 and options.inner_max_depth >= 2)
-        points.n = self.gather_points(
-            columns, first, second, offsets, positions, rows, n, targets, missing, place, u, v)
-        points.c = c
-        points.targets = targets
-        points.place = place
+        fit.mark = arena_mark(arena)
+        fit.missing = take_doubles(arena, targets.n_channels)
+        place = take_ints(arena, n)
+        u = take_doubles(arena, n)
+        v = take_doubles(arena, n)
+        a = take_doubles(arena, self.slopes.shape[0])
+        b = take_doubles(arena, self.slopes.shape[0])
+        points.order = <int32_t**> take_doubles(arena, n_orientations)
         points.label = NULL
         points.weight = NULL
         if targets.labels != NULL and targets.n_outputs == 1:
             points.label = take_ints(arena, n)
         if targets.weights != NULL:
             points.weight = take_doubles(arena, n)
+        take_tree(c, options, arena, &fit.tree)
+        take_tree(c, options, arena, &fit.other_tree)
         if arena.failed:
             return
+        memset(fit.missing, 0, targets.n_channels * sizeof(double))
+        self.fill_orientations(ratio, a, b)
+        fit.start = start
+        fit.has_start = (0 <= start.orientation < n_orientations
+                         and (start.orientation < 2 or b[start.orientation] != 0.0)
+                         and options.inner_max_leaves >= 4 and options.inner_max_depth >= 2)
+        points.n = self.gather_points(
+            columns, first, second, offsets, positions, rows, n, targets, fit.missing, place, u, v)
+        fit.n_missing = n - points.n
+        points.c = c
+        points.targets = targets
+        points.place = place
         for h in range(points.n):
             if points.label != NULL:
                 points.label[h] = targets.labels[place[h]]
@@ -679,66 +827,35 @@ cdef class PairFitter:
         points.stop_active = n_orientations
         points.a = a
         points.b = b
-        points.order = order
-        points.is_above = <uint8_t*> take_branches(arena, n)
-        points.scratch = take_ints(arena, n)
         points.min_rows = max(options.inner_min_rows, options.min_rows)
         points.exact = self.exact
         points.region_penalty = options.region_penalty
         points.scale = scale
-        points.arena = arena
         for h in range(n_orientations):
-            is_usable = h < 2 or b[h] != 0.0
-            order[h] = take_ints(arena, n) if is_usable else NULL
-            sorted_order[h] = take_ints(arena, n) if is_usable and has_start else NULL
-        if arena.failed or points.n < 2:
-            return
-        self.sort_points(&points, arena)
-        if arena.failed:
-            return
-        if has_start:
-            for h in range(n_orientations):
-                if order[h] != NULL:
-                    memcpy(sorted_order[h], order[h], points.n * sizeof(int32_t))
-        plant(&points, &tree)
-        find_cut(&points, &tree, 0)
-        grow(&tree, options.inner_max_leaves, options.inner_max_depth, &points, find_cut,
-             part_points)
-        if arena.failed:
-            return
-        choose_branches(c, &tree, missing, n - points.n, options, arena, &best)
-        best_tree = &tree
-        if has_start:
-            objective = best.objective
-            if start.framed:
-                points.first_active = start.orientation
-                points.stop_active = min(start.orientation + 2, n_orientations)
-            grow_from(&points, &other_tree, start, sorted_order, options)
-            if arena.failed:
-                return
-            choose_branches(c, &other_tree, missing, n - points.n, options, arena, &best)
-            if best.objective < objective:
-                best_tree = &other_tree
-        if best.objective < INFINITY and not arena.failed:
-            self.note(p, &points, best_tree, &best, missing, results)
-        arena_release(arena, mark)
+            points.order[h] = take_ints(arena, n) if h < 2 or b[h] != 0.0 else NULL
 
-    cdef void sort_points(self, Points* points, Arena* arena) noexcept nogil:
-        """Order the points along every orientation."""
+    cdef void choose(
+        self, PairFit* fit, const Options* options, Py_ssize_t p, Arena* arena, Results results
+    ) noexcept nogil:
+        """Send the regions of a pair's inner trees to branches, and note the better tree."""
         cdef:
             Mark mark = arena_mark(arena)
-            double* value = take_doubles(arena, points.n)
-            uint64_t* items = <uint64_t*> take_doubles(arena, points.n)
-            uint64_t* scratch = <uint64_t*> take_doubles(arena, 2 * <size_t> points.n)
-            int h, i
-        if arena.failed:
+            const CriterionInfo* c = &self.criterion.info
+            const PairTree* best_tree = &fit.tree
+            PairShape best
+            double objective
+        best.branch = take_branches(arena, fit.tree.room)
+        best.objective = INFINITY
+        if arena.failed or fit.points.n < 2:
             return
-        for h in range(points.n_orientations):
-            if points.order[h] == NULL:
-                continue
-            for i in range(points.n):
-                value[i] = along(points, h, i)
-            sort_by_value(value, points.n, items, scratch, points.order[h])
+        choose_branches(c, &fit.tree, fit.missing, fit.n_missing, options, arena, &best)
+        if fit.has_start:
+            objective = best.objective
+            choose_branches(c, &fit.other_tree, fit.missing, fit.n_missing, options, arena, &best)
+            if best.objective < objective:
+                best_tree = &fit.other_tree
+        if best.objective < INFINITY and not arena.failed:
+            self.note(<int> p, &fit.points, best_tree, &best, fit.missing, results)
         arena_release(arena, mark)
 
     cdef void note(

@@ -707,7 +707,8 @@ cdef class RoutedRows:
             share_places(blocks + i, n, n_below)
             self.place_below(below, blocks[i].place)
             i += n
-        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+        # Neighbours write next to each other, so that a thread had better do many of them.
+        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="guided"):
             self.move_block(&blocks[block])
         for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
             self.copy_block(&blocks[block])

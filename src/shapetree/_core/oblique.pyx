@@ -42,6 +42,7 @@ cdef enum:
     EXACT_WEIGHT = 512       # a region that weighs no more is searched row by row
     N_BLOCKS = 255           # a heavier one by so many blocks first
     MAX_SWEEPS = 4
+    MAX_PACKED = 4           # counts that share a register
     SLOPE_DIGITS = 3         # of an oblique cut's weight, which people read
     BYTES_TOGETHER = 1 << 24  # of pairs that are fitted together, unless one takes more
 
@@ -81,6 +82,54 @@ cdef inline double finite(double value) noexcept nogil:
     return min(max(value, -DBL_MAX), DBL_MAX)
 
 
+cdef void count_labels(
+    const int32_t* label, const int32_t* order, int start, int stop, int n_stats, double* cell
+) noexcept nogil:
+    """Add points that count for one statistic each to a cell."""
+    cdef:
+        int i, j, end
+        uint64_t packed
+    if n_stats > MAX_PACKED:
+        for i in range(start, stop):
+            cell[label[order[i]]] += 1.0
+        return
+    # Counts that share a register need not wait for memory.
+    while start < stop:
+        end = min(start + 0xFFFF, stop)
+        packed = 0
+        for i in range(start, end):
+            packed += <uint64_t> 1 << (16 * label[order[i]])
+        for j in range(n_stats):
+            cell[j] += (packed >> (16 * j)) & 0xFFFF
+        start = end
+
+
+cdef int fill_blocks(
+    const Points* points, int orientation, int start, int stop, double block, int first, int most,
+    double* stats, int32_t* n_rows, int32_t* bin_stop,
+) noexcept nogil:
+    """What `fill_bins` does, for points that count for one statistic each and weigh 1."""
+    cdef:
+        const int32_t* order = points.order[orientation]
+        int n_stats = points.c.n_stats, i = start, n = first, begin
+        # So many points belong to a bin whatever they are.
+        int size = max(1, <int> min(ceil(block), <double> (stop - start)))
+        double* cell
+    while i < stop:
+        cell = stats + <Py_ssize_t> n * n_stats
+        memset(cell, 0, n_stats * sizeof(double))
+        begin = i
+        i = stop if n + 1 >= most or size >= stop - i else i + size
+        while i < stop and (
+                along(points, orientation, order[i]) == along(points, orientation, order[i - 1])):
+            i += 1
+        count_labels(points.label, order, begin, i, n_stats, cell)
+        n_rows[n] = i - begin
+        bin_stop[n] = i
+        n += 1
+    return n
+
+
 cdef int fill_bins(
     const Points* points, int orientation, int start, int stop, double block, int first, int most,
     double* stats, int32_t* n_rows, int32_t* bin_stop,
@@ -96,10 +145,12 @@ cdef int fill_bins(
         int32_t point
         double here, last = 0.0, weight
         double* cell
-    if block == 0.0 and points.label != NULL and points.weight == NULL and (
-            stop - start <= most - first):
-        return fill_bins_of_rows(
-            points, orientation, start, stop, first, stats, n_rows, bin_stop)
+    if points.label != NULL and points.weight == NULL:
+        if block == 0.0 and stop - start <= most - first:
+            return fill_bins_of_rows(
+                points, orientation, start, stop, first, stats, n_rows, bin_stop)
+        return fill_blocks(
+            points, orientation, start, stop, block, first, most, stats, n_rows, bin_stop)
     while i < stop:
         # Statistics lie densely: the channel that counts rows is overwritten by the next bin.
         cell = stats + <Py_ssize_t> n * n_stats
@@ -117,10 +168,7 @@ cdef int fill_bins(
                     last = here
                     break
             if points.label != NULL:
-                if points.weight != NULL:
-                    cell[points.label[point]] += points.weight[point]
-                else:
-                    cell[points.label[point]] += 1.0
+                cell[points.label[point]] += points.weight[point]
             else:
                 add_row(points.targets, points.place[point], cell)
             weight += points.weight[point] if points.weight != NULL else 1.0
@@ -226,8 +274,12 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
     if points.arena.failed:
         return
     memset(sums, 0, points.targets.n_channels * sizeof(double))
-    for i in range(node.start, node.stop):
-        add_row(points.targets, points.place[points.order[points.first_active][i]], sums)
+    if points.label != NULL and points.weight == NULL:
+        count_labels(points.label, points.order[points.first_active], node.start, node.stop,
+                     n_stats, sums)
+    else:
+        for i in range(node.start, node.stop):
+            add_row(points.targets, points.place[points.order[points.first_active][i]], sums)
     memcpy(total, sums, n_stats * sizeof(double))
     set_price(points.c, points.region_penalty, points.scale, tree, leaf)
     weight = weight_of(points.c, total)
@@ -473,8 +525,7 @@ cdef void sort_points(Points* points, int orientation, Arena* arena) noexcept no
         uint64_t* scratch
         int i
     if points.n < 2 or orientation >= points.n_orientations or (
-            points.order[orientation] == NULL or
-            must_stop(arena, points.n)):
+            points.order[orientation] == NULL or must_stop(arena, points.n)):
         return
     value = take_doubles(arena, points.n)
     items = <uint64_t*> take_doubles(arena, points.n)

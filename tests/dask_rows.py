@@ -126,6 +126,9 @@ class Done:
     def result(self):
         return pickle.loads(self._sent)
 
+    def exception(self, timeout):
+        return None
+
     def release(self):
         self._sent = None
 

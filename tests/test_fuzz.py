@@ -51,6 +51,7 @@ from shapetree._core.sketch import (
     deviations,
     extents,
     lay_out_axes,
+    sample_points,
     sample_values,
     sum_squares,
     sum_targets,
@@ -996,6 +997,21 @@ def test_sample_values(data):
         first_row=7,
     )
     survives(sample_values, **arguments)
+
+
+@fuzz
+@given(st.data())
+def test_sample_points(data):
+    arguments = nearly(
+        data.draw,
+        columns=Columns(table_columns(), 6),
+        leaves=LEAVES,
+        parent=PARENTS,
+        pairs=np.array([(0, 1), *[(-1, -1)] * 5], dtype=np.int32),
+        limit=np.full(6, 2**63, dtype=np.uint64),
+        first_row=7,
+    )
+    survives(sample_points, **arguments)
 
 
 @fuzz

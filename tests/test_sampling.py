@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
-from shapetree._core.sampling import row_hashes, rows_up_to
+from shapetree._core.sampling import places_up_to, row_hashes, rows_up_to
 from shapetree.data._sampling import first_by_hash, hash_limits, sampled
 
 WORD = 2**64
@@ -42,6 +42,17 @@ def test_holders_of_parts_choose_the_sample_of_all(parts, size):
     assert_array_equal(np.concatenate(chosen), sampled(0, n_total, n_total, size))
 
 
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_threads_choose_the_same_rows(n_threads):
+    rows = np.random.default_rng(0).permutation(300_000).astype(np.int32)
+    for limit in (0, 2**60, 2**64 - 1):
+        chosen = rows_up_to(7, 300_000, limit)
+        assert_array_equal(rows_up_to(7, 300_000, limit, n_threads), chosen)
+        places = places_up_to(rows, 7, limit)
+        assert_array_equal(places_up_to(rows, 7, limit, n_threads), places)
+        assert_array_equal(np.sort(rows[places] + 7), chosen)
+
+
 def test_samples_are_about_as_large_as_asked():
     for n_total in (10_001, 123_456, 10**6):
         assert abs(len(sampled(0, n_total, n_total, 10_000)) - 10_000) < 500
@@ -51,6 +62,10 @@ def test_rows_that_cannot_be_are_refused():
     for first, n_rows in ((-1, 3), (0, -1)):
         with pytest.raises(ValueError, match="out of range"):
             rows_up_to(first, n_rows, 5)
+    with pytest.raises(ValueError, match="n_threads"):
+        rows_up_to(0, 3, 5, 0)
+    with pytest.raises(ValueError, match="n_threads"):
+        places_up_to(np.zeros(3, dtype=np.int32), 0, 5, 0)
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=9).map(sorted), st.integers(1, 600))

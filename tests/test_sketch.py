@@ -24,6 +24,7 @@ from shapetree._core.sketch import (
     deviations,
     extents,
     lay_out_axes,
+    sample_points,
     sample_values,
     sum_squares,
     sum_targets,
@@ -863,7 +864,7 @@ def test_paths_lead_to_their_nodes():
 
 @pytest.mark.parametrize("has_labels", [False, True])
 def test_cells_hold_the_same_for_any_number_of_threads(has_labels):
-    rng, n_rows = np.random.default_rng(0), 999
+    rng, n_rows = np.random.default_rng(0), 40_000
     columns = Columns([rng.standard_normal(n_rows), rng.standard_normal(n_rows)], n_rows)
     y = rng.integers(-(2**20), 2**20, n_rows) / 2.0**10
     arguments = {
@@ -886,3 +887,46 @@ def test_cells_hold_the_same_for_any_number_of_threads(has_labels):
             found = kernel(columns, **arguments, **others, n_threads=n_threads)
             for one, other in zip(expected, found, strict=True):
                 assert_array_equal(one, other)
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 30, 3_000]), st.integers(1, 3))
+def test_points_are_rows_with_both_features_and_small_hashes(seed, n_rows, n_threads):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(-1, 3, n_rows).astype(np.int32)
+    numbers = [rng.standard_normal(n_rows).astype(kind) for kind in (np.float32, np.float64)]
+    for column in numbers:
+        column[rng.random(n_rows) < 0.2] = np.nan
+    known = [codes >= 0, *(~np.isnan(column) for column in numbers)]
+    parent = np.array([-1, 0, 0, 1, 1], dtype=np.int32)
+    pairs = np.array([(0, 1), (2, 1), (-1, -1), (-1, 0), (-1, -1)], dtype=np.int32)
+    limit = rng.integers(0, 2**64, 5, dtype=np.uint64)
+    leaves = rng.integers(2, 5, n_rows).astype(np.int32)
+    first_row = int(rng.integers(0, 9))
+    start, rows, n_missing = sample_points(
+        Columns([codes, *numbers], n_rows), leaves, parent, pairs, limit, first_row, n_threads
+    )
+    hashes = row_hashes(np.arange(first_row, first_row + n_rows))
+    below = {0: np.ones(n_rows, dtype=bool), 1: leaves != 2}
+    for node in range(5):
+        found = rows[start[node] : start[node + 1]]
+        if node not in below:
+            assert len(found) == n_missing[node] == 0
+            continue
+        has_both = known[pairs[node, 0]] & known[pairs[node, 1]]
+        assert_array_equal(found, np.flatnonzero(below[node] & has_both & (hashes <= limit[node])))
+        assert n_missing[node] == np.count_nonzero(below[node] & ~has_both)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "message"),
+    [
+        ([(0, 1)], "one entry for each node"),
+        ([(0, 2), (-1, -1)], "column 2"),
+        ([(0, -1)] * 2, "-1"),
+    ],
+)
+def test_points_of_pairs_that_cannot_be_are_refused(pairs, message):
+    columns = Columns([np.zeros(3), np.zeros(3)], 3)
+    nodes = np.zeros(3, dtype=np.int32), np.array([-1, 0], dtype=np.int32)
+    with pytest.raises(ValueError, match=message):
+        sample_points(columns, *nodes, np.array(pairs, dtype=np.int32), np.zeros(2, np.uint64))

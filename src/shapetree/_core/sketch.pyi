@@ -13,6 +13,15 @@ def sample_values(
     first_row: int = 0,
     n_threads: int = 1,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def sample_points(
+    columns: Columns,
+    leaves: NDArray[Any],
+    parent: NDArray[Any],
+    pairs: NDArray[Any],
+    limit: NDArray[Any],
+    first_row: int = 0,
+    n_threads: int = 1,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def lay_out_axes(
     feature: NDArray[Any],
     value_start: NDArray[Any],

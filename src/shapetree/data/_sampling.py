@@ -10,9 +10,7 @@ from shapetree._threads import threads_for
 GREATEST_HASH = 2**64 - 1
 
 
-def sampled(
-    first_row: int, n_rows: int, n_total: int, size: int, n_threads: int = 1
-) -> np.ndarray:
+def sampled(first_row: int, n_rows: int, n_total: int, size: int, n_threads: int = 1) -> np.ndarray:
     """Choose about `size` of all rows, or all if there are no more.
 
     Parameters

@@ -20,13 +20,13 @@ from shapetree._core.sketch import (
     count_cells,
     count_targets,
     extents,
+    sample_points,
     sample_values,
     sum_squares,
     sum_targets,
 )
 from shapetree._threads import threads_for
-from shapetree.data._missing import is_known
-from shapetree.data._sampling import first_by_hash, sampled
+from shapetree.data._sampling import GREATEST_HASH, first_by_hash, hash_limits, sampled
 from shapetree.data._stored import StoredTable
 from shapetree.data._sums import on_grid
 from shapetree.data._table import Table
@@ -274,9 +274,7 @@ class SampleOfValues(Question[np.ndarray]):
 
     def of(self, part: SpreadPart) -> np.ndarray:
         """The answer for a part of the rows."""
-        rows = sampled(
-            part.first_row, part.table.n_rows, self.n_rows, self.size, part.n_threads
-        )
+        rows = sampled(part.first_row, part.table.n_rows, self.n_rows, self.size, part.n_threads)
         rows -= part.first_row
         taken = slice(None) if len(rows) == part.table.n_rows else rows
         values = np.empty((len(self.features), len(rows)))
@@ -536,25 +534,48 @@ class PointsOfPairs(Question[dict[int, Points]]):
 
     def of(self, part: SpreadPart) -> dict[int, Points]:
         """The answer for a part of the rows."""
-        if not self.nodes:
-            return {}
-        rows = _RowsByLeaf(part.tree, part.leaves)
-        missing = _Missing(part)
-        return {node: self._points(part, node, rows.at(node), missing) for node in self.nodes}
+        tree, points, size = part.tree, dict[int, Points](), RANGE_ROWS
+        # Of the node's rows in the whole of the data, about as many as of all rows.
+        share = part.table.n_rows / max(1, int(tree.n_node_samples[0]))
+        pending = np.array(self.nodes, dtype=np.int64)
+        while len(pending):
+            # Twice as many as needed will nearly always do, unless many lack a feature.
+            size *= 2
+            n_rows = np.ceil(share * tree.n_node_samples[pending]).astype(np.int64)
+            limits = hash_limits(n_rows, size)
+            start, rows, n_missing = self._sample(part, pending, limits)
+            for node, limit in zip(pending.tolist(), limits.tolist(), strict=True):
+                known = rows[start[node] : start[node + 1]]
+                if len(known) >= RANGE_ROWS or limit == GREATEST_HASH:
+                    points[node] = self._points(part, node, known, int(n_missing[node]))
+            pending = pending[[node not in points for node in pending.tolist()]]
+        return points
 
-    def _points(self, part: SpreadPart, node: int, rows: np.ndarray, missing: _Missing) -> Points:
-        features, known = part.tree.features_of(node), rows
-        for feature in features:
-            is_missing = missing.of(feature)
-            if is_missing is not None:
-                known = known[~is_missing[known]]
-        chosen = np.sort(known[first_by_hash(known, RANGE_ROWS, part.first_row, part.n_threads)])
-        columns = [part.column(feature)[chosen].astype(np.float64) for feature in features]
+    def _sample(
+        self, part: SpreadPart, nodes: np.ndarray, limits: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of nodes that have both features, with hashes up to limits; see `sample_points`."""
+        n_nodes = part.tree.node_count
+        pairs, limit = np.full((n_nodes, 2), -1, dtype=np.int32), np.zeros(n_nodes, dtype=np.uint64)
+        pairs[nodes] = [part.tree.features_of(node) for node in nodes.tolist()]
+        limit[nodes] = limits
+        n_threads = threads_for(part.table.n_rows, part.n_threads)
+        return sample_points(
+            part.table.values, part.leaves, part.tree.parent, pairs, limit, part.first_row,
+            n_threads,
+        )  # fmt: skip
+
+    def _points(self, part: SpreadPart, node: int, known: np.ndarray, n_missing: int) -> Points:
+        chosen = known[first_by_hash(known, RANGE_ROWS, part.first_row)]
+        columns = [
+            part.column(feature)[chosen].astype(np.float64)
+            for feature in part.tree.features_of(node)
+        ]
         return Points(
             chosen.astype(np.int64) + part.first_row,
             np.stack(columns, axis=1),
             part.targets[chosen],
-            len(rows) - len(known),
+            n_missing,
         )
 
     def join(self, answers: Sequence[dict[int, Points]]) -> dict[int, Points]:
@@ -567,41 +588,3 @@ def _joined(parts: list[Points]) -> Points:
     # Parts follow each other, and so do their rows.
     joined = [np.concatenate(arrays) for arrays in (rows, values, targets)]
     return Points(joined[0], joined[1], joined[2], sum(n_missing)).first(RANGE_ROWS)
-
-
-class _RowsByLeaf:
-    """Rows in such an order that each node's stand together."""
-
-    def __init__(self, tree: TreeArrays, leaves: np.ndarray) -> None:
-        n_rows = np.bincount(leaves, minlength=tree.node_count)
-        for node in range(tree.node_count - 1, 0, -1):
-            n_rows[tree.parent[node]] += n_rows[node]
-        start = np.zeros(tree.node_count, dtype=np.int64)
-        for node in np.flatnonzero(~tree.is_leaf).tolist():
-            children = tree.children(node)
-            start[children.start : children.stop] = start[node] + starts(
-                n_rows[children.start : children.stop - 1]
-            )
-        self._start, self._stop = start, start + n_rows
-        # Small numbers are sorted without comparisons.
-        rank = np.argsort(np.argsort(start)).astype(np.min_scalar_type(tree.node_count))
-        self._order = np.argsort(rank[leaves], kind="stable").astype(np.int32)
-
-    def at(self, node: int) -> np.ndarray:
-        """Rows of a node."""
-        return self._order[self._start[node] : self._stop[node]]
-
-
-class _Missing:
-    """Which rows of a part lack a feature."""
-
-    def __init__(self, part: SpreadPart) -> None:
-        self._part = part
-        self._found: dict[int, np.ndarray | None] = {}
-
-    def of(self, feature: int) -> np.ndarray | None:
-        """Which rows lack a feature; None if none does."""
-        if feature not in self._found:
-            is_missing = ~is_known(self._part.column(feature))
-            self._found[feature] = is_missing if is_missing.any() else None
-        return self._found[feature]

@@ -74,11 +74,14 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     low, high = (int(y.min()), int(y.max())) if y.dtype.kind in "iu" else (0, 2**63)
     if high - low < SMALL_RANGE and high < 2**62:
         # A small range of integers: mark the classes instead of sorting.
-        shifted = np.subtract(y, low, dtype=np.int64)
-        present = np.zeros(int(shifted.max()) + 1, dtype=bool)
+        shifted = y if low == 0 and y.dtype == np.int64 else np.subtract(y, low, dtype=np.int64)
+        present = np.zeros(high - low + 1, dtype=bool)
         present[shifted] = True
+        classes = (np.flatnonzero(present) + low).astype(y.dtype)
+        if present.all():
+            return classes, shifted.astype(np.int32)
         number = np.cumsum(present, dtype=np.int32) - 1
-        return (np.flatnonzero(present) + low).astype(y.dtype), number[shifted]
+        return classes, number[shifted]
     if y.dtype == object and _is_text(y):
         # Looked up, which takes less time than to sort.
         listed = y.tolist()

@@ -118,9 +118,12 @@ ctypedef struct GridSums:
 
 cdef void add_range(
     const GridSums* sums, Targets targets, bint in_order, Py_ssize_t first, Py_ssize_t last,
-    int first_pair, int last_pair, Arena* arena, double* cells,
+    int first_pair, int last_pair, bint is_new, Arena* arena, double* cells,
 ) noexcept nogil:
-    """Add some rows to the cells of some pairs, of which the first are given."""
+    """Add some rows to the cells of some pairs, of which the first are given.
+
+    New cells hold nothing yet, not even zeros.
+    """
     cdef:
         Py_ssize_t n
         Mark mark = arena_mark(arena)
@@ -135,11 +138,16 @@ cdef void add_range(
             block = targets.gather(sums.rows + first, n, arena)
         if arena.failed:
             return
+        if is_new and not (are_classes and n >= sums.n_cells):
+            memset(cells, 0, <size_t> (last_pair - first_pair) * sums.n_cells * sizeof(double))
+            is_new = False
         if are_classes:
             count_block(
-                sums, sums.rows + first, block.labels, n, first_pair, last_pair, arena, cells)
+                sums, sums.rows + first, block.labels, n, first_pair, last_pair, is_new, arena,
+                cells)
         else:
             add_block(sums, sums.rows + first, &block, n, first_pair, last_pair, arena, cells)
+        is_new = False
         arena_release(arena, mark)
         first += n
 
@@ -168,9 +176,9 @@ cdef void add_block(
 
 cdef void count_block(
     const GridSums* sums, const int32_t* rows, const int32_t* labels, Py_ssize_t n,
-    int first_pair, int last_pair, Arena* arena, double* cells,
+    int first_pair, int last_pair, bint is_new, Arena* arena, double* cells,
 ) noexcept nogil:
-    """The same for one class of each row, all of the same weight.
+    """The same for one class of each row, all of the same weight; cells may be new if rows are many.
 
     A row's cell is the sum of two numbers, of its first group, and of its second one and class.
     """
@@ -204,7 +212,7 @@ cdef void count_block(
             memset(counts, 0, sums.n_cells * sizeof(int32_t))
             count_cells(high, low, n, counts)
             for k in range(sums.n_cells):
-                cells[k] += counts[k]
+                cells[k] = counts[k] if is_new else cells[k] + counts[k]
         cells += sums.n_cells
 
 
@@ -283,8 +291,8 @@ def sum_grids(
         raise ValueError("there must be one thread at least, and a target for each row")
     if n_pairs == 0 or targets.n_channels == 0:
         return
-    memset(&cells[0, 0, 0], 0, <size_t> n_pairs * cells.shape[1] * cells.shape[2] * sizeof(double))
     if n == 0:
+        cells[:] = 0.0
         return
     slot = np.full(bins.n_columns, -1, dtype=np.int32)
     used = np.empty(min(bins.n_columns, 2 * n_pairs), dtype=np.int32)
@@ -312,16 +320,17 @@ def sum_grids(
         n_parts = min(n_threads, n_pairs)
         for p in prange(n_parts, nogil=True, num_threads=n_parts, schedule="static", chunksize=1):
             add_range(&sums, targets, in_order, 0, n, n_pairs * p // n_parts,
-                      n_pairs * (p + 1) // n_parts, &arenas.of_thread[threadid()],
+                      n_pairs * (p + 1) // n_parts, True, &arenas.of_thread[threadid()],
                       &cells[n_pairs * p // n_parts, 0, 0])
         arenas.finish()
         return
     own = np.zeros((n_threads - 1, size))
     total = &cells[0, 0, 0]
+    memset(total, 0, size * sizeof(double))
     n_parts = <int> max(n_threads, n // ROWS_PER_BLOCK)
     for p in prange(n_parts, nogil=True, num_threads=n_threads, schedule="dynamic"):
         add_range(&sums, targets, in_order, n * p // n_parts, n * (p + 1) // n_parts, 0, n_pairs,
-                  &arenas.of_thread[threadid()],
+                  False, &arenas.of_thread[threadid()],
                   &own[threadid() - 1, 0] if threadid() else total)
     arenas.finish()
     for i in prange(size, nogil=True, num_threads=n_threads, schedule="static"):

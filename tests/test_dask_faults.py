@@ -14,7 +14,14 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
 
-from dask_rows import at_question, fitted_twice, is_free, made_rows, same_file  # noqa: E402
+from dask_rows import (  # noqa: E402
+    at_question,
+    before_fit,
+    fitted_twice,
+    is_free,
+    made_rows,
+    same_file,
+)
 
 from shapetree.dask import _cluster  # noqa: E402
 
@@ -124,19 +131,17 @@ def test_clusters_may_adapt(client):
 
 
 def test_several_fits_share_a_cluster(client):
+    cases = ["greedy", "means", "classes"]
     rows = [made_rows(np.random.default_rng(seed), 120) for seed in (5, 6, 7)]
-    found = {}
-
-    def fit(number):
-        case = ["greedy", "means", "classes"][number]
-        found[number] = fitted_twice(client, case, rows[number], [50, 70])
-
-    threads = [threading.Thread(target=fit, args=(number,)) for number in range(3)]
+    models = [
+        before_fit(client, case, each, [50, 70]) for case, each in zip(cases, rows, strict=True)
+    ]
+    threads = [threading.Thread(target=far.fit, args=given) for _, far, given in models]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(same_file(*found[number]) for number in range(3))
+    assert all(same_file(near, far) for near, far, _ in models)
 
 
 def is_asked(client):

@@ -178,7 +178,9 @@ cdef void count_block(
     const GridSums* sums, const int32_t* rows, const int32_t* labels, Py_ssize_t n,
     int first_pair, int last_pair, bint is_new, Arena* arena, double* cells,
 ) noexcept nogil:
-    """The same for one class of each row, all of the same weight; cells may be new if rows are many.
+    """The same for one class of each row, all of the same weight.
+
+    Cells may be new if rows are as many.
 
     A row's cell is the sum of two numbers, of its first group, and of its second one and class.
     """

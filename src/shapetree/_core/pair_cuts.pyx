@@ -12,6 +12,9 @@ from libc.stdint cimport int32_t, uint8_t
 from shapetree._core.columns cimport FLOAT32, FLOAT64, INT32, Columns
 from shapetree._core.histogram cimport check_rows
 
+cdef enum:
+    ROWS_AT_ONCE = 8192    # that one thread takes
+
 
 cdef class PairCuts:
     """A pair's shape function over the columns of a table, checked and ready to send rows.
@@ -83,6 +86,7 @@ cdef class PairCuts:
         result = np.empty(rows.shape[0], dtype=np.uint8)
         if rows.shape[0]:
             out = result
-            for k in prange(rows.shape[0], nogil=True, num_threads=n_threads, schedule="static"):
+            for k in prange(rows.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic",
+                            chunksize=ROWS_AT_ONCE):
                 out[k] = branch_by_cuts(&self.cuts, rows[k])
         return result

@@ -17,9 +17,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier
 from shapetree._core.columns import Columns
+from shapetree._core.criterion import Criterion
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_histograms
-from shapetree._core.screen import ALL_GROUPS, GridScreen
+from shapetree._core.oblique import PairFits, PairFitter
+from shapetree._core.screen import ALL_GROUPS, START, GridScreen
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
 from shapetree.grow import _pairs
@@ -688,3 +690,39 @@ def test_dates_are_left_out_of_very_many_pairs_without_listing_these():
     assert len(pairs) == 19_999 * 19_998 // 2
     assert 7 not in pairs.take(np.arange(0, len(pairs), 9_999_991))
     assert_array_equal(pairs.take(np.array([6])), [[0, 8]])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 6])
+def test_pairs_are_fitted_alike_together_and_one_by_one(n_classes):
+    # So many rows that not all pairs are fitted together.
+    n_rows, rng = 60_000, np.random.default_rng(n_classes)
+    columns = [np.round(rng.standard_normal(n_rows), digits) for digits in (1, 3, 9)]
+    columns[1][::9] = np.nan
+    labels = (columns[0] * columns[2] > 0.2) + rng.integers(0, n_classes - 1, n_rows)
+    labels = labels[:, None].astype(np.int32)
+    slopes = np.tan(spread_angles(8))
+    fitter = PairFitter(Criterion("gini", [n_classes]), slopes)
+    pairs = np.array([(0, 1), (0, 2), (1, 2), (0, 2), (2, 1), (0, 2)], dtype=np.int32)
+    starts = np.array([(-1, 0, 0), (0, 0.5, 1), (3, 0.4, 0)] * 2, dtype=START)
+
+    def fit(numbers, weights=None, n_threads=1):
+        return fitter.fit(
+            Columns(columns, n_rows), np.ones(3), np.zeros(4, dtype=np.int64), np.zeros(0),
+            Targets(labels, None, weights, n_classes), np.arange(n_rows, dtype=np.int32),
+            pairs[numbers], starts[numbers], max_branches=3, region_penalty=2.0,
+            branch_penalty=1.0, seed=0, n_threads=n_threads,
+        )  # fmt: skip
+
+    expected = fit(range(6))
+    assert (expected.gains > 0).sum() > 2
+    # Weights of 1 are summed in another way.
+    others = [
+        fit(range(6), n_threads=2),
+        fit(range(6), n_threads=5),
+        fit(range(6), np.ones(n_rows)),
+    ]
+    alone = [fit([number]) for number in range(6)]
+    others.append(PairFits(*(np.concatenate(parts) for parts in zip(*alone, strict=True))))
+    for other in others:
+        for one, its in zip(expected, other, strict=True):
+            assert_array_equal(one, its)

@@ -31,6 +31,7 @@ cdef enum:
     SORT_AFTER = 2       # times that all rows may move before leaves are sorted
     MIN_SORTED = 2048    # rows of a leaf that are worth sorting
     MIN_AT_ONCE = 128    # rows of a node that are worth summing by two features at once
+    APART = 8            # numbers between what two threads write, so that no cache line has both
 
 ctypedef fused bin_t:
     uint8_t
@@ -686,7 +687,7 @@ cdef class RoutedRows:
         for node, n_below in zip(sending, n_leaves):
             n = self.n_blocks_of(node)
             n_blocks += n
-            n_places += n * n_below
+            n_places += n * (n_below + APART)
         places = np.zeros(n_places + 1, dtype=np.int64)
         blocks = <SentBlock*> malloc((n_blocks + 1) * sizeof(SentBlock))
         if blocks == NULL:
@@ -697,7 +698,7 @@ cdef class RoutedRows:
                 blocks + n_blocks, node, self.is_all_else_old(below), &places[n_places], n_below)
             n = self.n_blocks_of(node)
             n_blocks += n
-            n_places += n * n_below
+            n_places += n * (n_below + APART)
         for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
             self.count_block(&blocks[block], &number_of_leaf[0])
         i = 0
@@ -743,7 +744,7 @@ cdef class RoutedRows:
             blocks[i].keeps_rest = keeps_rest
             blocks[i].first = first + i * BLOCK
             blocks[i].last = min(first + (i + 1) * BLOCK, last)
-            blocks[i].place = places + i * n_leaves
+            blocks[i].place = places + i * (n_leaves + APART)
 
     def stand_in_order(self, int n_threads):
         """Move the rows of the bins themselves to where they stand in the tree, and number them so.
@@ -1004,13 +1005,13 @@ cdef class RoutedRows:
             double[:, ::1] sums
         self.check_nodes(leaves, n_threads)
         self.check_losses(losses)
-        result = np.zeros((n_leaves, losses.width))
+        result = np.zeros((n_leaves, losses.width + APART))
         sums = result
         for i in prange(n_leaves, nogil=True, num_threads=n_threads, schedule="dynamic"):
             if self.rows._stop[leaves[i]] > self.rows._start[leaves[i]]:
                 add_targets(&losses.targets, &self.order[self.rows._start[leaves[i]]],
                             self.rows._stop[leaves[i]] - self.rows._start[leaves[i]], &sums[i, 0])
-        return result
+        return np.ascontiguousarray(result[:, :losses.width])
 
     def leaf_ranges(self, const int32_t[::1] leaves not None, LeafLosses losses not None,
                     int n_threads):
@@ -1109,7 +1110,7 @@ cdef class RoutedRows:
             if i > 0 and self.rows._start[nodes[i]] < self.rows._stop[nodes[i - 1]]:
                 raise ValueError("nodes of a level stand in the order of their rows")
         self.make_blocks(nodes)
-        of_blocks = np.zeros((self.n_blocks, width + 1))
+        of_blocks = np.zeros((self.n_blocks, width + 1 + APART))
         found, cares = np.zeros((n_level, width)), np.zeros(n_level, dtype=np.int64)
         at_best = np.zeros(n_level)
         block_sums, sums, n_care, least = of_blocks, found, cares, at_best

@@ -21,6 +21,7 @@ from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
 cdef enum:
     BLOCK = 8192          # rows that one thread sends at a time
     MAX_PARTS = 256       # of a node's rows, for as many threads
+    APART = 8             # numbers between what two threads write: a line of the cache
 
 ctypedef struct Sender:
     # How one node sends its rows.
@@ -206,7 +207,7 @@ cdef class NodeRows:
                     kept.append(fill_sender(&senders[i], bins, feature[i], branch_of_bin[i]))
                 else:
                     fill_cuts(&senders[i], cuts[i], bins.n_rows)
-            place = np.zeros((n_blocks, most), dtype=np.int64)
+            place = np.zeros((n_blocks, most + APART), dtype=np.int64)
             block_node = np.empty(n_blocks, dtype=np.int64)
             block_first = np.empty(n_blocks, dtype=np.int64)
             found = np.ones(n_blocks, dtype=np.uint8)
@@ -379,9 +380,9 @@ def spreads_of(
         raise ValueError("every node needs a centre, and the unit must be positive")
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
-    lowest = np.full((n_parts, n_nodes, n_outputs), np.inf)
-    highest = np.full((n_parts, n_nodes, n_outputs), -np.inf)
-    sums = np.zeros((n_parts, n_nodes))
+    lowest = np.full((n_parts, n_nodes + APART, n_outputs), np.inf)
+    highest = np.full((n_parts, n_nodes + APART, n_outputs), -np.inf)
+    sums = np.zeros((n_parts, n_nodes + APART))
     if n_nodes and n_outputs:
         least, greatest, total = lowest, highest, sums
         for task in prange(n_nodes * n_parts, nogil=True, num_threads=n_threads,
@@ -391,7 +392,8 @@ def spreads_of(
             add_spreads(
                 rows, nodes[i], part, n_parts, y, standardised, weights, &centres[i, 0],
                 absolute, unit, &least[part, i, 0], &greatest[part, i, 0], &total[part, i])
-    return lowest.min(axis=0), highest.max(axis=0), sums.sum(axis=0)
+    return (
+        lowest.min(axis=0)[:n_nodes], highest.max(axis=0)[:n_nodes], sums.sum(axis=0)[:n_nodes])
 
 
 cdef void add_spreads(

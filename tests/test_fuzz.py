@@ -574,7 +574,7 @@ def test_node_rows(data, seed):
     columns = [rng.integers(0, 4, n).astype(t) for t in ("u1", "u2")]
     bins = survives(Columns, **nearly(data.draw, arrays=columns, n_rows=n))
     pair = PairCuts(Columns([np.zeros(n)] * 2, n), 0, 1, np.empty(0), np.empty(0), *one_cut(), 0)
-    ways, before = np.array([0, 1, 1, 2], dtype=np.uint8), np.sort(rows.order)
+    branch_of_bin, before = np.array([0, 1, 1, 2], dtype=np.uint8), np.sort(rows.order)
     for first in (1, 4):
         nodes = np.array([0] if first == 1 else [1, 3], dtype=np.int32)
         arguments = nearly(
@@ -583,9 +583,10 @@ def test_node_rows(data, seed):
             nodes=nodes,
             first_child=first + 3 * np.arange(len(nodes), dtype=np.int32),
             n_branches=np.full(len(nodes), 3, dtype=np.int32),
-            feature=np.full(len(nodes), first % 2, dtype=np.int32),
-            branch_of_bin=[ways] * len(nodes),
-            cuts=[None, pair][: len(nodes)],
+            ways=[
+                tuple(nearly(data.draw, feature=first % 2, branch_of_bin=branch_of_bin).values()),
+                pair,
+            ][: len(nodes)],
             n_threads=data.draw(st.sampled_from([1, 2])),
         )
         if not are_small(arguments["first_child"]):

@@ -17,11 +17,9 @@ class NodeRows:
         nodes: np.ndarray,
         first_child: np.ndarray,
         n_branches: np.ndarray,
-        feature: np.ndarray,
-        branch_of_bin: list[np.ndarray | None],
-        cuts: list[PairCuts | None],
+        ways: list[tuple[int, np.ndarray] | PairCuts],
         n_threads: int,
-    ) -> np.ndarray: ...
+    ) -> None: ...
 
 def spreads_of(
     rows: NodeRows,

@@ -78,6 +78,7 @@ def grow_both(rng, table, rows, naive, n_levels, n_threads):
     """Split some nodes of each level, and compare with the naive twin."""
     level, n_nodes = [0], 1
     for _ in range(n_levels):
+        assert rows.sizes(n_nodes) == [len(naive.rows[node]) for node in range(n_nodes)]
         nodes = [node for node in level if rng.random() < 0.8]
         splits = [table.random_split() for _ in nodes]
         if not nodes:
@@ -134,6 +135,12 @@ def test_there_is_room_for_many_nodes():
     split(rows, table, [0], [300], [one])
     held = [row for branch in range(one[1]) for row in rows_of(rows, 300 + branch)]
     assert sorted(held) == list(range(9))
+
+
+@pytest.mark.parametrize("n_nodes", [-1, 65])
+def test_nodes_that_do_not_exist_have_no_size(n_nodes):
+    with pytest.raises(IndexError, match="there is no node"):
+        NodeRows(3).sizes(n_nodes)
 
 
 def test_no_nodes_may_be_split():

@@ -1264,13 +1264,13 @@ cdef class RoutedRows:
     ):
         """Where `loss_cells` may put the cells of as many nodes as fit memory.
 
-        Returns the first node that has to wait, and `starts`, `n_cells`, `bin_of_cell` and `losses`
-        of the nodes before.
+        Returns the first node that has to wait, the number of rows of the nodes before, and their
+        `starts`, `n_cells`, `bin_of_cell` and `losses`.
         """
         cdef:
             Py_ssize_t node, f, n_level = self.first_block.shape[0] - 1
             Py_ssize_t n_features = self.bins.n_columns, last = first
-            int64_t total = 0, room, n_rows
+            int64_t total = 0, room, n_rows, n_summed = 0
             int64_t[:, ::1] starts
         if not 0 <= first <= n_level or wanted.shape[0] != n_level:
             raise ValueError("every node of the level is wanted or not")
@@ -1287,9 +1287,10 @@ cdef class RoutedRows:
             if node > first and room > max_cells:
                 break
             total = room
+            n_summed += n_rows
             last = node + 1
         return (
-            last, given[:last - first], np.empty((last - first, n_features), dtype=np.int32),
+            last, n_summed, given[:last - first], np.empty((last - first, n_features), dtype=np.int32),
             np.empty(total, dtype=np.int32), np.empty((total, self.max_branches - 1)))
 
     def loss_cells(

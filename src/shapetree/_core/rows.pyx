@@ -101,6 +101,13 @@ cdef class NodeRows:
         """The same rows at the same nodes, which can be sent on by themselves."""
         return _rows_of_nodes(self.n_rows, self.order, self.start, self.stop)
 
+    def sizes(self, Py_ssize_t n_nodes):
+        """Numbers of rows of the first nodes, a list."""
+        cdef Py_ssize_t node
+        if not 0 <= n_nodes <= self._start.shape[0]:
+            raise IndexError(f"there is no node {n_nodes - 1}")
+        return [self._stop[node] - self._start[node] for node in range(n_nodes)]
+
     def renumber(self):
         """Number the rows by their places from now on; returns the numbers that they had.
 

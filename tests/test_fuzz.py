@@ -25,6 +25,7 @@ from shapetree._core.binning import (
     sort_values,
 )
 from shapetree._core.columns import Columns
+from shapetree._core.content import count_distinct
 from shapetree._core.criterion import Criterion
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
@@ -49,6 +50,7 @@ from shapetree._core.sketch import (
     count_cells,
     count_targets,
     deviations,
+    edges_of_cells,
     extents,
     lay_out_axes,
     sample_values,
@@ -1014,6 +1016,19 @@ def test_lay_out_axes(data):
 
 
 @fuzz
+@given(st.data())
+def test_edges_of_cells(data):
+    arguments = nearly(
+        data.draw,
+        bound_start=np.array([0, 3, 3, 5]),
+        bounds=np.array([-1.0, 0.5, 2.0, 0.0, 1.0]),
+        cells=np.array([2, 1, 0, 3, 0]),
+    )
+    if are_small(arguments["cells"]):
+        survives(edges_of_cells, **arguments)
+
+
+@fuzz
 @given(st.data(), st.booleans())
 def test_count_targets(data, has_targets):
     arguments = nearly(
@@ -1190,3 +1205,10 @@ def test_a_corner_of_infinite_values_can_be_split_off(infinite):
     y = np.array([1, 0, 0, 0] * 30)
     estimator = ShapeTreeClassifier(pairs="all", random_state=0).fit(X, y)
     np.testing.assert_array_equal(estimator.predict(X), y)
+
+
+@fuzz
+@given(st.data())
+def test_count_distinct(data):
+    hashes = np.array([0, 3, 2**64 - 1, 3, 0], dtype=np.uint64)
+    survives(count_distinct, **nearly(data.draw, hashes=hashes))

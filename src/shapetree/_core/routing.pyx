@@ -1264,8 +1264,8 @@ cdef class RoutedRows:
     ):
         """Where `loss_cells` may put the cells of as many nodes as fit memory.
 
-        Returns the first node that has to wait, the number of rows of the nodes before, and their
-        `starts`, `n_cells`, `bin_of_cell` and `losses`.
+        Returns the first node that has to wait, the number of rows of the nodes before, and a tuple
+        of their `starts`, `n_cells`, `bin_of_cell` and `losses`.
         """
         cdef:
             Py_ssize_t node, f, n_level = self.first_block.shape[0] - 1
@@ -1289,9 +1289,10 @@ cdef class RoutedRows:
             total = room
             n_summed += n_rows
             last = node + 1
-        return (
-            last, n_summed, given[:last - first], np.empty((last - first, n_features), dtype=np.int32),
+        cells = (
+            given[:last - first], np.empty((last - first, n_features), dtype=np.int32),
             np.empty(total, dtype=np.int32), np.empty((total, self.max_branches - 1)))
+        return last, n_summed, cells
 
     def loss_cells(
         self,

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import build_histograms
 from shapetree._core.reduced import fill_gaps
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
-from shapetree.data._targets import Goal, NodeStatistics
+from shapetree.data._targets import Goal
 from shapetree.grow._rows import Halving, Histograms, Sample
 from shapetree.grow._splits import BinSplit
 

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shapetree._core.criterion import NodeStatistics
 from shapetree._core.routing import LeafLosses
 from shapetree._core.rows import NodeRows
-from shapetree.data._targets import ClassGoal, NodeStatistics, RegressionGoal
+from shapetree.data._targets import ClassGoal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._joined import (
     Join,

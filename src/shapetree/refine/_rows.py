@@ -12,13 +12,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import Targets
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._sums import on_grid
-from shapetree.data._targets import Goal, NodeStatistics, RegressionGoal
+from shapetree.data._targets import Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows, LocalRowsOfNode
 from shapetree.grow._rows import Result, Rows, RowsOfNode
@@ -462,15 +463,14 @@ class LocalRefinedRows:
         max_cells = MAX_CELL_BYTES // (8 * self.max_branches - 4)
         n_features, first = len(self.bins), 0
         while first < len(wanted):
-            last, n_rows, *arrays = self._routed.room_for_cells(
-                first, self._offsets, wanted, max_cells
-            )
+            room = self._routed.room_for_cells(first, self._offsets, wanted, max_cells)
+            last, n_rows, cells = room
             n_threads = threads_for(n_rows * n_features, self.n_threads)
             for low, high in feature_chunks(n_features, n_rows):
                 self._routed.loss_cells(
-                    first, last, self._offsets, *arrays, low, high, n_threads, wanted[first:last]
+                    first, last, self._offsets, *cells, low, high, n_threads, wanted[first:last]
                 )
-            yield first, LossCells(*arrays)
+            yield first, LossCells(*cells)
             first = last
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:

@@ -73,6 +73,12 @@ ON_DASK = {
 
 def fitted_twice(client, case, rows, sizes, weighted=False, n_outputs=1):
     """Models in memory and on the cluster."""
+    near, far, collections = before_fit(client, case, rows, sizes, weighted, n_outputs)
+    return near, far.fit(*collections)
+
+
+def before_fit(client, case, rows, sizes, weighted=False, n_outputs=1):
+    """A model in memory, and one on the cluster that is not fitted yet, and what to fit it to."""
     kind, options = CASES[case]
     options = {"max_depth": 3, "random_state": 0, "n_threads": 1} | options
     name = "class" if kind is ShapeTreeClassifier else "number"
@@ -81,8 +87,7 @@ def fitted_twice(client, case, rows, sizes, weighted=False, n_outputs=1):
     near = kind(**options).fit(rows[FEATURES], rows[target], rows["weight"] if weighted else None)
     frame = frame_of(rows, sizes)
     far = ON_DASK[kind](client=client, **options)
-    far.fit(frame[FEATURES], frame[target], frame["weight"] if weighted else None)
-    return near, far
+    return near, far, (frame[FEATURES], frame[target], frame["weight"] if weighted else None)
 
 
 def same_file(near, far):
@@ -125,6 +130,9 @@ class Done:
 
     def result(self):
         return pickle.loads(self._sent)
+
+    def exception(self, timeout):
+        return None
 
     def release(self):
         self._sent = None

@@ -14,34 +14,68 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
 
-from dask_rows import at_question, fitted_twice, is_free, made_rows, same_file  # noqa: E402
+from dask_rows import (  # noqa: E402
+    at_question,
+    before_fit,
+    fitted_twice,
+    is_free,
+    made_rows,
+    same_file,
+)
+
+from shapetree.dask import _cluster  # noqa: E402
 
 ROWS = made_rows(np.random.default_rng(1), 400)
 SIZES = [90, 150, 0, 160]
+# Seconds that no wait takes, however busy the machine.
+LONG = 300
+CONFIG = {
+    # Who asks the dead waits that long.
+    "distributed.comm.timeouts.connect": "2s",
+    # Dask closes the nanny of a worker that has not come back by then, and starts no other. On a
+    # busy machine 15 seconds are too few, and a worker that dies again may just be away.
+    "distributed.deploy.lost-worker-timeout": "1h",
+}
+if sys.platform != "win32":
+    # Workers start with most of their imports done.
+    CONFIG["distributed.worker.multiprocessing-method"] = "forkserver"
 
 
 @pytest.fixture(scope="module")
 def client():
     """Two processes of two threads that can be killed; nannies start others in their place."""
-    # Who asks the dead waits that long.
     with (
-        dask.config.set({"distributed.comm.timeouts.connect": "5s"}),
+        dask.config.set(CONFIG),
         distributed.LocalCluster(2, threads_per_worker=2, dashboard_address=None) as cluster,
         distributed.Client(cluster) as client,
     ):
         yield client
 
 
+def wait_until(is_so, what):
+    """Wait for something that must come to be."""
+    end = time.monotonic() + LONG
+    while not is_so():
+        assert time.monotonic() < end, f"waited in vain until {what}"
+        time.sleep(0.05)
+
+
 def workers_of(client):
-    """Addresses of the workers."""
-    return set(client.scheduler_info(n_workers=-1)["workers"])
+    """Names of the workers, by address."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return {address: worker["name"] for address, worker in workers.items()}
 
 
 def scale(client, n_workers):
-    """Have so many workers."""
-    client.cluster.scale(n_workers)
-    while len(workers_of(client)) != n_workers:
-        time.sleep(0.1)
+    """Have so many workers, none of them on its way to come or to go."""
+    cluster = client.cluster
+    cluster.scale(n_workers)
+    wait_until(
+        lambda: (
+            set(workers_of(client).values()) == set(cluster.workers) == set(cluster.worker_spec)
+        ),
+        f"there are {n_workers} workers",
+    )
 
 
 def kill_one(client):
@@ -67,6 +101,20 @@ def test_the_only_worker_may_die_and_come_back(client, monkeypatch):
     assert same_file(*fitted_twice(client, "means", ROWS, SIZES))
 
 
+def test_a_fit_without_workers_says_so_and_goes_on_with_new_ones(client, monkeypatch):
+    def lose():
+        with dask.config.set({"distributed.deploy.lost-worker-timeout": "1ms"}):
+            kill_one(client)
+            wait_until(lambda: not client.cluster.workers, "Dask has given up the worker")
+        threading.Timer(3, client.cluster.scale, [1]).start()
+
+    scale(client, 1)
+    monkeypatch.setattr(_cluster, "PATIENCE", 0.5)
+    at_question(monkeypatch, "histograms", 2, lose)
+    with pytest.warns(RuntimeWarning, match="the Dask cluster has no workers"):
+        assert same_file(*fitted_twice(client, "greedy", ROWS, SIZES))
+
+
 def test_workers_may_come_and_go(client, monkeypatch):
     at_question(monkeypatch, "histograms", 2, lambda: client.cluster.scale(2))
     at_question(monkeypatch, "losses", 3, lambda: scale(client, 1))
@@ -83,19 +131,22 @@ def test_clusters_may_adapt(client):
 
 
 def test_several_fits_share_a_cluster(client):
+    cases = ["greedy", "means", "classes"]
     rows = [made_rows(np.random.default_rng(seed), 120) for seed in (5, 6, 7)]
-    found = {}
-
-    def fit(number):
-        case = ["greedy", "means", "classes"][number]
-        found[number] = fitted_twice(client, case, rows[number], [50, 70])
-
-    threads = [threading.Thread(target=fit, args=(number,)) for number in range(3)]
+    models = [
+        before_fit(client, case, each, [50, 70]) for case, each in zip(cases, rows, strict=True)
+    ]
+    threads = [threading.Thread(target=far.fit, args=given) for _, far, given in models]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert all(same_file(*found[number]) for number in range(3))
+    assert all(same_file(near, far) for near, far, _ in models)
+
+
+def is_asked(client):
+    """Whether a worker answers a question."""
+    return any("ask_part" in str(key) for keys in client.processing().values() for key in keys)
 
 
 INTERRUPTED = """
@@ -124,8 +175,7 @@ def test_a_client_may_be_interrupted(client):
         cwd=os.path.dirname(__file__), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert fit.stdout.readline() == "begins\n"
-    while not any("ask_part" in str(key) for keys in client.processing().values() for key in keys):
-        time.sleep(0.01)
+    wait_until(lambda: is_asked(client), "the parts are asked")
     fit.send_signal(signal.SIGINT)
     assert fit.stdout.readline() == "interrupted\n"
     # The client lives on, but not what it had the workers hold.

@@ -9,10 +9,11 @@ from __future__ import annotations
 import pickle
 import threading
 import uuid
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from distributed import Client, Future, default_client
+from distributed import Client, Future, TimeoutError, default_client
 
 from shapetree.dask._held import Held, value_of
 from shapetree.grow._joined import Join, Step
@@ -21,6 +22,8 @@ from shapetree.grow._joined import Join, Step
 JOINED_TOGETHER = 8
 # Bytes of what all parts are told, from which on it is sent once and not with every task.
 MUCH = 10_000
+# Seconds after which a fit that waits looks whether anybody works for it.
+PATIENCE = 30.0
 
 
 def find_client(client: Client | None) -> Client:
@@ -95,13 +98,36 @@ class Cluster:
                     self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
                 )
                 made += futures
+            self._wait_for(futures)
             return value_of(futures[0].result())
         finally:
             self.release(made)
 
     def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         """Results of all parts, brought here."""
+        self._wait_for(futures)
         return [value_of(each) for each in self._client.gather(list(futures))]
+
+    def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
+        """Wait until tasks have ended; say so if nobody is there to do them."""
+        for future in futures:
+            while not self._has_ended(future):
+                if not self._client.nthreads():
+                    warnings.warn(
+                        "the Dask cluster has no workers: the fit waits until one comes, or until "
+                        "Ctrl-C. If Dask has given up a worker that died, start others, such as by "
+                        "cluster.scale(2)",
+                        RuntimeWarning,
+                        stacklevel=2,
+                    )
+
+    def _has_ended(self, future: Future[Any]) -> bool:
+        """Whether a task ends before patience does."""
+        try:
+            future.exception(timeout=PATIENCE)
+        except TimeoutError:
+            return False
+        return True
 
     def _note(self, futures: Sequence[Future[Any]]) -> list[Future[Any]]:
         with self._lock:

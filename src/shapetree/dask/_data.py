@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -51,6 +52,11 @@ from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import target_names
 from shapetree.tree._spread import Question, SpreadRows, spread_of_table
 
+# One thread at a time looks into collections. Dask's expressions have cached properties that ask
+# each other, and Python 3.11 locks each for all of its class: two fits that ask at once could wait
+# for each other for ever.
+LOOKING = threading.Lock()
+
 
 @dataclass(frozen=True, eq=False)
 class DaskRows:
@@ -64,7 +70,8 @@ class DaskRows:
     @property
     def target_names(self) -> tuple[str, ...] | None:
         """Names of the targets, if they have any."""
-        return target_names(getattr(self.y, "_meta", self.y))
+        with LOOKING:
+            return target_names(getattr(self.y, "_meta", self.y))
 
 
 # --- the parts of collections ---
@@ -208,11 +215,12 @@ def kept_of_parts(kept: np.ndarray | None, lengths: np.ndarray) -> list[KeptRows
 def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes: bool) -> Any:
     """Read targets and weights, and learn the features."""
     cluster = given.cluster
-    delayed = _delayed_parts(given)
+    with LOOKING:
+        delayed = _delayed_parts(given)
+        columns = list(given.X.columns) if hasattr(given.X, "columns") else None
+        n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
     held = [[None] * len(each) if each[0] is None else cluster.hold(each) for each in delayed]
     names = [f"part {number}" for number in range(len(held[0]))]
-    columns = list(given.X.columns) if hasattr(given.X, "columns") else None
-    n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
     reading = Reading(
         (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features, has_classes
     )

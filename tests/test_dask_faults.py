@@ -21,7 +21,7 @@ from shapetree.dask import _cluster  # noqa: E402
 ROWS = made_rows(np.random.default_rng(1), 400)
 SIZES = [90, 150, 0, 160]
 # Seconds that no wait takes, however busy the machine.
-LONG = 300
+LONG = 600
 CONFIG = {
     # Who asks the dead waits that long.
     "distributed.comm.timeouts.connect": "2s",
@@ -161,10 +161,12 @@ def is_asked(client):
 
 
 INTERRUPTED = """
+import signal
 import sys
 from dask_rows import fitted_twice, made_rows, np
 from distributed import Client
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which whoever starts tests may ignore
 with Client(sys.argv[1]) as client:
     rows = made_rows(np.random.default_rng(0), 2_000)
     print("begins", flush=True)

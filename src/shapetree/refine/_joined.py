@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shapetree._core.histogram import join_cells
 from shapetree._core.routing import LeafLosses
 from shapetree._core.rows import NodeRows
 from shapetree.data._targets import ClassGoal, NodeStatistics, RegressionGoal
@@ -21,7 +22,6 @@ from shapetree.grow._joined import (
     Step,
     add,
     add_each,
-    join_cells,
 )
 from shapetree.grow._local import LocalRows
 from shapetree.grow._rows import Result
@@ -476,7 +476,7 @@ def join_nodes(answers: list[Any]) -> tuple[np.ndarray, ...]:
 def join_losses(answers: list[Any]) -> tuple[list[np.ndarray], tuple[np.ndarray, ...]]:
     """Join losses by branch, and by bin and branch."""
     found, cells = zip(*answers, strict=True)
-    return add_each(found), join_cells(cells)
+    return add_each(found), join_cells(list(cells))
 
 
 def join_pieces(answers: list[Any]) -> tuple[Any, Any, dict[int, np.ndarray]]:

@@ -2,6 +2,9 @@
 
 import gc
 import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from dask_rows import (  # noqa: E402
     FEATURES,
     ClientAtOnce,
     at_question,
+    fits_of,
     fitted_twice,
     frame_of,
     held_by,
@@ -32,6 +36,7 @@ from shapetree.dask import (  # noqa: E402
     DaskShapeTreeClassifier,
     DaskShapeTreeRegressor,
     _cluster,
+    _data,
 )
 
 
@@ -193,6 +198,24 @@ def test_faults_name_the_part(client):
         fit_frames(client, parts_frame([X.iloc[:0]]), parts_frame([rows.iloc[:0]])["class0"])
     with pytest.raises(TypeError, match="X is a DataFrame; give a Dask"):
         fit_frames(client, X, y)
+
+
+def test_one_fit_at_a_time_looks_at_its_frames(monkeypatch):
+    # Otherwise, threads that do may wait for each other for ever; see `LOOKING`.
+    look, at_once = _data.parts_of, threading.Semaphore(1)
+
+    def looking(*given):
+        assert at_once.acquire(blocking=False)
+        time.sleep(0.01)
+        found = look(*given)
+        at_once.release()
+        return found
+
+    monkeypatch.setattr(_data, "parts_of", looking)
+    rows = made_rows(np.random.default_rng(0), 60)
+    fits = [fits_of(ClientAtOnce(), "greedy", rows, [20, 40])[1] for _ in range(4)]
+    with ThreadPoolExecutor(len(fits)) as pool:
+        assert len({far.to_json() for far in pool.map(lambda fit: fit(), fits)}) == 1
 
 
 def test_without_a_client_an_error_says_so(monkeypatch):

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
 pytest.importorskip("dask.dataframe")
 
-from dask_rows import at_question, fitted_twice, is_free, made_rows, same_file  # noqa: E402
+from dask_rows import at_question, fits_of, fitted_twice, is_free, made_rows, same_file  # noqa: E402
 
 from shapetree.dask import _cluster  # noqa: E402
 
@@ -140,19 +141,15 @@ def test_clusters_may_adapt(client):
 
 
 def test_several_fits_share_a_cluster(client):
-    rows = [made_rows(np.random.default_rng(seed), 120) for seed in (5, 6, 7)]
-    found = {}
-
-    def fit(number):
-        case = ["greedy", "means", "classes"][number]
-        found[number] = fitted_twice(client, case, rows[number], [50, 70])
-
-    threads = [threading.Thread(target=fit, args=(number,)) for number in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert all(same_file(*found[number]) for number in range(3))
+    fits = [
+        fits_of(client, case, made_rows(np.random.default_rng(seed), 120), [50, 70])
+        for seed, case in ((5, "greedy"), (6, "means"), (7, "classes"))
+    ]
+    with ThreadPoolExecutor(len(fits)) as pool:
+        found = [pool.submit(far) for _, far in fits]
+        assert all(
+            same_file(near(), far.result(LONG)) for (near, _), far in zip(fits, found, strict=True)
+        )
 
 
 def is_asked(client):

@@ -11,6 +11,7 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree.dask._cluster import AskedParts, Cluster, Parts
+from shapetree.dask._lazy import LOOKING
 from shapetree.dask._tasks import (
     EveryValue,
     FindBinning,
@@ -64,7 +65,8 @@ class DaskRows:
     @property
     def target_names(self) -> tuple[str, ...] | None:
         """Names of the targets, if they have any."""
-        return target_names(getattr(self.y, "_meta", self.y))
+        with LOOKING:
+            return target_names(getattr(self.y, "_meta", self.y))
 
 
 # --- the parts of collections ---
@@ -111,17 +113,18 @@ def check_in_step(X: Any, y: Any, weights: Any) -> None:
     """Refuse collections whose rows are known to be out of step."""
     if y is None:
         raise ValueError("this requires y to be passed, but the target y is None")
-    n_parts = n_parts_of(X, "X")
-    for name, other in (("y", y), ("sample_weight", weights)):
-        if other is None:
-            continue
-        n_others = n_parts_of(other, name)
-        if n_others != n_parts:
-            raise ValueError(
-                f"X has {n_parts} partitions, but {name} has {n_others}: give both the same "
-                "partitions, so that their rows stay in step"
-            )
-        _check_divisions(X, other, name)
+    with LOOKING:
+        n_parts = n_parts_of(X, "X")
+        for name, other in (("y", y), ("sample_weight", weights)):
+            if other is None:
+                continue
+            n_others = n_parts_of(other, name)
+            if n_others != n_parts:
+                raise ValueError(
+                    f"X has {n_parts} partitions, but {name} has {n_others}: give both the same "
+                    "partitions, so that their rows stay in step"
+                )
+            _check_divisions(X, other, name)
 
 
 def _check_divisions(X: Any, other: Any, name: str) -> None:
@@ -208,11 +211,12 @@ def kept_of_parts(kept: np.ndarray | None, lengths: np.ndarray) -> list[KeptRows
 def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes: bool) -> Any:
     """Read targets and weights, and learn the features."""
     cluster = given.cluster
-    delayed = _delayed_parts(given)
-    held = [[None] * len(each) if each[0] is None else cluster.hold(each) for each in delayed]
+    with LOOKING:
+        delayed = _delayed_parts(given)
+        held = [[None] * len(each) if each[0] is None else cluster.hold(each) for each in delayed]
+        columns = list(given.X.columns) if hasattr(given.X, "columns") else None
+        n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
     names = [f"part {number}" for number in range(len(held[0]))]
-    columns = list(given.X.columns) if hasattr(given.X, "columns") else None
-    n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
     reading = Reading(
         (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features, has_classes
     )

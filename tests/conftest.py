@@ -1,5 +1,7 @@
 """Settings that all tests share."""
 
+import signal
+
 import pytest
 from hypothesis import settings
 
@@ -7,6 +9,9 @@ from shapetree import _threads
 
 settings.register_profile("shapetree", deadline=None, max_examples=60)
 settings.load_profile("shapetree")
+
+# Some tests press Ctrl-C; whoever starts them in the background may have had it ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -73,24 +73,21 @@ ON_DASK = {
 
 def fitted_twice(client, case, rows, sizes, weighted=False, n_outputs=1):
     """Models in memory and on the cluster."""
-    near, far = fits_of(client, case, rows, sizes, weighted, n_outputs)
-    return near(), far()
+    near, far, collections = before_fit(client, case, rows, sizes, weighted, n_outputs)
+    return near, far.fit(*collections)
 
 
-def fits_of(client, case, rows, sizes, weighted=False, n_outputs=1):
-    """Functions that fit a model in memory and on the cluster."""
+def before_fit(client, case, rows, sizes, weighted=False, n_outputs=1):
+    """A model in memory, and one on the cluster that is not fitted yet, and what to fit it to."""
     kind, options = CASES[case]
     options = {"max_depth": 3, "random_state": 0, "n_threads": 1} | options
     name = "class" if kind is ShapeTreeClassifier else "number"
     targets = [f"{name}{output}" for output in range(n_outputs)]
     target = targets[0] if n_outputs == 1 else targets
+    near = kind(**options).fit(rows[FEATURES], rows[target], rows["weight"] if weighted else None)
     frame = frame_of(rows, sizes)
-    each = [(given[FEATURES], given[target], given["weight"]) for given in (rows, frame)]
-    near, far = ((X, y, weights if weighted else None) for X, y, weights in each)
-    return (
-        lambda: kind(**options).fit(*near),
-        lambda: ON_DASK[kind](client=client, **options).fit(*far),
-    )
+    far = ON_DASK[kind](client=client, **options)
+    return near, far, (frame[FEATURES], frame[target], frame["weight"] if weighted else None)
 
 
 def same_file(near, far):

@@ -22,7 +22,7 @@ from dask_rows import (  # noqa: E402
     FEATURES,
     ClientAtOnce,
     at_question,
-    fits_of,
+    before_fit,
     fitted_twice,
     frame_of,
     held_by,
@@ -73,11 +73,11 @@ def test_any_partitions_give_the_same_model(seed, case, n_parts, weighted, n_out
     n_rows = int(rng.integers(20, 120))
     rows = made_rows(rng, n_rows, n_outputs)
     sizes = sizes_of(rng, n_rows, n_parts)
-    near, far = fits_of(ClientAtOnce(), case, rows, sizes, weighted, n_outputs)
     with pytest.MonkeyPatch.context() as patch:
         if n_parts % 2:  # rows are put in order
             patch.setattr(refining, "MANY_ROWS", 0)
-        assert same_file(near(), far())
+        near, far = fitted_twice(ClientAtOnce(), case, rows, sizes, weighted, n_outputs)
+    assert same_file(near, far)
 
 
 def questions_of(model, n_rows, target):
@@ -217,9 +217,10 @@ def test_one_fit_at_a_time_looks_at_its_frames(monkeypatch):
 
     monkeypatch.setattr(_data, "parts_of", looking)
     rows = made_rows(np.random.default_rng(0), 60)
-    fits = [fits_of(ClientAtOnce(), "greedy", rows, [20, 40])[1] for _ in range(4)]
-    with ThreadPoolExecutor(len(fits)) as pool:
-        assert len({far.to_json() for far in pool.map(lambda fit: fit(), fits)}) == 1
+    models = [before_fit(ClientAtOnce(), "greedy", rows, [20, 40]) for _ in range(4)]
+    with ThreadPoolExecutor(len(models)) as pool:
+        fits = [pool.submit(far.fit, *given) for _, far, given in models]
+        assert all(same_file(models[0][0], fit.result()) for fit in fits)
 
 
 def test_without_a_client_an_error_says_so(monkeypatch):

@@ -113,18 +113,17 @@ def check_in_step(X: Any, y: Any, weights: Any) -> None:
     """Refuse collections whose rows are known to be out of step."""
     if y is None:
         raise ValueError("this requires y to be passed, but the target y is None")
-    with LOOKING:
-        n_parts = n_parts_of(X, "X")
-        for name, other in (("y", y), ("sample_weight", weights)):
-            if other is None:
-                continue
-            n_others = n_parts_of(other, name)
-            if n_others != n_parts:
-                raise ValueError(
-                    f"X has {n_parts} partitions, but {name} has {n_others}: give both the same "
-                    "partitions, so that their rows stay in step"
-                )
-            _check_divisions(X, other, name)
+    n_parts = n_parts_of(X, "X")
+    for name, other in (("y", y), ("sample_weight", weights)):
+        if other is None:
+            continue
+        n_others = n_parts_of(other, name)
+        if n_others != n_parts:
+            raise ValueError(
+                f"X has {n_parts} partitions, but {name} has {n_others}: give both the same "
+                "partitions, so that their rows stay in step"
+            )
+        _check_divisions(X, other, name)
 
 
 def _check_divisions(X: Any, other: Any, name: str) -> None:
@@ -213,9 +212,9 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     cluster = given.cluster
     with LOOKING:
         delayed = _delayed_parts(given)
-        held = [[None] * len(each) if each[0] is None else cluster.hold(each) for each in delayed]
         columns = list(given.X.columns) if hasattr(given.X, "columns") else None
         n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
+    held = [[None] * len(each) if each[0] is None else cluster.hold(each) for each in delayed]
     names = [f"part {number}" for number in range(len(held[0]))]
     reading = Reading(
         (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features, has_classes

@@ -238,7 +238,8 @@ def show_simulation(n_rows: int, n_parts: int, n_workers: int, how: str) -> None
     found = simulate(*make_rows(0, n_rows), n_parts, n_workers, **WAYS[how])
     told = ", ".join(f"{name} {number:,}" for name, number in sorted(found.counts.items()))
     print(
-        f"{how}, {n_rows:,} rows in {n_parts:,} parts on {n_workers:,} workers, {found.tree.get_n_leaves()} leaves: {told}; "
+        f"{how}, {n_rows:,} rows in {n_parts:,} parts on {n_workers:,} workers, "
+        f"{found.tree.get_n_leaves()} leaves: {told}; "
         f"longest way: workers {found.of_workers:.2f} s, joins {found.of_joins:.2f} s",
         flush=True,
     )

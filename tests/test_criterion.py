@@ -1,15 +1,17 @@
 """Impurities are what their names say, concave, homogeneous, and have supergradients."""
 
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from naive import CRITERIA, samples, weighted_median
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import entropy
 
-from shapetree._core.criterion import Criterion
+from shapetree._core.criterion import Criterion, NodeStatistics
 
 WEIGHTS = st.one_of(st.just(0.0), st.floats(1e-6, 1e9))
 
@@ -133,10 +135,12 @@ def test_nodes_are_described_by_their_classes(seed, name, n_extra):
     criterion, stops = Criterion(name, sizes), np.cumsum(sizes)
     counts = [rng.multinomial(9, np.ones(size) / size, 5) for size in sizes]
     channels = np.hstack([*counts, rng.integers(0, 9, (5, n_extra))]).astype(float)
-    weights, impurities, shares = criterion.describe_classes(channels)
-    assert weights == [9.0] * 5
+    nodes = criterion.describe_classes(channels, n_extra > 0)
+    assert [node.weight for node in nodes] == [9.0] * 5
+    assert_array_equal([node.n_rows for node in nodes], channels[:, -1] if n_extra else 9)
     masses = criterion.impurities(np.ascontiguousarray(channels[:, : stops[-1]]))
-    assert_allclose(impurities, np.maximum(masses, 0.0) / 9)
+    assert_allclose([node.impurity for node in nodes], np.maximum(masses, 0.0) / 9)
+    shares = np.array([node.value for node in nodes])
     assert shares.shape == (5, len(sizes), max(sizes))
     for output, count in enumerate(counts):
         assert_allclose(shares[:, output, : sizes[output]], count / 9)
@@ -145,6 +149,16 @@ def test_nodes_are_described_by_their_classes(seed, name, n_extra):
 
 def test_numbers_have_no_classes_to_describe():
     with pytest.raises(ValueError, match="every class"):
-        Criterion("squared_error", [1]).describe_classes(np.ones((1, 2)))
+        Criterion("squared_error", [1]).describe_classes(np.ones((1, 2)), False)
     with pytest.raises(ValueError, match="every class"):
-        Criterion("gini", [3]).describe_classes(np.ones((1, 2)))
+        Criterion("gini", [3]).describe_classes(np.ones((1, 2)), False)
+
+
+def test_what_a_node_knows_can_be_sent():
+    value = np.array([[0.25, 0.75]])
+    sent = pickle.loads(pickle.dumps(NodeStatistics(3, 2.5, 0.125, value)))
+    assert (sent.n_rows, sent.weight, sent.impurity) == (3, 2.5, 0.125)
+    assert_array_equal(sent.value, value)
+    other = sent.with_value(np.ones((1, 2)))
+    assert (other.n_rows, other.weight, other.impurity) == (3, 2.5, 0.125)
+    assert_array_equal(other.value, np.ones((1, 2)))

@@ -25,6 +25,7 @@ from shapetree._core.binning import (
     sort_values,
 )
 from shapetree._core.columns import Columns
+from shapetree._core.content import count_distinct
 from shapetree._core.criterion import Criterion
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
@@ -49,6 +50,7 @@ from shapetree._core.sketch import (
     count_cells,
     count_targets,
     deviations,
+    edges_of_cells,
     extents,
     lay_out_axes,
     sample_values,
@@ -574,7 +576,7 @@ def test_node_rows(data, seed):
     columns = [rng.integers(0, 4, n).astype(t) for t in ("u1", "u2")]
     bins = survives(Columns, **nearly(data.draw, arrays=columns, n_rows=n))
     pair = PairCuts(Columns([np.zeros(n)] * 2, n), 0, 1, np.empty(0), np.empty(0), *one_cut(), 0)
-    ways, before = np.array([0, 1, 1, 2], dtype=np.uint8), np.sort(rows.order)
+    branch_of_bin, before = np.array([0, 1, 1, 2], dtype=np.uint8), np.sort(rows.order)
     for first in (1, 4):
         nodes = np.array([0] if first == 1 else [1, 3], dtype=np.int32)
         arguments = nearly(
@@ -583,9 +585,10 @@ def test_node_rows(data, seed):
             nodes=nodes,
             first_child=first + 3 * np.arange(len(nodes), dtype=np.int32),
             n_branches=np.full(len(nodes), 3, dtype=np.int32),
-            feature=np.full(len(nodes), first % 2, dtype=np.int32),
-            branch_of_bin=[ways] * len(nodes),
-            cuts=[None, pair][: len(nodes)],
+            ways=[
+                tuple(nearly(data.draw, feature=first % 2, branch_of_bin=branch_of_bin).values()),
+                pair,
+            ][: len(nodes)],
             n_threads=data.draw(st.sampled_from([1, 2])),
         )
         if not are_small(arguments["first_child"]):
@@ -1013,6 +1016,19 @@ def test_lay_out_axes(data):
 
 
 @fuzz
+@given(st.data())
+def test_edges_of_cells(data):
+    arguments = nearly(
+        data.draw,
+        bound_start=np.array([0, 3, 3, 5]),
+        bounds=np.array([-1.0, 0.5, 2.0, 0.0, 1.0]),
+        cells=np.array([2, 1, 0, 3, 0]),
+    )
+    if are_small(arguments["cells"]):
+        survives(edges_of_cells, **arguments)
+
+
+@fuzz
 @given(st.data(), st.booleans())
 def test_count_targets(data, has_targets):
     arguments = nearly(
@@ -1189,3 +1205,10 @@ def test_a_corner_of_infinite_values_can_be_split_off(infinite):
     y = np.array([1, 0, 0, 0] * 30)
     estimator = ShapeTreeClassifier(pairs="all", random_state=0).fit(X, y)
     np.testing.assert_array_equal(estimator.predict(X), y)
+
+
+@fuzz
+@given(st.data())
+def test_count_distinct(data):
+    hashes = np.array([0, 3, 2**64 - 1, 3, 0], dtype=np.uint64)
+    survives(count_distinct, **nearly(data.draw, hashes=hashes))

@@ -8,6 +8,7 @@ from naive import samples
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
+from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import (
     Targets,
     build_cells,
@@ -16,7 +17,6 @@ from shapetree._core.histogram import (
     sum_nodes,
 )
 from shapetree._threads import VISITS_PER_CALL, feature_chunks
-from shapetree.data._targets import NodeStatistics
 from shapetree.grow import _histograms
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._nodes import GrowingNode

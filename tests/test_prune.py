@@ -24,7 +24,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree.data._targets import NodeStatistics
+from shapetree._core.criterion import NodeStatistics
 from shapetree.grow._nodes import TreeNode, tree_of
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
 from shapetree.refine._shrink import shrink

@@ -546,12 +546,20 @@ def test_problems_know_what_a_new_split_must_beat(seed, max_branches, unit):
     children = [list(range(stop - n, stop)) for stop, n in zip(stops, n_branches, strict=True)]
     n_parts = rng.integers(0, 5, stops[-1]).astype(float).tolist()
     sizes = rng.integers(1, 100, stops[-1]).tolist()
+    prices = rng.integers(1, 5, n_nodes).astype(float).tolist()
     sums = rng.integers(-20, 20, (n_nodes, 1 + max_branches)) / 4
     n_care, least = rng.integers(0, 9, n_nodes), rng.integers(-40, 1, n_nodes) / 4
     problems = reduced_problems(
-        list(range(n_nodes)), children, n_parts, sizes, sums, n_care, least, 1.0, unit
+        list(range(n_nodes)), children, prices, n_parts, sizes, sums, n_care, least, 1.0, unit
     )
-    for i, problem in enumerate(problems):
+    wanted = [problem.may_improve and problem.n_care > 0 for problem in problems.each]
+    assert_array_equal(problems.wanted, wanted)
+    assert problems.are_open == any(wanted)
+    assert_array_equal(problems.n_branches, n_branches)
+    assert_array_equal(problems.bounds, [problem.bound for problem in problems.each])
+    assert_array_equal(problems.segment_penalties, unit * np.array(prices))
+    for i, problem in enumerate(problems.each):
+        assert (problem.unit, problem.parts_price) == (unit, prices[i])
         below = [n_parts[child] for child in children[i]]
         lost = np.append(0.0, sums[i, 2 : 1 + n_branches[i]])
         alone = sums[i, 1] + lost + unit * np.array(below)
@@ -584,6 +592,7 @@ def test_problems_know_what_a_new_split_must_beat(seed, max_branches, unit):
         ({"children": [[1, 2, 1]]}, ValueError),
         ({"children": [[]]}, ValueError),
         ({"children": [[1, 7]]}, IndexError),
+        ({"parts_prices": []}, ValueError),
         ({"least": np.zeros(2)}, ValueError),
     ],
 )
@@ -591,6 +600,7 @@ def test_problems_that_lack_something_are_refused(change, error):
     good = {
         "nodes": [0],
         "children": [[1, 2]],
+        "parts_prices": [1.0],
         "n_parts": [1.0, 0.0, 0.0],
         "sizes": [3, 2, 1],
         "sums": np.zeros((1, 3)),
@@ -599,6 +609,6 @@ def test_problems_that_lack_something_are_refused(change, error):
         "price": 1.0,
         "unit": 1.0,
     }
-    assert len(reduced_problems(**good)) == 1
+    assert len(reduced_problems(**good).each) == 1
     with pytest.raises(error):
         reduced_problems(**good | change)

@@ -432,11 +432,12 @@ def check_cells(forest, routed, n_care):
 def check_some_cells(forest, routed, n_cells, wanted):
     """Nodes that are not wanted have no cells and need no room, however many are summed at once."""
     offsets, first = np.cumsum([0, *forest.n_bins]), 0
-    wanted = wanted.view(np.uint8)
+    wanted, n_care = wanted.view(np.uint8), np.array([len(rows) for rows, _ in routed.care_sets()])
     max_cells = int(forest.rng.integers(0, 60))
     while first < len(wanted):
-        last, *arrays = routed.room_for_cells(first, offsets, wanted, max_cells)
+        last, n_rows, arrays = routed.room_for_cells(first, offsets, wanted, max_cells)
         starts, found, bins, _ = arrays
+        assert n_rows == (n_care * wanted)[first:last].sum()
         assert first < last <= len(wanted)
         assert last == first + 1 or len(bins) <= max_cells
         assert len(starts) == len(found) == last - first
@@ -519,7 +520,7 @@ def test_features_summed_two_at_a_time_have_the_cells_of_each(max_branches, n_ro
     routed.branch_losses(numbers(0), losses, table, np.array([2.0**20]), 1)
     offsets = np.cumsum([0, 10, 4000, 301, 10, 10])
     ((care, of_rows),) = routed.care_sets()
-    _, *arrays = routed.room_for_cells(0, offsets, np.ones(1, dtype=np.uint8), 10**6)
+    _, _, arrays = routed.room_for_cells(0, offsets, np.ones(1, dtype=np.uint8), 10**6)
     starts, n_cells, bins, found = arrays
     for n_threads in (1, 2):
         routed.loss_cells(0, 1, offsets, *arrays, 0, 5, n_threads)

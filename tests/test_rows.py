@@ -36,7 +36,6 @@ class NaiveRows:
         for row in self.rows[node]:
             children[branch_of_row[row]].append(row)
         self.rows.update(enumerate(children, first_child))
-        return [len(child) for child in children]
 
 
 def rows_of(rows, node):
@@ -55,7 +54,7 @@ class Table:
         self.numbers = Columns([rng.normal(size=n_rows), rng.normal(size=n_rows)], n_rows)
 
     def random_split(self):
-        """(feature, branch_of_bin, cuts, n_branches) and the branch of every row."""
+        """How rows are sent, the number of branches and the branch of every row."""
         n_branches = int(self.rng.integers(1, 6))
         if self.rng.random() < 0.3:
             regions = self.rng.integers(0, n_branches, 2).astype(np.int32)
@@ -63,34 +62,32 @@ class Table:
             cut = np.ones(1), slope, np.zeros(1), ints(-1), ints(-2), regions
             cuts = PairCuts(self.numbers, 0, 1, np.empty(0), np.empty(0), *cut, 0)
             every = np.arange(self.n_rows, dtype=np.int32)
-            return -1, None, cuts, n_branches, cuts.branches(every, 1)
+            return cuts, n_branches, cuts.branches(every, 1)
         feature = int(self.rng.integers(3))
         branch_of_bin = self.rng.integers(0, n_branches, 6).astype(np.uint8)
-        return feature, branch_of_bin, None, n_branches, branch_of_bin[self.codes[feature]]
+        return (feature, branch_of_bin), n_branches, branch_of_bin[self.codes[feature]]
 
 
 def split(rows, table, nodes, first_child, splits, n_threads=1):
-    feature, branch_of_bin, cuts, n_branches, _ = zip(*splits, strict=True)
-    return rows.split(
-        table.bins, ints(*nodes), ints(*first_child), ints(*n_branches), ints(*feature),
-        list(branch_of_bin), list(cuts), n_threads,
-    )  # fmt: skip
+    ways, n_branches, _ = zip(*splits, strict=True)
+    nodes, first_child, n_branches = ints(*nodes), ints(*first_child), ints(*n_branches)
+    rows.split(table.bins, nodes, first_child, n_branches, list(ways), n_threads)
 
 
 def grow_both(rng, table, rows, naive, n_levels, n_threads):
     """Split some nodes of each level, and compare with the naive twin."""
     level, n_nodes = [0], 1
     for _ in range(n_levels):
+        assert rows.sizes(n_nodes) == [len(naive.rows[node]) for node in range(n_nodes)]
         nodes = [node for node in level if rng.random() < 0.8]
         splits = [table.random_split() for _ in nodes]
         if not nodes:
             return
-        sizes = [one[3] for one in splits]
+        sizes = [n_branches for _, n_branches, _ in splits]
         first_child = n_nodes + np.cumsum(sizes) - sizes
-        counts = split(rows, table, nodes, first_child, splits, n_threads)
-        for i, (node, one) in enumerate(zip(nodes, splits, strict=True)):
-            expected = naive.split(node, int(first_child[i]), one[3], one[4])
-            assert counts[i].tolist() == expected + [0] * (counts.shape[1] - one[3])
+        split(rows, table, nodes, first_child, splits, n_threads)
+        for node, first, one in zip(nodes, first_child.tolist(), splits, strict=True):
+            naive.split(node, first, *one[1:])
         level = list(range(n_nodes, n_nodes + sum(sizes)))
         n_nodes += sum(sizes)
         for node in level:
@@ -128,23 +125,28 @@ def test_a_node_may_be_split_again():
     for _ in range(3):
         one = table.random_split()
         split(rows, table, [0], [1], [one])
-        for branch in range(one[3]):
-            assert sorted(rows_of(rows, 1 + branch)) == np.flatnonzero(one[4] == branch).tolist()
+        for branch in range(one[1]):
+            assert sorted(rows_of(rows, 1 + branch)) == np.flatnonzero(one[2] == branch).tolist()
 
 
 def test_there_is_room_for_many_nodes():
     table, rows = Table(np.random.default_rng(0), 9), NodeRows(9)
     one = table.random_split()
     split(rows, table, [0], [300], [one])
-    held = [row for branch in range(one[3]) for row in rows_of(rows, 300 + branch)]
+    held = [row for branch in range(one[1]) for row in rows_of(rows, 300 + branch)]
     assert sorted(held) == list(range(9))
+
+
+@pytest.mark.parametrize("n_nodes", [-1, 65])
+def test_nodes_that_do_not_exist_have_no_size(n_nodes):
+    with pytest.raises(IndexError, match="there is no node"):
+        NodeRows(3).sizes(n_nodes)
 
 
 def test_no_nodes_may_be_split():
     rows = NodeRows(4)
     none = ints()
-    counts = rows.split(Table(np.random.default_rng(0), 4).bins, none, none, none, none, [], [], 1)
-    assert counts.shape[0] == 0
+    rows.split(Table(np.random.default_rng(0), 4).bins, none, none, none, [], 1)
     assert_array_equal(rows.order, range(4))
 
 
@@ -159,6 +161,9 @@ def test_rows_that_are_not_whole_numbers_are_refused():
         NodeRows(5, np.array([0.0, np.nan]))
 
 
+WAYS = [(0, branches(0, 1, 1)), (0, branches(0, 1, 0))]
+
+
 def valid_split():
     """Arguments that split the root of five rows, and a node of it."""
     codes = [np.array([0, 1, 2, 1, 0], dtype=np.uint8), np.zeros(5)]
@@ -167,9 +172,7 @@ def valid_split():
         "nodes": ints(1, 2),
         "first_child": ints(4, 6),
         "n_branches": ints(2, 2),
-        "feature": ints(0, 0),
-        "branch_of_bin": [branches(0, 1, 1), branches(0, 1, 0)],
-        "cuts": [None, None],
+        "ways": WAYS,
         "n_threads": 1,
     }
 
@@ -198,24 +201,24 @@ def other_cuts(n_rows):
         ("n_branches", ints(2, 0), ValueError, "1 to 254 children"),
         ("n_branches", ints(2, 255), ValueError, "1 to 254 children"),
         ("n_branches", ints(2, 1), IndexError, "a branch is out of range"),
-        ("feature", ints(0, 2), ValueError, "2 is not a column of bins"),
-        ("feature", ints(0, -1), ValueError, "-1 is not a column of bins"),
-        ("feature", ints(0, 1), ValueError, "1 is not a column of bins"),
-        ("branch_of_bin", [branches(0, 1, 1)], ValueError, "every node needs a split"),
-        ("branch_of_bin", [branches(0, 1, 1), None], ValueError, "not a column of bins"),
-        ("branch_of_bin", [branches(0, 1, 1), branches(0, 1)], ValueError, "every bin needs"),
-        ("branch_of_bin", [branches(0, 1, 1), branches(0, 2, 1)], IndexError, "out of range"),
-        ("branch_of_bin", [branches(0, 1, 1), branches(0, 255, 1)], IndexError, "out of range"),
-        ("cuts", [None], ValueError, "every node needs a split"),
-        ("cuts", [None, other_cuts(4)], ValueError, "as many rows as bins"),
+        ("ways", WAYS[:1], ValueError, "every node needs a split"),
+        ("ways", [WAYS[0], (2, branches(0, 1, 0))], ValueError, "2 is not a column of bins"),
+        ("ways", [WAYS[0], (-1, branches(0, 1, 0))], ValueError, "-1 is not a column of bins"),
+        ("ways", [WAYS[0], (1, branches(0, 1, 0))], ValueError, "1 is not a column of bins"),
+        ("ways", [WAYS[0], (0, None)], ValueError, "not a column of bins"),
+        ("ways", [WAYS[0], (0, branches(0, 1))], ValueError, "every bin needs"),
+        ("ways", [WAYS[0], (0, branches(0, 2, 1))], IndexError, "out of range"),
+        ("ways", [WAYS[0], (0, branches(0, 255, 1))], IndexError, "out of range"),
+        ("ways", [WAYS[0], None], TypeError, "not iterable"),
+        ("ways", [WAYS[0], other_cuts(4)], ValueError, "as many rows as bins"),
         ("bins", Columns([np.zeros(4, dtype=np.uint8)], 4), ValueError, "fewer rows of bins"),
     ],
 )
 def test_splits_that_do_not_fit_are_refused_and_rows_stay_as_they_were(name, value, error, message):
     arguments = valid_split()
     rows = NodeRows(5)
-    one = {"nodes": ints(0), "first_child": ints(1), "n_branches": ints(3), "feature": ints(0)}
-    rows.split(**arguments | one | {"branch_of_bin": [branches(0, 1, 2)], "cuts": [None]})
+    one = {"nodes": ints(0), "first_child": ints(1), "n_branches": ints(3)}
+    rows.split(**arguments | one | {"ways": [(0, branches(0, 1, 2))]})
     before = [rows_of(rows, node) for node in range(len(rows.start))]
     with pytest.raises(error, match=message):
         rows.split(**arguments | {name: value})
@@ -246,8 +249,8 @@ def spreads(y, weights, centres, at, absolute, order, unit):
     n_nodes, n_rows = centres.shape[0], len(y)
     rows = NodeRows(n_rows, order.astype(np.int32))
     bins = Columns([at.astype(np.uint8)], n_rows)
-    branch_of_bin = [np.arange(n_nodes, dtype=np.uint8)]
-    rows.split(bins, ints(0), ints(1), ints(n_nodes), ints(0), branch_of_bin, [None], 1)
+    ways = [(0, np.arange(n_nodes, dtype=np.uint8))]
+    rows.split(bins, ints(0), ints(1), ints(n_nodes), ways, 1)
     nodes = np.arange(1, n_nodes + 1, dtype=np.int32)
     return spreads_of(rows, nodes, 10 * y, y, weights, centres, absolute, unit)
 

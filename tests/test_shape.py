@@ -58,8 +58,14 @@ def test_pieces_end_between_bins_that_go_elsewhere(values, data):
     branches = data.draw(st.lists(marks, min_size=bins.n_bins + 1, max_size=bins.n_bins + 1))
     branches[data.draw(st.integers(0, bins.n_bins - 1))] = 1
     found = pieces_of_bins(np.array(branches, dtype=np.uint8), bins.low, bins.high)
-    for one, other in zip(found, naive_pieces(branches, bins), strict=True):
-        assert_array_equal(one, other)
+    expected = naive_pieces(branches, bins)
+    # The same if all bins have branches, and some no rows.
+    n_rows = np.array([branch != NO_BRANCH_MARK for branch in branches], dtype=np.int64)
+    everywhere = np.array([branch % NO_BRANCH_MARK for branch in branches], dtype=np.uint8)
+    told = pieces_of_bins(everywhere, bins.low, bins.high, n_rows)
+    for one, other, third in zip(found, told, expected, strict=True):
+        assert_array_equal(one, third)
+        assert_array_equal(other, third)
 
 
 def test_thresholds_of_whole_numbers_are_whole():
@@ -78,6 +84,8 @@ def test_bins_that_are_no_pieces_are_refused(branches, n_bins, message):
     bounds = np.arange(float(n_bins))
     with pytest.raises(ValueError, match=message):
         pieces_of_bins(np.array(branches, dtype=np.uint8), bounds, bounds)
+    with pytest.raises(ValueError, match="bounds"):
+        pieces_of_bins(np.zeros(3, dtype=np.uint8), np.zeros(2), np.zeros(2), np.ones(2, int))
 
 
 # Numbers of cuts

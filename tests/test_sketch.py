@@ -22,13 +22,14 @@ from shapetree._core.sketch import (
     count_cells,
     count_targets,
     deviations,
+    edges_of_cells,
     extents,
     lay_out_axes,
     sample_values,
     sum_squares,
     sum_targets,
 )
-from shapetree.tree._sketch import Axes, NodeSketch
+from shapetree.tree._sketch import Axes, Axis, NodeSketch
 from shapetree.tree._sketcher import _Moments
 from shapetree.tree._spread import LeafCounts, LeafSums
 
@@ -314,6 +315,49 @@ def axis_of(values, thresholds, limit=2**64 - 1):
         return axes.of_node(0, ends_of(values))
 
 
+def naive_edges(bounds, cells):
+    """Edges between the cells of one axis, whose parts have cells of equal width."""
+    edges = []
+    for low, high, n in zip(bounds, bounds[1:], cells, strict=False):
+        for cell in range(n):
+            inside = 4 * (low / 4 + (high / 4 - low / 4) * (cell / n))
+            edges.append(low if cell == 0 else min(max(inside, low), high))
+    return edges[1:]
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1e-320, 1.0, 1e300]))
+def test_edges_part_axes_into_cells_of_equal_width(seed, scale):
+    rng = np.random.default_rng(seed)
+    n_parts = rng.integers(0, 4, int(rng.integers(0, 5)))
+    bounds = [np.sort(rng.normal(size=n + 1)) * scale if n else np.empty(0) for n in n_parts]
+    cells = [np.append(rng.integers(1, 9, n), 0) if n else np.empty(0, int) for n in n_parts]
+    bound_start = np.cumsum([0, *map(len, bounds)])
+    joined = np.concatenate([np.empty(0), *bounds]), np.concatenate([np.empty(0, int), *cells])
+    edge_start, edges = edges_of_cells(bound_start, *joined)
+    assert len(edge_start) == len(n_parts) + 1
+    for node, (its_bounds, its_cells) in enumerate(zip(bounds, cells, strict=True)):
+        its_edges = edges[edge_start[node] : edge_start[node + 1]]
+        expected = naive_edges(its_bounds.tolist(), its_cells.tolist())
+        assert_array_equal(its_edges, expected)
+        if len(its_bounds):
+            whole = Axis(its_bounds, its_cells[:-1]).edges
+            assert_array_equal(whole, [its_bounds[0], *its_edges, its_bounds[-1]])
+
+
+@pytest.mark.parametrize(
+    ("bound_start", "cells", "message"),
+    [
+        ([0, 3], [2, 0], "parts start"),
+        ([0, 2], [2], "cells above each bound"),
+        ([0, 2], [-1, 0], "so many cells"),
+        ([0, 2], [2**31, 0], "so many cells"),
+    ],
+)
+def test_cells_that_are_no_axis_have_no_edges(bound_start, cells, message):
+    with pytest.raises(ValueError, match=message):
+        edges_of_cells(np.array(bound_start), np.array([0.0, 1.0]), np.array(cells))
+
+
 def ends_of(values):
     """The least and the greatest of all values."""
     known = np.clip([value for value in values if value == value], -LARGEST, LARGEST)
@@ -406,9 +450,10 @@ def test_targets_are_counted_in_every_node_above_their_leaf(seed, has_targets):
         more = moments.squares(sums)
         squares = sum_squares(leaves, y, more.exponent, more.centre, more.reach, more.unit)
         mean, deviation = moments.of_leaves(sums, squares)
-    add_up(parent, counts, mean, deviation)
+    n_of_nodes = add_up(parent, counts, mean, deviation)
     for node in range(n_nodes):
         rows = [row for row in range(n_rows) if node in ancestors(parent, leaves[row])]
+        assert n_of_nodes[node] == len(rows)
         assert_array_equal(counts[node], np.bincount(cells[rows], minlength=3))
         if has_targets and rows:
             scale = np.abs(y).max()

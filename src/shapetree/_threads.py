@@ -54,4 +54,6 @@ def threads_for(n_visits: int, n_threads: int) -> int:
 def feature_chunks(n_features: int, n_rows: int) -> list[tuple[int, int]]:
     """Ranges of features that one call may take without holding up Ctrl-C."""
     size = max(1, VISITS_PER_CALL // max(n_rows, 1))
+    if 0 < n_features <= size:
+        return [(0, n_features)]
     return [(first, min(first + size, n_features)) for first in range(0, n_features, size)]

@@ -20,6 +20,7 @@ ctypedef struct Arena:
     bint failed         # whether the system refused memory
     bint* stop          # shared by all threads: whether to wind up; NULL if nobody can ask for it
     bint asks           # whether this thread asks for it
+    char apart[64]      # no line of the cache holds what two threads write all the time
 
 ctypedef struct Mark:
     Block* block

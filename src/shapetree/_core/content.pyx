@@ -3,6 +3,7 @@
 import numpy as np
 
 from libc.stdint cimport int32_t, uint64_t
+from libc.stdlib cimport calloc, free
 
 from shapetree._core.columns cimport UINT32, Columns, code_at
 from shapetree._core.histogram cimport check_rows
@@ -91,6 +92,37 @@ def keys_of_columns(
                     mix(targets[i] + code_at(&bins.column[f], i)))
             found[f] = key
     return keys
+
+
+def count_distinct(
+    const uint64_t[::1] hashes not None,   # IN
+):
+    """How many different numbers there are."""
+    cdef:
+        Py_ssize_t i, n = hashes.shape[0], n_distinct = 0
+        uint64_t mask = 1, place, number
+        uint64_t* seen
+        bint saw_zero = False
+    while mask < 2 * <uint64_t> n:
+        mask *= 2
+    seen = <uint64_t*> calloc(mask, sizeof(uint64_t))
+    if seen == NULL:
+        raise MemoryError("no memory to compare rows")
+    mask -= 1
+    with nogil:
+        for i in range(n):
+            number = hashes[i]
+            if number == 0:  # which marks a place that is free
+                n_distinct += not saw_zero
+                saw_zero = True
+                continue
+            place = mix(number) & mask
+            while seen[place] != 0 and seen[place] != number:
+                place = (place + 1) & mask
+            n_distinct += seen[place] == 0
+            seen[place] = number
+    free(seen)
+    return n_distinct
 
 
 def hash_rows(

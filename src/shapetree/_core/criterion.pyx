@@ -1,6 +1,44 @@
 """Impurity of a set of rows and its supergradient; the loops' own versions are in criterion.pxd."""
 
+from itertools import accumulate
+
 import numpy as np
+
+from libc.math cimport rint
+
+
+cdef class NodeStatistics:
+    """What a node knows of its rows.
+
+    Attributes
+    ----------
+    n_rows : int
+    weight : float
+        Sum of the rows' weights.
+    impurity : float
+        Mean impurity, in units of the goal's criterion.
+    value : array of shape (n_outputs, n_values)
+        What the node predicts: shares of the classes, or a mean or median.
+    """
+
+    cdef readonly Py_ssize_t n_rows
+    cdef readonly double weight
+    cdef readonly double impurity
+    cdef readonly object value
+
+    def __init__(self, Py_ssize_t n_rows, double weight, double impurity, value not None):
+        self.n_rows = n_rows
+        self.weight = weight
+        self.impurity = impurity
+        self.value = value
+
+    def with_value(self, value not None):
+        """The same, but for what the node predicts."""
+        return NodeStatistics(self.n_rows, self.weight, self.impurity, value)
+
+    def __reduce__(self):
+        return NodeStatistics, (self.n_rows, self.weight, self.impurity, self.value)
+
 
 KINDS = {"gini": GINI, "entropy": ENTROPY, "squared_error": SQUARED, "absolute_error": ABSOLUTE}
 
@@ -21,13 +59,14 @@ cdef class Criterion:
         cdef:
             const int32_t[::1] block
             const double[::1] level
-        sizes = np.asarray(block_sizes, dtype=np.int32)
+        given = np.asarray(block_sizes, dtype=np.int32)
+        sizes = given.tolist()
         if name not in KINDS:
             raise ValueError(f"unknown criterion {name!r}; choose one of {sorted(KINDS)}")
-        if sizes.ndim != 1 or len(sizes) == 0 or sizes.min() < 1:
+        if given.ndim != 1 or not sizes or min(sizes) < 1:
             raise ValueError("block_sizes must hold at least one positive size")
-        self._block = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        n_labels = int(sizes.sum())
+        self._block = np.array([0, *accumulate(sizes)], dtype=np.int32)
+        n_labels = sum(sizes)
         if name == "absolute_error":
             self._level = np.ascontiguousarray(levels, dtype=np.float64)
             if self._level.shape != (n_labels,):
@@ -69,15 +108,10 @@ cdef class Criterion:
             mass[i] = impurity(&self.info, &s[i, 0])
         return out
 
-    def describe_classes(self, sums not None):
-        """What nodes' sums of channels, the first of which are classes, tell of them.
+    def describe_classes(self, sums not None, bint counts_rows):
+        """What nodes' sums of channels tell of them, a list of NodeStatistics.
 
-        Returns
-        -------
-        weights, impurities : list
-            Of each node; impurities are means.
-        shares : array (n_nodes, n_outputs, greatest number of classes)
-            Of the classes.
+        The first channels are classes; the last one counts rows, unless weights do.
         """
         cdef:
             const double[:, ::1] channels = np.ascontiguousarray(sums, dtype=np.float64)
@@ -85,7 +119,8 @@ cdef class Criterion:
             int o, c, most = 0, n_outputs = self.info.n_outputs
             double[:, :, ::1] share
             double weight
-            list weights = [], impurities = []
+            NodeStatistics node
+            list nodes = []
         if self.info.kind not in (GINI, ENTROPY) or channels.shape[1] < self.info.n_stats:
             raise ValueError("every class needs its sum")
         for o in range(n_outputs):
@@ -94,12 +129,17 @@ cdef class Criterion:
         share = shares
         for i in range(n_nodes):
             weight = weight_of(&self.info, &channels[i, 0])
-            weights.append(weight)
-            impurities.append(max(impurity(&self.info, &channels[i, 0]), 0.0) / weight)
             for o in range(n_outputs):
                 for c in range(self.info.block[o], self.info.block[o + 1]):
                     share[i, o, c - self.info.block[o]] = channels[i, c] / weight
-        return weights, impurities, shares
+            node = NodeStatistics.__new__(NodeStatistics)
+            node.n_rows = <Py_ssize_t> rint(
+                channels[i, channels.shape[1] - 1] if counts_rows else weight)
+            node.weight = weight
+            node.impurity = max(impurity(&self.info, &channels[i, 0]), 0.0) / weight
+            node.value = shares[i]
+            nodes.append(node)
+        return nodes
 
     def weight(self, stats):
         """Sum of the weights of the rows behind a statistics vector."""

@@ -48,6 +48,7 @@ class ReducedProblem:
     below: list[float]
     first: float
     unit: float
+    parts_price: float
     tolerance: float
     to_beat: float
     bound: float
@@ -56,9 +57,18 @@ class ReducedProblem:
 
     def objective(self, n_extra: float, losses: list[float], counts: list[int]) -> float: ...
 
+class ReducedProblems:
+    each: list[ReducedProblem]
+    are_open: bool
+    wanted: NDArray[Any]
+    n_branches: NDArray[Any]
+    bounds: NDArray[Any]
+    segment_penalties: NDArray[Any]
+
 def reduced_problems(
     nodes: list[int],
     children: list[list[int]],
+    parts_prices: list[float],
     n_parts: list[float],
     sizes: list[int],
     sums: NDArray[Any],
@@ -66,4 +76,4 @@ def reduced_problems(
     least: NDArray[Any],
     price: float,
     unit: float,
-) -> list[ReducedProblem]: ...
+) -> ReducedProblems: ...

@@ -492,9 +492,11 @@ def cheapest_shape(
     for i in range(n_cells):
         if not (bin_of_cell[i - 1] if i > 0 else -1) < bin_of_cell[i] <= n_bins:
             raise ValueError("cells must be bins, in ascending order")
-    result = np.full(n_bins + 1, NO_BRANCH, dtype=np.uint8)
+    result = np.empty(n_bins + 1, dtype=np.uint8)
     branch = result
-    branch_of_cell = np.full(n_cells + 1, NO_BRANCH, dtype=np.uint8)
+    branch_of_cell = np.empty(n_cells + 1, dtype=np.uint8)
+    memset(&branch[0], NO_BRANCH, n_bins + 1)
+    memset(&branch_of_cell[0], NO_BRANCH, n_cells + 1)
     if n_cells:
         with nogil:
             solve_feature(
@@ -664,6 +666,8 @@ cdef class ReducedProblem:
         Loss of all rows in branch 0.
     unit : float
         Loss that a part is worth.
+    parts_price : float
+        How many times as much as a branch a segment or region costs here.
     tolerance : float
         Objectives that differ by less are equal.
     to_beat : float
@@ -684,6 +688,7 @@ cdef class ReducedProblem:
     cdef readonly list below
     cdef readonly double first
     cdef readonly double unit
+    cdef readonly double parts_price
     cdef readonly double tolerance
     cdef readonly double to_beat
     cdef readonly double bound
@@ -708,9 +713,33 @@ cdef class ReducedProblem:
         return loss + self.unit * parts
 
 
+cdef class ReducedProblems:
+    """The reduced problems of some nodes of one level.
+
+    Attributes
+    ----------
+    each : list of ReducedProblem
+    are_open : bool
+        Whether any may be improved by a split on a single feature.
+    wanted : uint8 array (n_nodes,)
+        Which may.
+    n_branches : int32 array (n_nodes,)
+    bounds, segment_penalties : arrays (n_nodes,)
+        What its split must cost less than, and what a segment beyond two costs.
+    """
+
+    cdef readonly list each
+    cdef readonly bint are_open
+    cdef readonly object wanted
+    cdef readonly object n_branches
+    cdef readonly object bounds
+    cdef readonly object segment_penalties
+
+
 def reduced_problems(
     list nodes not None,                   # IN: numbers of nodes
     list children not None,                # IN: nodes that their branches lead to, a list for each
+    list parts_prices not None,            # IN: what a segment costs in each, in branches
     list n_parts not None,                 # IN: complexity from every node of the tree on
     list sizes not None,                   # IN: rows of every node of the tree
     const double[:, ::1] sums not None,    # IN: (n_nodes, 1 + max_branches)
@@ -721,14 +750,24 @@ def reduced_problems(
 ):
     """The reduced problems of some nodes of one level."""
     cdef:
-        Py_ssize_t i
+        Py_ssize_t i, n_nodes = len(nodes)
         int b
+        ReducedProblems problems = ReducedProblems.__new__(ReducedProblems)
         ReducedProblem problem
         double present, alone, best, most, complexity
-        list problems = [], branches
-    if not (len(children) == sums.shape[0] == n_care.shape[0] == least.shape[0] == len(nodes)):
+        list branches
+        uint8_t[::1] wanted
+        int32_t[::1] n_branches
+        double[::1] bounds, segment_penalties
+    if not (len(children) == len(parts_prices) == sums.shape[0] == n_care.shape[0]
+            == least.shape[0] == n_nodes):
         raise ValueError("every node needs its children and its losses")
-    for i in range(len(nodes)):
+    problems.each = []
+    problems.wanted = wanted = np.empty(n_nodes, dtype=np.uint8)
+    problems.n_branches = n_branches = np.empty(n_nodes, dtype=np.int32)
+    problems.bounds = bounds = np.empty(n_nodes)
+    problems.segment_penalties = segment_penalties = np.empty(n_nodes)
+    for i in range(n_nodes):
         branches = children[i]
         problem = ReducedProblem.__new__(ReducedProblem)
         problem.number = nodes[i]
@@ -742,6 +781,7 @@ def reduced_problems(
         problem.below = [n_parts[child] for child in branches]
         problem.first = sums[i, 1]
         problem.unit = unit
+        problem.parts_price = parts_prices[i]
         present = sums[i, 0] + unit * <double> n_parts[problem.number]
         complexity = 0.0
         for b in range(problem.n_branches):
@@ -763,5 +803,11 @@ def reduced_problems(
         problem.may_improve = least[i] < problem.bound
         if not best <= present + problem.tolerance:
             problem.only_branch = -1
-        problems.append(problem)
+        problems.each.append(problem)
+        # No split beats sending every row to its best branch, so some nodes can be passed over.
+        wanted[i] = problem.may_improve and problem.n_care > 0
+        problems.are_open |= wanted[i]
+        n_branches[i] = problem.n_branches
+        bounds[i] = problem.bound
+        segment_penalties[i] = unit * problem.parts_price
     return problems

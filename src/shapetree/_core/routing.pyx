@@ -31,6 +31,7 @@ cdef enum:
     SORT_AFTER = 2       # times that all rows may move before leaves are sorted
     MIN_SORTED = 2048    # rows of a leaf that are worth sorting
     MIN_AT_ONCE = 128    # rows of a node that are worth summing by two features at once
+    APART = 8            # numbers between what two threads write, so that no cache line has both
 
 ctypedef fused bin_t:
     uint8_t
@@ -374,12 +375,29 @@ cdef void add_to_two(
 
 cdef inline bint is_empty(double sum_of_losses) noexcept nogil:
     """Whether nothing was added to a sum: it is minus zero then, which no sum of differences is."""
-    return sum_of_losses == 0.0 and signbit(sum_of_losses)
+    # Without a branch, as no processor could foresee it.
+    return (sum_of_losses == 0.0) & (signbit(sum_of_losses) != 0)
+
+
+cdef inline uint64_t filled_bins(const double* sums, Py_ssize_t n, int n_others) noexcept nogil:
+    """Mark which of up to 64 bins something was added to."""
+    cdef:
+        Py_ssize_t i
+        uint64_t bits = 0
+    for i in range(n):
+        bits |= <uint64_t> (not is_empty(sums[i * n_others])) << i
+    return bits
 
 
 cdef inline void move_cell(double* cell, double* target, int n_others) noexcept nogil:
     """Copy the sums of a bin, and leave them empty."""
     cdef int o
+    if n_others == 2:
+        target[0] = cell[0]
+        target[1] = cell[1]
+        cell[0] = -0.0
+        cell[1] = -0.0
+        return
     for o in range(n_others):
         target[o] = cell[o]
         cell[o] = -0.0
@@ -441,16 +459,13 @@ cdef int gather_cells(
         Py_ssize_t i, word
         int n_cells = 0
         uint64_t bits
-    if marks == NULL:
-        for i in range(n_bins):
-            if not is_empty(sums[i * n_others]):
-                bin_of_cell[n_cells] = i
-                move_cell(sums + i * n_others, losses + n_cells * n_others, n_others)
-                n_cells += 1
-        return n_cells
     for word in range((n_bins + 63) // 64):
-        bits = marks[word]
-        marks[word] = 0
+        if marks == NULL:
+            bits = filled_bins(
+                sums + 64 * word * n_others, min(64, n_bins - 64 * word), n_others)
+        else:
+            bits = marks[word]
+            marks[word] = 0
         while bits:
             i = 64 * word + lowest_bit(bits)
             bits &= bits - 1
@@ -686,7 +701,7 @@ cdef class RoutedRows:
         for node, n_below in zip(sending, n_leaves):
             n = self.n_blocks_of(node)
             n_blocks += n
-            n_places += n * n_below
+            n_places += n * (n_below + APART)
         places = np.zeros(n_places + 1, dtype=np.int64)
         blocks = <SentBlock*> malloc((n_blocks + 1) * sizeof(SentBlock))
         if blocks == NULL:
@@ -699,7 +714,7 @@ cdef class RoutedRows:
                     n_below)
                 n = self.n_blocks_of(node)
                 n_blocks += n
-                n_places += n * n_below
+                n_places += n * (n_below + APART)
             for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
                 self.count_block(&blocks[block], &number_of_leaf[0])
             i = 0
@@ -746,7 +761,7 @@ cdef class RoutedRows:
             blocks[i].keeps_rest = keeps_rest
             blocks[i].first = first + i * BLOCK
             blocks[i].last = min(first + (i + 1) * BLOCK, last)
-            blocks[i].place = places + i * n_leaves
+            blocks[i].place = places + i * (n_leaves + APART)
 
     def stand_in_order(self, int n_threads):
         """Move the rows of the bins themselves to where they stand in the tree, and number them so.
@@ -1007,13 +1022,13 @@ cdef class RoutedRows:
             double[:, ::1] sums
         self.check_nodes(leaves, n_threads)
         self.check_losses(losses)
-        result = np.zeros((n_leaves, losses.width))
+        result = np.zeros((n_leaves, losses.width + APART))
         sums = result
         for i in prange(n_leaves, nogil=True, num_threads=n_threads, schedule="dynamic"):
             if self.rows._stop[leaves[i]] > self.rows._start[leaves[i]]:
                 add_targets(&losses.targets, &self.order[self.rows._start[leaves[i]]],
                             self.rows._stop[leaves[i]] - self.rows._start[leaves[i]], &sums[i, 0])
-        return result
+        return np.ascontiguousarray(result[:, :losses.width])
 
     def leaf_ranges(self, const int32_t[::1] leaves not None, LeafLosses losses not None,
                     int n_threads):
@@ -1112,7 +1127,7 @@ cdef class RoutedRows:
             if i > 0 and self.rows._start[nodes[i]] < self.rows._stop[nodes[i - 1]]:
                 raise ValueError("nodes of a level stand in the order of their rows")
         self.make_blocks(nodes)
-        of_blocks = np.zeros((self.n_blocks, width + 1))
+        of_blocks = np.zeros((self.n_blocks, width + 1 + APART))
         found, cares = np.zeros((n_level, width)), np.zeros(n_level, dtype=np.int64)
         at_best = np.zeros(n_level)
         block_sums, sums, n_care, least = of_blocks, found, cares, at_best
@@ -1144,7 +1159,7 @@ cdef class RoutedRows:
         cdef:
             Py_ssize_t i, n = 0
             int64_t first, stop
-        self.forget_losses()
+        self.n_blocks = 0
         self.first_block = np.zeros(nodes.shape[0] + 1, dtype=np.int64)
         for i in range(nodes.shape[0]):
             n += (self.rows._stop[nodes[i]] - self.rows._start[nodes[i]] + BLOCK - 1) // BLOCK
@@ -1152,6 +1167,7 @@ cdef class RoutedRows:
         free(self.blocks)
         self.blocks = <LossBlock*> malloc(max(n, 1) * sizeof(LossBlock))
         if self.blocks == NULL:
+            self.forget_losses()
             raise MemoryError("no memory to compare branches")
         n = 0
         for i in range(nodes.shape[0]):
@@ -1266,13 +1282,13 @@ cdef class RoutedRows:
     ):
         """Where `loss_cells` may put the cells of as many nodes as fit memory.
 
-        Returns the first node that has to wait, and `starts`, `n_cells`, `bin_of_cell` and `losses`
-        of the nodes before.
+        Returns the first node that has to wait, the number of rows of the nodes before, and a tuple
+        of their `starts`, `n_cells`, `bin_of_cell` and `losses`.
         """
         cdef:
             Py_ssize_t node, f, n_level = self.first_block.shape[0] - 1
             Py_ssize_t n_features = self.bins.n_columns, last = first
-            int64_t total = 0, room, n_rows
+            int64_t total = 0, room, n_rows, n_summed = 0
             int64_t[:, ::1] starts
         if not 0 <= first <= n_level or wanted.shape[0] != n_level:
             raise ValueError("every node of the level is wanted or not")
@@ -1289,10 +1305,12 @@ cdef class RoutedRows:
             if node > first and room > max_cells:
                 break
             total = room
+            n_summed += n_rows
             last = node + 1
-        return (
-            last, given[:last - first], np.empty((last - first, n_features), dtype=np.int32),
+        cells = (
+            given[:last - first], np.empty((last - first, n_features), dtype=np.int32),
             np.empty(total, dtype=np.int32), np.empty((total, self.max_branches - 1)))
+        return last, n_summed, cells
 
     def loss_cells(
         self,

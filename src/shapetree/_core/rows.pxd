@@ -3,6 +3,15 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
 
+ctypedef struct SentBlock:
+    # Rows that one thread sends.
+    Py_ssize_t number             # of their node, among those that are split
+    int64_t first
+    int64_t n
+    bint exists                   # whether every branch that they go to does
+    int64_t* place                # rows of each branch; then where they go
+
+
 cdef class NodeRows:
     # These are read-only for others: native code relies on what they hold.
     cdef readonly object order      # row numbers, every node's together
@@ -21,8 +30,7 @@ cdef class NodeRows:
     cdef int leave_scratch(self) except -1
     cdef int make_room(self, Py_ssize_t n_nodes) except -1
     cdef int check_nodes(self, const int32_t[::1] nodes) except -1
-    cdef int share_out(
+    cdef void share_out(
         self, const int32_t[::1] nodes, const int32_t[::1] first_child,
-        const int32_t[::1] n_branches, const int64_t[::1] block_node, int64_t[:, ::1] place,
-        int64_t[:, ::1] total,
-    ) except -1
+        const int32_t[::1] n_branches, const SentBlock* blocks, Py_ssize_t n_blocks,
+    ) noexcept

@@ -10,6 +10,7 @@ class NodeRows:
     stop: np.ndarray
     def __init__(self, n_rows: int, rows: np.ndarray | None = None) -> None: ...
     def copy(self) -> NodeRows: ...
+    def sizes(self, n_nodes: int) -> list[int]: ...
     def renumber(self) -> np.ndarray: ...
     def split(
         self,
@@ -17,11 +18,9 @@ class NodeRows:
         nodes: np.ndarray,
         first_child: np.ndarray,
         n_branches: np.ndarray,
-        feature: np.ndarray,
-        branch_of_bin: list[np.ndarray | None],
-        cuts: list[PairCuts | None],
+        ways: list[tuple[int, np.ndarray] | PairCuts],
         n_threads: int,
-    ) -> np.ndarray: ...
+    ) -> None: ...
 
 def spreads_of(
     rows: NodeRows,

@@ -21,6 +21,7 @@ from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
 cdef enum:
     BLOCK = 8192          # rows that one thread sends at a time
     MAX_PARTS = 256       # of a node's rows, for as many threads
+    APART = 8             # numbers between what two threads write: a line of the cache
 
 ctypedef struct Sender:
     # How one node sends its rows.
@@ -100,6 +101,13 @@ cdef class NodeRows:
         """The same rows at the same nodes, which can be sent on by themselves."""
         return _rows_of_nodes(self.n_rows, self.order, self.start, self.stop)
 
+    def sizes(self, Py_ssize_t n_nodes):
+        """Numbers of rows of the first nodes, a list."""
+        cdef Py_ssize_t node
+        if not 0 <= n_nodes <= self._start.shape[0]:
+            raise IndexError(f"there is no node {n_nodes - 1}")
+        return [self._stop[node] - self._start[node] for node in range(n_nodes)]
+
     def renumber(self):
         """Number the rows by their places from now on; returns the numbers that they had.
 
@@ -150,32 +158,27 @@ cdef class NodeRows:
         const int32_t[::1] nodes not None,        # IN: nodes to split, none twice
         const int32_t[::1] first_child not None,  # IN: number of each one's first child
         const int32_t[::1] n_branches not None,   # IN: number of its children
-        const int32_t[::1] feature not None,      # IN: feature of a split on one
-        list branch_of_bin not None,              # IN: uint8 array of its bins' branches, or None
-        list cuts not None,                       # IN: PairCuts of a split on a pair, or None
+        list ways not None,                       # IN: how each sends its rows, see below
         int n_threads,
     ):
         """Send the rows of some nodes to their children.
 
-        The order of the rows within a child is that within its parent. Nothing has changed if this
-        fails. Returns the numbers of rows, (n_nodes, most branches).
+        A node sends them by the bins of one feature (its number, and a uint8 array of its bins'
+        branches) or by a pair (PairCuts). The order of the rows within a child is that within its
+        parent. Nothing has changed if this fails.
 
         1. Every block of a node's rows counts its branches.
         2. So each block knows where its rows of each branch will start.
         3. The blocks send their rows there.
         """
         cdef:
-            Py_ssize_t i, n_nodes = nodes.shape[0], n_blocks = 0, block, first, n, most = 1
+            Py_ssize_t i, n_nodes = nodes.shape[0], n_blocks = 0, block, most = 1
             int64_t at
-            int node
-            Sender* senders
-            int64_t[:, ::1] place
-            int64_t[:, ::1] total
-            int64_t[::1] block_node
-            int64_t[::1] block_first
-            uint8_t[::1] exists
-        if not (first_child.shape[0] == n_branches.shape[0] == feature.shape[0] == n_nodes
-                == len(branch_of_bin) == len(cuts)) or n_threads < 1:
+            Sender* senders = NULL
+            SentBlock* blocks = NULL
+            int64_t* places = NULL
+        if not (first_child.shape[0] == n_branches.shape[0] == n_nodes == len(ways)) or (
+                n_threads < 1):
             raise ValueError("every node needs a split, and n_threads must be at least 1")
         self.check_nodes(nodes)
         if bins.n_rows < self.n_rows:
@@ -188,84 +191,67 @@ cdef class NodeRows:
             most = max(most, n_branches[i])
             self.make_room(<Py_ssize_t> first_child[i] + n_branches[i])
         check_apart(self, nodes, first_child, n_branches)
-        total_rows = np.zeros((n_nodes, most), dtype=np.int64)
-        if n_nodes == 0:
-            return total_rows
-        total = total_rows
-        senders = <Sender*> calloc(n_nodes, sizeof(Sender))
-        if senders == NULL:
-            raise MemoryError("no memory to send rows")
-        kept = []
+        for i in range(n_nodes):
+            n_blocks += (self._stop[nodes[i]] - self._start[nodes[i]] + BLOCK - 1) // BLOCK
+        kept = tuple(ways)  # whatever others do to the list while rows are sent
         try:
             self.take_scratch()
-            for i in range(n_nodes):
-                node = nodes[i]
-                n_blocks += (self._stop[node] - self._start[node] + BLOCK - 1) // BLOCK
-                senders[i].n_branches = n_branches[i]
-                if cuts[i] is None:
-                    kept.append(fill_sender(&senders[i], bins, feature[i], branch_of_bin[i]))
-                else:
-                    fill_cuts(&senders[i], cuts[i], bins.n_rows)
-            place = np.zeros((n_blocks, most), dtype=np.int64)
-            block_node = np.empty(n_blocks, dtype=np.int64)
-            block_first = np.empty(n_blocks, dtype=np.int64)
-            found = np.ones(n_blocks, dtype=np.uint8)
-            exists = found
+            senders = <Sender*> calloc(n_nodes + 1, sizeof(Sender))
+            blocks = <SentBlock*> calloc(n_blocks + 1, sizeof(SentBlock))
+            places = <int64_t*> calloc(n_blocks * (most + APART) + 1, sizeof(int64_t))
+            if senders == NULL or blocks == NULL or places == NULL:
+                raise MemoryError("no memory to send rows")
             block = 0
             for i in range(n_nodes):
+                fill_sender(&senders[i], bins, kept[i], n_branches[i])
                 for at in range(self._start[nodes[i]], self._stop[nodes[i]], BLOCK):
-                    block_node[block] = i
-                    block_first[block] = at
+                    blocks[block].number = i
+                    blocks[block].first = at
+                    blocks[block].n = min(BLOCK, self._stop[nodes[i]] - at)
+                    blocks[block].place = places + block * (most + APART)
                     block += 1
             for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-                first = block_first[block]
-                n = min(BLOCK, self._stop[nodes[block_node[block]]] - first)
-                exists[block] = find_branches(
-                    &senders[block_node[block]], &self._order[first], n, &self._branch[first],
-                    &place[block, 0])
-            if not found.all():
-                raise IndexError("a branch is out of range")
-            self.share_out(nodes, first_child, n_branches, block_node, place, total)
+                blocks[block].exists = find_branches(
+                    &senders[blocks[block].number], &self._order[blocks[block].first],
+                    blocks[block].n, &self._branch[blocks[block].first], blocks[block].place)
+            for block in range(n_blocks):
+                if not blocks[block].exists:
+                    raise IndexError("a branch is out of range")
+            self.share_out(nodes, first_child, n_branches, blocks, n_blocks)
             for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-                first = block_first[block]
-                n = min(BLOCK, self._stop[nodes[block_node[block]]] - first)
-                send(&self._branch[first], &self._order[first], n, &place[block, 0],
-                     &self._scratch[0])
+                send(&self._branch[blocks[block].first], &self._order[blocks[block].first],
+                     blocks[block].n, blocks[block].place, &self._scratch[0])
             for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-                first = block_first[block]
-                n = min(BLOCK, self._stop[nodes[block_node[block]]] - first)
-                memcpy(&self._order[first], &self._scratch[first], n * sizeof(int32_t))
+                memcpy(&self._order[blocks[block].first], &self._scratch[blocks[block].first],
+                       blocks[block].n * sizeof(int32_t))
         finally:
             free(senders)
+            free(blocks)
+            free(places)
             self.leave_scratch()
-        return total_rows
 
-    cdef int share_out(
+    cdef void share_out(
         self, const int32_t[::1] nodes, const int32_t[::1] first_child,
-        const int32_t[::1] n_branches, const int64_t[::1] block_node, int64_t[:, ::1] place,
-        int64_t[:, ::1] total,
-    ) except -1:
+        const int32_t[::1] n_branches, const SentBlock* blocks, Py_ssize_t n_blocks,
+    ) noexcept:
         """From the blocks' counts to where their rows start, and the ranges of the children."""
         cdef:
             Py_ssize_t i, j, block = 0, stop
-            Py_ssize_t n_blocks = block_node.shape[0]
             int64_t at, count
             int b
         for i in range(nodes.shape[0]):
             stop = block
-            while stop < n_blocks and block_node[stop] == i:
+            while stop < n_blocks and blocks[stop].number == i:
                 stop += 1
             at = self._start[nodes[i]]
             for b in range(n_branches[i]):
                 self._start[first_child[i] + b] = at
                 for j in range(block, stop):
-                    count = place[j, b]
-                    place[j, b] = at
+                    count = blocks[j].place[b]
+                    blocks[j].place[b] = at
                     at += count
                 self._stop[first_child[i] + b] = at
-                total[i, b] = at - self._start[first_child[i] + b]
             block = stop
-        return 0
 
 
 def _rows_of_nodes(Py_ssize_t n_rows, order, start, stop):
@@ -325,10 +311,20 @@ cdef bint are_in_order(NodeRows rows, const int32_t[::1] nodes) noexcept:
     return True
 
 
-cdef object fill_sender(
-    Sender* sender, Columns bins, int feature, const uint8_t[::1] branch_of_bin
-):
-    """Note a split on one feature; returns what keeps it alive."""
+cdef int fill_sender(Sender* sender, Columns bins, way, int n_branches) except -1:
+    """Note how a node sends its rows; `way` must outlive this."""
+    cdef:
+        PairCuts cuts
+        const uint8_t[::1] branch_of_bin
+        Py_ssize_t feature
+    sender.n_branches = n_branches
+    if isinstance(way, PairCuts):
+        cuts = way
+        if cuts.n_rows != bins.n_rows:
+            raise ValueError("tables must have as many rows as bins")
+        sender.cuts = &cuts.cuts
+        return 0
+    feature, branch_of_bin = way
     if branch_of_bin is None or not 0 <= feature < bins.n_columns or (
             bins.column[feature].kind > UINT32):
         raise ValueError(f"{feature} is not a column of bins")
@@ -336,14 +332,6 @@ cdef object fill_sender(
         raise ValueError("every bin needs a branch")
     sender.column = &bins.column[feature]
     sender.branch_of_bin = &branch_of_bin[0]
-    return branch_of_bin
-
-
-cdef int fill_cuts(Sender* sender, PairCuts cuts, Py_ssize_t n_rows) except -1:
-    """Note a split on a pair."""
-    if cuts.n_rows != n_rows:
-        raise ValueError("tables must have as many rows as bins")
-    sender.cuts = &cuts.cuts
     return 0
 
 
@@ -379,9 +367,9 @@ def spreads_of(
         raise ValueError("every node needs a centre, and the unit must be positive")
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
-    lowest = np.full((n_parts, n_nodes, n_outputs), np.inf)
-    highest = np.full((n_parts, n_nodes, n_outputs), -np.inf)
-    sums = np.zeros((n_parts, n_nodes))
+    lowest = np.full((n_parts, n_nodes + APART, n_outputs), np.inf)
+    highest = np.full((n_parts, n_nodes + APART, n_outputs), -np.inf)
+    sums = np.zeros((n_parts, n_nodes + APART))
     if n_nodes and n_outputs:
         least, greatest, total = lowest, highest, sums
         for task in prange(n_nodes * n_parts, nogil=True, num_threads=n_threads,
@@ -391,7 +379,8 @@ def spreads_of(
             add_spreads(
                 rows, nodes[i], part, n_parts, y, standardised, weights, &centres[i, 0],
                 absolute, unit, &least[part, i, 0], &greatest[part, i, 0], &total[part, i])
-    return lowest.min(axis=0), highest.max(axis=0), sums.sum(axis=0)
+    return (
+        lowest.min(axis=0)[:n_nodes], highest.max(axis=0)[:n_nodes], sums.sum(axis=0)[:n_nodes])
 
 
 cdef void add_spreads(

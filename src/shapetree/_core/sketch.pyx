@@ -21,6 +21,7 @@ cdef enum:
     N_MORE = 64               # bounds that an axis may have beside its thresholds and as many more
     ROWS_OF_BLOCK = 4096      # whose numbers stay in the cache
     LOOKUP_CELLS = 64         # of the table that a search starts with
+    MOST_CELLS = 2147483647   # of a part of an axis
 
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 cdef double TAIL = 0.01
@@ -412,6 +413,54 @@ def lay_out_axes(
     return found_starts, all_bounds[:at], all_cells[:at]
 
 
+def edges_of_cells(
+    const int64_t[::1] bound_start not None,
+    const double[::1] bounds not None,
+    const int64_t[::1] cells not None,
+):
+    """Edges between the cells of nodes' axes, which are as `lay_out_axes` returns them.
+
+    Returns
+    -------
+    edge_start : int64 array of shape (n_nodes + 1,)
+        A node has the edges from its start on; none if it has no axis, or one of a single cell.
+    edges : float64 array
+    """
+    cdef:
+        Py_ssize_t n_nodes = bound_start.shape[0] - 1, node, part, cell, at = 0
+        int64_t n_edges = 0
+        int64_t[::1] edge_start
+        double[::1] edges
+    check_starts(bound_start, n_nodes, bounds.shape[0])
+    if cells.shape[0] != bounds.shape[0]:
+        raise ValueError("there are cells above each bound, or none")
+    for part in range(cells.shape[0]):
+        if not 0 <= cells[part] <= MOST_CELLS:
+            raise ValueError("a part of an axis has so many cells")
+        n_edges += cells[part]
+    starts, found = np.zeros(n_nodes + 1, dtype=np.int64), np.empty(n_edges)
+    edge_start, edges = starts, found
+    with nogil:
+        for node in range(n_nodes):
+            # An axis starts at its first bound, and ends at its last.
+            for part in range(bound_start[node], bound_start[node + 1] - 1):
+                for cell in range(part == bound_start[node], cells[part]):
+                    edges[at] = low_of_cell(bounds[part], bounds[part + 1], cell, cells[part])
+                    at += 1
+            edge_start[node + 1] = at
+    return starts, found[:at]
+
+
+cdef inline double low_of_cell(double low, double high, Py_ssize_t cell, int64_t n) noexcept nogil:
+    """Lower edge of one of n cells of equal width."""
+    cdef double edge
+    if cell == 0:
+        return low
+    # Quarters, because differences could overflow; but tiny numbers lose digits by a division.
+    edge = 4 * (low / 4 + (high / 4 - low / 4) * (<double> cell / <double> n))
+    return low if edge < low else high if edge > high else edge
+
+
 # --- counts ---
 
 
@@ -738,6 +787,11 @@ def add_up(
         Rows by class or cell.
     mean, deviation : float64 arrays of shape (n_nodes,) or None
         Of the targets; NaN where there are no rows.
+
+    Returns
+    -------
+    int64 array of shape (n_nodes,)
+        All rows of each node.
     """
     cdef:
         Py_ssize_t n_nodes = parent.shape[0], node, cell
@@ -748,8 +802,12 @@ def add_up(
     if has_moments and (mean.shape[0] != n_nodes or deviation.shape[0] != n_nodes):
         raise ValueError("arrays of nodes have one entry for each node")
     check_parents(parent)
-    n = np.asarray(counts).sum(axis=1, dtype=np.int64)
+    n_rows = np.zeros(n_nodes, dtype=np.int64)
+    n = n_rows
     with nogil:
+        for node in range(n_nodes):
+            for cell in range(counts.shape[1]):
+                n[node] += counts[node, cell]
         for node in range(n_nodes - 1, 0, -1):
             if parent[node] < 0 or n[node] == 0:
                 continue
@@ -758,6 +816,7 @@ def add_up(
             if has_moments:
                 join(node, parent[node], n, mean, deviation)
             n[parent[node]] += n[node]
+    return n_rows
 
 
 cdef inline void join(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Self
 
 import numpy as np
 
 from shapetree._core.binning import group_values
-from shapetree._core.criterion import Criterion
+from shapetree._core.criterion import Criterion, NodeStatistics
 from shapetree._core.histogram import Targets
 from shapetree.data._sums import MOST_UNITS, bound_of_sum, exact_mean, exact_unit, on_grid
 
@@ -40,26 +40,6 @@ MAX_PENALTY_SHARE = 0.02
 # of more rows than this, segments cost more.
 LEAST_LEAF = 5.0
 MANY_ROWS = 1_000.0
-
-
-class NodeStatistics(NamedTuple):
-    """What a node knows of its rows.
-
-    Attributes
-    ----------
-    n_rows : int
-    weight : float
-        Sum of the rows' weights.
-    impurity : float
-        Mean impurity, in units of the goal's criterion.
-    value : array of shape (n_outputs, n_values)
-        What the node predicts: shares of the classes, or a mean or median.
-    """
-
-    n_rows: int
-    weight: float
-    impurity: float
-    value: np.ndarray
 
 
 class Goal(ABC):
@@ -145,22 +125,10 @@ class Goal(ABC):
     def _take_targets(self, targets: np.ndarray) -> None:
         """Note targets of rows whose weights are known, and what they add to sums."""
 
-    def _describe(
-        self,
-        channels: np.ndarray,
-        weights: list[float],
-        impurities: list[float],
-        values: np.ndarray,
-    ) -> list[NodeStatistics]:
-        """Statistics of nodes whose rows' sums of channels are given."""
-        counts_rows = self.targets.n_channels > self.targets.n_stats
-        counts = channels[:, -1].tolist() if counts_rows else weights
-        return [
-            NodeStatistics(round(count), weight, impurity, value)
-            for count, weight, impurity, value in zip(
-                counts, weights, impurities, values, strict=True
-            )
-        ]
+    @property
+    def counts_rows(self) -> bool:
+        """Whether the last channel counts rows; otherwise their weights do."""
+        return self.targets.n_channels > self.targets.n_stats
 
     @abstractmethod
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
@@ -241,7 +209,7 @@ class ClassGoal(Goal):
 
     def statistics(self, channels: np.ndarray) -> list[NodeStatistics]:
         """What is known of nodes from their rows' sums of channels, (n_nodes, n_channels)."""
-        return self._describe(channels, *self.criterion.describe_classes(channels))
+        return self.criterion.describe_classes(channels, self.counts_rows)
 
     def noise(self, node: NodeStatistics) -> float:
         """Impurity mass that a cut of a node takes away on average where nothing is to gain.
@@ -376,7 +344,9 @@ class RegressionGoal(Goal):
         impurities = np.where(
             (least == greatest).all(axis=1), 0.0, spreads / weights / values.shape[1]
         )
-        return self._describe(channels, weights.tolist(), impurities.tolist(), values)
+        counts = (channels[:, -1] if self.counts_rows else weights).round().astype(int)
+        told = counts.tolist(), weights.tolist(), impurities.tolist(), values
+        return list(map(NodeStatistics, *told))
 
     def standardised_medians(self, rows: np.ndarray) -> np.ndarray:
         """Medians of some rows, centred and scaled."""

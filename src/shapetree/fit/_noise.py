@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from shapetree._core.content import count_distinct
 from shapetree.data._binning import BinnedTable
 from shapetree.data._targets import Goal, RegressionGoal
 from shapetree.fit._choice import hashes_of_rows
@@ -55,7 +56,7 @@ def instead_of_chance(
     if doubt <= LEAST_DISTINCT**3:
         return None  # not to be doubted, however often rows are repeated
     hashes = _hashes(rows.rows, rows.binned)
-    n_distinct = len(np.unique(hashes))
+    n_distinct = count_distinct(hashes)
     if n_distinct < max(LEAST_TO_HALVE, LEAST_DISTINCT * goal.total_weight):
         return None
     copies = goal.total_weight / n_distinct

@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import build_histograms
 from shapetree._core.reduced import fill_gaps
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
-from shapetree.data._targets import Goal, NodeStatistics
+from shapetree.data._targets import Goal
 from shapetree.grow._rows import Halving, Histograms, Sample
 from shapetree.grow._splits import BinSplit
 
@@ -29,8 +30,10 @@ CHOICE_SHARE_PER_LOG = 0.2
 CUTS_PER_CATEGORY = 1.0
 # Gains that differ by less than this share of the node's weight are equal.
 TIE = 1e-10
-# Searching a feature's shape function takes as long as this many visits of a row.
+# Searching a feature's shape function takes as long as this many visits of a row, or as this many
+# for each row of the node, if these are few.
 VISITS_PER_SEARCH = 1_000
+VISITS_PER_ROW = 4
 
 
 @dataclass(frozen=True)
@@ -261,7 +264,6 @@ class CandidateSearch:
         penalties = self._penalties
         segment_penalty = np.array([penalties.segment_price(self._goal, node) for node in nodes])
         units = np.array([penalties.segment * self._goal.penalty_unit(node) for node in nodes])
-        n_visits = VISITS_PER_SEARCH * len(nodes) * (last - first)
         self._search.search(
             histograms.sums, histograms.cells, first, last,
             max_branches=max_branches,
@@ -274,11 +276,18 @@ class CandidateSearch:
             penalised_gains=found.penalised_gains,
             n_branches=found.n_branches,
             branch_of_bin=found.branch_of_bin,
-            n_threads=threads_for(n_visits, self._n_threads),
+            n_threads=self._threads_for(nodes, last - first),
         )  # fmt: skip
         for feature, share in self._choices.items():
             if first <= feature < last:
                 self._charge_choice(feature, share * units, nodes, found)
+
+    def _threads_for(self, nodes: list[NodeStatistics], n_features: int) -> int:
+        """Threads worth starting to search some nodes."""
+        if self._n_threads == 1:
+            return 1
+        visits = [min(VISITS_PER_SEARCH, VISITS_PER_ROW * node.n_rows) for node in nodes]
+        return threads_for(n_features * sum(visits), self._n_threads)
 
     def _charge_choice(
         self, feature: int, prices: np.ndarray, nodes: list[NodeStatistics], found: FeatureShapes

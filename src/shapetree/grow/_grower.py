@@ -9,9 +9,10 @@ from itertools import accumulate, count
 
 import numpy as np
 
+from shapetree._core.criterion import NodeStatistics
 from shapetree.data._binning import FeatureBins
 from shapetree.data._sums import exact_units
-from shapetree.data._targets import ClassGoal, Goal, NodeStatistics, RegressionGoal
+from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._nodes import GrowingNode

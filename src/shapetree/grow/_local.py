@@ -214,15 +214,17 @@ class LocalRows:
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""
-        singles = [split if isinstance(split, BinSplit) else None for split in splits]
         self._places.split(
             self._binned.columns,
             nodes,
             first_child,
             np.array([split.n_branches for split in splits], dtype=np.int32),
-            np.array([single.feature if single else -1 for single in singles], dtype=np.int32),
-            [single.branch_of_bin if single else None for single in singles],
-            [None if isinstance(s, BinSplit) else cuts_of(s.cuts, self._values) for s in splits],
+            [
+                (split.feature, split.branch_of_bin)
+                if isinstance(split, BinSplit)
+                else cuts_of(split.cuts, self._values)
+                for split in splits
+            ],
             self._threads_of(nodes, VISITS_PER_MOVE),
         )
 

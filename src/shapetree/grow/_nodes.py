@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from shapetree.data._targets import NodeStatistics
+from shapetree._core.criterion import NodeStatistics
 from shapetree.grow._candidates import Candidate
 from shapetree.grow._splits import Split
 from shapetree.tree._arrays import TreeArrays

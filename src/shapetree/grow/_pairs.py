@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from shapetree._core.columns import Columns
+from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
@@ -20,7 +21,7 @@ from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._names import feature_finder
 from shapetree.data._table import MAX_ROWS, FeatureInfo
-from shapetree.data._targets import Goal, NodeStatistics
+from shapetree.data._targets import Goal
 from shapetree.grow._candidates import (
     CandidateSearch,
     FeatureShapes,

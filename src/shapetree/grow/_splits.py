@@ -33,11 +33,17 @@ class BinSplit(NamedTuple):
         """The feature that it splits on."""
         return (self.feature,)
 
-    def shape(self, bins: tuple[FeatureBins, ...], largest_branch: int) -> ShapeFunction:
-        """The split in the feature's own values; the unseen goes to the largest branch."""
+    def shape(
+        self,
+        bins: tuple[FeatureBins, ...],
+        largest_branch: int,
+        n_rows: np.ndarray | None = None,
+    ) -> ShapeFunction:
+        """The split in the feature's own values; see `shape_from_bins`."""
         return shape_from_bins(
-            self.feature, bins[self.feature], self.branch_of_bin, self.n_branches, largest_branch
-        )
+            self.feature, bins[self.feature], self.branch_of_bin, self.n_branches, largest_branch,
+            n_rows,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import join_cells
 from shapetree._core.routing import LeafLosses
 from shapetree._core.rows import NodeRows
-from shapetree.data._targets import ClassGoal, Goal, NodeStatistics, RegressionGoal
+from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._joined import (
     Join,
@@ -251,7 +252,7 @@ class PartOfTree(LocalRefinedRows):
         return self._found, self._cells()
 
     def _cells(self) -> tuple[np.ndarray, ...]:
-        each = [cells for _, cells in self.loss_cells(self._found[1].tolist())]
+        each = [cells for _, cells in self.loss_cells((self._found[1] > 0).view(np.uint8))]
         if len(each) == 1:
             return each[0].starts, each[0].n_cells, each[0].bins, each[0].losses
         n_before = np.cumsum([0, *(len(cells.bins) for cells in each)])
@@ -424,11 +425,10 @@ class JoinedRefinedRows:
         sums, n_care, least = found
         return sums, n_care, least
 
-    def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:
+    def loss_cells(self, wanted: np.ndarray) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, which came with those by branch."""
         cells = self._cells
-        is_wanted = np.array(n_care, dtype=bool)[:, None]
-        yield 0, replace(cells, n_cells=np.where(is_wanted, cells.n_cells, np.int32(0)))
+        yield 0, cells._replace(n_cells=cells.n_cells * wanted[:, None])
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
         """Rows of each node of the level that care; the nodes have so many branches."""

@@ -67,19 +67,20 @@ class ClassLoss(TreeLoss):
         self._starts = goal.starts.astype(np.int64)
         self.rows = LeafLosses(goal.labels, None, goal.weights, int(self._starts[-1]))
         most = goal.total_weight * len(self._starts) * (1 + SCORE_SHARE)
-        self._anchor = powers_above(np.array([most]))
+        self._anchor = float(powers_above(np.array([most]))[0])
 
     def begin(self, rows: RefinedRows) -> None:
-        """Nothing of the rows is needed."""
+        """Nothing of the rows is needed but how many nodes they may be in."""
+        self._anchors = np.full(rows.n_nodes, self._anchor)
 
     def fit_leaves(self, rows: RefinedRows, leaves: list[int]) -> np.ndarray:
         """Loss of a row of each class in each leaf."""
         counts = rows.leaf_sums(leaves)
-        return losses_of_classes(counts, self._starts, SCORE_SHARE, float(self._anchor[0]))
+        return losses_of_classes(counts, self._starts, SCORE_SHARE, self._anchor)
 
     def anchors(self, rows: RefinedRows, nodes: list[int]) -> np.ndarray:
         """One for all nodes: how much a row can lose is known."""
-        return self._anchor.repeat(len(nodes))
+        return self._anchors[: len(nodes)]
 
 
 class NumberLoss(TreeLoss):

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.data._targets import NodeStatistics
+from shapetree._core.criterion import NodeStatistics
 from shapetree.grow._nodes import TreeNode, nodes_of, tree_of
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import join_pieces, with_branches
@@ -252,7 +252,7 @@ class _LeafJoiner:
         It is another one by rounding, or where values have been shrunk.
         """
         if not self._same_prediction(node.statistics.value, value):
-            node.statistics = node.statistics._replace(value=value)
+            node.statistics = node.statistics.with_value(value)
         node.become_leaf()
 
 

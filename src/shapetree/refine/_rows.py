@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import Targets
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._sums import on_grid
-from shapetree.data._targets import Goal, NodeStatistics, RegressionGoal
+from shapetree.data._targets import Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows, LocalRowsOfNode
 from shapetree.grow._rows import Result, Rows, RowsOfNode
@@ -36,8 +37,7 @@ VISITS_PER_SUM = 3
 MAX_CELL_BYTES = 2**23
 
 
-@dataclass(frozen=True)
-class LossCells:
+class LossCells(NamedTuple):
     """Losses by bin and branch of some nodes of a level; *cells* are bins with rows that care.
 
     Attributes
@@ -147,7 +147,7 @@ class RefinedRows(Protocol):
         """Find out what each branch would cost the rows of one level's nodes."""
         ...
 
-    def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:
+    def loss_cells(self, wanted: np.ndarray) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, as many at a time as memory allows."""
         ...
 
@@ -362,8 +362,7 @@ class LocalRefinedRows:
     def sizes(self) -> list[int]:
         """Numbers of rows of all nodes."""
         if self._known_sizes is None:
-            sizes = self._places.stop[: self.n_nodes] - self._places.start[: self.n_nodes]
-            self._known_sizes = sizes.tolist()
+            self._known_sizes = self._places.sizes(self.n_nodes)
         return self._known_sizes
 
     def weights(self, nodes: list[int]) -> list[float]:
@@ -454,13 +453,13 @@ class LocalRefinedRows:
             _numbers(nodes), self.leaf_losses, table, anchors, n_threads
         )
 
-    def loss_cells(self, n_care: list[int]) -> Iterator[tuple[int, LossCells]]:
+    def loss_cells(self, wanted: np.ndarray) -> Iterator[tuple[int, LossCells]]:
         """Losses by bin and branch of the level's nodes, as many at a time as memory allows.
 
         Parameters
         ----------
-        n_care : list of int
-            Rows of each node that care; 0 for nodes whose losses are not wanted.
+        wanted : uint8 array of shape (n_level,)
+            Which nodes' losses are wanted; others have no cells.
 
         Yields
         ------
@@ -468,20 +467,17 @@ class LocalRefinedRows:
             Number of the first node in the level.
         cells : LossCells
         """
-        wanted = np.array(n_care, dtype=bool).view(np.uint8)
         max_cells = MAX_CELL_BYTES // (8 * self.max_branches - 4)
         n_features, first = len(self.bins), 0
-        while first < len(n_care):
-            last, *arrays = self._routed.room_for_cells(first, self._offsets, wanted, max_cells)
-            cells = LossCells(*arrays)
-            n_rows = sum(n_care[first:last])
+        while first < len(wanted):
+            room = self._routed.room_for_cells(first, self._offsets, wanted, max_cells)
+            last, n_rows, cells = room
             n_threads = threads_for(n_rows * n_features, self.n_threads)
             for low, high in feature_chunks(n_features, n_rows):
                 self._routed.loss_cells(
-                    first, last, self._offsets, cells.starts, cells.n_cells, cells.bins,
-                    cells.losses, low, high, n_threads, wanted[first:last],
-                )  # fmt: skip
-            yield first, cells
+                    first, last, self._offsets, *cells, low, high, n_threads, wanted[first:last]
+                )
+            yield first, LossCells(*cells)
             first = last
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from shapetree._core.reduced import count_extra_parts, settle_empty_bins
-from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
 from shapetree.grow._splits import BinSplit, PairSplit, Split
@@ -109,11 +108,7 @@ def finished_shape(
     """
     if isinstance(split, PairSplit):
         return _of_rows(split.cuts, n_rows, largest)
-    held = n_rows > 0
-    if bins[split.feature].is_categorical:
-        held[:-1] = True
-    branches = np.where(held, split.branch_of_bin, NO_BRANCH_MARK)
-    return BinSplit(split.feature, split.n_branches, branches).shape(bins, largest)
+    return split.shape(bins, largest, n_rows)
 
 
 def _of_rows(pair: PairShape, n_rows: np.ndarray, largest: int) -> PairShape:

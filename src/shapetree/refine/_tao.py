@@ -19,6 +19,7 @@ import numpy as np
 
 from shapetree._core.reduced import (
     ReducedProblem,
+    ReducedProblems,
     cheapest_shape,
     cheapest_shapes,
     reduced_problems,
@@ -132,9 +133,9 @@ class Refiner:
         problems = self._problems(nodes, price, losses)
         best = self._best_of_one_feature(problems)
         if self._pairs is not None:
-            self._improve_by_pairs(problems, best, price)
+            self._improve_by_pairs(problems.each, best, price)
         changes: dict[int, Split | int] = {}
-        for problem in problems:
+        for problem in problems.each:
             solution = best.get(problem.number)
             if solution is not None:
                 changes[problem.number] = solution.split
@@ -164,38 +165,33 @@ class Refiner:
         anchors = self._loss.anchors(self._rows, nodes)
         return self._rows.branch_losses(nodes, self._table.lines, anchors)
 
-    def _problems(self, nodes: list[int], price: float, losses: Losses) -> list[ReducedProblem]:
+    def _problems(self, nodes: list[int], price: float, losses: Losses) -> ReducedProblems:
         """What is to be solved in some nodes of one level."""
         tree = self._tree
+        some = [tree.nodes[number] for number in nodes]
         return reduced_problems(
-            nodes, [tree.nodes[number].children for number in nodes], tree.n_parts,
-            self._rows.sizes(), *losses, price, price * self._options.penalty,
+            nodes, [node.children for node in some], [node.parts_price for node in some],
+            tree.n_parts, self._rows.sizes(), *losses, price, price * self._options.penalty,
         )  # fmt: skip
 
-    def _best_of_one_feature(self, problems: list[ReducedProblem]) -> dict[int, Solution]:
+    def _best_of_one_feature(self, problems: ReducedProblems) -> dict[int, Solution]:
         """The best split of each node on a single feature, where there is one to beat the rest."""
         rows, found = self._rows, dict[int, Solution]()
-        # No split beats sending every row to its best branch, so some nodes can be skipped.
-        n_care = [problem.n_care if problem.may_improve else 0 for problem in problems]
-        if not any(n_care):
+        if not problems.are_open:
             return found
-        for first, cells in rows.loss_cells(n_care):
-            some = problems[first : first + len(cells.starts)]
-            unit, nodes = some[0].unit, self._tree.nodes
+        unit = problems.each[0].unit
+        for first, cells in rows.loss_cells(problems.wanted):
+            some = slice(first, first + len(cells.starts))
             costs, least = cheapest_shapes(
-                cells.starts, cells.n_cells, cells.bins, cells.losses, rows.n_bins,
-                rows.is_categorical,
-                np.array([problem.n_branches for problem in some], dtype=np.int32),
-                np.array([problem.bound for problem in some]),
-                segment_penalty=np.array(
-                    [unit * nodes[problem.number].parts_price for problem in some]
-                ),
+                *cells, rows.n_bins, rows.is_categorical, problems.n_branches[some],
+                problems.bounds[some],
+                segment_penalty=problems.segment_penalties[some],
                 category_penalty=unit * CATEGORY_SHARE,
                 choice_penalty=unit * self._choice_shares,
                 max_segments=self._options.max_segments, only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
-            for node, problem in enumerate(some):
+            for node, problem in enumerate(problems.each[some]):
                 if least[node] < problem.bound:
                     solution = self._solve(problem, cells, node, costs[node])
                     if solution is not None:
@@ -215,7 +211,7 @@ class Refiner:
             is_categorical = bool(rows.is_categorical[feature])
             branch_of_bin, losses, counts = cheapest_shape(
                 *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
-                segment_penalty=problem.unit * self._tree.nodes[problem.number].parts_price,
+                segment_penalty=problem.unit * problem.parts_price,
                 category_penalty=problem.unit * CATEGORY_SHARE,
                 max_segments=self._options.max_segments,
             )  # fmt: skip
@@ -223,13 +219,10 @@ class Refiner:
             if not all(counts):
                 # Rows that do not care may yet take the other branches.
                 counts = rows.branch_counts(problem.number, split, n_branches)
-            objective = problem.objective(self._extra_parts(problem, split), losses, counts)
+            n_extra = extra_parts(split, rows.bins, problem.parts_price)
+            objective = problem.objective(n_extra, losses, counts)
             if objective < problem.to_beat and self._keeps_limits(problem, split):
                 return Solution(split, objective)
-
-    def _extra_parts(self, problem: ReducedProblem, split: Split) -> float:
-        price = self._tree.nodes[problem.number].parts_price
-        return extra_parts(split, self._rows.bins, price)
 
     def _keeps_limits(self, problem: ReducedProblem, split: Split) -> bool:
         options = self._options
@@ -263,7 +256,7 @@ class Refiner:
             to_beat = solution.objective - problem.tolerance
         for pair in self._splits_on_pairs(problem, care, price, to_beat):
             counts = self._rows.branch_counts(problem.number, pair.split, problem.n_branches)
-            n_extra = self._extra_parts(problem, pair.split)
+            n_extra = extra_parts(pair.split, self._rows.bins, problem.parts_price)
             objective = problem.objective(n_extra, pair.losses, counts)
             if objective < to_beat and self._keeps_limits(problem, pair.split):
                 solution = Solution(pair.split, objective)

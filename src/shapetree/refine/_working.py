@@ -99,12 +99,12 @@ class WorkingTree:
         for node, weight in zip(nodes, rows.weights(list(range(len(nodes)))), strict=True):
             node.parts_price = parts_price(weight, many_rows)
             self._count_extra_parts(node)
-        self._number()
         self.changed_leaves: list[int] = []
+        self._is_rebuilt = True
         self._tidy([0])
 
     def _number(self) -> None:
-        """Note which nodes there are, and the complexity below each."""
+        """Note which nodes there are."""
         nodes, level = self.nodes, [0]
         self.levels, self.leaves, self._splits = [], list[int](), list[int]()
         while level:
@@ -113,9 +113,10 @@ class WorkingTree:
             self.leaves += [number for number in level if nodes[number].split is None]
             self._splits += splits
             level = [child for number in splits for child in nodes[number].children]
-        self._count_parts()
+        self._is_rebuilt = False
 
     def _count_parts(self) -> None:
+        """Note the complexity below each node."""
         nodes, n_parts = self.nodes, [0.0] * len(self.nodes)
         for number in reversed(self._splits):
             node = nodes[number]
@@ -149,17 +150,15 @@ class WorkingTree:
         self.rows.send(changed)
         self._tidy(changed)
         self._unsettle(changed)
-        # Nodes below have other rows now.
-        for start in changed:
-            for number in self.below(start):
-                self.nodes[number].settled_at = None
 
     def _set(self, number: int, split: Split | None, children: list[int]) -> None:
         node = self.nodes[number]
+        if children is not node.children:
+            self._is_rebuilt = True
+            for child in children:
+                self.nodes[child].parent = number
         node.split, node.children, node.settled_at = split, children, None
         self._count_extra_parts(node)
-        for child in children:
-            self.nodes[child].parent = number
         self.rows.set_split(number, split, children)
 
     def _count_extra_parts(self, node: WorkingNode) -> None:
@@ -177,7 +176,10 @@ class WorkingTree:
         self._set(number, split, children)
 
     def _tidy(self, changed: list[int]) -> None:
-        """Remove what no row reaches, or what has one way only, at and below some nodes."""
+        """Remove what no row reaches, or what has one way only, at and below some nodes.
+
+        All of them, and those below, have other rows than before.
+        """
         self._known_pieces = None
         sizes, nodes = self.rows.sizes(), self.nodes
         for start in changed:
@@ -187,10 +189,14 @@ class WorkingTree:
                     of_branches = [sizes[child] for child in children]
                     if 0 in of_branches:
                         self._drop_empty_branches(number, of_branches)
-        self._number()
+        if self._is_rebuilt:
+            self._number()
+        self._count_parts()
         for start in changed:
-            below = [start] if nodes[start].split is None else self.below(start)
-            self.changed_leaves += [number for number in below if nodes[number].split is None]
+            for number in self.below(start):
+                nodes[number].settled_at = None
+                if nodes[number].split is None:
+                    self.changed_leaves.append(number)
 
     def _drop_empty_branches(self, number: int, sizes: list[int]) -> None:
         node = self.nodes[number]

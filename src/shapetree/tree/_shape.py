@@ -49,6 +49,7 @@ def shape_from_bins(
     branch_of_bin: np.ndarray,
     n_branches: int,
     largest_branch: int,
+    n_rows: np.ndarray | None = None,
 ) -> ShapeFunction:
     """Shape function in the feature's own values, from one over bins.
 
@@ -61,15 +62,17 @@ def shape_from_bins(
     n_branches : int
     largest_branch : int
         Where values go if training saw none like them.
+    n_rows : int array of shape (bins.n_bins + 1,), optional
+        Rows of each bin, if all have a branch. Categories without rows keep theirs.
     """
-    saw_missing = bool(branch_of_bin[-1] != NO_BRANCH_MARK)
+    saw_missing = bool(branch_of_bin[-1] != NO_BRANCH_MARK if n_rows is None else n_rows[-1] > 0)
     missing_branch = int(branch_of_bin[-1]) if saw_missing else largest_branch
     upper = None
     if bins.low is None or bins.high is None:
         branch = branch_of_bin[:-1].astype(np.int32)
         branch[branch == NO_BRANCH_MARK] = largest_branch
     else:
-        ends, branch = pieces_of_bins(branch_of_bin, bins.low, bins.high)
+        ends, branch = pieces_of_bins(branch_of_bin, bins.low, bins.high, n_rows)
         if bins.is_whole:
             ends = np.floor(ends)  # parts whole numbers in the same way
         if bins.has_places:

@@ -15,6 +15,8 @@ from typing import overload
 
 import numpy as np
 
+from shapetree._core.sketch import edges_of_cells
+
 # Rows that suffice to find the range of an axis and the scale of a feature.
 RANGE_ROWS = 512
 SCALE_ROWS = 10_000
@@ -62,7 +64,9 @@ class Axis:
         """Bounds of the cells."""
         if self.bounds is None:
             return None
-        return np.append(cell_lows(self.bounds[:-1], self.bounds[1:], self.cells), self.bounds[-1])
+        start, cells = np.array([0, len(self.bounds)]), np.append(self.cells, 0)
+        _, inner = edges_of_cells(start, self.bounds, cells)
+        return np.concatenate([self.bounds[:1], inner, self.bounds[-1:]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,21 +278,6 @@ class Axes:
         bounds = _closed(self.bounds[start:stop], thresholds, ends)
         return Axis(bounds, self.cells[start : stop - 1])
 
-    def n_cells(self) -> np.ndarray:
-        """Number of each node's cells; 0 if it has no axis."""
-        before = starts(self.cells)[self.start]
-        return before[1:] - before[:-1]
-
-    def inner_edges(self, n_cells: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Edges between the cells of each axis, one after the other, and where each one's start."""
-        # An axis's last bound has no cell above it, so it does not matter what follows.
-        lows = cell_lows(
-            self.bounds, np.append(self.bounds[1:], 0.0)[: len(self.bounds)], self.cells
-        )
-        is_first = np.zeros(len(lows), dtype=bool)
-        is_first[starts(n_cells)[:-1][n_cells > 0]] = True
-        return lows[~is_first], starts(np.maximum(n_cells - 1, 0))
-
 
 @dataclass(frozen=True, eq=False)
 class Densities:
@@ -428,15 +417,6 @@ def target_edges_of(least: float, greatest: float, sample: np.ndarray) -> np.nda
     before, after = [least] * (least < low), [greatest] * (high < greatest)
     n_inner = N_TARGET_CELLS + 1 - len(before) - len(after)
     return np.concatenate([before, np.linspace(low, high, n_inner), after])
-
-
-def cell_lows(low: np.ndarray, high: np.ndarray, cells: np.ndarray) -> np.ndarray:
-    """Lower edges of the cells of parts with these bounds."""
-    low, high = np.repeat(low, cells), np.repeat(high, cells)
-    number = np.arange(len(low)) - np.repeat(np.cumsum(cells) - cells, cells)
-    # Quarters, because differences could overflow; but tiny numbers lose digits by a division.
-    lows = 4 * (low / 4 + (high / 4 - low / 4) * (number / np.repeat(cells, cells)))
-    return np.where(number == 0, low, np.clip(lows, low, high))
 
 
 def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree._core.sketch import add_up, deviations, lay_out_axes
+from shapetree._core.sketch import add_up, deviations, edges_of_cells, lay_out_axes
 from shapetree.data._sampling import hash_limits
 from shapetree.data._sums import exact_unit, exact_units
 from shapetree.data._table import FeatureInfo
@@ -112,8 +112,7 @@ class _Sketcher:
         """Sketches of all nodes."""
         (leaves,) = self._rows.ask(CountsOfLeaves(self._n_classes, self._edges))
         counts = leaves.counts.copy()
-        add_up(self._tree.parent, counts, None, None)
-        n_rows = counts.sum(axis=1)
+        n_rows = add_up(self._tree.parent, counts, None, None)
         moments = None if self._n_classes is not None else _Moments(leaves)
         numbers = np.where(self._has_axis & ~self._has_codes, self._tree.feature, -1)
         numbers = numbers.astype(np.int32)
@@ -157,10 +156,12 @@ class _Sketcher:
         self, axes: Axes, n_rows: np.ndarray, unit: float
     ) -> tuple[CountsOfCells, np.ndarray]:
         """What to ask for how many rows are in which cells, and where each node's cells start."""
-        tree, n_cells = self._tree, axes.n_cells()
-        edges, edge_start = axes.inner_edges(n_cells)
-        n_cells[self._has_codes] = np.diff(tree.piece_start)[self._has_codes]
-        cell_start = starts(np.where(self._has_axis, n_cells + 1, 0))
+        tree = self._tree
+        edge_start, edges = edges_of_cells(axes.start, axes.bounds, axes.cells)
+        # One cell more than edges, and one for missing values.
+        n_cells = edge_start[1:] - edge_start[:-1] + 2
+        n_cells[self._has_codes] = np.diff(tree.piece_start)[self._has_codes] + 1
+        cell_start = starts(np.where(self._has_axis, n_cells, 0))
         n_visits = int(n_rows[0] + n_rows[self._has_axis].sum())
         asked = CountsOfCells(
             tree.feature, edge_start, edges, cell_start, self._n_classes, unit, n_visits

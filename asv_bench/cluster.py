@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from time import perf_counter, process_time
 from typing import Any
 
@@ -150,34 +151,41 @@ def simulate(
 ) -> Simulated:
     """Fit a tree to rows in many parts, all of them in this process.
 
-    What one task sends to the next is counted as if each part were on a worker of its own.
+    What one task sends to the next is counted as if each worker were on its own, by default with
+    one part each, and with one thread.
     """
     counts: Counter[str] = Counter()
     clock = {"workers": 0.0, "joins": 0.0, "asking": 0.0}
-    n_workers = n_workers or n_parts
+    n_workers = min(n_workers or n_parts, n_parts)
 
-    def each(function: Any, items: list[Any]) -> tuple[list[Any], float]:
-        """Results, and the time of the worker who takes longest."""
-        took, results = np.zeros(n_workers), []
-        for number, item in enumerate(items):
+    def each(function: Any, *columns: list[Any]) -> tuple[list[Any], float]:
+        """Results of tasks side by side, and the time of the one that takes longest."""
+        took, results = [], []
+        for item in zip(*columns, strict=True):
             start = process_time()
-            results.append(function(item))
-            took[number * n_workers // len(items)] += process_time() - start
-        counts["tasks"] += len(items)
-        return results, float(took.max())
+            results.append(function(*item))
+            took.append(process_time() - start)
+        counts["tasks"] += len(results)
+        return results, max(took)
 
     class CountedParts(LocalParts):
         untold: tuple[Any, ...] = ()
 
+        def __init__(self, parts: list[LocalRows]) -> None:
+            super().__init__(parts)
+            of_workers = np.array_split(np.arange(n_parts), n_workers)
+            self._groups = [[self._parts[number] for number in own] for own in of_workers]
+            self._of_groups = [[self._places[number] for number in own] for own in of_workers]
+
         def ask(self, *steps: Any, join: Any, finish: Any = None) -> Any:
             start = process_time()
-            parts = list(zip(self._parts, self._places, strict=True))
             if self.untold:  # what was told since the last question, all at once
                 told, self.untold = self.untold, ()
-                self._places, took = each(lambda own: own[1].told(own[0], told), parts)
+                tell = partial(_cluster.tell_parts, steps=told)
+                self._of_groups, took = each(tell, self._groups, self._of_groups)
                 clock["workers"] += took
-                parts = list(zip(self._parts, self._places, strict=True))
-            answers, took = each(lambda own: own[1].asked(own[0], steps), parts)
+            ask = partial(_cluster.ask_parts, steps=steps, join=join)
+            answers, took = each(ask, self._groups, self._of_groups)
             clock["workers"] += took
             is_first = True
             while len(answers) > 1 or is_first:
@@ -225,12 +233,13 @@ def simulate(
     return Simulated(tree, counts, clock["workers"], clock["joins"], of_client)
 
 
-def show_simulation(n_rows: int, n_parts: int, how: str) -> None:
+def show_simulation(n_rows: int, n_parts: int, n_workers: int, how: str) -> None:
     """Print the messages of a fit of many parts."""
-    found = simulate(*make_rows(0, n_rows), n_parts, **WAYS[how])
+    found = simulate(*make_rows(0, n_rows), n_parts, n_workers, **WAYS[how])
     told = ", ".join(f"{name} {number:,}" for name, number in sorted(found.counts.items()))
     print(
-        f"{how}, {n_rows:,} rows in {n_parts:,} parts, {found.tree.get_n_leaves()} leaves: {told}; "
+        f"{how}, {n_rows:,} rows in {n_parts:,} parts on {n_workers:,} workers, "
+        f"{found.tree.get_n_leaves()} leaves: {told}; "
         f"longest way: workers {found.of_workers:.2f} s, joins {found.of_joins:.2f} s",
         flush=True,
     )
@@ -255,8 +264,8 @@ def main() -> None:
         for how in given.how:
             compare(given.rows, given.parts, how, client)
     for how in given.how:
-        for n_parts in (50, 1_000):
-            show_simulation(200_000, n_parts, how)
+        for n_parts, n_workers in ((50, 50), (1_000, 1_000), (1_000, 32)):
+            show_simulation(200_000, n_parts, n_workers, how)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ LAYERS = {
     "_predictions": None,
     "recipes": None,
     "__init__": None,
-    "dask": ["_held", "_cluster", "_tasks", "_data", "_lazy", "_estimators"],
+    "dask": ["_held", "_cluster", "_tasks", "_lazy", "_data", "_estimators"],
     "cli": None,
 }
 ORDER = list(LAYERS)

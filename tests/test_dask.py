@@ -2,6 +2,9 @@
 
 import gc
 import pickle
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from dask_rows import (  # noqa: E402
     FEATURES,
     ClientAtOnce,
     at_question,
+    before_fit,
     fitted_twice,
     frame_of,
     held_by,
@@ -32,7 +36,9 @@ from shapetree.dask import (  # noqa: E402
     DaskShapeTreeClassifier,
     DaskShapeTreeRegressor,
     _cluster,
+    _data,
 )
+from shapetree.refine import _tree as refining  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +73,10 @@ def test_any_partitions_give_the_same_model(seed, case, n_parts, weighted, n_out
     n_rows = int(rng.integers(20, 120))
     rows = made_rows(rng, n_rows, n_outputs)
     sizes = sizes_of(rng, n_rows, n_parts)
-    near, far = fitted_twice(ClientAtOnce(), case, rows, sizes, weighted, n_outputs)
+    with pytest.MonkeyPatch.context() as patch:
+        if n_parts % 2:  # rows are put in order
+            patch.setattr(refining, "MANY_ROWS", 0)
+        near, far = fitted_twice(ClientAtOnce(), case, rows, sizes, weighted, n_outputs)
     assert same_file(near, far)
 
 
@@ -193,6 +202,25 @@ def test_faults_name_the_part(client):
         fit_frames(client, parts_frame([X.iloc[:0]]), parts_frame([rows.iloc[:0]])["class0"])
     with pytest.raises(TypeError, match="X is a DataFrame; give a Dask"):
         fit_frames(client, X, y)
+
+
+def test_one_fit_at_a_time_looks_at_its_frames(monkeypatch):
+    # Otherwise, threads that do may wait for each other for ever; see `LOOKING`.
+    look, at_once = _data.parts_of, threading.Semaphore(1)
+
+    def looking(*given):
+        assert at_once.acquire(blocking=False)
+        time.sleep(0.01)
+        found = look(*given)
+        at_once.release()
+        return found
+
+    monkeypatch.setattr(_data, "parts_of", looking)
+    rows = made_rows(np.random.default_rng(0), 60)
+    models = [before_fit(ClientAtOnce(), "greedy", rows, [20, 40]) for _ in range(4)]
+    with ThreadPoolExecutor(len(models)) as pool:
+        fits = [pool.submit(far.fit, *given) for _, far, given in models]
+        assert all(same_file(models[0][0], fit.result()) for fit in fits)
 
 
 def test_without_a_client_an_error_says_so(monkeypatch):

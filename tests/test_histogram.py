@@ -9,7 +9,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import NodeStatistics
-from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
+from shapetree._core.histogram import (
+    Targets,
+    build_cells,
+    build_histograms,
+    join_cells,
+    sum_nodes,
+)
 from shapetree._threads import VISITS_PER_CALL, feature_chunks
 from shapetree.grow import _histograms
 from shapetree.grow._histograms import LevelHistograms
@@ -469,3 +475,50 @@ def test_totals_by_groups_that_do_not_fit_are_refused(groups):
 def test_columns_that_no_kernel_reads_are_refused(array, error):
     with pytest.raises(error, match="column 1"):
         Columns([None, array], 3)
+
+
+# --- cells of several holders ---
+
+
+def made_cells(rng, shape, n_bins, width):
+    """Cells with gaps between those of a node and feature and the next."""
+    starts, n_cells = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int32)
+    bins = []
+    for place in np.ndindex(shape):
+        own = np.flatnonzero(rng.random(n_bins) < rng.random())
+        starts[place], n_cells[place] = len(bins), len(own)
+        bins += [*own, *[-7] * rng.integers(0, 3)]
+    return starts, n_cells, np.array(bins, dtype=np.int32), rng.normal(size=(len(bins), width))
+
+
+@given(SEEDS, st.integers(1, 4), st.sampled_from([1, 3, 64, 200]), st.integers(1, 3))
+def test_cells_of_several_holders_add_up(seed, n_parts, n_bins, width):
+    rng = np.random.default_rng(seed)
+    shape = tuple(rng.integers(0, 4, 2))
+    parts = [made_cells(rng, shape, n_bins, width) for _ in range(n_parts)]
+    starts, n_cells, bins, sums = join_cells(parts)
+    assert len(bins) == len(sums) == n_cells.sum()
+    assert starts.shape == n_cells.shape == shape
+    for place in np.ndindex(shape):
+        expected = {}
+        for start, n, of_part, values in parts:
+            for cell in range(start[place], start[place] + n[place]):
+                expected[of_part[cell]] = expected.get(of_part[cell], 0.0) + values[cell]
+        cells = slice(starts[place], starts[place] + n_cells[place])
+        assert bins[cells].tolist() == sorted(expected)
+        for bin_, found in zip(bins[cells], sums[cells], strict=True):
+            assert_array_equal(found, expected[bin_])
+
+
+def test_cells_that_are_not_there_are_refused():
+    starts, n_cells, bins, sums = part = made_cells(np.random.default_rng(0), (2, 3), 9, 1)
+    for change, match in (
+        ([], "nothing to join"),
+        ([part, (starts[:1], n_cells[:1], bins, sums)], "same nodes"),
+        ([part, (starts, n_cells, bins, sums[1:])], "same nodes"),
+        ([(starts + 99, n_cells, bins, sums)], "fewer cells"),
+        ([(starts - 99, n_cells, bins, sums)], "fewer cells"),
+        ([(starts, n_cells, -1 - bins, sums)], "negative"),
+    ):
+        with pytest.raises(ValueError, match=match):
+            join_cells(change)

@@ -174,7 +174,7 @@ cdef class Columns:
         """
         cdef:
             Py_ssize_t n_rows = self.n_rows, size
-            int first, last, i
+            int first, last, i, n_together
             const int32_t[::1] place
             Column column
             char* scratch
@@ -194,11 +194,10 @@ cdef class Columns:
         if scratch == NULL:
             raise MemoryError("no memory to move rows")
         try:
-            for first in range(
-                    0, self.n_columns, max(n_threads, <int> (VISITS_PER_CHECK // n_rows))):
+            n_together = max(n_threads, <int> (VISITS_PER_CHECK // n_rows))
+            for first in range(0, self.n_columns, n_together):
                 PyErr_CheckSignals()
-                last = min(first + max(n_threads, <int> (VISITS_PER_CHECK // n_rows)),
-                           self.n_columns)
+                last = min(first + n_together, self.n_columns)
                 for i in prange(first, last, nogil=True, num_threads=n_threads,
                                 schedule="dynamic"):
                     move_rows_of(&self.column[i], &place[0], n_rows,

@@ -53,6 +53,9 @@ def build_cells(
     last: int,
     n_threads: int,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
+def join_cells(
+    parts: list[tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def sum_nodes(
     targets: Targets,
     order: NDArray[Any],

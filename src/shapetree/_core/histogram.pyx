@@ -9,6 +9,7 @@ import numpy as np
 
 from cython.parallel cimport prange, threadid
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from shapetree._core.arena cimport (
@@ -638,6 +639,127 @@ def build_cells(
                         &sums[cell_start[node, f], 0])
         arenas.finish()
     return start_of_cells, number_of_cells, bins_of_cells, sums_of_cells
+
+
+ctypedef struct PartCells:
+    # Cells of some rows, as `build_cells` returns them.
+    const int64_t* start
+    const int32_t* n_cells
+    const int32_t* bins
+    const double* sums
+
+
+cdef int32_t check_cells(
+    const int64_t[::1] starts, const int32_t[::1] n_cells, const int32_t[::1] bins
+) except -1:
+    """Refuse cells that are not there; returns the greatest bin."""
+    cdef:
+        Py_ssize_t i, cell
+        int32_t least = 0, greatest = 0
+    for i in range(starts.shape[0]):
+        if starts[i] < 0 or n_cells[i] < 0 or starts[i] + n_cells[i] > bins.shape[0]:
+            raise ValueError("there are fewer cells than was said")
+        for cell in range(starts[i], starts[i] + n_cells[i]):
+            least = min(least, bins[cell])
+            greatest = max(greatest, bins[cell])
+    if least < 0:
+        raise ValueError("bins must not be negative")
+    return greatest
+
+
+cdef void add_cells(
+    const PartCells* part, Py_ssize_t place, Py_ssize_t width, double* sums, uint64_t* marks
+) noexcept nogil:
+    """Add the cells of a node and feature to the sums of their bins, and mark these."""
+    cdef:
+        Py_ssize_t cell, c, bin_, first = part.start[place]
+    for cell in range(first, first + part.n_cells[place]):
+        bin_ = part.bins[cell]
+        marks[bin_ >> 6] |= <uint64_t> 1 << (bin_ & 63)
+        for c in range(width):
+            sums[bin_ * width + c] += part.sums[cell * width + c]
+
+
+cdef Py_ssize_t take_cells(
+    double* sums, uint64_t* marks, Py_ssize_t n_words, Py_ssize_t width, int32_t* bin_of_cell,
+    double* sums_of_cells,
+) noexcept nogil:
+    """Move the sums of marked bins to cells, and leave none behind; returns how many there are."""
+    cdef:
+        Py_ssize_t word, bin_, c, n = 0
+    for word in range(n_words):
+        while marks[word]:
+            bin_ = 64 * word + lowest_bit(marks[word])
+            marks[word] &= marks[word] - 1
+            bin_of_cell[n] = <int32_t> bin_
+            for c in range(width):
+                sums_of_cells[n * width + c] = sums[bin_ * width + c]
+                sums[bin_ * width + c] = 0.0
+            n += 1
+    return n
+
+
+def join_cells(list parts not None):
+    """Cells of several holders of rows as those of one; sums of the same bin are added up.
+
+    Parts are tuples as `build_cells` returns them, of the same nodes and features, and so is the
+    result. It has no gaps.
+    """
+    cdef:
+        Py_ssize_t i, place, n_parts = len(parts), n_places, n_words, width, most = 0, total = 0
+        int32_t greatest = 0
+        const int64_t[::1] start
+        const int32_t[::1] n_cells, bins
+        const double[:, ::1] sums
+        int64_t[::1] new_start
+        int32_t[::1] n_new, bin_of_cell
+        double[:, ::1] new_sums
+        double[::1] scratch
+        uint64_t[::1] marks
+        PartCells* each
+    if not parts:
+        raise ValueError("there is nothing to join")
+    shape, width = parts[0][1].shape, parts[0][3].shape[1]
+    n_places = parts[0][1].size
+    each = <PartCells*> calloc(n_parts, sizeof(PartCells))
+    if each == NULL:
+        raise MemoryError("no memory to join cells")
+    try:
+        for i, part in enumerate(parts):
+            if part[0].shape != shape or part[1].shape != shape or part[3].shape != (
+                    len(part[2]), width):
+                raise ValueError("parts must have the same nodes, features and sums")
+            start, n_cells, bins, sums = part[0].reshape(-1), part[1].reshape(-1), part[2], part[3]
+            greatest = max(greatest, check_cells(start, n_cells, bins))
+            most += bins.shape[0]
+            if n_places and bins.shape[0] and width:
+                each[i] = PartCells(&start[0], &n_cells[0], &bins[0], &sums[0, 0])
+            elif n_places:
+                each[i] = PartCells(&start[0], &n_cells[0], NULL, NULL)
+        starts_of_cells = np.zeros(n_places, dtype=np.int64)
+        number_of_cells = np.zeros(n_places, dtype=np.int32)
+        bins_of_cells, sums_of_cells = np.empty(most, dtype=np.int32), np.empty((most, width))
+        if most and width:
+            n_words = (greatest >> 6) + 1
+            scratch, marks = np.zeros(64 * n_words * width), np.zeros(n_words, dtype=np.uint64)
+            new_start, n_new = starts_of_cells, number_of_cells
+            bin_of_cell, new_sums = bins_of_cells, sums_of_cells
+            with nogil:
+                for place in range(n_places):
+                    new_start[place] = total
+                    for i in range(n_parts):
+                        add_cells(&each[i], place, width, &scratch[0], &marks[0])
+                    if total < most:
+                        n_new[place] = <int32_t> take_cells(
+                            &scratch[0], &marks[0], n_words, width, &bin_of_cell[total],
+                            &new_sums[total, 0])
+                    total += n_new[place]
+    finally:
+        free(each)
+    return (
+        starts_of_cells.reshape(shape), number_of_cells.reshape(shape),
+        bins_of_cells[:total].copy(), sums_of_cells[:total].copy(),
+    )
 
 
 cdef int sum_few_bins(

@@ -706,27 +706,30 @@ cdef class RoutedRows:
         blocks = <SentBlock*> malloc((n_blocks + 1) * sizeof(SentBlock))
         if blocks == NULL:
             raise MemoryError("no memory to send rows")
-        n_blocks = n_places = 0
-        for node, below, n_below in zip(sending, all_below, n_leaves):
-            self.fill_blocks(
-                blocks + n_blocks, node, self.is_all_else_old(below), &places[n_places], n_below)
-            n = self.n_blocks_of(node)
-            n_blocks += n
-            n_places += n * (n_below + APART)
-        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            self.count_block(&blocks[block], &number_of_leaf[0])
-        i = 0
-        for node, below, n_below in zip(sending, all_below, n_leaves):
-            n = self.n_blocks_of(node)
-            share_places(blocks + i, n, n_below)
-            self.place_below(below, blocks[i].place)
-            i += n
-        # Neighbours write next to each other, so that a thread had better do many of them.
-        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="guided"):
-            self.move_block(&blocks[block])
-        for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            self.copy_block(&blocks[block])
-        free(blocks)
+        try:
+            n_blocks = n_places = 0
+            for node, below, n_below in zip(sending, all_below, n_leaves):
+                self.fill_blocks(
+                    blocks + n_blocks, node, self.is_all_else_old(below), &places[n_places],
+                    n_below)
+                n = self.n_blocks_of(node)
+                n_blocks += n
+                n_places += n * (n_below + APART)
+            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                self.count_block(&blocks[block], &number_of_leaf[0])
+            i = 0
+            for node, below, n_below in zip(sending, all_below, n_leaves):
+                n = self.n_blocks_of(node)
+                share_places(blocks + i, n, n_below)
+                self.place_below(below, blocks[i].place)
+                i += n
+            # Neighbours write next to each other, so that a thread had better do many of them.
+            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="guided"):
+                self.move_block(&blocks[block])
+            for block in prange(n_blocks, nogil=True, num_threads=n_threads, schedule="dynamic"):
+                self.copy_block(&blocks[block])
+        finally:
+            free(blocks)
         for node in sending:
             self.n_moved += self.rows._stop[node] - self.rows._start[node]
         if self.n_moved > SORT_AFTER * self.rows._order.shape[0]:

@@ -17,11 +17,13 @@ from distributed import Client, Future, TimeoutError, default_client
 
 from shapetree.dask._held import Held, value_of
 from shapetree.grow._joined import Join, Step
+from shapetree.refine._joined import PartRows, Place
 
 # Answers that are joined by one task.
 JOINED_TOGETHER = 8
-# Bytes of what all parts are told, from which on it is sent once and not with every task.
-MUCH = 10_000
+# Bytes of what all parts are told, from which on it is sent once and not with every task. From
+# 100,000 on, Dask would do that by itself, with the name of the argument as a key for all fits.
+MUCH = 50_000
 # Seconds after which a fit that waits looks whether anybody works for it.
 PATIENCE = 30.0
 
@@ -108,6 +110,23 @@ class Cluster:
         self._wait_for(futures)
         return [value_of(each) for each in self._client.gather(list(futures))]
 
+    def groups(self, futures: Sequence[Future[Any]]) -> list[list[Future[Any]]]:
+        """Futures that stand on the same worker, in as many groups as that has threads.
+
+        It is where they stand now: if a worker is lost, all of a group will be made anew.
+        """
+        self._wait_for(futures)
+        where, n_threads = self._client.who_has(futures), self._client.nthreads()
+        by_worker: dict[str, list[Future[Any]]] = {}
+        for future in futures:
+            by_worker.setdefault(next(iter(where[future.key]), ""), []).append(future)
+        return [
+            own[first::n_groups]
+            for worker, own in by_worker.items()
+            for n_groups in [min(len(own), n_threads.get(worker, 1))]
+            for first in range(n_groups)
+        ]
+
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
         """Wait until tasks have ended; say so if nobody is there to do them."""
         for future in futures:
@@ -178,6 +197,9 @@ class Parts:
 class AskedParts:
     """Rows on workers that are asked and told; see `shapetree.grow._joined.Parts`.
 
+    Parts on the same worker are asked by one task: a task takes Dask as long as a small part takes
+    to answer.
+
     Parameters
     ----------
     rows : Parts
@@ -185,14 +207,15 @@ class AskedParts:
     """
 
     def __init__(self, rows: Parts) -> None:
-        self._rows = rows
-        self._places = rows.each(start_part)
+        cluster = rows.cluster
+        self._rows = cluster.each(hold_together, cluster.groups(rows.futures))
+        self._places = self._rows.each(start_parts)
         self._untold: list[Step] = []
 
     def ask(self, *steps: Step, join: Join, finish: Any = None) -> Any:
         """What all holders answer."""
         self._tell()
-        answers = self._rows.each(ask_part, self._places.futures, steps=steps)
+        answers = self._rows.each(ask_parts, self._places.futures, steps=steps, join=join)
         return answers.joined(join, finish)
 
     def tell(self, *steps: Step) -> None:
@@ -202,7 +225,7 @@ class AskedParts:
     def _tell(self) -> None:
         if self._untold:
             steps, self._untold = tuple(self._untold), []
-            self._places = self._rows.each(tell_part, self._places.futures, steps=steps)
+            self._places = self._rows.each(tell_parts, self._places.futures, steps=steps)
 
 
 # --- tasks ---
@@ -221,16 +244,25 @@ def _joined(parts: list[Any], join: Join, finish: Any) -> Held:
     return Held(answer if finish is None else finish(answer))
 
 
-def start_part(part: Any) -> Any:
-    """All rows of a part at the root."""
-    return part.start()
+def hold_together(parts: list[PartRows]) -> list[PartRows]:
+    """Parts that are asked together."""
+    return parts
 
 
-def ask_part(part: Any, place: Any, steps: tuple[Step, ...]) -> Any:
-    """What a part answers."""
-    return place.asked(part, steps)
+def start_parts(parts: list[PartRows]) -> list[Place]:
+    """All rows of some parts at the root."""
+    return [part.start() for part in parts]
 
 
-def tell_part(part: Any, place: Any, steps: tuple[Step, ...]) -> Any:
-    """Where a part's rows are after some steps."""
-    return place.told(part, steps)
+def ask_parts(
+    parts: list[PartRows], places: list[Place], steps: tuple[Step, ...], join: Join
+) -> Any:
+    """What some parts answer."""
+    each = zip(parts, places, strict=True)
+    answers = [place.asked(part, steps) for part, place in each]
+    return join(answers) if len(answers) > 1 else answers[0]
+
+
+def tell_parts(parts: list[PartRows], places: list[Place], steps: tuple[Step, ...]) -> list[Place]:
+    """Where the rows of some parts are after some steps."""
+    return [place.told(part, steps) for part, place in zip(parts, places, strict=True)]

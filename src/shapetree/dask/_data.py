@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +11,7 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree.dask._cluster import AskedParts, Cluster, Parts
+from shapetree.dask._lazy import LOOKING
 from shapetree.dask._tasks import (
     EveryValue,
     FindBinning,
@@ -51,11 +51,6 @@ from shapetree.grow._local import hold_rows
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import target_names
 from shapetree.tree._spread import Question, SpreadRows, spread_of_table
-
-# One thread at a time looks into collections. Dask's expressions have cached properties that ask
-# each other, and Python 3.11 locks each for all of its class: two fits that ask at once could wait
-# for each other for ever.
-LOOKING = threading.Lock()
 
 
 @dataclass(frozen=True, eq=False)

@@ -60,7 +60,8 @@ def bytes_of(value: Any) -> int:
     if isinstance(value, Table):
         return bytes_of(value.columns)
     if isinstance(value, Place):
-        return bytes_of(value.places.order)
+        ordered = 0 if value.ordered is None else bytes_of(value.ordered.rows.binned.columns)
+        return bytes_of(value.places.order) + ordered
     if isinstance(value, PartRows):
         return bytes_of(value.rows)
     if isinstance(value, LocalRows):

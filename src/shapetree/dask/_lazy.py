@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 
+# A Dask frame works out what it holds when it is asked. Before Python 3.12, cached properties have
+# locks that two threads can take in opposite orders, each of them waiting for the other for ever:
+# let one fit at a time look at its collections.
+LOOKING = threading.RLock()
+
 
 def is_lazy(X: Any) -> bool:
     """Whether X is a Dask DataFrame or Array."""
-    return hasattr(X, "__dask_graph__") and hasattr(X, "npartitions")
+    with LOOKING:
+        return hasattr(X, "__dask_graph__") and hasattr(X, "npartitions")
 
 
 def refuse_lazy(X: Any, method: str) -> None:
@@ -42,9 +49,9 @@ def lazily(
     -------
     dask Series or DataFrame for a DataFrame, Array for an Array
     """
-    if hasattr(X, "chunks"):
-        return _of_array(model, method, X, dtype, n_columns, of_output)
-    return _of_frame(model, method, X, dtype, n_columns, of_output)
+    with LOOKING:
+        of_kind = _of_array if hasattr(X, "chunks") else _of_frame
+        return of_kind(model, method, X, dtype, n_columns, of_output)
 
 
 def _of_array(

@@ -16,11 +16,11 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.histogram import Targets
+from shapetree._core.histogram import Targets, join_cells
 from shapetree.data._binning import BinnedTable
 from shapetree.data._sampling import GREATEST_HASH, hash_limits
 from shapetree.data._targets import Goal, medians_of
-from shapetree.grow._rows import Cells, Histograms, Sample
+from shapetree.grow._rows import Histograms, Sample
 from shapetree.grow._splits import Split
 
 # A method and its arguments. The answer to several is that of each to the next.
@@ -390,33 +390,6 @@ def join_sparse(answers: list[Histograms]) -> Histograms:
     first = answers[0]
     cells = [each.cells for each in answers if each.cells is not None]
     return Histograms(first.first, first.last, None, join_cells(cells))
-
-
-def join_cells(parts: Sequence[Cells]) -> Cells:
-    """Cells of all holders, those of the same bin added up.
-
-    Parts are tuples of where the cells of each node and feature start, how many they are, their
-    bins and their sums.
-    """
-    shape = parts[0][1].shape
-    keys, sums = [], []
-    for starts, n_cells, bins, of_cells in parts:
-        size = n_cells.ravel().astype(np.int64)
-        within = np.arange(size.sum()) - np.repeat(np.cumsum(size) - size, size)
-        at = np.repeat(starts.ravel(), size) + within
-        place = np.repeat(np.arange(len(size), dtype=np.int64), size)
-        keys.append(place << 32 | bins[at].astype(np.int64))
-        sums.append(of_cells[at])
-    distinct, cell = np.unique(np.concatenate(keys), return_inverse=True)
-    each = np.concatenate(sums)
-    total = np.empty((len(distinct), each.shape[1]))
-    for column in range(each.shape[1]):
-        total[:, column] = np.bincount(cell, each[:, column], minlength=len(distinct))
-    place = distinct >> 32
-    n_found = np.bincount(place, minlength=int(np.prod(shape))).astype(np.int64)
-    starts = (np.cumsum(n_found) - n_found).reshape(shape)
-    bins = (distinct & (2**32 - 1)).astype(parts[0][2].dtype)
-    return starts, n_found.reshape(shape).astype(np.int32), bins, total
 
 
 def join_targets(answers: list[Any]) -> list[tuple[np.ndarray, np.ndarray | None]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 
 import numpy as np
@@ -83,6 +83,14 @@ class LocalRows:
         """The same rows for another goal."""
         rows = copy(self)
         rows._goal = goal
+        return rows
+
+    def in_order(self, order: np.ndarray) -> LocalRows:
+        """The same rows, row order[i] numbered i; their values stay where they are."""
+        rows, columns = copy(self), self._binned.columns
+        bins = [columns.array(f)[order] for f in range(columns.n_columns)]
+        rows._binned = rows._coarse = replace(self._binned, columns=Columns(bins, len(order)))
+        rows._goal = self._goal.reordered(order)
         return rows
 
     @property

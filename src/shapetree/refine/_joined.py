@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
+from shapetree._core.histogram import join_cells
 from shapetree._core.routing import LeafLosses
 from shapetree._core.rows import NodeRows
-from shapetree.data._targets import ClassGoal, RegressionGoal
+from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._joined import (
     Join,
@@ -22,7 +23,6 @@ from shapetree.grow._joined import (
     Step,
     add,
     add_each,
-    join_cells,
 )
 from shapetree.grow._local import LocalRows
 from shapetree.grow._rows import Result
@@ -64,6 +64,10 @@ class PartRows:
         """All rows at the root."""
         return Place(self.rows.places)
 
+    def in_order(self, places: NodeRows) -> PartRows:
+        """The same rows, numbered as they stand in a tree; see `LocalRefinedRows`."""
+        return PartRows(self.rows.in_order(places.order))
+
     @property
     def losses(self) -> LeafLosses:
         """What it costs to send a row to a leaf."""
@@ -85,6 +89,8 @@ class Place:
         Most nodes, and most branches of one, that a tree under refinement has.
     level : tuple or None
         The level whose branches' losses are known.
+    ordered : PartRows or None
+        The part as its rows stand in the tree, if they have been put in order.
     """
 
     places: NodeRows
@@ -92,14 +98,16 @@ class Place:
     n_nodes: int = 0
     max_branches: int = 0
     level: Level | None = None
+    ordered: PartRows | None = None
     _refined: PartOfTree | None = field(default=None, repr=False)
 
     def __reduce__(self) -> Any:
-        told = self.places, self.splits, self.n_nodes, self.max_branches, self.level
+        told = self.places, self.splits, self.n_nodes, self.max_branches, self.level, self.ordered
         return Place, told
 
     def asked(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
         """What the part answers."""
+        part = self.ordered or part
         with part.lock:
             return self._answer(part, steps)
 
@@ -115,11 +123,12 @@ class Place:
 
     def told(self, part: PartRows, steps: tuple[Step, ...]) -> Place:
         """Where rows are after some steps."""
-        with part.lock:
-            place = self
-            for name, arguments in _in_turn(steps):
-                place = getattr(place, f"_{name}")(part, *arguments)
-            return place
+        place = self
+        for name, arguments in _in_turn(steps):
+            own = place.ordered or part
+            with own.lock:
+                place = getattr(place, f"_{name}")(own, *arguments)
+        return place
 
     def _split(
         self, part: PartRows, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]
@@ -136,19 +145,22 @@ class Place:
     ) -> Place:
         assert self.splits is not None
         new = self.splits | {node: (split, children) for node, split, children in splits}
-        return Place(self.places, new, self.n_nodes, self.max_branches)
+        return replace(self, splits=new, level=None, _refined=None)
 
     def _send(self, part: PartRows, nodes: list[int]) -> Place:
-        moved = Place(self.places.copy(), self.splits, self.n_nodes, self.max_branches)
+        moved = replace(self, places=self.places.copy(), level=None, _refined=None)
         moved._tree(part).send(nodes)
         moved._refined = None
         return moved
 
     def _look(self, part: PartRows, nodes: list[int], table: Any, anchors: Any) -> Place:
-        level = nodes, table, anchors
         # What was found of the level when it was asked for is still known.
-        known = self._refined
-        return Place(self.places, self.splits, self.n_nodes, self.max_branches, level, known)
+        return replace(self, level=(nodes, table, anchors))
+
+    def _stand_in_order(self, part: PartRows) -> Place:
+        ordered, places = part.in_order(self.places), self.places.copy()
+        places.renumber()
+        return replace(self, places=places, ordered=ordered, level=None, _refined=None)
 
     def _tree(self, part: PartRows) -> PartOfTree:
         """The part's rows under the tree, made of what is known of it."""
@@ -241,6 +253,8 @@ class PartOfTree(LocalRefinedRows):
 
     def _cells(self) -> tuple[np.ndarray, ...]:
         each = [cells for _, cells in self.loss_cells((self._found[1] > 0).view(np.uint8))]
+        if len(each) == 1:
+            return each[0].starts, each[0].n_cells, each[0].bins, each[0].losses
         n_before = np.cumsum([0, *(len(cells.bins) for cells in each)])
         starts = [cells.starts + n for cells, n in zip(each, n_before, strict=False)]
         return join_cells(
@@ -296,6 +310,7 @@ class JoinedRefinedRows:
         self.n_nodes = n_nodes
         self.max_branches = max_branches
         self.n_threads = rows.n_threads
+        self.leaf_losses = losses
         self.bins, self.n_bins = rows.binned.features, rows.binned.n_bins
         self.is_categorical = rows.binned.categorical.view(np.uint8)
         self._parts: Parts = rows.parts
@@ -321,6 +336,11 @@ class JoinedRefinedRows:
         """Send the rows of some nodes, none below another, to the leaves below."""
         self._parts.tell(("send", (list(nodes),)))
         self._known = None
+
+    def stand_in_order(self) -> Goal:
+        """Number the rows as they stand in the tree; see `LocalRefinedRows`."""
+        self._parts.tell(("stand_in_order", ()))
+        return self.rows.goal
 
     def sizes(self) -> list[int]:
         """Numbers of rows of all nodes."""
@@ -476,7 +496,7 @@ def join_nodes(answers: list[Any]) -> tuple[np.ndarray, ...]:
 def join_losses(answers: list[Any]) -> tuple[list[np.ndarray], tuple[np.ndarray, ...]]:
     """Join losses by branch, and by bin and branch."""
     found, cells = zip(*answers, strict=True)
-    return add_each(found), join_cells(cells)
+    return add_each(found), join_cells(list(cells))
 
 
 def join_pieces(answers: list[Any]) -> tuple[Any, Any, dict[int, np.ndarray]]:

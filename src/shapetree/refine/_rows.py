@@ -71,8 +71,11 @@ class RefinedRows(Protocol):
     n_bins : int array of shape (n_features,)
     is_categorical : uint8 array of shape (n_features,)
     n_nodes, max_branches, n_threads : int
+    leaf_losses : LeafLosses
+        What it costs to send a row to a leaf.
     """
 
+    leaf_losses: LeafLosses
     bins: tuple[FeatureBins, ...]
     n_bins: np.ndarray
     is_categorical: np.ndarray
@@ -82,6 +85,10 @@ class RefinedRows(Protocol):
 
     def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Results of jobs that only ask; see `Rows`."""
+        ...
+
+    def stand_in_order(self) -> Goal:
+        """Move the rows in memory to where they stand in the tree; see `LocalRefinedRows`."""
         ...
 
     def set_split(self, node: int, split: Split | None, children: list[int]) -> None:

@@ -16,7 +16,7 @@ from shapetree.grow._splits import PairSplit
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import PairRefitter
-from shapetree.refine._rows import LocalRefinedRows, refined_rows
+from shapetree.refine._rows import refined_rows
 from shapetree.refine._splits import split_of, without_gaps
 from shapetree.refine._tao import Refiner
 from shapetree.refine._working import WorkingNode, WorkingTree
@@ -112,12 +112,7 @@ def _refine(
     refined = refined_rows(rows, loss.rows, len(nodes), max_branches)
     tree = WorkingTree(nodes, refined, is_sent, options.many_rows)
     reads_values = pairs is not None or any(isinstance(node.split, PairSplit) for node in nodes)
-    if (
-        owns_bins
-        and not reads_values
-        and rows.n_rows >= MANY_ROWS
-        and isinstance(refined, LocalRefinedRows)
-    ):
+    if owns_bins and not reads_values and rows.n_rows >= MANY_ROWS:
         loss = loss_of(refined.stand_in_order())
         refined.leaf_losses = loss.rows
     if not is_sent or pairs is not None:

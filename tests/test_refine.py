@@ -272,8 +272,12 @@ def test_refining_twice_changes_nothing(problem):
     if len(model.refinement_history_) > model.refine_iter:
         return
     again = refine_tree(model, X, y, weights)
-    assert len(again.refinement_history_) == 1
-    assert_allclose(again.refinement_history_, model.refinement_history_[-1])
+    assert_allclose(again.refinement_history_[0], model.refinement_history_[-1])
+    # A node is searched for pairs a few times only; another refinement begins to count anew.
+    if model.pairs:
+        assert_falls(again.refinement_history_)
+    else:
+        assert len(again.refinement_history_) == 1
     assert_same_tree(model, again)
 
 

@@ -350,3 +350,12 @@ def test_estimators_keep_scikit_learns_manners(client):
     assert pickle.loads(pickle.dumps(model)).client is None
     with pytest.raises(TypeError, match="max_deepness"):
         DaskShapeTreeClassifier(max_deepness=3)
+
+
+@pytest.mark.parametrize("sizes", [[6, 4], [9, 0, 0], [1, 1], [3, 5, 1, 2], [0]])
+def test_workers_are_asked_for_about_as_many_parts(sizes):
+    parts = iter(range(100))
+    groups = [[next(parts) for _ in range(size)] for size in sizes]
+    _cluster.level_out(groups)
+    assert max(map(len, groups)) - min(map(len, groups)) <= 1
+    assert sorted(part for group in groups for part in group) == list(range(sum(sizes)))

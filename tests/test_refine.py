@@ -276,8 +276,8 @@ def test_refining_twice_changes_nothing(problem):
     # A node is searched for pairs a few times only; another refinement begins to count anew.
     if model.pairs:
         assert_falls(again.refinement_history_)
-    else:
-        assert len(again.refinement_history_) == 1
+        return
+    assert len(again.refinement_history_) == 1
     assert_same_tree(model, again)
 
 

@@ -105,10 +105,10 @@ def accuracy(analysis: Analysis) -> str:
     head = ["depth", "shape tree", "without refinement", "CART", "worst set to CART", ""]
     head += ["`max_branches=2`", "the paper's, tuned"]
     text = (
-        f"Mean test accuracy over {_over(names)}, three splits each (70 % for training, 20 % for "
-        "testing), default parameters but for the depth (CART's criterion is Gini). The last "
-        "columns compare `max_branches=2` with the paper's own greedy tree of that kind, the best "
-        "of 50 tuned trials, on the sets for which the paper reports it."
+        f"Mean test accuracy over {_over(names)}, three splits each (70\u00a0% for training, "
+        "20\u00a0% for testing), default parameters but for the depth (CART's criterion is Gini). "
+        "The last columns compare `max_branches=2` with the paper's own greedy tree of that kind, "
+        "the best of 50 tuned trials, on the sets for which the paper reports it."
     )
     return f"{fill(text, WIDTH)}\n\n{markdown_table(Table(head, rows))}"
 

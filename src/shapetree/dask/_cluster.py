@@ -113,19 +113,21 @@ class Cluster:
     def groups(self, futures: Sequence[Future[Any]]) -> list[list[Future[Any]]]:
         """Futures that stand on the same worker, in as many groups as that has threads.
 
-        It is where they stand now: if a worker is lost, all of a group will be made anew.
+        All groups are about as large: what is too much for a worker goes to one that has less. It
+        is where futures stand now: if a worker is lost, all of a group will be made anew.
         """
         self._wait_for(futures)
         where, n_threads = self._client.who_has(futures), self._client.nthreads()
-        by_worker: dict[str, list[Future[Any]]] = {}
+        by_worker: dict[str, list[Future[Any]]] = {worker: [] for worker in n_threads}
         for future in futures:
             by_worker.setdefault(next(iter(where[future.key]), ""), []).append(future)
-        return [
-            own[first::n_groups]
-            for worker, own in by_worker.items()
-            for n_groups in [min(len(own), n_threads.get(worker, 1))]
-            for first in range(n_groups)
+        groups = [
+            by_worker[worker][first :: n_threads.get(worker, 1)]
+            for worker in by_worker
+            for first in range(n_threads.get(worker, 1))
         ]
+        level_out(groups)
+        return [group for group in groups if group]
 
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
         """Wait until tasks have ended; say so if nobody is there to do them."""
@@ -226,6 +228,15 @@ class AskedParts:
         if self._untold:
             steps, self._untold = tuple(self._untold), []
             self._places = self._rows.each(tell_parts, self._places.futures, steps=steps)
+
+
+def level_out(groups: list[list[Any]]) -> None:
+    """Move items from large groups to small ones until their sizes differ by one at most."""
+    while True:
+        largest, smallest = max(groups, key=len), min(groups, key=len)
+        if len(largest) - len(smallest) < 2:
+            return
+        smallest.append(largest.pop())
 
 
 # --- tasks ---

@@ -258,34 +258,12 @@ cdef Py_ssize_t choose_rows(
     return n
 
 
-cdef void count_values(
-    Columns columns, const int32_t[::1] leaves, const int32_t[::1] parent,
-    const int32_t[::1] feature, const uint64_t[::1] limit, int64_t first_row,
-    const int32_t* chosen, Py_ssize_t first, Py_ssize_t last, int64_t* count,
-) noexcept nogil:
-    """Count the values of some chosen rows, by node."""
-    cdef:
-        Py_ssize_t i, row
-        int up
-        uint64_t its_hash
-        double value
-    for i in range(first, last):
-        row = chosen[i]
-        its_hash = hash_of(<uint64_t> (first_row + row))
-        up = parent[leaves[row]]
-        while up >= 0 and its_hash <= limit[up]:
-            if feature[up] >= 0:
-                value = number_at(&columns.column[feature[up]], row)
-                count[up] += value == value
-            up = parent[up]
-
-
 cdef void put_values(
     Columns columns, const int32_t[::1] leaves, const int32_t[::1] parent,
     const int32_t[::1] feature, const uint64_t[::1] limit, int64_t first_row,
     const int32_t* chosen, Py_ssize_t first, Py_ssize_t last, int64_t* place, double* values,
 ) noexcept nogil:
-    """Put the values of some chosen rows to the next places of their nodes."""
+    """Put the values of some chosen rows to the next places of their nodes; NULL: count them."""
     cdef:
         Py_ssize_t i, row
         int up
@@ -299,7 +277,8 @@ cdef void put_values(
             if feature[up] >= 0:
                 value = number_at(&columns.column[feature[up]], row)
                 if value == value:
-                    values[place[up]] = value
+                    if values != NULL:
+                        values[place[up]] = value
                     place[up] += 1
             up = parent[up]
 
@@ -368,9 +347,9 @@ def sample_values(
             last[part] = first[part] + choose_rows(
                 leaves, parent, limit, first_row, first[part], first[part + 1],
                 &chosen[first[part]])
-            count_values(
+            put_values(
                 columns, leaves, parent, feature, limit, first_row, &chosen[0], first[part],
-                last[part], &place[part, 0])
+                last[part], &place[part, 0], NULL)
     # So it knows where its values of each node belong.
     n_values = places[:, :n_nodes]
     np.cumsum(n_values.sum(axis=0), out=starts[1:])

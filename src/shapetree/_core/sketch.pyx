@@ -1153,7 +1153,7 @@ cdef int check_moments(
 cdef int check_starts(const int64_t[::1] start, Py_ssize_t n_nodes, int64_t end) except -1:
     """Refuse starts of nodes' parts of an array that leave it."""
     cdef Py_ssize_t node
-    if start.shape[0] != n_nodes + 1:
+    if n_nodes < 0 or start.shape[0] != n_nodes + 1:
         raise ValueError("arrays of nodes have one entry for each node")
     if start[0] != 0 or start[n_nodes] != end:
         raise ValueError("parts start where those before end")

@@ -77,10 +77,11 @@ cdef void list_rows(int64_t first, int64_t last, uint64_t limit, int64_t* chosen
 def rows_up_to(int64_t first_row, int64_t n_rows, uint64_t limit, int n_threads=1):
     """Numbers of those of the rows from `first_row` on whose hash is not above a limit."""
     cdef:
-        int64_t block, n_blocks, stop = first_row + n_rows
+        int64_t block, n_blocks, stop
         int64_t[::1] start, chosen
     if n_rows < 0 or first_row < 0 or first_row > 2**62 or n_rows > 2**62 or n_threads < 1:
         raise ValueError("rows or n_threads are out of range")
+    stop = first_row + n_rows
     n_blocks = (n_rows + ROWS_PER_BLOCK - 1) // ROWS_PER_BLOCK
     starts = np.zeros(n_blocks + 1, dtype=np.int64)
     start = starts

@@ -283,6 +283,17 @@ cdef void put_values(
             up = parent[up]
 
 
+cdef object share_places(counts):
+    """From what every thread has counted of each node to where it puts it, in place.
+
+    Returns where all that belongs to a node starts, and where the last ends.
+    """
+    starts = np.zeros(counts.shape[1] + 1, dtype=np.int64)
+    np.cumsum(counts.sum(axis=0), out=starts[1:])
+    counts[:] = starts[:-1] + np.cumsum(counts, axis=0) - counts
+    return starts
+
+
 def sample_values(
     Columns columns not None,
     const int32_t[::1] leaves not None,
@@ -334,8 +345,6 @@ def sample_values(
     for up in feature:
         if up >= 0 and columns.column[up].kind != FLOAT32 and columns.column[up].kind != FLOAT64:
             raise ValueError(f"column {up} does not hold numbers")
-    starts = np.zeros(n_nodes + 1, dtype=np.int64)
-    start = starts
     # Every thread looks through some rows for those that are looked at at all, and counts them.
     first = np.arange(n_threads + 1, dtype=np.int64) * n_rows // n_threads
     last = np.zeros(n_threads, dtype=np.int64)
@@ -350,10 +359,8 @@ def sample_values(
             put_values(
                 columns, leaves, parent, feature, limit, first_row, &chosen[0], first[part],
                 last[part], &place[part, 0], NULL)
-    # So it knows where its values of each node belong.
-    n_values = places[:, :n_nodes]
-    np.cumsum(n_values.sum(axis=0), out=starts[1:])
-    n_values[:] = starts[:n_nodes] + np.cumsum(n_values, axis=0) - n_values
+    starts = share_places(places[:, :n_nodes])
+    start = starts
     found = np.empty(start[n_nodes] + 1)
     values = found
     with nogil:
@@ -479,22 +486,19 @@ def sample_points(
                 raise ValueError(f"column {pairs[node, side]} holds neither numbers nor codes")
     if not 0 <= first_row <= 2**62 or n_threads < 1:
         raise ValueError("rows or n_threads are out of range")
-    starts = np.zeros(n_nodes + 1, dtype=np.int64)
     # Every thread chooses from a part of the rows.
     first = np.arange(n_threads + 1, dtype=np.int64) * n_rows // n_threads
     n_chosen = np.zeros(n_threads, dtype=np.int64)
     chosen = np.empty(n_rows + 1, dtype=np.int32)
     places = np.zeros((n_threads, n_nodes + 8), dtype=np.int64)
     lacking = np.zeros((n_threads, n_nodes + 8), dtype=np.int64)
-    start, place, missing = starts, places, lacking
+    place, missing = places, lacking
     for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
         n_chosen[part] = choose_points(
             columns, leaves, parent, pairs, limit, first_row, first[part], first[part + 1],
             &chosen[first[part]], &place[part, 0], &missing[part, 0])
-    # So it knows where its rows of each node belong.
-    counts = places[:, :n_nodes]
-    np.cumsum(counts.sum(axis=0), out=starts[1:])
-    counts[:] = starts[:n_nodes] + np.cumsum(counts, axis=0) - counts
+    starts = share_places(places[:, :n_nodes])
+    start = starts
     found = np.empty(start[n_nodes] + 1, dtype=np.int32)
     rows = found
     for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):

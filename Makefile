@@ -57,7 +57,7 @@ page/node_modules: page/package-lock.json
 
 sanitize:
 	$(MAKE) VENV=.venv-sanitize BUILD_FLAGS="$(SANITIZE)" .venv-sanitize/package .venv-sanitize/fuzz.extra
-	ATTACK=0:20 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
+	FUZZ=150 ATTACK=0:20 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	.venv-sanitize/bin/python -m pytest -s tests/test_fuzz.py tests/test_attack.py
 

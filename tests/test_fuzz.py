@@ -25,6 +25,7 @@ from shapetree._core.binning import (
     group_values,
     sort_values,
 )
+from shapetree._core.column_ranges import deviations, extents
 from shapetree._core.columns import Columns
 from shapetree._core.content import count_distinct
 from shapetree._core.criterion import Criterion
@@ -46,19 +47,10 @@ from shapetree._core.routing import LeafLosses, RoutedRows
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NodeSearch
-from shapetree._core.sketch import (
-    add_up,
-    count_cells,
-    count_targets,
-    deviations,
-    edges_of_cells,
-    extents,
-    lay_out_axes,
-    sample_points,
-    sample_values,
-    sum_squares,
-    sum_targets,
-)
+from shapetree._core.sketch_axes import edges_of_cells, lay_out_axes
+from shapetree._core.sketch_cells import count_cells
+from shapetree._core.sketch_samples import sample_points, sample_values
+from shapetree._core.sketch_targets import add_up, count_targets, sum_squares, sum_targets
 from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays

@@ -15,21 +15,13 @@ from naive import branch_of_pair
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
+from shapetree._core.column_ranges import deviations, extents
 from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
-from shapetree._core.sketch import (
-    add_up,
-    count_cells,
-    count_targets,
-    deviations,
-    edges_of_cells,
-    extents,
-    lay_out_axes,
-    sample_points,
-    sample_values,
-    sum_squares,
-    sum_targets,
-)
+from shapetree._core.sketch_axes import edges_of_cells, lay_out_axes
+from shapetree._core.sketch_cells import count_cells
+from shapetree._core.sketch_samples import sample_points, sample_values
+from shapetree._core.sketch_targets import add_up, count_targets, sum_squares, sum_targets
 from shapetree.tree._sketch import Axes, Axis, NodeSketch
 from shapetree.tree._sketcher import _Moments
 from shapetree.tree._spread import LeafCounts, LeafSums

@@ -15,7 +15,7 @@ from typing import overload
 
 import numpy as np
 
-from shapetree._core.sketch import edges_of_cells
+from shapetree._core.sketch_axes import edges_of_cells
 
 # Rows that suffice to find the range of an axis and the scale of a feature.
 RANGE_ROWS = 512

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree._core.sketch import add_up, deviations, edges_of_cells, lay_out_axes
+from shapetree._core.column_ranges import deviations
+from shapetree._core.sketch_axes import edges_of_cells, lay_out_axes
+from shapetree._core.sketch_targets import add_up
 from shapetree.data._sampling import hash_limits
 from shapetree.data._sums import exact_unit, exact_units
 from shapetree.data._table import FeatureInfo

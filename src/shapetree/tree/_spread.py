@@ -15,16 +15,11 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from shapetree._core.column_ranges import extents
 from shapetree._core.sampling import row_hashes
-from shapetree._core.sketch import (
-    count_cells,
-    count_targets,
-    extents,
-    sample_points,
-    sample_values,
-    sum_squares,
-    sum_targets,
-)
+from shapetree._core.sketch_cells import count_cells
+from shapetree._core.sketch_samples import sample_points, sample_values
+from shapetree._core.sketch_targets import count_targets, sum_squares, sum_targets
 from shapetree._threads import threads_for
 from shapetree.data._sampling import GREATEST_HASH, first_by_hash, hash_limits, sampled
 from shapetree.data._stored import StoredTable

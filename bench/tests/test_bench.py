@@ -37,6 +37,7 @@ from shapetree_bench._document import (
     to_html,
     to_markdown,
 )
+from shapetree_bench._evidence import Evidence
 from shapetree_bench._importance import importances
 from shapetree_bench._methods import GROUPS, METHODS, methods_named
 from shapetree_bench._protocols import Cell, Search, Trial, can_do, fit_fold, measure
@@ -44,7 +45,7 @@ from shapetree_bench._report import make_report, write_report
 from shapetree_bench._run import Order, Runner
 from shapetree_bench._scores import scores_of_classes, scores_of_numbers
 from shapetree_bench._statistics import duel, rank
-from shapetree_bench._store import MEASURES, Evidence, Results, write_csv
+from shapetree_bench._store import MEASURES, Results
 from shapetree_bench._tables import Analysis
 from sklearn.metrics import f1_score, log_loss
 from typer.testing import CliRunner
@@ -370,7 +371,7 @@ def finished(tmp_path_factory):
 
 
 def test_a_run_measures_everything(finished):
-    cells = Evidence(finished).cells.query("failed == 0")
+    cells = Evidence.read(finished).cells.query("failed == 0")
     assert len(cells) == 8
     assert (cells["folds"] == 3).all()
     iris, diabetes = (cells[cells["dataset"] == name] for name in ("iris", "diabetes"))
@@ -385,7 +386,7 @@ def test_a_run_measures_everything(finished):
 
 
 def test_failures_are_kept_with_their_reason_and_stop_nothing(finished):
-    failed = Evidence(finished).cells.query("failed > 0")
+    failed = Evidence.read(finished).cells.query("failed > 0")
     assert failed["failed"].tolist() == [3, 3]
     assert failed["depth"].tolist() == [0, 0]
     assert failed["reason"].str.contains("AttributeError: .* has no attribute 'predict'").all()
@@ -405,7 +406,7 @@ def test_a_run_goes_on_where_it_was_killed(finished, tmp_path):
         db.execute("DELETE FROM fits WHERE dataset = 'iris' AND depth = 2 AND fold > 0")
     output = invoke("run", *ARGUMENTS, "--out", path, "--cache", tmp_path)
     assert "4 fits to do" in output
-    assert (Evidence(path).cells.query("failed == 0")["folds"] == 3).all()
+    assert (Evidence.read(path).cells.query("failed == 0")["folds"] == 3).all()
 
 
 SLOW = """
@@ -449,7 +450,7 @@ def test_killed_in_a_fit_it_leaves_no_process_and_goes_on(tmp_path):
     again = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert "2 cells, 3 fits to do" in again.stdout  # CART was done
     assert again.stderr == ""
-    assert Evidence(path).cells["folds"].tolist() == [3, 3]
+    assert Evidence.read(path).cells["folds"].tolist() == [3, 3]
 
 
 def wait_for(is_so, seconds=600):
@@ -582,15 +583,15 @@ def evidence(tmp_path_factory):
     results = made_up(path, methods, names, protocols=("untuned",))
     results.note_failure(Cell("untuned", "STreeD", "rice", 4), 0, "took longer than 900 s")
     folder = path / "csv"
-    write_csv(results, folder)
-    return Evidence(folder)
+    Evidence.of(results).write(folder)
+    return Evidence.read(folder)
 
 
 def test_csv_files_say_what_the_database_says(tmp_path):
     results = made_up(tmp_path, ["CART"], ["rice", "california"])
     folder = tmp_path / "csv"
-    write_csv(results, folder)
-    ours, theirs = results.cells(), Evidence(folder).cells
+    Evidence.of(results).write(folder)
+    ours, theirs = results.cells(), Evidence.read(folder).cells
     keys = ["protocol", "method", "dataset", "depth"]
     both = ours.merge(theirs, on=keys, suffixes=("", "_csv"))
     assert len(both) == len(ours) == len(theirs)
@@ -610,7 +611,7 @@ def test_several_files_are_kept_as_one(tmp_path):
     second.note_trial(Cell("paper", "CART", "rice", 2), Trial(0, {}, 0.5), [{"validation": 0.5}])
     second.close()
     invoke("export", *paths, "--to", tmp_path / "csv")
-    evidence = Evidence(tmp_path / "csv")
+    evidence = Evidence.read(tmp_path / "csv")
     cells = evidence.cells.set_index(["protocol", "dataset"])
     assert len(cells) == 3
     assert cells.loc[("untuned", "rice"), "accuracy"] == 0.5  # the last file's
@@ -624,10 +625,60 @@ def test_several_files_are_kept_as_one(tmp_path):
         second.begin_run("shapetree-bench run --fresh", {"shapetree": "2"})
         second.note_fit(Cell("untuned", "CART", "bank", 2), fold, {"accuracy": 0.5})
         second.close()
-    invoke("export", *paths, "--to", tmp_path / "csv")
-    assert "shapetree-bench run" not in Evidence(tmp_path / "csv").runs["command"].tolist()
+    invoke("export", *paths, "--to", tmp_path / "csv", "--replace")
+    assert "shapetree-bench run" not in Evidence.read(tmp_path / "csv").runs["command"].tolist()
     output = invoke("export", paths[0], tmp_path / "none", "--to", tmp_path / "csv", code=2)
     assert "there is no file" in output
+
+
+def test_a_folder_of_evidence_grows(tmp_path):
+    (tmp_path / "old").mkdir()
+    old = made_up(tmp_path / "old", ["CART", "SGT-C"], ["rice"], depths=[2, 3])
+    for number in range(25):
+        trial = Trial(number, {"ccp_alpha": number / 100}, 0.5)
+        folds = [{"accuracy": 0.7, "validation": 0.5}] * 3
+        old.note_trial(Cell("paper", "CART", "rice", 2), trial, folds)
+    old.note_dataset(("rice", 3810, 2, 7, 0, "", "rice.parquet"))
+    folder = tmp_path / "csv"
+    invoke("export", tmp_path / "old" / "made.sqlite", "--to", folder)
+    kept = Evidence.read(folder)
+    assert set(kept.importance["method"]) == {"CART"}
+
+    new = Results(tmp_path / "new.sqlite")
+    new.begin_run("shapetree-bench run --again", {"shapetree": "2"})
+    for fold in range(3):
+        new.note_fit(Cell("untuned", "CART", "rice", 2), fold, {"accuracy": 0.5})
+        new.note_fit(Cell("cv", "SGT-C", "bank", 2), fold, {"accuracy": 0.6})
+    # Of these, less was done than is known already.
+    new.note_fit(Cell("untuned", "CART", "rice", 3), 0, {"accuracy": 0.5})
+    folds = [{"accuracy": 0.5, "validation": 0.5}] * 3
+    new.note_trial(Cell("paper", "CART", "rice", 2), Trial(0, {"ccp_alpha": 0.0}, 0.5), folds)
+    new.note_dataset(("bank", 1372, 2, 4, 0, "", "bank.parquet"))
+    new.close()
+    for _ in range(2):  # to add the same again changes nothing
+        invoke("export", tmp_path / "new.sqlite", "--to", folder)
+        grown = Evidence.read(folder)
+        scores = grown.cells.set_index(["protocol", "method", "dataset", "depth"])["accuracy"]
+        assert len(scores) == len(kept.cells) + 1
+        assert scores["untuned", "CART", "rice", 2] == 0.5
+        assert scores["cv", "SGT-C", "bank", 2] == 0.6
+        assert scores["untuned", "CART", "rice", 3] > 0.8
+        assert scores["paper", "CART", "rice", 2] == 0.7
+        assert grown.runs["number"].tolist() == [1, 2]
+        assert grown.runs["command"].tolist()[-1] == "shapetree-bench run --again"
+        assert grown.datasets["name"].tolist() == ["bank", "rice"]
+        pd.testing.assert_frame_equal(grown.importance, kept.importance)
+
+    invoke("export", tmp_path / "new.sqlite", "--to", folder, "--replace")
+    assert len(Evidence.read(folder).cells) == 4
+    assert not (folder / "importance.csv").exists()
+
+
+def test_evidence_is_written_as_it_was_read(tmp_path):
+    kept = Evidence.read(RESULTS)
+    assert {path.name for path in kept.write(tmp_path)} == {p.name for p in RESULTS.iterdir()}
+    for path in tmp_path.iterdir():
+        assert path.read_text() == (RESULTS / path.name).read_text(), path.name
 
 
 def test_the_report_has_every_part(evidence, tmp_path):
@@ -665,7 +716,7 @@ def test_means_stand_beside_the_papers(evidence):
 
 def test_means_over_fewer_datasets_are_pale_and_compared_only_where_that_is_fair(tmp_path):
     made_up(tmp_path, ["SGT-C", "SGT3-C"], ["rice", "bank"]).close()
-    analysis = Analysis(Evidence(tmp_path / "made.sqlite"))
+    analysis = Analysis(Evidence.read(tmp_path / "made.sqlite"))
     (axis, _) = tables.tables_of_means(analysis)
     rows = {row[0].strip(): row[1] for row in axis.rows if isinstance(row[0], str)}
     assert rows["SGT3-C"].is_quiet
@@ -678,7 +729,7 @@ def test_means_over_fewer_datasets_are_pale_and_compared_only_where_that_is_fair
 def test_means_over_most_datasets_are_compared_with_an_estimate(tmp_path):
     names = paper.datasets(6, bivariate=False)[:-2]
     made_up(tmp_path, ["SGT3-C"], names, depths=[6]).close()
-    analysis = Analysis(Evidence(tmp_path / "made.sqlite"))
+    analysis = Analysis(Evidence.read(tmp_path / "made.sqlite"))
     (axis, _) = tables.tables_of_means(analysis)
     (cell,) = [row[5] for row in axis.rows if row[0] == "\u2003SGT3-C"]
     ours = analysis.accuracy(tables.Entry("SGT3-C"), 6).mean()
@@ -697,7 +748,7 @@ def test_methods_are_compared_on_the_datasets_that_they_share(tmp_path):
     results = made_up(tmp_path, ["FIGS"], few[:1], depths=[3])
     results.note_failure(Cell("untuned", "FIGS", "bank", 3), 0, "took longer than 9 s")
     results.close()
-    analysis = Analysis(Evidence(tmp_path / "made.sqlite"))
+    analysis = Analysis(Evidence.read(tmp_path / "made.sqlite"))
     table = tables.table_of_methods(analysis, 3)
     (first, second) = [place for place, row in enumerate(table.rows) if isinstance(row, str)]
     assert table.rows[first].startswith("On 8 sets")
@@ -721,7 +772,7 @@ def test_the_gap_is_not_measured_to_what_has_diverged(tmp_path):
                 measures = {"accuracy": 0.4 if has_failed else 0.99}
                 results.note_fit(Cell("untuned", ceiling, dataset, 0), fold, measures)
     results.close()
-    report = to_markdown(make_report(Evidence(tmp_path / "made.sqlite")), "figures")
+    report = to_markdown(make_report(Evidence.read(tmp_path / "made.sqlite")), "figures")
     assert "to LightGBM, 200 trees, without avila" in report
     assert "**to LightGBM, 200 trees, reg_lambda=1**" in report
     assert "its accuracy on avila is 40.0 %" in report
@@ -732,7 +783,7 @@ def test_partial_copies_are_marked_in_every_table(tmp_path, categories):
     results = made_up(tmp_path, ["SGT-C", "CART"], ["rice"])
     results.note_dataset(categories.facts())
     results.close()
-    report = to_markdown(make_report(Evidence(tmp_path / "made.sqlite")), "figures")
+    report = to_markdown(make_report(Evidence.read(tmp_path / "made.sqlite")), "figures")
     assert "| rice* |" in report
     assert "| rice |" not in report
     assert "On 1 set*: rice*" in report
@@ -747,14 +798,14 @@ def test_a_cell_without_all_folds_is_not_compared(tmp_path):
     results.note_fit(cell, 0, {"accuracy": 1.0})
     results.note_failure(cell, 1, "took longer than 900 s")
     results.close()
-    evidence = Evidence(tmp_path / "made.sqlite")
+    evidence = Evidence.read(tmp_path / "made.sqlite")
     assert list(Analysis(evidence).accuracy(tables.Entry("SGT3-T"), 4).index) == ["rice"]
     assert "took longer than 900 s" in to_markdown(make_report(evidence), "figures")
 
 
 def test_a_report_of_almost_nothing_works(tmp_path):
     made_up(tmp_path, ["SGT3-T"], ["iris"], depths=[4]).close()
-    assert "<h2>" in to_html(make_report(Evidence(tmp_path / "made.sqlite")))
+    assert "<h2>" in to_html(make_report(Evidence.read(tmp_path / "made.sqlite")))
 
 
 def test_text_is_escaped():
@@ -785,20 +836,22 @@ def test_readme_tables_are_made_and_checked(evidence, tmp_path, monkeypatch):
 def test_readme_tables_without_results_say_so(tmp_path):
     made_up(tmp_path, ["CART"], ["rice"]).close()
     text = "<!-- bench: accuracy -->\n<!-- end -->\n<!-- bench: regression -->\n<!-- end -->\n"
-    renewed = readme.update(text, Evidence(tmp_path / "made.sqlite"))
+    renewed = readme.update(text, Evidence.read(tmp_path / "made.sqlite"))
     assert renewed.count("(Not measured yet.)") == 2
     with pytest.raises(ValueError, match="the README asks for 'speed'"):
-        readme.update("<!-- bench: speed -->\n<!-- end -->", Evidence(tmp_path / "made.sqlite"))
+        readme.update(
+            "<!-- bench: speed -->\n<!-- end -->", Evidence.read(tmp_path / "made.sqlite")
+        )
 
 
 @pytest.mark.skipif(not RESULTS.is_dir(), reason="there are no results with the code")
 def test_the_readme_agrees_with_the_results():
-    assert readme.outdated(ROOT / "README.md", Evidence(RESULTS)) == []
+    assert readme.outdated(ROOT / "README.md", Evidence.read(RESULTS)) == []
 
 
 @pytest.mark.skipif(not RESULTS.is_dir(), reason="there are no results with the code")
 def test_the_report_agrees_with_the_results(tmp_path):
-    write_report(Evidence(RESULTS), tmp_path)
+    write_report(Evidence.read(RESULTS), tmp_path)
     kept = ROOT / "docs" / "benchmark"
     for name in ("benchmark.md", "benchmark.html"):
         assert (kept / name).read_text() == (tmp_path / name).read_text(), (

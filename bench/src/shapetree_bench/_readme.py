@@ -12,7 +12,7 @@ import pandas as pd
 from shapetree_bench import _paper as paper
 from shapetree_bench._datasets import BY_NAME, CATALOGUE, GROUPS
 from shapetree_bench._document import Table, markdown_table
-from shapetree_bench._store import Evidence
+from shapetree_bench._evidence import Evidence
 from shapetree_bench._tables import DEPTHS, Analysis, Entry
 
 CART, SHAPE, GREEDY, TWO_BRANCHES = Entry("CART"), Entry("SGT3-T"), Entry("SGT3-C"), Entry("SGT-T")

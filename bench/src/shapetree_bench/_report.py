@@ -8,9 +8,9 @@ from shapetree_bench import _paper as paper
 from shapetree_bench import _tables as tables
 from shapetree_bench._datasets import GROUPS
 from shapetree_bench._document import Document, Figure, Section, Table, signed, to_html, to_markdown
+from shapetree_bench._evidence import Evidence
 from shapetree_bench._methods import METHODS
 from shapetree_bench._protocols import N_TRIALS
-from shapetree_bench._store import Evidence
 from shapetree_bench._tables import DEPTHS, Analysis, Entry
 
 FIGURES = "figures"

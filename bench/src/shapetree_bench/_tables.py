@@ -16,10 +16,10 @@ from shapetree_bench import _charts as charts
 from shapetree_bench import _paper as paper
 from shapetree_bench._datasets import ABLATION, BY_NAME, GROUPS, SEEDS
 from shapetree_bench._document import DASH, MINUS, Cell, Figure, Table, signed
+from shapetree_bench._evidence import Evidence
 from shapetree_bench._methods import METHODS
 from shapetree_bench._protocols import ANY_DEPTH
 from shapetree_bench._statistics import TIE, duel, rank
-from shapetree_bench._store import Evidence
 
 DEPTHS = paper.DEPTHS
 # How each protocol is called beside a method's name.

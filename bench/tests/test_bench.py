@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -42,7 +43,7 @@ from shapetree_bench._importance import importances
 from shapetree_bench._methods import GROUPS, METHODS, methods_named
 from shapetree_bench._protocols import Cell, Search, Trial, can_do, fit_fold, measure
 from shapetree_bench._report import make_report, write_report
-from shapetree_bench._run import Order, Runner
+from shapetree_bench._run import Order, Runner, Worker
 from shapetree_bench._scores import scores_of_classes, scores_of_numbers
 from shapetree_bench._statistics import duel, rank
 from shapetree_bench._store import MEASURES, Results
@@ -469,6 +470,18 @@ def test_a_fit_that_takes_too_long_is_killed(tmp_path, monkeypatch):
     cells = results.cells()
     assert cells["failed"].tolist() == [3]
     assert cells["reason"].iloc[0].startswith("took longer than 0 s")
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")
+def test_a_fit_is_not_killed_because_others_are_busy():
+    worker = Worker(Mock(pid=os.getpid()), Mock(), None)
+    worker.begin(0)
+    time.sleep(0.3)  # as if another process had the core
+    assert not worker.exceeds(0.2)
+    assert worker.exceeds(0.01)  # by far too long
+    while time.process_time() < 0.3 + worker.worked_before:
+        pass
+    assert worker.exceeds(0.2)
 
 
 def test_methods_that_are_not_installed_are_skipped_with_a_word(tmp_path, monkeypatch):

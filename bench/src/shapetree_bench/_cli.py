@@ -79,7 +79,8 @@ def run(
     time_limit: Annotated[
         float | None,
         typer.Option(
-            help="Seconds for a fit and its tests; by default the paper's 900, or 1800 with pairs."
+            help="Processor seconds for a fit and its tests; by default the paper's 900, or 1800 "
+            "with pairs."
         ),
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try again what failed.")] = False,

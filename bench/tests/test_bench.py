@@ -17,7 +17,7 @@ from rich.console import Console
 from shapetree_bench import _charts as charts
 from shapetree_bench import _paper as paper
 from shapetree_bench import _readme as readme
-from shapetree_bench import _tables as tables
+from shapetree_bench._analysis import CEILINGS, Analysis, Entry
 from shapetree_bench._cli import _command, app
 from shapetree_bench._datasets import (
     BUNDLED,
@@ -28,7 +28,7 @@ from shapetree_bench._datasets import (
     prepared,
     read,
 )
-from shapetree_bench._document import Cell as Entry
+from shapetree_bench._document import Cell as TableCell
 from shapetree_bench._document import (
     Document,
     Section,
@@ -41,13 +41,14 @@ from shapetree_bench._document import (
 from shapetree_bench._evidence import Evidence
 from shapetree_bench._importance import importances
 from shapetree_bench._methods import GROUPS, METHODS, methods_named
+from shapetree_bench._paper_tables import tables_of_means
+from shapetree_bench._peer_tables import table_of_methods
 from shapetree_bench._protocols import Cell, Search, Trial, can_do, fit_fold, measure
 from shapetree_bench._report import make_report, write_report
 from shapetree_bench._run import Order, Runner, Worker
 from shapetree_bench._scores import scores_of_classes, scores_of_numbers
 from shapetree_bench._statistics import duel, rank
 from shapetree_bench._store import MEASURES, Results
-from shapetree_bench._tables import Analysis
 from sklearn.metrics import f1_score, log_loss
 from typer.testing import CliRunner
 
@@ -701,7 +702,7 @@ def test_the_report_has_every_part(evidence, tmp_path):
     paths = write_report(evidence, tmp_path)
     html = (tmp_path / "benchmark.html").read_text()
     for title in (
-        *("The paper's tables", "Dataset by dataset", "Accuracy by depth", "Against every peer"),
+        *("The paper's tables", "Dataset by dataset", "Accuracy by depth", "All methods"),
         *("Accuracy, size and explanations", "Ranks", "Wins, ties and losses", "Time to fit"),
         *("Regression", "Ablations", "Datasets", "What failed", "How it was made"),
     ):
@@ -717,9 +718,11 @@ def test_the_report_has_every_part(evidence, tmp_path):
 
 def test_means_stand_beside_the_papers(evidence):
     analysis = Analysis(evidence)
-    (axis, _) = tables.tables_of_means(analysis)
-    rows = {row[0].text if isinstance(row[0], Entry) else row[0].strip(): row for row in axis.rows}
-    scores = analysis.accuracy(tables.Entry("SGT-T"), 4)[paper.datasets(4, bivariate=False)]
+    (axis, _) = tables_of_means(analysis)
+    rows = {
+        row[0].text if isinstance(row[0], TableCell) else row[0].strip(): row for row in axis.rows
+    }
+    scores = analysis.accuracy(Entry("SGT-T"), 4)[paper.datasets(4, bivariate=False)]
     cell = rows["SGT-T"][3]
     assert cell.text == f"{scores.mean():.1f}"
     assert cell.note == f"{signed(scores.mean() - 84.6)}, {len(scores)} sets"
@@ -730,11 +733,11 @@ def test_means_stand_beside_the_papers(evidence):
 def test_means_over_fewer_datasets_are_pale_and_compared_only_where_that_is_fair(tmp_path):
     made_up(tmp_path, ["SGT-C", "SGT3-C"], ["rice", "bank"]).close()
     analysis = Analysis(Evidence.read(tmp_path / "made.sqlite"))
-    (axis, _) = tables.tables_of_means(analysis)
+    (axis, _) = tables_of_means(analysis)
     rows = {row[0].strip(): row[1] for row in axis.rows if isinstance(row[0], str)}
     assert rows["SGT3-C"].is_quiet
     assert rows["SGT3-C"].note == "2 sets"
-    gap = analysis.accuracy(tables.Entry("SGT-C"), 2).mean() - np.mean([93.1, 88.5])
+    gap = analysis.accuracy(Entry("SGT-C"), 2).mean() - np.mean([93.1, 88.5])
     assert rows["SGT-C"].is_quiet
     assert rows["SGT-C"].note == f"{signed(gap)}, 2 sets"
 
@@ -743,9 +746,9 @@ def test_means_over_most_datasets_are_compared_with_an_estimate(tmp_path):
     names = paper.datasets(6, bivariate=False)[:-2]
     made_up(tmp_path, ["SGT3-C"], names, depths=[6]).close()
     analysis = Analysis(Evidence.read(tmp_path / "made.sqlite"))
-    (axis, _) = tables.tables_of_means(analysis)
+    (axis, _) = tables_of_means(analysis)
     (cell,) = [row[5] for row in axis.rows if row[0] == "\u2003SGT3-C"]
-    ours = analysis.accuracy(tables.Entry("SGT3-C"), 6).mean()
+    ours = analysis.accuracy(Entry("SGT3-C"), 6).mean()
     gap = ours - paper.mean_over("SGT3-C", False, 6, names)
     assert cell.is_quiet
     assert cell.note == f"≈{signed(gap)}, 24 sets"
@@ -762,25 +765,25 @@ def test_methods_are_compared_on_the_datasets_that_they_share(tmp_path):
     results.note_failure(Cell("untuned", "FIGS", "bank", 3), 0, "took longer than 9 s")
     results.close()
     analysis = Analysis(Evidence.read(tmp_path / "made.sqlite"))
-    table = tables.table_of_methods(analysis, 3)
+    table = table_of_methods(analysis, 3)
     (first, second) = [place for place, row in enumerate(table.rows) if isinstance(row, str)]
     assert table.rows[first].startswith("On 8 sets")
     assert table.rows[second] == "On 2 sets: bank, rice"
     assert {row[0] for row in table.rows[first + 1 : second]} == {"CART", "SGT3-T"}
     last = {row[0]: row for row in table.rows[second + 1 :]}
     assert set(last) == {"CART", "SGT3-T", "HSTree", "FIGS"}
-    shared = analysis.accuracy(tables.Entry("SGT3-T"), 3)[few]
+    shared = analysis.accuracy(Entry("SGT3-T"), 3)[few]
     assert last["SGT3-T"][2].text == f"{shared.mean():.1f}"
     assert last["FIGS"][1] == "1 of 2"
     assert last["FIGS"][2].is_quiet
 
 
 def test_the_gap_is_not_measured_to_what_has_diverged(tmp_path):
-    methods = ["CART", "SGT3-T", *tables.CEILINGS]
+    methods = ["CART", "SGT3-T", *CEILINGS]
     results = made_up(tmp_path, methods, ["rice", "avila"], depths=[3, 6])
-    for ceiling in tables.CEILINGS:
+    for ceiling in CEILINGS:
         for dataset in ("rice", "avila"):
-            has_failed = dataset == "avila" and ceiling == tables.CEILINGS[0]
+            has_failed = dataset == "avila" and ceiling == CEILINGS[0]
             for fold in range(3):
                 measures = {"accuracy": 0.4 if has_failed else 0.99}
                 results.note_fit(Cell("untuned", ceiling, dataset, 0), fold, measures)
@@ -788,7 +791,7 @@ def test_the_gap_is_not_measured_to_what_has_diverged(tmp_path):
     report = to_markdown(make_report(Evidence.read(tmp_path / "made.sqlite")), "figures")
     assert "to LightGBM, 200 trees, without avila" in report
     assert "**to LightGBM, 200 trees, reg_lambda=1**" in report
-    assert "its accuracy on avila is 40.0 %" in report
+    assert "the accuracy on avila is 40.0 %" in report
     assert "With `reg_lambda=1` it does not (99.0 %)" in report
 
 
@@ -812,7 +815,7 @@ def test_a_cell_without_all_folds_is_not_compared(tmp_path):
     results.note_failure(cell, 1, "took longer than 900 s")
     results.close()
     evidence = Evidence.read(tmp_path / "made.sqlite")
-    assert list(Analysis(evidence).accuracy(tables.Entry("SGT3-T"), 4).index) == ["rice"]
+    assert list(Analysis(evidence).accuracy(Entry("SGT3-T"), 4).index) == ["rice"]
     assert "took longer than 900 s" in to_markdown(make_report(evidence), "figures")
 
 
@@ -826,7 +829,9 @@ def test_text_is_escaped():
     html = to_html(Document("<t>", [], [Section("s", [table])]))
     assert "&lt;a&gt;" in html
     assert "x &lt; y &amp; <code>code</code>" in html
-    assert markdown_table(Table(["a", "b"], ["part", ["x|y", Entry("1", "+2")]])).splitlines() == [
+    assert markdown_table(
+        Table(["a", "b"], ["part", ["x|y", TableCell("1", "+2")]])
+    ).splitlines() == [
         *("| a | b |", "| --- | --- |", "| **part** |  |", "| x\\|y | 1 (+2) |"),
     ]
 

@@ -10,10 +10,10 @@ from textwrap import fill
 import pandas as pd
 
 from shapetree_bench import _paper as paper
+from shapetree_bench._analysis import DEPTHS, Analysis, Entry
 from shapetree_bench._datasets import BY_NAME, CATALOGUE, GROUPS
 from shapetree_bench._document import Table, markdown_table
 from shapetree_bench._evidence import Evidence
-from shapetree_bench._tables import DEPTHS, Analysis, Entry
 
 CART, SHAPE, GREEDY, TWO_BRANCHES = Entry("CART"), Entry("SGT3-T"), Entry("SGT3-C"), Entry("SGT-T")
 PAIRS, CHOSEN = Entry("S2GT3-T"), Entry("SGT3-T", "cv")
@@ -156,8 +156,8 @@ def sgtlearn(analysis: Analysis) -> str:
             sizes = (_mean(analysis, entry, depth, names, c) for c in ("leaves", "segments"))
             row += [f"{size:.1f}" for size in sizes]
         rows.append(row)
-    head = ["", "depth 4: accuracy", "leaves", "segments a node"]
-    head += ["depth 6: accuracy", "leaves", "segments a node"]
+    head = ["", "depth 4: accuracy", "leaves", "segments per node"]
+    head += ["depth 6: accuracy", "leaves", "segments per node"]
     text = (
         "Beside sgtlearn, the paper's authors' own library, with its defaults, on "
         f"{len(names)} of these sets, which have up to {MAX_ROWS:,} rows:"

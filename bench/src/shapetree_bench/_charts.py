@@ -38,6 +38,8 @@ class Series:
     colour : str
     is_hollow : bool
         Whether marks are rings.
+    is_square : bool
+        Whether marks are squares instead.
     is_strong : bool
         Whether it is to be seen before others.
     is_dashed : bool
@@ -53,6 +55,7 @@ class Series:
     is_strong: bool = False
     is_dashed: bool = False
     is_level: bool = False
+    is_square: bool = False
 
 
 @dataclass
@@ -78,9 +81,18 @@ class Canvas:
             f"<title>{escape(title)}</title></circle>"
         )
 
-    def bar(self, x: float, y: float, width: float, height: float, style: str, title: str) -> None:
+    def bar(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        style: str,
+        title: str,
+        corner: float = 2,
+    ) -> None:
         self.parts.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2"'
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{corner}"'
             f' style="{style}"><title>{escape(title)}</title></rect>'
         )
 
@@ -217,7 +229,11 @@ def _draw_series(canvas: Canvas, series: Series, across: Axis, up: Axis) -> None
     fill = "var(--paper,#fff)" if series.is_hollow else series.colour
     for (x, y), (_, _, title) in zip(places, series.points, strict=True):
         style = f"fill:{fill};stroke:{series.colour};stroke-width:1.4"
-        canvas.dot(x, y, radius, style, title)
+        if series.is_square:
+            side = 2 * radius
+            canvas.bar(x - radius, y - radius, side, side, style, title, corner=0)
+        else:
+            canvas.dot(x, y, radius, style, title)
 
 
 def _apart(

@@ -69,7 +69,8 @@ def colour_of(label: str) -> str:
 def _series(entry: Entry, points: list[tuple[float, float, str]]) -> charts.Series:
     tone, is_hollow = look_of(entry.method)
     is_strong = entry.method in (OURS, OURS_WITH_PAIRS)
-    return charts.Series(entry.label, points, tone, is_hollow, is_strong)
+    is_square = entry.protocol == "cv"
+    return charts.Series(entry.label, points, tone, is_hollow, is_strong, is_square=is_square)
 
 
 def _is_drawn(entry: Entry) -> bool:

@@ -26,13 +26,13 @@ from shapetree_bench._statistics import duel
 _COLUMNS = (
     ("macro F1", "macro_f1", "{:.3f}"),
     ("log loss", "log_loss", "{:.3f}"),
-    ("calibration error", "calibration_error", "{:.3f}"),
+    ("calibr. error", "calibration_error", "{:.3f}"),
     ("leaves", "leaves", "{:.1f}"),
     ("segments per node", "segments", "{:.1f}"),
     ("regions per node", "regions", "{:.1f}"),
     ("features", "features", "{:.1f}"),
     ("conditions", "conditions", "{:.1f}"),
-    ("µs per prediction", "predict_us", "{:.1f}"),
+    ("µs per row", "predict_us", "{:.1f}"),
     ("MB", "peak_mb", "{:.1f}"),
 )
 
@@ -48,7 +48,7 @@ def table_of_methods(analysis: Analysis, depth: int) -> Table | None:
         found.sort(key=lambda each: each[0])
         words = ", ".join(map(analysis.dataset_label, names))
         rows += [f"On {analysis.sets(names)}: {words}", *(row for _, row in found)]
-    head = ["method", "datasets", "accuracy", "vs CART", "time / CART's"]
+    head = ["method", "accuracy", "vs CART", "time / CART's"]
     head += [title for title, _, _ in _COLUMNS]
     return Table(head, rows, f"Depth {depth}, best first") if rows else None
 
@@ -70,8 +70,8 @@ def _row_of_method(
     numbers.append(_number(fit_ratio(found), "{:.2f}"))
     numbers += [_number(found[name].mean(), form) for _, name, form in _COLUMNS]
     is_whole = len(found) == len(names)
-    count = str(len(found)) if is_whole else f"{len(found)} of {len(names)}"
-    row: list[Cell | str] = [entry.label, count]
+    count = "" if is_whole else f"{len(found)} of {len(names)} sets"
+    row: list[Cell | str] = [Cell(entry.label, count)]
     row += [replace(cell, is_quiet=cell.is_quiet or not is_whole) for cell in numbers]
     return (not is_whole, -gap if not math.isnan(gap) else math.inf), row
 

@@ -106,8 +106,9 @@ def _means(analysis: Analysis) -> Section:
         "eucalyptus and higgs. A pale number rests on fewer datasets than the paper's. By dataset "
         "the paper gives numbers for SGT-C alone. For other models, its mean over fewer datasets "
         "is estimated (≈): its mean over all, shifted by how much easier these datasets are for "
-        "SGT-C. With pairs this is rough, because what is hard for SGT-C may be easy for them. SERDT and DPDT are not on PyPI; whoever has them can add them with `--peer`. The "
-        "paper's recipes are meant to be tuned: untuned, nothing but the depth limits them."
+        "SGT-C. With pairs this is rough: what is hard for SGT-C may be easy with pairs. SERDT "
+        "and DPDT are not on PyPI; whoever has them can add them with `--peer`. The paper's "
+        "recipes are meant to be tuned: untuned, nothing but the depth limits them."
     )
     return Section("The paper's tables", [text, *tables_of_means(analysis)])
 
@@ -136,8 +137,9 @@ def _methods(analysis: Analysis) -> Section:
         "them on fewer. Numbers are means over the datasets named. A pale row lacks some of them, "
         "because fits failed or were not made; “vs CART” then compares it on those it has. Times "
         "are processor times on one core, as multiples of the time that CART takes in the same "
-        "process. “Conditions” are what one has to read to follow one prediction. EBM and "
-        "LightGBM with 200 trees have no depth; they are the same in every table."
+        "process. “Conditions” are what one has to read to follow one prediction, “µs per row” is "
+        "the time to predict, and “MB” the peak memory of a fit. EBM and LightGBM with 200 trees "
+        "have no depth; they are the same in every table."
     )
     found = [table_of_methods(analysis, depth) for depth in DEPTHS]
     shown = [table for table in found if table]

@@ -155,11 +155,19 @@ def _round_step(step: float) -> float:
     return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= step)
 
 
+# What is marked on a logarithmic axis whose ends have less than this ratio.
+_FACTORS: dict[float, tuple[float, ...]] = {
+    15: (1, 1.5, 2, 3, 4, 5, 6, 8),
+    3000: (1, 2, 5),
+    math.inf: (1,),
+}
+
+
 def log_axis(values: Sequence[float], start: float, stop: float) -> Axis:
     """The same, for values of many sizes."""
     low, high = min(values) / 1.2, max(values) * 1.2
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    factors = (1, 2, 5) if high / low < 3000 else (1,)
+    factors = next(each for ratio, each in _FACTORS.items() if high / low < ratio)
     ticks = [10.0**power * factor for power in powers for factor in factors]
     return Axis(low, high, start, stop, [t for t in ticks if low <= t <= high], is_log=True)
 
@@ -287,7 +295,9 @@ def critical_difference(ranks: Ranks, colour_of: Callable[[str], str]) -> str:
     width, top = 960.0, 64.0
     first = top + 22 + 9 * len(cliques)
     canvas = Canvas(width, first + 20 * half + 12)
-    axis = Axis(1, n_methods, room, width - room, [float(i) for i in range(1, n_methods + 1)])
+    step = -(-n_methods // 20)
+    ticks = [float(i) for i in range(1, n_methods + 1, step)]
+    axis = Axis(1, n_methods, room, width - room, ticks)
     canvas.line(axis(1), top, axis(n_methods), top, f"stroke:{INK};stroke-width:1.5")
     for tick in axis.ticks:
         canvas.line(axis(tick), top - 5, axis(tick), top, f"stroke:{INK}")

@@ -30,6 +30,10 @@ from shapetree_bench._statistics import rank
 TYPICAL_DEPTH = 4
 # On fewer datasets, methods are not compared in pictures.
 MIN_DATASETS = 3
+# A caption names no more than these.
+MAX_LISTED = 8
+# On fewer datasets no test tells ranks apart.
+MIN_RANKED = 6
 # Models of which the paper has numbers for its three datasets, all of them greedy.
 _BY_DATASET = ("SGT-C", "SGT3-C", "S2GT-C", "S2GT3-C")
 # A colour for each method, the same in every picture; a hollow mark is the second of a colour.
@@ -78,6 +82,8 @@ def _is_drawn(entry: Entry) -> bool:
     method = METHODS.get(entry.method)
     if method is None or method.kind == "ablation" or entry.method.endswith("(recipe)"):
         return False
+    if entry.method.endswith("(paper)"):  # made to be tuned
+        return entry.protocol == "paper"
     is_chosen = entry.protocol == "cv" and entry.method in (OURS, OURS_WITH_PAIRS)
     return entry.protocol == "untuned" or is_chosen
 
@@ -177,9 +183,10 @@ def trade_off_figures(analysis: Analysis) -> list[Figure]:
             svg = charts.panels(
                 [("", series)], label, "accuracy, %", 1, is_log=True, size=(1000, 520)
             )
+            listed = f" ({', '.join(names)})" if len(names) <= MAX_LISTED else ""
             caption = (
-                f"Mean accuracy against {label}, over the {len(names)} datasets on which all of "
-                "these methods were measured. Each line goes from depth 2 to 6. A dotted line is "
+                f"Mean accuracy against {label}, over the {len(names)} datasets{listed} on which "
+                "all of these methods were measured. Each line goes from depth 2 to 6. A dotted line is "
                 "a sum of many trees or terms, with its size in brackets."
             )
             figures.append(Figure(f"{stem}-on-{len(names)}", svg, caption))
@@ -214,15 +221,16 @@ def rank_figures(analysis: Analysis) -> list[Figure]:
     figures = []
     for depth in (3, 6):
         for entries, names in _drawn(analysis, depth):
+            if len(names) < MIN_RANKED:
+                continue
             scores = {e.label: analysis.accuracy(e, depth)[names] for e in entries}
             ranks = rank(pd.DataFrame(scores).round(6)) if entries else None
             if ranks is None:
                 continue
             caption = (
                 f"Mean ranks at depth {depth} over {ranks.n_datasets} datasets, best on the left. "
-                "Methods joined by a bar do not differ significantly (Nemenyi's test, 5 %). If "
-                "all methods were equal, such ranks would have a probability of "
-                f"{ranks.p_value:.2g} (Friedman's test)."
+                "Methods joined by a bar do not differ significantly (Nemenyi's test, 5 %). "
+                f"Friedman's test that all methods are equal: p = {ranks.p_value:.1g}."
             )
             svg = charts.critical_difference(ranks, colour_of)
             figures.append(Figure(f"ranks-depth-{depth}-on-{len(names)}", svg, caption))

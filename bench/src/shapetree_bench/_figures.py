@@ -167,30 +167,33 @@ def _points(analysis: Analysis, entry: Entry, dataset: str) -> list[tuple[float,
 
 def trade_off_figures(analysis: Analysis) -> list[Figure]:
     """Accuracy against size and against the length of explanations."""
-    figures = []
-    for column, label, stem in (
-        ("leaves", "leaves", "by-size"),
-        ("conditions", "conditions to read for one prediction", "by-explanation"),
-    ):
-        for entries, names in _drawn(analysis, TYPICAL_DEPTH):
-            series = [
-                found
-                for entry in entries
-                if (found := _trade_off(analysis, entry, names, column)) is not None
-            ]
-            if all(each.is_level for each in series):
-                continue
-            svg = charts.panels(
-                [("", series)], label, "accuracy, %", 1, is_log=True, size=(1000, 520)
-            )
-            listed = f" ({', '.join(names)})" if len(names) <= MAX_LISTED else ""
-            caption = (
-                f"Mean accuracy against {label}, over the {len(names)} datasets{listed} on which "
-                "all of these methods were measured. Each line goes from depth 2 to 6. A dotted line is "
-                "a sum of many trees or terms, with its size in brackets."
-            )
-            figures.append(Figure(f"{stem}-on-{len(names)}", svg, caption))
-    return figures
+    figures = (
+        _trade_off_figure(analysis, selection, column, label, stem)
+        for column, label, stem in (
+            ("leaves", "leaves", "by-size"),
+            ("conditions", "conditions to read for one prediction", "by-explanation"),
+        )
+        for selection in _drawn(analysis, TYPICAL_DEPTH)
+    )
+    return [figure for figure in figures if figure is not None]
+
+
+def _trade_off_figure(
+    analysis: Analysis, selection: Selection, column: str, label: str, stem: str
+) -> Figure | None:
+    entries, names = selection
+    lines = [_trade_off(analysis, entry, names, column) for entry in entries]
+    series = [line for line in lines if line is not None]
+    if all(line.is_level for line in series):
+        return None
+    svg = charts.panels([("", series)], label, "accuracy, %", 1, is_log=True, size=(1000, 520))
+    listed = f" ({', '.join(names)})" if len(names) <= MAX_LISTED else ""
+    caption = (
+        f"Mean accuracy against {label}, over the {len(names)} datasets{listed} on which all of "
+        "these methods were measured. Each line goes from depth 2 to 6. A dotted line is a sum of "
+        "many trees or terms, with its size in brackets."
+    )
+    return Figure(f"{stem}-on-{len(names)}", svg, caption)
 
 
 def _trade_off(

@@ -34,8 +34,9 @@ from shapetree._files import PathLike, read_text, write_file
 from shapetree._threads import effective_threads
 from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._labels import read_targets
+from shapetree.data._open import open_table
 from shapetree.data._stored import read_labels
-from shapetree.data._table import Table, new_categories, open_table
+from shapetree.data._table import Table, new_categories
 from shapetree.explain import (
     Explainer,
     Explanation,

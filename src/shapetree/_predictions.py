@@ -10,7 +10,8 @@ import numpy as np
 from shapetree._estimators import BaseShapeTree, ShapeTreeClassifier
 from shapetree._files import PathLike, new_file
 from shapetree._threads import effective_threads
-from shapetree.data._batches import Batches, check_pyarrow
+from shapetree.data._batches import Batches
+from shapetree.data._sources import check_pyarrow
 from shapetree.data._stored import progress_of
 from shapetree.tree._fitted import FittedTree, fitted_tree
 from shapetree.tree._predictor import leaves_of

@@ -43,7 +43,7 @@ from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import find_evidence
 from shapetree.data._table import Table, still_kept, with_seen
 from shapetree.data._targets import Goal
-from shapetree.fit._choice import hashes_of_rows, weights_are_counts
+from shapetree.fit._folds import hashes_of_rows, weights_are_counts
 from shapetree.fit._rows import TrainingRows, check_spread, importance_of, leaves_in, read_rows
 from shapetree.fit._rows import check_weights as check_all_weights
 from shapetree.grow._joined import JoinedRows

@@ -37,7 +37,7 @@ from shapetree.data._parts import (
 from shapetree.data._sums import Evidence
 from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import Goal
-from shapetree.fit._choice import keys_of_bins
+from shapetree.fit._folds import keys_of_bins
 from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import PartRows
 from shapetree.tree._arrays import TreeArrays

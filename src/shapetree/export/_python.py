@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree.data._table import Level
+from shapetree.data._columns import Level
 from shapetree.export._routes import (
     Check,
     Plan,
@@ -17,7 +17,8 @@ from shapetree.export._routes import (
     used_features,
 )
 from shapetree.tree._fitted import HoldsTree, fitted_tree
-from shapetree.tree._view import GREATEST, Bound, NodeView, TreeView, view_of
+from shapetree.tree._regions import GREATEST, Bound
+from shapetree.tree._view import NodeView, TreeView, view_of
 
 INDENT = "    "
 # A condition that would make a longer line has a line for each of its ways.

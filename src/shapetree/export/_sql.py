@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree.data._table import FeatureInfo, Level
+from shapetree.data._columns import Level
+from shapetree.data._table import FeatureInfo
 from shapetree.export._dialects import DIALECTS, Dialect
 from shapetree.export._routes import (
     Check,
@@ -21,7 +22,8 @@ from shapetree.export._routes import (
     used_features,
 )
 from shapetree.tree._fitted import HoldsTree, fitted_tree
-from shapetree.tree._view import Bound, NodeView, TreeView, view_of
+from shapetree.tree._regions import Bound
+from shapetree.tree._view import NodeView, TreeView, view_of
 
 OUTPUTS = ("prediction", "proba")
 INDENT = "  "

@@ -20,8 +20,9 @@ from sklearn.utils import check_consistent_length
 from shapetree.data._batches import Batches
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._names import check_columns
+from shapetree.data._open import open_table
 from shapetree.data._parts import encode_features, naming, select
-from shapetree.data._table import FeatureInfo, Table, encode_table, open_table
+from shapetree.data._table import FeatureInfo, Table, encode_table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import Names, read_names
 from shapetree.tree._scores import HeldOut

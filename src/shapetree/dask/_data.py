@@ -85,8 +85,8 @@ def n_parts_of(collection: Any, name: str) -> int:
     """How many parts a Dask collection has."""
     if not (hasattr(collection, "to_delayed") and hasattr(collection, "npartitions")):
         raise TypeError(
-            f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or fit the "
-            "estimator of shapetree itself, without dask, to what is in memory"
+            f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or use the "
+            "estimators of shapetree itself for rows in memory"
         )
     n_parts = collection.npartitions
     return len(collection.chunks[0]) if hasattr(collection, "chunks") else int(n_parts)
@@ -136,8 +136,8 @@ def _check_divisions(X: Any, other: Any, name: str) -> None:
         unknown = any(x is None or x != x for x in (*one, *two))
         if not unknown and tuple(one) != tuple(two):
             raise ValueError(
-                f"the {what} of X and {name} differ, so that their rows are out of step: make both "
-                "of one frame, or give them the same partitions"
+                f"the {what} of X and {name} differ, so their rows do not match: make both "
+                "from one frame, or give them the same partitions"
             )
 
 

@@ -140,7 +140,7 @@ def _check_steps(X: Any, *others: Any) -> None:
             raise ValueError(f"X has {len(X):,} rows, but {name} has {len(other):,}")
         if hasattr(X, "index") and hasattr(other, "index") and not X.index.equals(other.index):
             raise ValueError(
-                f"X and {name} have rows of another index, or in another order: make both of one "
+                f"the rows of X and {name} differ in their index or its order: make both from one "
                 "frame, or give them the same index"
             )
 

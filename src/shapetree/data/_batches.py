@@ -106,7 +106,7 @@ class Batches:
         if both:
             raise ValueError(f"columns names {both[0]!r}, which is the target or the weight")
         if not self.features:
-            raise ValueError("there is no column to learn from beside the target")
+            raise ValueError("there is no column to learn from besides the target")
 
     @property
     def target_names(self) -> tuple[str, ...]:
@@ -149,8 +149,8 @@ class Batches:
     def split(self, test_size: float = 0.2, seed: int = 0) -> tuple[Batches, Batches]:
         """Set rows apart to test on.
 
-        Rows are chosen by a hash of their numbers, so that nothing is copied: all parts are read
-        for either share.
+        Rows are chosen by a hash of their numbers, so nothing is copied: all parts are read for
+        either share.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class Batches:
         1.0
         """
         if self._share is not None:
-            raise ValueError("these rows are a share already; split the whole")
+            raise ValueError("these rows are already a share of others; split the original instead")
         if not 0 < test_size < 1:
             raise ValueError(f"test_size must be a share between 0 and 1, got {test_size!r}")
         shares = []
@@ -198,8 +198,8 @@ def from_parquet(
 ) -> Batches:
     """Rows in Parquet files, which may be larger than memory.
 
-    The files are read a batch at a time. Of every value, one byte is kept: the number of its bin.
-    The tree is the same as from the same rows in memory, however they are spread over files.
+    The files are read a batch at a time. One byte is kept of every value: the number of its bin.
+    The tree is the same as for the same rows in memory, however they are spread over files.
 
     Parameters
     ----------
@@ -214,8 +214,8 @@ def from_parquet(
         The columns to learn from; by default all others.
     memory : int or str, default="1GB"
         How much memory the rows' bins may take, in bytes or like "200MB". Bins beyond it are kept
-        in a temporary file, which is gone when the fit ends, in whatever way it does. This is the
-        largest part of what a fit needs, but not all of it: add 35 to 55 bytes a row.
+        in a temporary file, which is removed when the fit ends, however it ends. This is most of
+        the memory a fit needs, but not all of it: add 35 to 55 bytes per row.
 
     Returns
     -------
@@ -257,13 +257,13 @@ def from_batches(
     columns: Sequence[str] | None = None,
     memory: int | str = "1GB",
 ) -> Batches:
-    """Rows in a pyarrow Dataset, or in tables that can be gone through again and again.
+    """Rows in a pyarrow Dataset, or in tables that can be read again and again.
 
     Parameters
     ----------
     batches : pyarrow.dataset.Dataset, list of tables, or function
-        Tables are pandas, polars or pyarrow tables. Instead of a list of them, give anything that
-        starts anew whenever it is gone through, or a function that returns an iterator of tables.
+        Tables are pandas, polars or pyarrow tables. Instead of a list, you can give any iterable
+        that can be read more than once, or a function that returns an iterator of tables.
     target, weight, columns, memory
         As for `from_parquet`.
 
@@ -299,8 +299,7 @@ def from_batches(
         )
     if isinstance(batches, Iterator):
         raise TypeError(
-            "batches can be gone through only once; give a list, or a function that returns a new "
-            "iterator"
+            "batches can be read only once; give a list, or a function that returns a new iterator"
         )
     source = batches if callable(batches) else lambda: batches
     return Batches(

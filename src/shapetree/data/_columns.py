@@ -117,7 +117,7 @@ def _unsupported(name: str, held: str) -> TypeError:
     if re.match(r"date|time|duration|period", held, re.IGNORECASE):
         return TypeError(
             f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
-            "number, or a date that is no category. Turn the column into a number or a category "
+            "number, or a date that is not a category. Turn the column into a number or a category "
             "first: shapetree.date_parts makes year, month, weekday and hour of dates, hours of "
             "times of day, and days of durations."
         )

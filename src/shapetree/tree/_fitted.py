@@ -150,8 +150,8 @@ class FittedTree:
         """
         if not self.has_names:
             raise ValueError(
-                "the tree was fitted without feature names, so that it cannot find its columns in "
-                "batches; read these into a table"
+                "the tree was fitted without feature names, so it cannot find its columns in "
+                "batches; read them into a table"
             )
         used = self.tree.used_features
         wanted = [self.features[j] for j in used]

@@ -330,9 +330,13 @@ def busy_cores(n_cores: int) -> Iterator[None]:
 
 
 def median_times(turns: int, *actions: Action) -> list[float]:
-    """Median seconds of each action on the clock; the actions take turns."""
-    times = [[elapsed(action, perf_counter) for action in actions] for _ in range(turns)]
-    return [float(np.median(each)) for each in zip(*times, strict=True)]
+    """Median seconds of each action on the clock; the actions take turns, and turns to go first."""
+    times: list[list[float]] = [[] for _ in actions]
+    for turn in range(turns):
+        pairs = list(zip(actions, times, strict=True))
+        for action, its_times in pairs if turn % 2 else reversed(pairs):
+            its_times.append(elapsed(action, perf_counter))
+    return [float(np.median(each)) for each in times]
 
 
 def cores_used(action: Action) -> float:

@@ -22,9 +22,9 @@ from shapetree._core.sketch_axes import edges_of_cells, lay_out_axes
 from shapetree._core.sketch_cells import count_cells
 from shapetree._core.sketch_samples import sample_points, sample_values
 from shapetree._core.sketch_targets import add_up, count_targets, sum_squares, sum_targets
+from shapetree.tree._questions import LeafCounts, LeafSums
 from shapetree.tree._sketch import Axes, Axis, NodeSketch
 from shapetree.tree._sketcher import _Moments
-from shapetree.tree._spread import LeafCounts, LeafSums
 
 INF, NAN, LARGEST, TINY = np.inf, np.nan, np.finfo(float).max, 5e-324
 LETTERS, SHADES = ["a", "b", "c", "d"], ["dark", "light", "pale"]

@@ -34,8 +34,9 @@ from shapetree._files import PathLike, read_text, write_file
 from shapetree._threads import effective_threads
 from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._labels import read_targets
+from shapetree.data._open import open_table
 from shapetree.data._stored import read_labels
-from shapetree.data._table import Table, new_categories, open_table
+from shapetree.data._table import Table, new_categories
 from shapetree.explain import (
     Explainer,
     Explanation,
@@ -363,7 +364,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
         """Score the tree on rows that it was not fitted on, and remember the scores.
 
-        From then on, pictures, pages, texts and the model file show these scores beside those in
+        From then on, pictures, pages, texts and the model file show these scores next to those in
         training. Evaluating again replaces them; fitting or changing the tree clears them.
 
         Parameters
@@ -450,7 +451,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         target_name : str, optional
             Name of the target; by default the name of `y` in `fit`.
         units : mapping from str to str, optional
-            Units of features or of the target, by name; they are shown beside the names.
+            Units of features or of the target, by name; they are shown next to the names.
 
         Returns
         -------
@@ -520,7 +521,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         target_name : str, optional
             Name of the target; by default the name of `y` in `fit`.
         units : mapping from str to str, optional
-            Units of features or of the target, by name; they are shown beside the names.
+            Units of features or of the target, by name; they are shown next to the names.
 
         Returns
         -------
@@ -569,7 +570,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         target_name : str, optional
             Name of the target; by default the name of `y` in `fit`.
         units : mapping from str to str, optional
-            Units of features or of the target, by name; they are shown beside the names.
+            Units of features or of the target, by name; they are shown next to the names.
 
         Returns
         -------
@@ -619,7 +620,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         target_name : str, optional
             Name of the target; by default the name of `y` in `fit`.
         units : mapping from str to str, optional
-            Units of features or of the target, by name; they are shown beside the names.
+            Units of features or of the target, by name; they are shown next to the names.
 
         Returns
         -------
@@ -1478,7 +1479,7 @@ def export_json(
     target_name : str, optional
         Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown beside the names.
+        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------

@@ -194,30 +194,42 @@ def _html_block(block: Block) -> str:
     if isinstance(block, Figure):
         caption = f"<figcaption>{escape(block.caption)}</figcaption>"
         return f"<figure><div class=wide>{block.svg}</div>{caption}</figure>"
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in block.head)
-    rows = "\n".join(_html_row(row, len(block.head)) for row in block.rows)
+    is_text = _text_columns(block)
+    head = "".join(
+        f'<th scope="col"{" class=left" * left}>{escape(name)}</th>'
+        for name, left in zip(block.head, is_text, strict=True)
+    )
+    rows = "\n".join(_html_row(row, is_text) for row in block.rows)
     caption = f"<caption>{_inline(block.caption)}</caption>" if block.caption else ""
     table = f"<table>{caption}<thead><tr>{head}</tr></thead><tbody>\n{rows}\n</tbody></table>"
     return f'<div class=wide tabindex="0" role="region" aria-label="Table">{table}</div>'
 
 
-def _html_row(row: Sequence[Cell | str] | str, n_columns: int) -> str:
+def _text_columns(table: Table) -> list[bool]:
+    """Which columns hold words, which begin on the left, and not numbers alone."""
+    rows = [row for row in table.rows if not isinstance(row, str)]
+    return [
+        any(letter.isalpha() for row in rows for letter in _cell(row[column]).text)
+        for column in range(len(table.head))
+    ]
+
+
+def _html_row(row: Sequence[Cell | str] | str, is_text: list[bool]) -> str:
     if isinstance(row, str):
         heading = f"<span>{escape(row)}</span>"
-        return f'<tr class=block><th colspan="{n_columns}" scope="colgroup">{heading}</th></tr>'
+        return f'<tr class=block><th colspan="{len(is_text)}" scope="colgroup">{heading}</th></tr>'
     first, *others = (_cell(each) for each in row)
     name = f'<th scope="row">{_inline(first.text)}{_note(first)}</th>'
-    return f"<tr>{name}{''.join(map(_html_cell, others))}</tr>"
+    return f"<tr>{name}{''.join(map(_html_cell, others, is_text[1:]))}</tr>"
 
 
 def _note(cell: Cell) -> str:
     return f" <small>{escape(cell.note)}</small>" if cell.note else ""
 
 
-def _html_cell(cell: Cell) -> str:
-    attributes = ""
-    if cell.is_quiet:
-        attributes += " class=quiet"
+def _html_cell(cell: Cell, is_text: bool) -> str:
+    classes = ["quiet"] * cell.is_quiet + ["left"] * is_text
+    attributes = f' class="{" ".join(classes)}"' if classes else ""
     if cell.title:
         attributes += f' title="{escape(cell.title)}"'
     if cell.shade:

@@ -23,6 +23,8 @@ from shapetree_bench._document import signed
 from shapetree_bench._methods import METHODS
 from shapetree_bench._protocols import N_TRIALS
 
+# Of which the paper has squared errors.
+_MODELS_OF_REGRESSION = ("SGT-C", "SGT3-C", "S2GT-C", "S2GT3-C")
 # A dataset is named if it is behind by this many points on average over depths.
 FAR_BEHIND = 1.0
 
@@ -35,6 +37,7 @@ def findings(analysis: Analysis) -> list[str]:
         *_lines_on_recipes(analysis),
         *(line for protocol in PROTOCOL_WORDS for line in _lines_on_means(analysis, protocol)),
         *_lines_on_datasets(analysis),
+        *_lines_on_regression(analysis),
         *_lines_on_default_tree(analysis),
     ]
 
@@ -181,6 +184,39 @@ def _lines_on_datasets(analysis: Analysis) -> Iterator[str]:
             f"{', '.join(far) or 'none'}."
         )
         return
+
+
+def _lines_on_regression(analysis: Analysis) -> Iterator[str]:
+    """On which datasets our trees have larger errors than the paper's."""
+    for protocol in ("cv", "untuned"):
+        n_cells, behind = 0, {}
+        for model in _MODELS_OF_REGRESSION:
+            for dataset in GROUPS["regression"]:
+                ratios = _error_ratios(analysis, Entry(model, protocol), model, dataset)
+                n_cells += len(ratios)
+                depths = [str(depth) for depth, ratio in ratios.items() if ratio > 1]
+                if depths:
+                    behind[f"{model} on {dataset}"] = depths
+        if n_cells:
+            n_behind = sum(map(len, behind.values()))
+            words = "; ".join(f"{name} (depth {', '.join(ds)})" for name, ds in behind.items())
+            yield (
+                f"In regression, our trees, {PROTOCOL_WORDS[protocol]}, have a larger squared "
+                f"error than the paper's tuned trees of the same name in {n_behind} of {n_cells} "
+                f"cells with complete data{': ' if words else ''}{words}."
+            )
+            return
+
+
+def _error_ratios(analysis: Analysis, entry: Entry, model: str, dataset: str) -> dict[int, float]:
+    """Squared errors by depth, as printed, over the paper's."""
+    found = {}
+    for depth in DEPTHS:
+        cells = analysis.rows(entry, depth)
+        theirs = paper.value("squared error", dataset, model, depth)
+        if theirs is not None and dataset in cells.index and dataset not in analysis.partial:
+            found[depth] = round(cells.loc[dataset, "squared_error"], 3) / theirs
+    return found
 
 
 def _lines_on_default_tree(analysis: Analysis) -> Iterator[str]:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from shapetree_bench._analysis import Analysis, Entry
 from shapetree_bench._datasets import BY_NAME
-from shapetree_bench._document import Cell, Table
+from shapetree_bench._document import DASH, Cell, Table
 
 
 def dataset_table(analysis: Analysis) -> Table:
@@ -16,7 +16,7 @@ def dataset_table(analysis: Analysis) -> Table:
     rows: list[Sequence[Cell | str] | str] = []
     for each in analysis.evidence.datasets.sort_values("name").to_dict("records"):
         difference = "" if pd.isna(each["difference"]) else str(each["difference"])
-        classes = str(int(each["classes"])) if each["classes"] else "a number"
+        classes = str(int(each["classes"])) if each["classes"] else DASH
         rows.append(
             [
                 analysis.dataset_label(each["name"]),
@@ -41,5 +41,6 @@ def failure_table(analysis: Analysis) -> Table | None:
     groups = failed.groupby(["method", "protocol", "dataset", "reason"])["depth"]
     for (method, protocol, dataset, reason), depths in groups:
         label = Entry(str(method), str(protocol)).label
-        rows.append([label, str(dataset), ", ".join(map(str, sorted(depths))), str(reason)])
+        words = ", ".join(str(depth or "any") for depth in sorted(depths))
+        rows.append([label, str(dataset), words, str(reason)])
     return Table(["method", "dataset", "depths", "reason"], rows)

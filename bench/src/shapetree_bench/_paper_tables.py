@@ -118,14 +118,18 @@ def regression_table(analysis: Analysis) -> Table | None:
             block.append([entry.label, *cells])
         if block:
             rows += [analysis.dataset_label(dataset), *block]
-    caption = "Mean squared error; in brackets the paper's tuned tree of that name"
+    caption = (
+        "Mean squared error by depth, followed by that of the paper's tuned tree of the same name"
+    )
     return Table(["", *map(str, DEPTHS)], rows, caption) if rows else None
 
 
 def _error_cell(error: float, theirs: float | None) -> Cell:
     if theirs is None:
         return Cell(f"{error:.3f}")
-    return Cell(f"{error:.3f}", f"{theirs:.3f}", shade(1 - error / theirs, FULL_RATIO, digits=3))
+    is_same = round(error, 3) == round(theirs, 3)
+    tone = 0.0 if is_same else shade(1 - error / theirs, FULL_RATIO, digits=3)
+    return Cell(f"{error:.3f}", f"{theirs:.3f}", tone)
 
 
 def ablation_tables(analysis: Analysis) -> list[Table]:
@@ -152,8 +156,8 @@ def ablation_tables(analysis: Analysis) -> list[Table]:
             tables.append(Table(head, rows, f"{table.capitalize()} (%)"))
     inner = _inner_tree_rows(analysis)
     if inner:
-        caption = "Inner trees by dynamic programming, SGT-C(D), beside CART's, SGT-C: difference"
-        tables.append(Table(["dataset", "protocol", *map(str, DEPTHS)], inner, caption))
+        caption = "SGT-C(D), with optimal inner trees: accuracy (%), and the difference from SGT-C"
+        tables.append(Table(["dataset", "method", *map(str, DEPTHS)], inner, caption))
     return tables
 
 
@@ -215,5 +219,5 @@ def importance_table(analysis: Analysis) -> Table | None:
             share = ours["importance"].iloc[0] if len(ours) else math.nan
             row.append(NOTHING if math.isnan(share) else Cell(f"{share:.2f}", note))
         rows.append(row)
-    caption = "Importance of hyper-parameters, and in brackets the paper's"
+    caption = "Importance of hyper-parameters, followed by what the paper found"
     return Table(["parameter", *methods], rows, caption)

@@ -145,11 +145,9 @@ def _series_by_depth(analysis: Analysis, dataset: str, greedy: bool) -> list[cha
 def _of_the_paper(dataset: str, model: str) -> charts.Series:
     points = []
     for depth in DEPTHS:
-        score = paper.value("accuracy", dataset, model, depth)
-        if score is None:
-            name = "ablation of the assignment, accuracy"
-            score = paper.value(name, dataset, model, depth, "All")
-        if score is not None:
+        found = paper.accuracy(dataset, model, depth)
+        if found is not None:
+            score, _ = found
             title = f"the paper's {model}, depth {depth}: {score:.1f} %"
             points.append((float(depth), score, title))
     return charts.Series(f"{model}, the paper", points, look_of(model)[0], True, is_dashed=True)

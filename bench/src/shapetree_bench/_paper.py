@@ -59,13 +59,26 @@ def value(name: str, dataset: str, model: str, depth: int, variant: str = "") ->
     return _values().get((name, dataset, model, str(depth), variant))
 
 
-def spread(name: str, dataset: str, model: str, depth: int) -> float:
+def accuracy(dataset: str, model: str, depth: int) -> tuple[float, float] | None:
+    """Accuracy on one dataset in percent, and its standard deviation over folds.
+
+    SGT-C has a table of its own; others are only in that of an ablation, for three datasets.
+    """
+    for name, variant in (("accuracy", ""), ("ablation of the assignment, accuracy", "All")):
+        found = value(name, dataset, model, depth, variant)
+        if found is not None:
+            return found, spread(name, dataset, model, depth, variant)
+    return None
+
+
+def spread(name: str, dataset: str, model: str, depth: int, variant: str = "") -> float:
     """The standard deviation over folds of such a number; NaN where the paper has none."""
     every = table(name)
     found = every[
         (every["dataset"] == dataset)
         & (every["model"] == model)
         & (every["depth"].astype(str) == str(depth))
+        & (every["variant"] == variant)
     ]
     return float(pd.to_numeric(found["std"], errors="coerce").max()) if len(found) else math.nan
 

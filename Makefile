@@ -21,7 +21,8 @@ demo: $(VENV)/package $(VENV)/demo.extra
 SPARK := $(if $(shell command -v java),$(VENV)/spark.extra)
 
 test: $(VENV)/package $(VENV)/test.extra $(SPARK) $(VENV)/shapetree-bench
-	$(PYTHON) -m pytest -n auto --dist loadfile --durations=25 --pyargs shapetree tests bench/tests
+	$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=25 \
+		--pyargs shapetree tests bench/tests
 
 # Random trees and spoilt model files by the thousand; the tests try the first few of them.
 attack: $(VENV)/package $(VENV)/test.extra

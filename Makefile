@@ -9,7 +9,7 @@ SOURCES := pyproject.toml meson.build README.md LICENSE \
 # the tests, which mostly draw random arguments, take no longer.
 SANITIZE := -C setup-args=-Dbuildtype=debug \
 	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
-	-C setup-args=-Dc_args=-fno-sanitize-recover=all,-g1
+	-C 'setup-args=-Dc_args=-fno-sanitize-recover=all -g1'
 
 .PHONY: demo test attack lint bench bench-report page page-check sanitize wheel-check clean
 .DELETE_ON_ERROR:

@@ -15,6 +15,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
+from shapetree._core.pieces import number_cuts
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
@@ -30,7 +31,7 @@ from shapetree.grow._candidates import (
 )
 from shapetree.grow._rows import Halving, Histograms, RowsOfNode, Sample
 from shapetree.grow._splits import PairSplit, cuts_of
-from shapetree.tree._shape import PairShape, number_cuts
+from shapetree.tree._shape import PairShape
 
 # Pairs that are fitted on the rows if the user leaves it to us.
 AUTO_FITTED = 3

@@ -445,7 +445,8 @@ def test_targets_are_counted_in_every_node_above_their_leaf(seed, has_targets):
     leaves = rng.integers(0, n_nodes, n_rows).astype(np.int32)
     cells = rng.integers(0, 3, n_rows).astype(np.int32)
     y = rng.normal(size=n_rows) * 10.0 ** rng.integers(-5, 5) if has_targets else None
-    found = LeafCounts(*count_targets(leaves, cells, y, n_nodes, 3))
+    n_threads = int(rng.integers(1, 4))
+    found = LeafCounts(*count_targets(leaves, cells, y, n_nodes, 3, n_threads))
     counts, mean, deviation = found.counts.copy(), None, None
     if has_targets:
         moments = _Moments(found)

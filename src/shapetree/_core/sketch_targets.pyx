@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cython.parallel cimport prange
 from libc.math cimport ceil, fabs, ldexp, rint, sqrt
 from libc.stdint cimport int32_t, int64_t
 
@@ -17,6 +18,7 @@ def count_targets(
     const double[::1] targets,
     Py_ssize_t n_nodes,
     Py_ssize_t n_cells,
+    int n_threads=1,
 ):
     """Count the rows of each leaf by class or cell of the target.
 
@@ -27,7 +29,7 @@ def count_targets(
     cells : int32 array of shape (n_rows,)
         Classes, or cells of the target.
     targets : float64 array of shape (n_rows,) or None
-    n_nodes, n_cells : int
+    n_nodes, n_cells, n_threads : int
 
     Returns
     -------
@@ -36,10 +38,11 @@ def count_targets(
         Of the targets; an infinite range where there are none.
     """
     cdef:
-        Py_ssize_t row
-        int leaf
-        int32_t[:, ::1] count
-        double[::1] least, greatest
+        Py_ssize_t part
+        int32_t[:, :, ::1] count
+        double[:, ::1] least, greatest
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
     check_leaves(leaves, n_nodes)
     if cells.shape[0] != leaves.shape[0]:
         raise ValueError("there is a leaf and a cell for each row")
@@ -47,18 +50,34 @@ def count_targets(
         raise ValueError("there is a leaf and a target for each row")
     if n_cells < 1 or not are_below(cells, n_cells):
         raise ValueError("labels are classes")
-    counts = np.zeros((n_nodes, n_cells), dtype=np.int32)
-    lows, highs = np.full(n_nodes, np.inf), np.full(n_nodes, -np.inf)
+    counts = np.zeros((n_threads, n_nodes, n_cells), dtype=np.int32)
+    lows, highs = np.full((n_threads, n_nodes), np.inf), np.full((n_threads, n_nodes), -np.inf)
     count, least, greatest = counts, lows, highs
-    with nogil:
-        for row in range(leaves.shape[0]):
-            count[leaves[row], cells[row]] += 1
-        if targets is not None:
-            for row in range(leaves.shape[0]):
-                leaf = leaves[row]
-                least[leaf] = min(least[leaf], targets[row])
-                greatest[leaf] = max(greatest[leaf], targets[row])
-    return counts, lows, highs
+    for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
+        count_part(
+            leaves, cells, targets, leaves.shape[0] * part // n_threads,
+            leaves.shape[0] * (part + 1) // n_threads, count[part], least[part], greatest[part])
+    if n_threads == 1:
+        return counts[0], lows[0], highs[0]
+    return counts.sum(axis=0, dtype=np.int32), lows.min(axis=0), highs.max(axis=0)
+
+
+cdef void count_part(
+    const int32_t[::1] leaves, const int32_t[::1] cells, const double[::1] targets,
+    Py_ssize_t first, Py_ssize_t last, int32_t[:, ::1] count, double[::1] least,
+    double[::1] greatest,
+) noexcept nogil:
+    """Count some of the rows, and find the least and the greatest of their targets."""
+    cdef:
+        Py_ssize_t row
+        int leaf
+    for row in range(first, last):
+        count[leaves[row], cells[row]] += 1
+    if targets is not None:
+        for row in range(first, last):
+            leaf = leaves[row]
+            least[leaf] = min(least[leaf], targets[row])
+            greatest[leaf] = max(greatest[leaf], targets[row])
 
 
 def sum_targets(

@@ -32,7 +32,7 @@ CUTS_PER_CATEGORY = 1.0
 TIE = 1e-10
 # Searching a feature's shape function takes as long as this many visits of a row, or as this many
 # for each row of the node, if these are few.
-VISITS_PER_SEARCH = 1_000
+VISITS_PER_SEARCH = 4_000
 VISITS_PER_ROW = 4
 
 

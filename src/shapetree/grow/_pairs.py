@@ -12,6 +12,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
+from shapetree._core.pieces import number_cuts
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
@@ -26,7 +27,7 @@ from shapetree.grow._candidates import (
 from shapetree.grow._pair_options import PairList, PairOptions
 from shapetree.grow._rows import Halving, Histograms, RowsOfNode, Sample
 from shapetree.grow._splits import PairSplit, cuts_of
-from shapetree.tree._shape import PairShape, number_cuts
+from shapetree.tree._shape import PairShape
 
 # Growing an inner tree on a grid takes as long as this many visits of a row by a pair.
 VISITS_PER_GRID = 20_000

@@ -152,12 +152,15 @@ class CountsOfLeaves(Question[LeafCounts]):
 
     def of(self, part: SpreadPart) -> LeafCounts:
         """The answer for a part of the rows."""
-        n_nodes, y = part.tree.node_count, part.targets
+        n_nodes, y, cells = part.tree.node_count, part.targets, part.targets
         if self.n_classes is not None:
-            return LeafCounts(*count_targets(part.leaves, y, None, n_nodes, self.n_classes))
-        assert self.edges is not None
-        cells = np.searchsorted(self.edges[1:-1], y, side="left").astype(np.int32)
-        return LeafCounts(*count_targets(part.leaves, cells, y, n_nodes, len(self.edges) - 1))
+            n_cells, numbers = self.n_classes, None
+        else:
+            assert self.edges is not None
+            n_cells, numbers = len(self.edges) - 1, y
+            cells = np.searchsorted(self.edges[1:-1], y, side="left").astype(np.int32)
+        n_threads = threads_for(len(y), part.n_threads)
+        return LeafCounts(*count_targets(part.leaves, cells, numbers, n_nodes, n_cells, n_threads))
 
     def join(self, answers: Sequence[LeafCounts]) -> LeafCounts:
         """The answer for all parts."""

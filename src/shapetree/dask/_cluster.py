@@ -195,12 +195,24 @@ class Parts:
         """What is held of every part, brought here."""
         return self.cluster.results(self.futures)
 
+    def together(self, function: Callable[..., Any], *columns: Sequence[Any], **told: Any) -> Parts:
+        """Apply a function to lists of what is held of parts on the same worker.
+
+        A task takes Dask as long as a small part takes to answer.
+        """
+        groups = self.cluster.groups(self.futures)
+        number_of = {future.key: number for number, future in enumerate(self.futures)}
+        grouped = [
+            [[column[number_of[future.key]] for future in group] for group in groups]
+            for column in columns
+        ]
+        return self.cluster.each(function, groups, *grouped, **told)
+
 
 class AskedParts:
     """Rows on workers that are asked and told; see `shapetree.grow._joined.Parts`.
 
-    Parts on the same worker are asked by one task: a task takes Dask as long as a small part takes
-    to answer.
+    Parts on the same worker are asked by one task.
 
     Parameters
     ----------
@@ -209,8 +221,7 @@ class AskedParts:
     """
 
     def __init__(self, rows: Parts) -> None:
-        cluster = rows.cluster
-        self._rows = cluster.each(hold_together, cluster.groups(rows.futures))
+        self._rows = rows.together(hold_together)
         self._places = self._rows.each(start_parts)
         self._untold: list[Step] = []
 

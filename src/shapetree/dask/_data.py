@@ -18,7 +18,7 @@ from shapetree.dask._tasks import (
     JoinAnswers,
     KeptRows,
     Weighing,
-    answer_part,
+    answer_parts,
     bin_part,
     bin_values,
     encode_rows,
@@ -35,7 +35,7 @@ from shapetree.dask._tasks import (
     rest_of,
     sample_of,
     seen_codes,
-    spread_part,
+    spread_parts,
     values_of,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, FeatureBins, bin_table
@@ -390,13 +390,13 @@ class DaskSpread:
 
     def __init__(self, tree: TreeArrays, table: DaskTable) -> None:
         self.n_rows = table.n_rows
-        self._parts = table.encoded.each(
-            spread_part, table.kept_rows, tree=tree, has_classes=table.has_classes
+        self._parts = table.encoded.together(
+            spread_parts, table.kept_rows, tree=tree, has_classes=table.has_classes
         )
 
     def ask(self, *questions: Question[Any]) -> list[Any]:
         """Answers for all rows."""
-        answers = self._parts.each(answer_part, questions=questions)
+        answers = self._parts.each(answer_parts, questions=questions)
         found: list[Any] = answers.joined(JoinAnswers(questions))
         return found
 

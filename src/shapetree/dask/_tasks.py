@@ -423,18 +423,26 @@ def leaves_of_part(
 # --- a finished tree ---
 
 
-def spread_part(
+def spread_parts(
+    parts: list[EncodedPart], kept: list[KeptRows], tree: TreeArrays, has_classes: bool
+) -> list[SpreadPart]:
+    """The rows of some parts under a finished tree."""
+    return [
+        _spread_part(part, own, tree, has_classes) for part, own in zip(parts, kept, strict=True)
+    ]
+
+
+def _spread_part(
     part: EncodedPart, kept: KeptRows, tree: TreeArrays, has_classes: bool
 ) -> SpreadPart:
-    """A part's rows under a finished tree."""
     table = _table_of(part, kept, tree.used_features)
     y = sole_target(_targets_of(part, kept), has_classes)
     return SpreadPart(tree, table, y, kept.first_row, 1, leaves_of(tree, table, 1))
 
 
-def answer_part(part: SpreadPart, questions: tuple[Question[Any], ...]) -> list[Any]:
-    """What a part tells of how its rows are spread."""
-    return [question.of(part) for question in questions]
+def answer_parts(parts: list[SpreadPart], questions: tuple[Question[Any], ...]) -> list[Any]:
+    """What some parts tell of how their rows are spread."""
+    return [question.join([question.of(part) for part in parts]) for question in questions]
 
 
 @dataclass(frozen=True)

@@ -110,11 +110,13 @@ class Cluster:
         self._wait_for(futures)
         return [value_of(each) for each in self._client.gather(list(futures))]
 
-    def groups(self, futures: Sequence[Future[Any]]) -> list[list[Future[Any]]]:
+    def groups(
+        self, futures: Sequence[Future[Any]], must_be_level: bool
+    ) -> list[list[Future[Any]]]:
         """Futures that stand on the same worker, in as many groups as that has threads.
 
-        All groups are about as large: what is too much for a worker goes to one that has less. It
-        is where futures stand now: if a worker is lost, all of a group will be made anew.
+        If these must be level, what is too much for a worker goes to one that has less. It is where
+        futures stand now: if a worker is lost, all of a group will be made anew.
         """
         self._wait_for(futures)
         where, n_threads = self._client.who_has(futures), self._client.nthreads()
@@ -126,7 +128,8 @@ class Cluster:
             for worker in by_worker
             for first in range(n_threads.get(worker, 1))
         ]
-        level_out(groups)
+        if must_be_level:
+            level_out(groups)
         return [group for group in groups if group]
 
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
@@ -195,12 +198,19 @@ class Parts:
         """What is held of every part, brought here."""
         return self.cluster.results(self.futures)
 
-    def together(self, function: Callable[..., Any], *columns: Sequence[Any], **told: Any) -> Parts:
+    def together(
+        self,
+        function: Callable[..., Any],
+        *columns: Sequence[Any],
+        must_be_level: bool = False,
+        **told: Any,
+    ) -> Parts:
         """Apply a function to lists of what is held of parts on the same worker.
 
-        A task takes Dask as long as a small part takes to answer.
+        A task takes Dask as long as a small part takes to answer. Parts stay where they are unless
+        the lists must be about as long.
         """
-        groups = self.cluster.groups(self.futures)
+        groups = self.cluster.groups(self.futures, must_be_level)
         number_of = {future.key: number for number, future in enumerate(self.futures)}
         grouped = [
             [[column[number_of[future.key]] for future in group] for group in groups]
@@ -221,7 +231,7 @@ class AskedParts:
     """
 
     def __init__(self, rows: Parts) -> None:
-        self._rows = rows.together(hold_together)
+        self._rows = rows.together(hold_together, must_be_level=True)
         self._places = self._rows.each(start_parts)
         self._untold: list[Step] = []
 

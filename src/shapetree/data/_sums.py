@@ -27,7 +27,7 @@ BOUND_BITS = 16
 
 
 # Numbers of rows, and what they are weighed by, if anything.
-Columns = tuple[np.ndarray, np.ndarray | None]
+Pair = tuple[np.ndarray, np.ndarray | None]
 
 
 class Numbers(Protocol):
@@ -38,7 +38,7 @@ class Numbers(Protocol):
         """Number of rows."""
         ...
 
-    def made(self, make: Callable[..., Columns]) -> Numbers:
+    def made(self, make: Callable[..., Pair]) -> Numbers:
         """Numbers that are made of these, row by row."""
         ...
 
@@ -59,7 +59,7 @@ class LocalNumbers:
         """Number of rows."""
         return len(self.values)
 
-    def made(self, make: Callable[..., Columns]) -> LocalNumbers:
+    def made(self, make: Callable[..., Pair]) -> LocalNumbers:
         """Numbers that are made of these, row by row."""
         return LocalNumbers(*make(self.values, self.weights))
 
@@ -178,7 +178,12 @@ class Evidence:
         rounded = np.maximum(np.rint(weights / self.unit), 1.0)
         return np.where(weights > 0, rounded, 0.0) * self.unit
 
-    def _scaled_columns(self, weights: np.ndarray, importance: np.ndarray | None) -> Columns:
+    def columns(self, weights: np.ndarray, importance: np.ndarray | None) -> Pair:
+        """Evidence as numbers without weights."""
+        return self.of(weights, importance), None
+
+    def scaled_columns(self, weights: np.ndarray, importance: np.ndarray | None) -> Pair:
+        """The same before it is rounded."""
         return self._scaled(weights, importance), None
 
     def _scaled(self, weights: np.ndarray, importance: np.ndarray | None) -> np.ndarray:
@@ -222,7 +227,7 @@ def evidence_of(rows: Numbers) -> Evidence:
     elif not are_counts:
         exponent, factor, size = _scale_of_shares(rows.made(_products) if has_importance else given)
     found = Evidence(are_counts, exponent, factor, 1.0, size)
-    return replace(found, unit=exact_unit(bound_of(rows.made(found._scaled_columns))))
+    return replace(found, unit=exact_unit(bound_of(rows.made(found.scaled_columns))))
 
 
 def _importance_and_fractions(weights: np.ndarray, importance: np.ndarray | None) -> np.ndarray:
@@ -230,15 +235,31 @@ def _importance_and_fractions(weights: np.ndarray, importance: np.ndarray | None
     return np.array([importance is not None, (weights != np.rint(weights)).any()])
 
 
-def _weights_alone(weights: np.ndarray, importance: np.ndarray | None) -> Columns:
+def sum_of_products(weights: np.ndarray, importance: np.ndarray) -> float:
+    """What weights add up to if they are multiplied, which may be more than a number can hold."""
+    with np.errstate(over="ignore"):
+        return float((weights * importance).sum())
+
+
+def ones_and_whole(evidence: np.ndarray, nothing: None) -> np.ndarray:
+    """Whether all rows count 1, and whether all count a whole number."""
+    return np.array([(evidence == 1).all(), (evidence == np.rint(evidence)).all()])
+
+
+def every(answers: Sequence[Any]) -> Any:
+    """Join what must hold for all rows."""
+    return np.all(answers, axis=0)
+
+
+def _weights_alone(weights: np.ndarray, importance: np.ndarray | None) -> Pair:
     return weights, None
 
 
-def _importance_by_weights(weights: np.ndarray, importance: np.ndarray) -> Columns:
+def _importance_by_weights(weights: np.ndarray, importance: np.ndarray) -> Pair:
     return importance, weights
 
 
-def _products(weights: np.ndarray, importance: np.ndarray) -> Columns:
+def _products(weights: np.ndarray, importance: np.ndarray) -> Pair:
     return weights * importance, None
 
 
@@ -269,12 +290,12 @@ def _ends(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return np.array([values.max(initial=-np.inf), -values.min(initial=np.inf)])
 
 
-def _relative(exponent: int, values: np.ndarray, weights: np.ndarray | None) -> Columns:
+def _relative(exponent: int, values: np.ndarray, weights: np.ndarray | None) -> Pair:
     """Values as a column, divided by a power of two."""
     return np.ldexp(values, -exponent)[:, None], weights
 
 
-def _squares(values: np.ndarray, weights: np.ndarray | None) -> Columns:
+def _squares(values: np.ndarray, weights: np.ndarray | None) -> Pair:
     return values**2, weights
 
 

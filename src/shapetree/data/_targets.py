@@ -14,9 +14,9 @@ from shapetree._core.criterion import Criterion, NodeStatistics
 from shapetree._core.histogram import Targets
 from shapetree.data._sums import (
     MOST_UNITS,
-    Columns,
     LocalNumbers,
     Numbers,
+    Pair,
     added,
     bound_of,
     exact_unit,
@@ -92,7 +92,7 @@ class Goal(ABC):
     def __init__(self, weights: np.ndarray | None, far: Numbers | None) -> None:
         self.weights = weights
         if far is not None:
-            self.total_weight = weight_of(far)
+            self.total_weight = float(far.n_rows) if weights is None else weight_of(far)
 
     @cached_property
     def total_weight(self) -> float:
@@ -478,29 +478,29 @@ def _greatest(y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     return np.asarray(np.abs(y).max(axis=0, initial=0.0))
 
 
-def _divided(by: float, y: np.ndarray, weights: np.ndarray | None) -> Columns:
+def _divided(by: float, y: np.ndarray, weights: np.ndarray | None) -> Pair:
     return y / by, weights
 
 
-def _squared_from(mean: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Columns:
+def _squared_from(mean: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Pair:
     return (y - mean) ** 2, weights
 
 
 def _standardised(
     scale: float, centre: np.ndarray, y: np.ndarray, weights: np.ndarray | None
-) -> Columns:
+) -> Pair:
     return y / scale - centre, weights
 
 
-def _on_grid(unit: float, y: np.ndarray, weights: np.ndarray | None) -> Columns:
+def _on_grid(unit: float, y: np.ndarray, weights: np.ndarray | None) -> Pair:
     return on_grid(y, unit), weights
 
 
-def _absolute(y: np.ndarray, weights: np.ndarray | None) -> Columns:
+def _absolute(y: np.ndarray, weights: np.ndarray | None) -> Pair:
     return np.abs(y), weights
 
 
-def _squared(y: np.ndarray, weights: np.ndarray | None) -> Columns:
+def _squared(y: np.ndarray, weights: np.ndarray | None) -> Pair:
     return y**2, weights
 
 

@@ -19,8 +19,9 @@ from shapetree.dask._held import Held, value_of
 from shapetree.grow._joined import Join, Step
 from shapetree.refine._joined import PartRows, Place
 
-# Answers that are joined by one task.
-JOINED_TOGETHER = 8
+# Answers that are joined by one task, and how few come here to be joined: a task takes longer.
+JOINED_TOGETHER = 16
+FEW = 4
 # Bytes of what all parts are told, from which on it is sent once and not with every task. From
 # 100,000 on, Dask would do that by itself, with the name of the argument as a key for all fits.
 MUCH = 50_000
@@ -85,11 +86,15 @@ class Cluster:
         return self._client.submit(_itself, message, key=f"shapetree-say-{uuid.uuid4().hex}")
 
     def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
-        """One result of many, joined on the workers some at a time, and brought here."""
+        """One result of many, joined on the workers some at a time, and brought here.
+
+        The last few are joined here, unless there is something to finish on a worker.
+        """
         name = f"shapetree-join-{uuid.uuid4().hex}"
+        n_last = FEW if finish is None else 1
         made: list[Future[Any]] = []
         try:
-            while len(futures) > 1 or not made:
+            while len(futures) > n_last or (finish is not None and not made):
                 groups = [
                     list(futures[at : at + JOINED_TOGETHER])
                     for at in range(0, len(futures), JOINED_TOGETHER)
@@ -100,8 +105,8 @@ class Cluster:
                     self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
                 )
                 made += futures
-            self._wait_for(futures)
-            return value_of(futures[0].result())
+            answers = self.results(futures)
+            return answers[0] if made and len(answers) == 1 else join(answers)
         finally:
             self.release(made)
 

@@ -146,6 +146,8 @@ def encode_rows(
 
 def _with_weight(part: EncodedPart, factors: list[np.ndarray] | None) -> EncodedPart:
     """The rows of a part that weigh anything."""
+    if part.weights is None and factors is None:
+        return part
     given, importance = _weights_and_importance(part, factors)
     kept = given > 0 if importance is None else given * importance > 0
     if kept.all():

@@ -80,27 +80,36 @@ class NeighboursOfThresholds(Question[Neighbours]):
         return Neighbours(np.max(below, axis=0), np.min(above, axis=0))
 
 
+class SampledValues(NamedTuple):
+    """Values of features in a sample of rows, (n_features, n_sampled), and the rows' numbers."""
+
+    rows: np.ndarray
+    values: np.ndarray
+
+
 @dataclass(frozen=True)
-class SampleOfValues(Question[np.ndarray]):
-    """Values of features in a sample of about `size` of all rows, (n_features, n_sampled)."""
+class SampleOfValues(Question[SampledValues]):
+    """Values of features in a sample of about `size` of all rows, in the order of the rows."""
 
     features: tuple[int, ...]
     n_rows: int
     size: int
 
-    def of(self, part: SpreadPart) -> np.ndarray:
+    def of(self, part: SpreadPart) -> SampledValues:
         """The answer for a part of the rows."""
         rows = sampled(part.first_row, part.table.n_rows, self.n_rows, self.size, part.n_threads)
-        rows -= part.first_row
-        taken = slice(None) if len(rows) == part.table.n_rows else rows
+        taken = slice(None) if len(rows) == part.table.n_rows else rows - part.first_row
         values = np.empty((len(self.features), len(rows)))
         for i, feature in enumerate(self.features):
             values[i] = part.column(feature)[taken]
-        return values
+        return SampledValues(rows, values)
 
-    def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+    def join(self, answers: Sequence[SampledValues]) -> SampledValues:
         """The answer for all parts."""
-        return np.concatenate(answers, axis=1)
+        rows = np.concatenate([each.rows for each in answers])
+        values = np.concatenate([each.values for each in answers], axis=1)
+        order = np.argsort(rows)
+        return SampledValues(rows[order], np.take(values, order, axis=1))
 
 
 # --- targets ---
@@ -404,6 +413,6 @@ class PointsOfPairs(Question[dict[int, Points]]):
 
 def _joined(parts: list[Points]) -> Points:
     rows, values, targets, n_missing = zip(*parts, strict=True)
-    # Parts follow each other, and so do their rows.
-    joined = [np.concatenate(arrays) for arrays in (rows, values, targets)]
+    order = np.argsort(np.concatenate(rows))
+    joined = [np.concatenate(arrays)[order] for arrays in (rows, values, targets)]
     return Points(joined[0], joined[1], joined[2], sum(n_missing)).first(RANGE_ROWS)

@@ -187,9 +187,7 @@ def simulate(
             ask = partial(_cluster.ask_parts, steps=steps, join=join)
             answers, took = each(ask, self._groups, self._of_groups)
             clock["workers"] += took
-            is_first = True
-            while len(answers) > 1 or is_first:
-                is_first = False
+            while len(answers) > _cluster.FEW:
                 counts["bytes between workers"] += sum(map(bytes_of, answers))
                 groups = [
                     answers[at : at + _cluster.JOINED_TOGETHER]
@@ -197,11 +195,11 @@ def simulate(
                 ]
                 answers, took = each(join, groups)
                 clock["joins"] += took
-            answer = answers[0] if finish is None else finish(answers[0])
             counts["rounds"] += 1
-            counts["bytes to the client"] += bytes_of(answer)
+            counts["bytes to the client"] += sum(map(bytes_of, answers))
             clock["asking"] += process_time() - start
-            return answer
+            answer = join(answers)
+            return answer if finish is None else finish(answer)
 
         def tell(self, *steps: Any) -> None:
             self.untold += steps

@@ -347,7 +347,7 @@ def cores_used(action: Action) -> float:
 
 
 def growth(effort: Effort) -> Iterator[Line]:
-    """How fit time grows with rows: the exponent of a power of N."""
+    """How fit time grows with rows and with nodes: the exponents of powers of N."""
     X, y = curves(effort.rows(5_000_000))
     cases: tuple[tuple[str, tuple[int, ...], dict[str, Any]], ...] = (
         ("greedy", (10_000, 100_000, 1_000_000, 5_000_000), {"refine": None}),
@@ -362,6 +362,25 @@ def growth(effort: Effort) -> Iterator[Line]:
         what = f"p of fit time N^p, {name}, {sizes[0]:,} to {sizes[-1]:,}"
         first, last = seconds(times[0]), seconds(times[-1])
         yield Ratio(what, last, first, "fewest rows", exponent(sizes, times), 1.05)
+    yield from growth_with_nodes(effort)
+
+
+def growth_with_nodes(effort: Effort) -> Iterator[Line]:
+    """How fit time grows with the nodes of a tree: the same noisy rows, at several depths."""
+    X, y = curves(effort.rows(200_000))
+    y = y ^ (np.random.default_rng(0).random(len(y)) < 0.3)
+    for how, refine in (("greedy", None), ("refined", "tao")):
+        trees = [
+            ShapeTreeClassifier(
+                max_depth=depth, max_branches=2, strength=0, refine=refine, n_threads=1
+            )
+            for depth in (4, 6, 8, 10, 12)
+        ]
+        times = best_times(min(effort.turns, 2), *(partial(tree.fit, X, y) for tree in trees))
+        counts = [tree.tree_.node_count for tree in trees]
+        what = f"p of fit time n^p, {how}, {counts[0]:,} to {counts[-1]:,} nodes"
+        first, last = seconds(times[0]), seconds(times[-1])
+        yield Ratio(what, last, first, "fewest nodes", exponent(counts, times), 1.05)
 
 
 def peak_memory(effort: Effort) -> Iterator[Line]:

@@ -8,6 +8,9 @@ from libc.stdint cimport int32_t, int64_t
 
 from shapetree._core.node_checks cimport are_below, check_leaves, check_parents
 
+cdef enum:
+    MAX_EXPONENT = 1 << 12    # beyond those of all numbers
+
 
 def count_targets(
     const int32_t[::1] leaves not None,
@@ -108,6 +111,7 @@ def sum_targets(
         double[::1] total
         int64_t[::1] bound
     check_moments(leaves, targets, n_nodes, unit)
+    check_exponents(exponent)
     sums, bounds = np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64)
     total, bound = sums, bounds
     with nogil:
@@ -115,7 +119,8 @@ def sum_targets(
             leaf = leaves[row]
             share = ldexp(targets[row], -exponent[leaf])
             total[leaf] += rint(share / unit[leaf]) * unit[leaf]
-            bound[leaf] += <int64_t> ceil(min(fabs(share), 1.0) * 65536.0)
+            # In this order, what is no number counts as 1.
+            bound[leaf] += <int64_t> ceil(min(1.0, fabs(share)) * 65536.0)
     return sums, bounds
 
 
@@ -148,6 +153,8 @@ def sum_squares(
     check_moments(leaves, targets, n_nodes, unit)
     if centre.shape[0] != n_nodes or reach.shape[0] != n_nodes:
         raise ValueError("arrays of nodes have one entry for each node")
+    check_exponents(exponent)
+    check_exponents(reach)
     sums = np.zeros(n_nodes)
     total = sums
     with nogil:
@@ -241,4 +248,13 @@ cdef int check_moments(
         raise ValueError("there is a leaf and a target for each row")
     if unit.shape[0] != n_nodes or n_nodes and not np.min(unit) > 0.0:
         raise ValueError("there is a positive unit for each node")
+    return 0
+
+
+cdef int check_exponents(const int32_t[::1] exponents) except -1:
+    """Refuse powers of two far beyond all numbers, which might have no opposite."""
+    cdef Py_ssize_t i
+    for i in range(exponents.shape[0]):
+        if not -MAX_EXPONENT <= exponents[i] <= MAX_EXPONENT:
+            raise ValueError("powers of two must be those of numbers")
     return 0

@@ -19,8 +19,9 @@ from shapetree.dask._held import Held, value_of
 from shapetree.grow._joined import Join, Step
 from shapetree.refine._joined import PartRows, Place
 
-# Answers that are joined by one task.
-JOINED_TOGETHER = 8
+# Answers that are joined by one task, and how few come here to be joined: a task takes longer.
+JOINED_TOGETHER = 16
+FEW = 4
 # Bytes of what all parts are told, from which on it is sent once and not with every task. From
 # 100,000 on, Dask would do that by itself, with the name of the argument as a key for all fits.
 MUCH = 50_000
@@ -85,11 +86,15 @@ class Cluster:
         return self._client.submit(_itself, message, key=f"shapetree-say-{uuid.uuid4().hex}")
 
     def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
-        """One result of many, joined on the workers some at a time, and brought here."""
+        """One result of many, joined on the workers some at a time, and brought here.
+
+        The last few are joined here, unless there is something to finish on a worker.
+        """
         name = f"shapetree-join-{uuid.uuid4().hex}"
+        n_last = FEW if finish is None else 1
         made: list[Future[Any]] = []
         try:
-            while len(futures) > 1 or not made:
+            while len(futures) > n_last or (finish is not None and not made):
                 groups = [
                     list(futures[at : at + JOINED_TOGETHER])
                     for at in range(0, len(futures), JOINED_TOGETHER)
@@ -100,8 +105,8 @@ class Cluster:
                     self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
                 )
                 made += futures
-            self._wait_for(futures)
-            return value_of(futures[0].result())
+            answers = self.results(futures)
+            return answers[0] if made and len(answers) == 1 else join(answers)
         finally:
             self.release(made)
 
@@ -110,11 +115,13 @@ class Cluster:
         self._wait_for(futures)
         return [value_of(each) for each in self._client.gather(list(futures))]
 
-    def groups(self, futures: Sequence[Future[Any]]) -> list[list[Future[Any]]]:
+    def groups(
+        self, futures: Sequence[Future[Any]], must_be_level: bool
+    ) -> list[list[Future[Any]]]:
         """Futures that stand on the same worker, in as many groups as that has threads.
 
-        All groups are about as large: what is too much for a worker goes to one that has less. It
-        is where futures stand now: if a worker is lost, all of a group will be made anew.
+        If these must be level, what is too much for a worker goes to one that has less. It is where
+        futures stand now: if a worker is lost, all of a group will be made anew.
         """
         self._wait_for(futures)
         where, n_threads = self._client.who_has(futures), self._client.nthreads()
@@ -126,7 +133,8 @@ class Cluster:
             for worker in by_worker
             for first in range(n_threads.get(worker, 1))
         ]
-        level_out(groups)
+        if must_be_level:
+            level_out(groups)
         return [group for group in groups if group]
 
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
@@ -195,12 +203,31 @@ class Parts:
         """What is held of every part, brought here."""
         return self.cluster.results(self.futures)
 
+    def together(
+        self,
+        function: Callable[..., Any],
+        *columns: Sequence[Any],
+        must_be_level: bool = False,
+        **told: Any,
+    ) -> Parts:
+        """Apply a function to lists of what is held of parts on the same worker.
+
+        A task takes Dask as long as a small part takes to answer. Parts stay where they are unless
+        the lists must be about as long.
+        """
+        groups = self.cluster.groups(self.futures, must_be_level)
+        number_of = {future.key: number for number, future in enumerate(self.futures)}
+        grouped = [
+            [[column[number_of[future.key]] for future in group] for group in groups]
+            for column in columns
+        ]
+        return self.cluster.each(function, groups, *grouped, **told)
+
 
 class AskedParts:
     """Rows on workers that are asked and told; see `shapetree.grow._joined.Parts`.
 
-    Parts on the same worker are asked by one task: a task takes Dask as long as a small part takes
-    to answer.
+    Parts on the same worker are asked by one task.
 
     Parameters
     ----------
@@ -209,8 +236,7 @@ class AskedParts:
     """
 
     def __init__(self, rows: Parts) -> None:
-        cluster = rows.cluster
-        self._rows = cluster.each(hold_together, cluster.groups(rows.futures))
+        self._rows = rows.together(hold_together, must_be_level=True)
         self._places = self._rows.each(start_parts)
         self._untold: list[Step] = []
 

@@ -87,9 +87,11 @@ class LocalRows:
 
     def in_order(self, order: np.ndarray) -> LocalRows:
         """The same rows, row order[i] numbered i; their values stay where they are."""
-        rows, columns = copy(self), self._binned.columns
-        bins = [columns.array(f)[order] for f in range(columns.n_columns)]
-        rows._binned = rows._coarse = replace(self._binned, columns=Columns(bins, len(order)))
+        rows, given = copy(self), self._binned.columns
+        # Copied first, and moved then: that is faster than to index.
+        columns = Columns([given.array(f).copy() for f in range(given.n_columns)], len(order))
+        columns.reorder(order, self._n_threads)
+        rows._binned = rows._coarse = replace(self._binned, columns=columns)
         rows._goal = self._goal.reordered(order)
         return rows
 

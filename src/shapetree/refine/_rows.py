@@ -16,6 +16,7 @@ from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import Targets
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
+from shapetree._core.rows import NodeRows
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._sums import on_grid
@@ -336,6 +337,11 @@ class LocalRefinedRows:
         goal = self._goal.reordered(self._routed.stand_in_order(self.n_threads))
         self.rows, self._goal = self.rows.with_goal(goal), goal
         return goal
+
+    def stand_at(self, places: NodeRows) -> None:
+        """Go on with a copy of where the rows are."""
+        self.rows, self._places = self.rows.placed(places), places
+        self._routed.stand_at(places)
 
     # The tree
 

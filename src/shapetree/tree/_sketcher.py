@@ -11,6 +11,21 @@ from shapetree.data._sampling import hash_limits
 from shapetree.data._sums import exact_unit, exact_units
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._questions import (
+    AxisValues,
+    CountsOfCells,
+    CountsOfLeaves,
+    LeafCounts,
+    LeafSums,
+    Points,
+    PointsOfPairs,
+    RangeOfTargets,
+    RangesOfFeatures,
+    SampleOfValues,
+    SquaresOfLeaves,
+    SumsOfLeaves,
+    ValuesOfAxes,
+)
 from shapetree.tree._sketch import (
     N_POINTS,
     RANGE_ROWS,
@@ -28,22 +43,7 @@ from shapetree.tree._sketch import (
     starts,
     target_edges_of,
 )
-from shapetree.tree._spread import (
-    AxisValues,
-    CountsOfCells,
-    CountsOfLeaves,
-    LeafCounts,
-    LeafSums,
-    Points,
-    PointsOfPairs,
-    RangeOfTargets,
-    RangesOfFeatures,
-    SampleOfValues,
-    SpreadRows,
-    SquaresOfLeaves,
-    SumsOfLeaves,
-    ValuesOfAxes,
-)
+from shapetree.tree._spread import SpreadRows
 
 # 2**16ths are what sums are bounded in.
 BOUND_BITS = 16
@@ -55,13 +55,13 @@ def summarise(
     """Summarise training rows; their targets only if each has one number."""
     ordered = tuple(feature for feature in used if not features[feature].is_categorical)
     n_rows = rows.n_rows
-    ends, values, *targets = rows.ask(
+    ends, sample, *targets = rows.ask(
         RangesOfFeatures(ordered),
         SampleOfValues(ordered, n_rows, SCALE_ROWS),
         *[RangeOfTargets(n_rows)] * is_number,
     )
     scales, ranges = np.ones(len(features)), np.full((len(features), 2), np.nan)
-    found = deviations(values)
+    found = deviations(sample.values)
     # Nothing can be divided by zero or infinity.
     scales[list(ordered)] = np.where((found > 0) & (found < np.inf), found, 1.0)
     ranges[list(ordered)] = np.stack(ends, axis=1)

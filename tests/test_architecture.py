@@ -21,26 +21,31 @@ LAYERS = {
     "_threads": None,
     "_files": None,
     "data": [
-        *("_missing", "_names", "_dates", "_moments", "_table", "_labels", "_sampling"),
-        *("_store", "_binning", "_sums", "_targets", "_parts", "_batches", "_stored"),
+        *("_missing", "_names", "_dates", "_moments", "_columns", "_open", "_table", "_labels"),
+        *("_sampling", "_store", "_binning", "_sums", "_targets", "_parts"),
+        *("_sources", "_batches", "_stored"),
     ],
     "tree": [
-        *("_shape", "_sketch", "_arrays", "_predictor", "_spread", "_sketcher", "_naming"),
-        *("_scores", "_fitted", "_view", "_digits", "_words"),
+        *("_shape", "_sketch", "_arrays", "_predictor", "_spread", "_questions", "_sketcher"),
+        *("_naming", "_scores", "_fitted", "_regions", "_plane", "_view", "_digits", "_words"),
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
     "grow": [
-        *("_splits", "_rows", "_local", "_joined", "_candidates", "_pairs", "_progress"),
-        *("_nodes", "_histograms", "_grower"),
+        *("_splits", "_rows", "_local", "_joined", "_candidates", "_pair_options", "_pairs"),
+        *("_progress", "_nodes", "_histograms", "_grower"),
     ],
     "refine": None,
-    "explain": ["_conditions", "_outcomes", "_wishes", "_flips", "_rows", "_rules", "_tables"],
+    "explain": [
+        *("_conditions", "_outcomes", "_wishes", "_cells", "_flips", "_rows", "_rules", "_tables"),
+    ],
     "drawing": ["_palette", "_ticks", "_date_ticks", "_scales", "_outlines", "_planes"],
     "plot": None,
     "export": None,
     "fit": [
-        *("_choice", "_parameters", "_rows", "_growth", "_noise", "_learning", "_trials", "_order"),
+        *("_folds", "_losses", "_choice", "_parameters", "_rows", "_growth", "_noise"),
+        *("_learning", "_trials", "_order"),
     ],
+    "_base": None,
     "_estimators": None,
     "_predictions": None,
     "recipes": None,
@@ -53,7 +58,7 @@ ORDER = list(LAYERS)
 READERS = ["model_file", "explain", "plot", "export"]
 UNREAD = ["_core", "grow", "refine", *READERS]
 # Nothing here knows the estimators, under whatever name.
-BELOW = ORDER[: ORDER.index("_estimators")]
+BELOW = ORDER[: ORDER.index("_base")]
 ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
 # Functions that may ask an estimator something, and what they ask.
 MAY_ASK = {"fitted_tree", "tree_holder", "rows_for_tree"}

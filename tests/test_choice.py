@@ -18,18 +18,10 @@ from shapetree.data._binning import bin_table
 from shapetree.data._table import read_table
 from shapetree.fit import _choice as choice
 from shapetree.fit import _learning, _order, _parameters, _trials
-from shapetree.fit._choice import (
-    Folds,
-    FoldTest,
-    Plan,
-    Race,
-    Record,
-    Trial,
-    hashes_of_rows,
-    make_folds,
-    strata_of,
-)
+from shapetree.fit._choice import Plan, Race, Record, Trial
+from shapetree.fit._folds import Folds, hashes_of_rows, make_folds, strata_of
 from shapetree.fit._learning import learn
+from shapetree.fit._losses import FoldTest
 from shapetree.fit._rows import bin_rows, training_rows
 from shapetree.grow._progress import Progress
 

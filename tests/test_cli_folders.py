@@ -63,6 +63,8 @@ def test_a_folder_gives_the_tree_of_the_library(folder, tmp_path):
     data = from_parquet(folder, target="leaves", columns=["age", "town"])
     expected = ShapeTreeClassifier(max_depth=4, max_branches=3, random_state=0).fit(data)
     assert model.read_text() == expected.to_json()
+    succeed("fit", folder, "-t", "leaves", *options, "--memory", "100B")
+    assert model.read_text() == expected.to_json()
 
 
 def test_numbers_of_a_folder_can_be_categories(folder, tmp_path):
@@ -86,6 +88,8 @@ def test_what_is_wrong_with_a_folder_is_said(folder, tmp_path):
     assert "holds no .parquet file" in fail("fit", empty, "-t", "leaves")
     assert "there is no file" in fail("fit", f"{empty}/*.parquet", "-t", "leaves")
     assert "has no column 'leave'; did you mean leaves?" in fail("fit", folder, "-t", "leave")
+    bad = ("-t", "leaves", "--memory", "much")
+    assert "--memory must be a number of bytes or a text" in fail("fit", folder, *bad, code=2)
     model = tmp_path / "model.json"
     succeed("fit", folder, "-t", "leaves", "-o", model)
     assert "name a Parquet file for their predictions" in fail("predict", model, folder, code=2)

@@ -206,7 +206,7 @@ def test_faults_name_the_part(client):
     with pytest.raises(ValueError, match="divisions of X and y differ"):
         fit_frames(client, frame[FEATURES], other)
     shuffled = parts_frame([half[["class0"]].iloc[::-1] for half in halves])["class0"]
-    with pytest.raises(ValueError, match=r"part [01]: X and y have rows of another index"):
+    with pytest.raises(ValueError, match=r"part [01]: the rows of X and y differ in their index"):
         fit_frames(client, parts_frame([half[FEATURES] for half in halves]), shuffled)
     with pytest.raises(ValueError, match="weight"):
         fit_frames(client, frame[FEATURES], frame["class0"], frame["weight"] - 3)

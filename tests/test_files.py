@@ -572,7 +572,7 @@ def test_paths_without_files_are_refused(tmp_path):
 
 def test_batches_that_are_none_are_refused():
     rows = pd.DataFrame({"a": [1, 2], "y": [0, 1]})
-    with pytest.raises(TypeError, match="batches can be gone through only once; give a list"):
+    with pytest.raises(TypeError, match="batches can be read only once; give a list"):
         from_batches(iter([rows]), target="y")
     with pytest.raises(TypeError, match="batches is a single DataFrame; give a list of tables"):
         from_batches(rows, target="y")
@@ -582,7 +582,7 @@ def test_batches_that_are_none_are_refused():
         from_batches([], target="y")
     with pytest.raises(ValueError, match="there are no rows to learn from"):
         ShapeTreeClassifier().fit(from_batches([rows[:0]], target="y"))
-    with pytest.raises(ValueError, match="there is no column to learn from beside the target"):
+    with pytest.raises(ValueError, match="there is no column to learn from besides the target"):
         from_batches([rows[["y"]]], target="y")
     with pytest.raises(TypeError, match="part 0: columns must have names that are strings"):
         from_batches([rows.rename(columns={"a": 1})], target="y")

@@ -23,8 +23,9 @@ from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.refine import _tree as refining
 from shapetree.refine import refine
+from shapetree.tree._questions import NeighboursOfThresholds
 from shapetree.tree._sketcher import sketch_tree, summarise
-from shapetree.tree._spread import LocalSpread, NeighboursOfThresholds, SpreadPart, sole_target
+from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -24,8 +24,9 @@ from shapetree._core.oblique import PairFits, PairFitter
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.data._table import FeatureInfo
-from shapetree.grow import _pairs
-from shapetree.grow._pairs import pair_options, spread_angles
+from shapetree.grow import _pair_options
+from shapetree.grow._pair_options import pair_options
+from shapetree.grow._pairs import spread_angles
 
 seeds = st.integers(0, 2**32 - 1)
 EXACT = {
@@ -666,19 +667,19 @@ def test_of_very_many_features_those_are_paired_that_gain_most_alone(monkeypatch
     params = {"pairs": "auto", "max_depth": 1, "refine": None, "n_threads": 1}
     of_all = ShapeTreeClassifier(**params).fit(X, y)
     asked = set()
-    take = _pairs.PairList.take
+    take = _pair_options.PairList.take
 
     def noting(pairs, numbers):
         found = take(pairs, numbers)
         asked.update(found.ravel().tolist())
         return found
 
-    monkeypatch.setattr(_pairs, "MAX_PAIRED_FEATURES", 5)
+    monkeypatch.setattr(_pair_options, "MAX_PAIRED_FEATURES", 5)
     tree = ShapeTreeClassifier(**params).fit(X, y)
     assert tree.to_json() == of_all.to_json()
     assert {tree.tree_.feature[0], tree.tree_.second_feature[0]} == {11, 23}
-    monkeypatch.setattr(_pairs.PairList, "take", noting)
-    monkeypatch.setattr(_pairs, "MAX_SCREENED", 3)
+    monkeypatch.setattr(_pair_options.PairList, "take", noting)
+    monkeypatch.setattr(_pair_options, "MAX_SCREENED", 3)
     ShapeTreeClassifier(**params).fit(X, y)
     assert len(asked) <= 5
     assert {11, 23} <= asked

@@ -24,8 +24,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets
-from shapetree.data._table import encode_table, open_table
-from shapetree.grow import _grower, _pairs
+from shapetree.data._open import open_table
+from shapetree.data._table import encode_table
+from shapetree.grow import _grower, _pair_options
 from shapetree.grow._rows import Sample
 from shapetree.refine._pairs import most_in_wrong_branches
 from shapetree.refine._rows import LocalCareSet
@@ -502,7 +503,7 @@ def test_no_split_within_its_slack_sends_more_regret_to_wrong_branches(k, n_rows
 
 
 def test_large_nodes_are_fitted_on_a_sample(monkeypatch):
-    monkeypatch.setattr(_pairs, "SAMPLE_ROWS", 500)
+    monkeypatch.setattr(_pair_options, "SAMPLE_ROWS", 500)
     monkeypatch.setattr(_grower, "SAMPLE_ROWS", 500)
     X, y = xor(np.random.default_rng(0), 4000, 30)
     model = ShapeTreeClassifier(pairs="auto", max_depth=2, min_samples_leaf=20).fit(X, y)

@@ -7,10 +7,12 @@ from collections.abc import Collection, Sequence
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from shapetree._estimators import BaseShapeTree, ShapeTreeClassifier
+from shapetree._base import BaseShapeTree
+from shapetree._estimators import ShapeTreeClassifier
 from shapetree._files import PathLike, new_file
 from shapetree._threads import effective_threads
-from shapetree.data._batches import Batches, check_pyarrow
+from shapetree.data._batches import Batches
+from shapetree.data._sources import check_pyarrow
 from shapetree.data._stored import progress_of
 from shapetree.tree._fitted import FittedTree, fitted_tree
 from shapetree.tree._predictor import leaves_of
@@ -27,14 +29,14 @@ def predict_parquet(
 ) -> int:
     """Predict rows in parts and write the predictions to a Parquet file, a batch at a time.
 
-    If this fails or is interrupted, no file is written, and an older one stays as it is.
+    If this fails or is interrupted, no file is written, and an existing one is kept.
 
     Parameters
     ----------
     estimator : ShapeTreeClassifier or ShapeTreeRegressor
         Must be fitted, with names for its features.
     data : Batches
-        What `from_parquet` or `from_batches` gives.
+        What `from_parquet` or `from_batches` returns.
     path : str or path-like
         The file to write. It has the column `prediction`; of several targets, `prediction of` each.
     proba : bool, default=False
@@ -42,7 +44,7 @@ def predict_parquet(
     leaf : bool, default=False
         Whether to add the number of the leaf that each row ends in, in the column `leaf`.
     keep : list of str, or "all", default=()
-        Columns of the data to write beside the predictions.
+        Columns of the data to write next to the predictions.
 
     Returns
     -------

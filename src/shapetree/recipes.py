@@ -26,8 +26,8 @@ k-means and the inner tree's root, its filter for pairs, and only its own penalt
 `branch_penalty` (its λ), `pair_penalty` (its γ) and `refine_penalty` (the λ of TAO, times the
 number of rows). These are 0 until they are tuned; inner trees have at most 32 leaves (its L).
 
-The paper gives the trees of thresholds one-hot columns. Here they take categories as they are, and
-split them in two groups; give them one-hot columns to do as the paper does.
+In the paper, the trees of thresholds get one-hot columns. Here they take categories directly and
+split them into two groups; give them one-hot columns to do as the paper does.
 """
 
 from __future__ import annotations

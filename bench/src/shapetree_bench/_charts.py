@@ -38,6 +38,8 @@ class Series:
     colour : str
     is_hollow : bool
         Whether marks are rings.
+    is_square : bool
+        Whether marks are squares instead.
     is_strong : bool
         Whether it is to be seen before others.
     is_dashed : bool
@@ -53,6 +55,7 @@ class Series:
     is_strong: bool = False
     is_dashed: bool = False
     is_level: bool = False
+    is_square: bool = False
 
 
 @dataclass
@@ -78,9 +81,18 @@ class Canvas:
             f"<title>{escape(title)}</title></circle>"
         )
 
-    def bar(self, x: float, y: float, width: float, height: float, style: str, title: str) -> None:
+    def bar(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        style: str,
+        title: str,
+        corner: float = 2,
+    ) -> None:
         self.parts.append(
-            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="2"'
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" rx="{corner}"'
             f' style="{style}"><title>{escape(title)}</title></rect>'
         )
 
@@ -143,11 +155,19 @@ def _round_step(step: float) -> float:
     return next(size * factor for factor in (1, 2, 5, 10) if size * factor >= step)
 
 
+# What is marked on a logarithmic axis whose ends have less than this ratio.
+_FACTORS: dict[float, tuple[float, ...]] = {
+    15: (1, 1.5, 2, 3, 4, 5, 6, 8),
+    3000: (1, 2, 5),
+    math.inf: (1,),
+}
+
+
 def log_axis(values: Sequence[float], start: float, stop: float) -> Axis:
     """The same, for values of many sizes."""
     low, high = min(values) / 1.2, max(values) * 1.2
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    factors = (1, 2, 5) if high / low < 3000 else (1,)
+    factors = next(each for ratio, each in _FACTORS.items() if high / low < ratio)
     ticks = [10.0**power * factor for power in powers for factor in factors]
     return Axis(low, high, start, stop, [t for t in ticks if low <= t <= high], is_log=True)
 
@@ -170,41 +190,54 @@ def draw_lines(
     A series that is level lies beyond the axis, and is drawn from side to side.
     """
     left, top, right, bottom = box
+    right -= LETTER * max(len(each.name) for each in series) + 16  # for names
     xs = [x for each in series if not each.is_level for x, _, _ in each.points]
-    ys = [y for each in series for _, y, _ in each.points]
-    room = LETTER * max(len(each.name) for each in series) + 16
-    across = log_axis(xs, left, right - room) if is_log else linear_axis(xs, left, right - room)
-    if not is_log and all(x == int(x) for x in xs):  # depths
-        low, high = min(xs), max(xs)
-        ticks = [float(x) for x in range(int(low), int(high) + 1)]
-        across = Axis(low - 0.15, high + 0.15, left, right - room, ticks)
-    up = linear_axis(ys, bottom, top + 26)
+    across = (log_axis if is_log else _axis_of_numbers)(xs, left, right)
+    up = linear_axis([y for each in series for _, y, _ in each.points], bottom, top + 26)
     heading = f"{title}: {y_label}" if title else y_label
     canvas.text(left - 34, top + 8, heading, style=f"font-weight:600;fill:{INK}", size=13)
-    for tick in up.ticks:
-        canvas.line(left, up(tick), right - room, up(tick), f"stroke:{LINE}")
-        canvas.text(left - 6, up(tick) + 4, f"{tick:.4g}", "end", size=11)
-    for tick in across.ticks:
-        canvas.line(across(tick), bottom, across(tick), bottom + 4, f"stroke:{SOFT}")
-        canvas.text(across(tick), bottom + 16, f"{tick:,g}", "middle", size=11)
-    canvas.text((left + right - room) / 2, bottom + 32, x_label, "middle", size=11)
+    _draw_axes(canvas, across, up, x_label)
     for each in series:
         if each.is_level:
             height = up(each.points[0][1])
             style = f"stroke:{each.colour};stroke-width:1.3;stroke-dasharray:2 4"
-            canvas.line(left, height, right - room, height, style)
+            canvas.line(left, height, right, height, style)
         else:
             _draw_series(canvas, each, across, up)
     ends = [(up(each.points[-1][1]), each) for each in series]
     for y, each in _apart(ends, top + 20, bottom):
-        x = right - room - 5 if each.is_level else across(each.points[-1][0])
-        # A thin line leads to a name that had to give way.
-        edge = right - room + 4
-        canvas.path(
-            [(x + 5, up(each.points[-1][1])), (edge, y)], f"stroke:{each.colour};opacity:.35"
-        )
-        weight = "font-weight:600;" if each.is_strong else ""
-        canvas.text(edge + 4, y + 4, each.name, style=f"{weight}fill:{each.colour}", size=11.5)
+        x = right - 5 if each.is_level else across(each.points[-1][0])
+        _draw_name(canvas, each, (x + 5, up(each.points[-1][1])), (right + 4, y))
+
+
+def _axis_of_numbers(values: Sequence[float], start: float, stop: float) -> Axis:
+    """A linear axis; of whole numbers, such as depths, each is marked."""
+    low, high = min(values), max(values)
+    if any(value != int(value) for value in values):
+        return linear_axis(values, start, stop)
+    ticks = [float(value) for value in range(int(low), int(high) + 1)]
+    return Axis(low - 0.15, high + 0.15, start, stop, ticks)
+
+
+def _draw_axes(canvas: Canvas, across: Axis, up: Axis, x_label: str) -> None:
+    left, right, bottom = across.start, across.stop, up.start
+    for tick in up.ticks:
+        canvas.line(left, up(tick), right, up(tick), f"stroke:{LINE}")
+        canvas.text(left - 6, up(tick) + 4, f"{tick:.4g}", "end", size=11)
+    for tick in across.ticks:
+        canvas.line(across(tick), bottom, across(tick), bottom + 4, f"stroke:{SOFT}")
+        canvas.text(across(tick), bottom + 16, f"{tick:,g}", "middle", size=11)
+    canvas.text((left + right) / 2, bottom + 32, x_label, "middle", size=11)
+
+
+def _draw_name(
+    canvas: Canvas, series: Series, end: tuple[float, float], place: tuple[float, float]
+) -> None:
+    """Write a name, to which a thin line leads, because it may have had to give way to others."""
+    canvas.path([end, place], f"stroke:{series.colour};opacity:.35")
+    x, y = place
+    weight = "font-weight:600;" if series.is_strong else ""
+    canvas.text(x + 4, y + 4, series.name, style=f"{weight}fill:{series.colour}", size=11.5)
 
 
 def _draw_series(canvas: Canvas, series: Series, across: Axis, up: Axis) -> None:
@@ -217,7 +250,11 @@ def _draw_series(canvas: Canvas, series: Series, across: Axis, up: Axis) -> None
     fill = "var(--paper,#fff)" if series.is_hollow else series.colour
     for (x, y), (_, _, title) in zip(places, series.points, strict=True):
         style = f"fill:{fill};stroke:{series.colour};stroke-width:1.4"
-        canvas.dot(x, y, radius, style, title)
+        if series.is_square:
+            side = 2 * radius
+            canvas.bar(x - radius, y - radius, side, side, style, title, corner=0)
+        else:
+            canvas.dot(x, y, radius, style, title)
 
 
 def _apart(
@@ -271,7 +308,9 @@ def critical_difference(ranks: Ranks, colour_of: Callable[[str], str]) -> str:
     width, top = 960.0, 64.0
     first = top + 22 + 9 * len(cliques)
     canvas = Canvas(width, first + 20 * half + 12)
-    axis = Axis(1, n_methods, room, width - room, [float(i) for i in range(1, n_methods + 1)])
+    step = -(-n_methods // 20)
+    ticks = [float(i) for i in range(1, n_methods + 1, step)]
+    axis = Axis(1, n_methods, room, width - room, ticks)
     canvas.line(axis(1), top, axis(n_methods), top, f"stroke:{INK};stroke-width:1.5")
     for tick in axis.ticks:
         canvas.line(axis(tick), top - 5, axis(tick), top, f"stroke:{INK}")

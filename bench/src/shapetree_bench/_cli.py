@@ -12,9 +12,10 @@ from rich.console import Console
 
 from shapetree_bench import _datasets as datasets
 from shapetree_bench import _methods as methods
+from shapetree_bench._evidence import Evidence
 from shapetree_bench._protocols import DEPTHS, N_TRIALS, PROTOCOLS
 from shapetree_bench._run import Order, Runner, versions
-from shapetree_bench._store import Evidence, Results, joined, write_csv
+from shapetree_bench._store import Results, joined
 
 CACHE = Path.home() / ".cache" / "shapetree-bench"
 
@@ -78,7 +79,8 @@ def run(
     time_limit: Annotated[
         float | None,
         typer.Option(
-            help="Seconds for a fit and its tests; by default the paper's 900, or 1800 with pairs."
+            help="Processor seconds for a fit and its tests; by default the paper's 900, or 1800 "
+            "with pairs."
         ),
     ] = None,
     retry: Annotated[bool, typer.Option("--retry", help="Try again what failed.")] = False,
@@ -136,13 +138,19 @@ def export(
         list[Path],
         typer.Argument(help="SQLite files of runs; where they have the same, the last one counts."),
     ],
-    to: Annotated[Path, typer.Option(help="Folder for the CSV files.")] = Path("results"),
+    to: Annotated[Path, typer.Option(help="Folder of CSV files to add to.")] = Path("results"),
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Keep nothing of what the folder has.")
+    ] = False,
 ) -> None:
-    """Write results to small CSV files, to keep."""
+    """Add results to a folder of small CSV files, to keep."""
     for path in results:
         if not path.is_file():
             _fail(ValueError(f"there is no file {path}"))
-    for path in write_csv(joined(results), to):
+    found = Evidence.of(joined(results))
+    if not replace and any(to.glob("*.csv")):
+        found = _evidence(to).with_newer(found)
+    for path in found.write(to):
         console.print(f"{path}  {path.stat().st_size / 1000:.0f} kB", highlight=False)
 
 
@@ -197,7 +205,7 @@ def readme(
 
 def _evidence(path: Path) -> Evidence:
     try:
-        return Evidence(path)
+        return Evidence.read(path)
     except FileNotFoundError as error:
         _fail(error)
         raise

@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib.resources import files
+from typing import TypeAlias
+
+import numpy as np
 
 MINUS = "\N{MINUS SIGN}"
 DASH = "\N{EN DASH}"
+# A difference of this many points has the full colour.
+FULL_SHADE = 4.0
 
 
 def signed(value: float, digits: int = 1) -> str:
@@ -41,6 +46,23 @@ class Cell:
     title: str = ""
 
 
+NOTHING = Cell(DASH, is_quiet=True)
+
+
+def shaded(value: float, reference: float | None, digits: int = 1) -> Cell:
+    """A number with its difference from another, coloured."""
+    text = f"{value:.{digits}f}"
+    if reference is None:
+        return Cell(text)
+    gap = value - reference
+    return Cell(text, signed(gap, digits), shade(gap))
+
+
+def shade(gap: float, full: float = FULL_SHADE, digits: int = 1) -> float:
+    """The colour of a difference; one that is printed as none has no colour."""
+    return float(np.clip(gap / full, -1, 1)) if round(gap, digits) else 0.0
+
+
 @dataclass
 class Table:
     """A table; a row that is a string is a heading within it."""
@@ -59,12 +81,15 @@ class Figure:
     caption: str
 
 
+Block: TypeAlias = str | Table | Figure
+
+
 @dataclass
 class Section:
     """A part of the report: paragraphs, tables, pictures, and further parts."""
 
     title: str
-    blocks: list[str | Table | Figure] = field(default_factory=list)
+    blocks: list[Block] = field(default_factory=list)
 
 
 @dataclass
@@ -96,7 +121,7 @@ def to_markdown(document: Document, figures: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _markdown_block(block: str | Table | Figure, figures: str) -> str:
+def _markdown_block(block: Block, figures: str) -> str:
     if isinstance(block, str):
         return block
     if isinstance(block, Figure):
@@ -163,7 +188,7 @@ def _html_section(section: Section) -> str:
     return f'<section id="{anchor}"><h2>{escape(section.title)}</h2>\n{blocks}\n</section>\n'
 
 
-def _html_block(block: str | Table | Figure) -> str:
+def _html_block(block: Block) -> str:
     if isinstance(block, str):
         return f"<p>{_inline(block)}</p>".replace("<p></p>", "")
     if isinstance(block, Figure):

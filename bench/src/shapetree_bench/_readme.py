@@ -10,10 +10,10 @@ from textwrap import fill
 import pandas as pd
 
 from shapetree_bench import _paper as paper
+from shapetree_bench._analysis import DEPTHS, Analysis, Entry
 from shapetree_bench._datasets import BY_NAME, CATALOGUE, GROUPS
-from shapetree_bench._document import Table, markdown_table
-from shapetree_bench._store import Evidence
-from shapetree_bench._tables import DEPTHS, Analysis, Entry
+from shapetree_bench._document import Table, markdown_table, signed
+from shapetree_bench._evidence import Evidence
 
 CART, SHAPE, GREEDY, TWO_BRANCHES = Entry("CART"), Entry("SGT3-T"), Entry("SGT3-C"), Entry("SGT-T")
 PAIRS, CHOSEN = Entry("S2GT3-T"), Entry("SGT3-T", "cv")
@@ -79,10 +79,6 @@ def _percent(value: float) -> str:
     return f"{value:.1f} %"
 
 
-def _points(value: float) -> str:
-    return f"{value:+.1f}"
-
-
 def _over(names: list[str]) -> str:
     n_complete = sum(BY_NAME[each].task == "classification" for each in GROUPS["all"]) - 3
     every = "all " if len(names) >= n_complete else ""
@@ -99,14 +95,14 @@ def accuracy(analysis: Analysis) -> str:
         theirs = theirs.dropna().astype(float)
         narrow = analysis.accuracy(TWO_BRANCHES, depth)[theirs.index]
         means = [_percent(scores[entry].mean()) for entry in (SHAPE, GREEDY, CART)]
-        worst = _points((scores[SHAPE] - scores[CART]).min())
+        worst = signed((scores[SHAPE] - scores[CART]).min())
         both = [_percent(narrow.mean()), _percent(theirs.mean())]
         rows.append([str(depth), *means, worst, "", *both])
-    head = ["depth", "shape tree", "without refinement", "CART", "worst set to CART", ""]
+    head = ["depth", "shape tree", "without refinement", "CART", "worst set vs CART", ""]
     head += ["`max_branches=2`", "the paper's, tuned"]
     text = (
         f"Mean test accuracy over {_over(names)}, three splits each (70\u00a0% for training, "
-        "20\u00a0% for testing), default parameters but for the depth (CART's criterion is Gini). "
+        "20\u00a0% for testing), default parameters except for the depth (CART uses Gini). "
         "The last columns compare `max_branches=2` with the paper's own greedy tree of that kind, "
         "the best of 50 tuned trials, on the sets for which the paper reports it."
     )
@@ -119,7 +115,7 @@ def pairs(analysis: Analysis) -> str:
     rows = []
     for depth in DEPTHS:
         one, two = (analysis.accuracy(e, depth)[names].mean() for e in (SHAPE, PAIRS))
-        rows.append([str(depth), _percent(two), _percent(one), _points(two - one)])
+        rows.append([str(depth), _percent(two), _percent(one), signed(two - one)])
     table = Table(["depth", "with pairs", "one feature", "difference"], rows)
     return f"On {len(names)} of these sets:\n\n{markdown_table(table)}"
 
@@ -132,8 +128,8 @@ def strength(analysis: Analysis) -> str:
         plain, chosen = (analysis.accuracy(e, depth)[names] for e in (SHAPE, CHOSEN))
         leaves = [_mean(analysis, e, depth, names, "leaves") for e in (SHAPE, CHOSEN)]
         gaps = chosen - plain
-        row = [_percent(chosen.mean()), _percent(plain.mean()), _points(gaps.mean())]
-        row += [_points(gaps.min()), f"{leaves[1]:.1f}", f"{leaves[0]:.1f}"]
+        row = [_percent(chosen.mean()), _percent(plain.mean()), signed(gaps.mean())]
+        row += [signed(gaps.min()), f"{leaves[1]:.1f}", f"{leaves[0]:.1f}"]
         rows.append([str(depth), *row])
     head = ["depth", 'strength="cv"', "default", "difference", "worst set", "leaves", "by default"]
     return f"On {len(names)} of these sets:\n\n{markdown_table(Table(head, rows))}"
@@ -156,8 +152,8 @@ def sgtlearn(analysis: Analysis) -> str:
             sizes = (_mean(analysis, entry, depth, names, c) for c in ("leaves", "segments"))
             row += [f"{size:.1f}" for size in sizes]
         rows.append(row)
-    head = ["", "depth 4: accuracy", "leaves", "segments a node"]
-    head += ["depth 6: accuracy", "leaves", "segments a node"]
+    head = ["", "depth 4: accuracy", "leaves", "segments per node"]
+    head += ["depth 6: accuracy", "leaves", "segments per node"]
     text = (
         "Beside sgtlearn, the paper's authors' own library, with its defaults, on "
         f"{len(names)} of these sets, which have up to {MAX_ROWS:,} rows:"

@@ -32,6 +32,9 @@ TIME_LIMIT = 15 * 60
 PAIR_TIME_LIMIT = 30 * 60
 # Of reading a dataset, once a worker has begun.
 READ_LIMIT = 10 * 60
+# Limits are of processor time, because other processes may be about. What does not even work gets
+# this many times its limit.
+PATIENCE = 10
 # Seconds in which a worker without a job is to end.
 FAREWELL = 5
 PACKAGES = (
@@ -102,6 +105,27 @@ class Worker:
     job: Job | None = None
     key: Any = None
     since: float = 0.0
+    worked_before: float = 0.0
+
+    def begin(self, key: Any) -> None:
+        """Note when a step begins."""
+        self.key, self.since = key, time.monotonic()
+        self.worked_before = _processor_seconds(self.process.pid)
+
+    def exceeds(self, limit: float) -> bool:
+        """Whether the step has taken longer, in processor time as far as that is known."""
+        waited = time.monotonic() - self.since
+        worked = _processor_seconds(self.process.pid) - self.worked_before
+        return (waited > limit and not worked <= limit) or waited > PATIENCE * limit
+
+
+def _processor_seconds(process: int) -> float:
+    """Processor time that a process has taken; NaN where that is unknown."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return float("nan")
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 @dataclass
@@ -200,7 +224,8 @@ class Runner:
         return Worker(process, ours, core)
 
     def _give(self, worker: Worker, job: Job) -> None:
-        worker.job, worker.key, worker.since = job, None, time.monotonic()
+        worker.job = job
+        worker.begin(None)
         worker.connection.send(job)
 
     def _listen(self, display: _Display, waiting: list[Job]) -> None:
@@ -213,7 +238,7 @@ class Runner:
                 self._replace(worker, f"the process ended with code {code}", display, waiting)
         for worker in self._workers:
             limit = self._limit(worker)
-            if worker.job is not None and time.monotonic() - worker.since > limit:
+            if worker.job is not None and worker.exceeds(limit):
                 self._replace(worker, f"took longer than {limit:.0f} s", display, waiting)
 
     def _limit(self, worker: Worker) -> float:
@@ -233,7 +258,7 @@ class Runner:
         if kind == "dataset":
             self._results.note_dataset(key)
         elif kind == "begin":
-            worker.key, worker.since = key, time.monotonic()
+            worker.begin(key)
         elif kind in ("done", "failed"):
             seconds = time.monotonic() - worker.since
             self._note(job, key, answer, "" if kind == "done" else answer)

@@ -1,4 +1,4 @@
-"""Results: one SQLite file while a benchmark runs, small CSV files to keep."""
+"""Results of a benchmark while it runs, in one SQLite file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from shapetree_bench._importance import COLUMNS, importances
 from shapetree_bench._protocols import Cell, Measures, Trial, validation_of
 
 # Everything that is measured of a fit, in the order of its columns.
@@ -26,8 +25,6 @@ MEASURES = (
 KEYS = ("protocol", "method", "dataset", "depth")
 # What cells of a table say of their folds, beside the means of all measures.
 CELL_COLUMNS = (*KEYS, "folds", "failed", "reason", *MEASURES, "accuracy_std", "trials")
-DATASET_COLUMNS = ("name", "rows", "classes", "columns", "partial", "difference", "source")
-RUN_COLUMNS = ("number", "started", "command", "versions")
 
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS runs (
@@ -204,61 +201,3 @@ def cells_of(fits: pd.DataFrame) -> pd.DataFrame:
     cells["reason"] = groups["reason"].agg(lambda each: next(filter(None, each), ""))
     cells["trials"] = groups["trials"].max()
     return cells.reset_index()[list(CELL_COLUMNS)]
-
-
-# CSV files
-
-
-def write_csv(results: Results, folder: Path) -> list[Path]:
-    """Write cells by protocol, datasets and runs, each to a small CSV file."""
-    folder.mkdir(parents=True, exist_ok=True)
-    cells = results.cells()
-    tables = {str(name): each for name, each in cells.groupby("protocol")}
-    tables["datasets"] = results.table("datasets").sort_values("name")
-    tables["runs"] = results.runs()
-    found = importances(results.table("trials"))
-    if len(found):
-        tables["importance"] = found
-    paths = []
-    for name, table in tables.items():
-        paths.append(folder / f"{name}.csv")
-        empty = [column for column in table if len(table) and table[column].isna().all()]
-        table.drop(columns=empty).to_csv(paths[-1], index=False, float_format="%.5g")
-    return paths
-
-
-class Evidence:
-    """Results to report on, from an SQLite file or a folder of CSV files.
-
-    Attributes
-    ----------
-    cells, datasets, runs, importance : DataFrame
-    """
-
-    def __init__(self, path: Path) -> None:
-        if path.is_dir():
-            self.cells, self.datasets, self.runs, self.importance = _read_csv(path)
-        elif path.exists():
-            results = Results(path)
-            self.cells = results.cells()
-            self.datasets, self.runs = results.table("datasets"), results.runs()
-            self.importance = importances(results.table("trials"))
-            results.close()
-        else:
-            raise FileNotFoundError(
-                f"{path} is neither an SQLite file nor a folder of CSV files; "
-                "make one with shapetree-bench run --out"
-            )
-
-
-def _read_csv(folder: Path) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    found = {path.stem: pd.read_csv(path, keep_default_na=True) for path in folder.glob("*.csv")}
-    cells = [found[name] for name in ("untuned", "cv", "paper") if name in found]
-    if not cells:
-        raise FileNotFoundError(f"{folder} holds none of untuned.csv, cv.csv and paper.csv")
-    joined = pd.concat(cells, ignore_index=True).reindex(columns=list(CELL_COLUMNS))
-    joined["reason"] = joined["reason"].astype(object).fillna("")
-    datasets = found.get("datasets", pd.DataFrame()).reindex(columns=list(DATASET_COLUMNS))
-    runs = found.get("runs", pd.DataFrame()).reindex(columns=list(RUN_COLUMNS))
-    importance = found.get("importance", pd.DataFrame()).reindex(columns=list(COLUMNS))
-    return joined, datasets, runs, importance

@@ -31,6 +31,7 @@ from shapetree.cli._problems import Misuse, message_of
 from shapetree.cli._read import read_file
 from shapetree.cli._voice import Voice
 from shapetree.data._batches import Batches
+from shapetree.data._store import bytes_of
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._words import listing
 
@@ -113,6 +114,14 @@ def fit(
             "Any other parameter of the estimator; may be repeated.", ("--param",), "NAME=VALUE"
         ),
     ] = None,
+    memory: Annotated[
+        str,
+        Option(
+            "Folders: memory for the rows' bins; more than that goes to a temporary file.",
+            ("--memory",),
+            "SIZE",
+        ),
+    ] = "1GB",
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
@@ -131,7 +140,7 @@ def fit(
       shapetree fit houses.csv -t price --depth 5 --html report.html
       shapetree fit visits.parquet -t churn --pairs auto --ignore id,name
       shapetree fit data.csv -t y --test-size 0 --param criterion=entropy
-      shapetree fit folder/ -t churn -o model.json
+      shapetree fit folder/ -t churn --memory 4GB -o model.json
     """
     outputs = Outputs(output, html, plot)
     check_picture(plot)
@@ -139,7 +148,8 @@ def fit(
     parameters = _parameters(depth, branches, pairs, seed, param)
     choices = Choices(target, task, names_in(categorical), names_in(ignore), names_in(keep))
     if is_in_parts(data):
-        fit_parts(voice, data, choices, parameters, outputs, test_size, seed, refit_all)
+        budget = _memory(memory)
+        fit_parts(voice, data, choices, parameters, outputs, test_size, seed, refit_all, budget)
         return
     with voice.progress(f"Reading {data.name}"):
         table = read_file(data, encoding, separator)
@@ -178,6 +188,7 @@ def fit_parts(
     test_size: float,
     seed: int,
     refit_all: bool,
+    memory: int,
 ) -> None:
     """Fit a tree to the rows of many files."""
     with voice.progress(f"Reading {data.name}"):
@@ -188,7 +199,8 @@ def fit_parts(
         voice.say(f"Columns are described by a sample of {sample.table.n_rows:,} rows")
     voice.say()
     lesson = make_lesson(sample.table, sample.columns, choices, voice)
-    every = open_parts(data, choices.target, [c.name for c in lesson.columns if c.reason is None])
+    used = [c.name for c in lesson.columns if c.reason is None]
+    every = open_parts(data, choices.target, used, memory)
     coded = [c.name for c in lesson.columns if c.name in choices.categorical]
     if coded:
         kinds = (Kind.CATEGORY, Kind.BOOLEAN)
@@ -227,6 +239,14 @@ def _fitted_to_parts(estimator: Tree, batches: Batches, voice: Voice) -> tuple[T
     began = perf_counter()
     tree = clone(estimator).set_params(verbose=int(voice.shows_progress)).fit(batches)
     return tree.set_params(verbose=estimator.verbose), perf_counter() - began
+
+
+def _memory(text: str) -> int:
+    """Bytes of memory for the rows' bins."""
+    try:
+        return bytes_of(text)
+    except ValueError as error:
+        raise Misuse(f"--{error}") from error
 
 
 def _parameters(

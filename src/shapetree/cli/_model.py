@@ -14,7 +14,8 @@ from shapetree.cli._columns import MISSING, TRUTH, Texts, as_dates, numbers_of, 
 from shapetree.cli._problems import Problem, listed, message_of
 from shapetree.cli._read import RawTable
 from shapetree.cli._voice import Voice
-from shapetree.data._table import FeatureInfo, Level
+from shapetree.data._columns import Level
+from shapetree.data._table import FeatureInfo
 from shapetree.tree._fitted import FittedTree
 
 if TYPE_CHECKING:

@@ -52,10 +52,15 @@ def is_in_parts(path: Path) -> bool:
     return path.is_dir() or (not path.exists() and any(sign in str(path) for sign in WILD))
 
 
-def open_parts(path: Path, target: str | None = None, columns: list[str] | None = None) -> Batches:
+def open_parts(
+    path: Path,
+    target: str | None = None,
+    columns: list[str] | None = None,
+    memory: int | str = "1GB",
+) -> Batches:
     """The rows of a folder's files, or of those that a pattern names."""
     try:
-        return from_parquet(path, target=target, columns=columns)
+        return from_parquet(path, target=target, columns=columns, memory=memory)
     except (OSError, ValueError) as error:
         raise Problem(f"cannot read {path}: {message_of(error)}") from error
 

@@ -56,8 +56,8 @@ def predict(
     their order does not matter, and columns that the tree never looks at may be absent. In CSV,
     a label that a spreadsheet would take for a formula is given a leading apostrophe.
 
-    A folder of Parquet files, or a pattern in quotes, is predicted a batch at a time, to a Parquet
-    file.
+    The predictions for a folder of Parquet files, or for a quoted pattern, are made batch by batch
+    and written to a Parquet file.
 
     For example:
       shapetree predict model.json new.csv -o predictions.csv

@@ -57,7 +57,7 @@ from shapetree.data._sums import (
 )
 from shapetree.data._table import Table, still_kept, with_seen
 from shapetree.data._targets import Goal
-from shapetree.fit._choice import hashes_of_rows
+from shapetree.fit._folds import hashes_of_rows
 from shapetree.fit._rows import (
     TrainingRows,
     check_ends,
@@ -106,8 +106,8 @@ def n_parts_of(collection: Any, name: str) -> int:
     """How many parts a Dask collection has."""
     if not (hasattr(collection, "to_delayed") and hasattr(collection, "npartitions")):
         raise TypeError(
-            f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or fit the "
-            "estimator of shapetree itself, without dask, to what is in memory"
+            f"{name} is a {type(collection).__name__}; give a Dask DataFrame or Array, or use the "
+            "estimators of shapetree itself for rows in memory"
         )
     n_parts = collection.npartitions
     return len(collection.chunks[0]) if hasattr(collection, "chunks") else int(n_parts)
@@ -157,8 +157,8 @@ def _check_divisions(X: Any, other: Any, name: str) -> None:
         unknown = any(x is None or x != x for x in (*one, *two))
         if not unknown and tuple(one) != tuple(two):
             raise ValueError(
-                f"the {what} of X and {name} differ, so that their rows are out of step: make both "
-                "of one frame, or give them the same partitions"
+                f"the {what} of X and {name} differ, so their rows do not match: make both "
+                "from one frame, or give them the same partitions"
             )
 
 

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import _fit_context, clone, is_classifier
 from sklearn.utils import Bunch, check_consistent_length
 
-from shapetree._estimators import BaseShapeTree, ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._base import BaseShapeTree
+from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._files import PathLike
 from shapetree.dask._cluster import Cluster, find_client
 from shapetree.dask._data import DaskRows, check_in_step
@@ -54,8 +55,8 @@ class OnDask(Base):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Grow the tree on the workers that hold the rows.
 
-        The tree is bitwise the same as one in memory of the same rows, in the order of the
-        partitions. If a worker is lost, what it held is made again.
+        The tree is the same, bit for bit, as for the same rows in memory, in the order of the
+        partitions. If a worker is lost, what it held is computed again.
 
         Parameters
         ----------
@@ -86,7 +87,7 @@ class OnDask(Base):
         Returns
         -------
         Bunch
-            As that of the estimators in memory, which say what it holds.
+            The same as for the estimators in memory.
         """
         with Cluster(find_client(self.client)) as cluster:
             rows = DaskRows(cluster, X, y, sample_weight)
@@ -130,7 +131,7 @@ class OnDask(Base):
         return super().explain(X, **options)
 
     def decision_path(self, X: Any) -> csr_matrix:
-        """Which nodes each row passes; for rows in memory."""
+        """The nodes that each row passes; for rows in memory."""
         refuse_lazy(X, "decision_path")
         return super().decision_path(X)
 
@@ -156,7 +157,7 @@ class OnDask(Base):
         return local
 
     def apply(self, X: Any) -> Any:
-        """Leaf that each row ends in; lazy for a Dask collection."""
+        """The leaf that each row ends up in; lazy for a Dask collection."""
         return self._predicted("apply", X, np.int32)
 
     def _predicted(self, method: str, X: Any, dtype: Any, n_columns: int | None = None) -> Any:
@@ -178,9 +179,9 @@ class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the one that is in use.
+        By default the current one.
     **parameters
-        Those of `ShapeTreeClassifier`; `n_threads` is about this process alone.
+        Those of `ShapeTreeClassifier`; `n_threads` applies to this process only.
 
     Examples
     --------
@@ -230,9 +231,9 @@ class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
     Parameters
     ----------
     client : distributed.Client, optional
-        By default the one that is in use.
+        By default the current one.
     **parameters
-        Those of `ShapeTreeRegressor`; `n_threads` is about this process alone.
+        Those of `ShapeTreeRegressor`; `n_threads` applies to this process only.
 
     Examples
     --------

@@ -37,7 +37,7 @@ from shapetree.data._parts import (
 from shapetree.data._sums import Evidence
 from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import Goal
-from shapetree.fit._choice import keys_of_bins
+from shapetree.fit._folds import keys_of_bins
 from shapetree.fit._rows import total_of
 from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import PartRows
@@ -186,7 +186,7 @@ def _check_steps(X: Any, *others: Any) -> None:
             raise ValueError(f"X has {len(X):,} rows, but {name} has {len(other):,}")
         if hasattr(X, "index") and hasattr(other, "index") and not X.index.equals(other.index):
             raise ValueError(
-                f"X and {name} have rows of another index, or in another order: make both of one "
+                f"the rows of X and {name} differ in their index or its order: make both from one "
                 "frame, or give them the same index"
             )
 

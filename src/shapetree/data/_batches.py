@@ -2,173 +2,31 @@
 
 from __future__ import annotations
 
-import glob
-import json
 import os
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from shapetree._core.sampling import row_hashes
 from shapetree.data._parts import naming
+from shapetree.data._sources import (
+    BATCH_ROWS,
+    NO_TYPE,
+    FragmentPart,
+    ParquetPart,
+    Part,
+    TablePart,
+    check_pyarrow,
+    names_tell_values,
+    parquet_files,
+)
 from shapetree.data._store import bytes_of
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.dataset as ds
-
-# Rows that are read at a time, and values that they may hold at most.
-BATCH_ROWS = 2**17
-BATCH_VALUES = 2**22
-PARQUET_ENDINGS = (".parquet", ".pq")
-# The type of a column that lacks every value, which goes with any other.
-NO_TYPE = "null"
 MOST_NAMED = 10
-
-
-class Part(ABC):
-    """A part of the data: a file, a fragment, a table."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """What messages call it."""
-
-    @abstractmethod
-    def types(self) -> dict[str, str]:
-        """Names and types of its columns."""
-
-    @abstractmethod
-    def count(self) -> int:
-        """How many rows it has."""
-
-    @abstractmethod
-    def tables(self, columns: list[str]) -> Iterator[Any]:
-        """Its rows with some of the columns, a batch at a time."""
-
-
-@dataclass(frozen=True)
-class ParquetPart(Part):
-    """A Parquet file."""
-
-    path: str
-
-    @property
-    def name(self) -> str:
-        """The file's path."""
-        return self.path
-
-    def types(self) -> dict[str, str]:
-        """Names and types of its columns, from its footer; those of pandas' index are not meant."""
-        import pyarrow.parquet as pq
-
-        return _types(pq.read_schema(self.path))
-
-    def count(self) -> int:
-        """How many rows it has, from its footer."""
-        import pyarrow.parquet as pq
-
-        return int(pq.read_metadata(self.path).num_rows)
-
-    def tables(self, columns: list[str]) -> Iterator[Any]:
-        """Its rows with some of the columns, a batch at a time."""
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        with pq.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(_batch_size(columns), columns=columns):
-                # Columns come in the file's order.
-                yield pa.table(batch).select(columns)
-
-
-@dataclass(frozen=True)
-class FragmentPart(Part):
-    """A fragment of a pyarrow Dataset."""
-
-    fragment: ds.Fragment
-    schema: pa.Schema
-    number: int
-
-    @property
-    def name(self) -> str:
-        """The fragment's path, if it has one."""
-        return getattr(self.fragment, "path", None) or f"part {self.number}"
-
-    def types(self) -> dict[str, str]:
-        """Names and types of its columns, those that its path tells among them."""
-        import pyarrow.dataset as ds
-
-        own = _types(self.fragment.physical_schema)
-        told = ds.get_partition_keys(self.fragment.partition_expression)
-        every = _types(self.schema)
-        return {name: own.get(name, kind) for name, kind in every.items() if name in {*own, *told}}
-
-    def count(self) -> int:
-        """How many rows it has."""
-        return int(self.fragment.count_rows())
-
-    def tables(self, columns: list[str]) -> Iterator[Any]:
-        """Its rows with some of the columns, a batch at a time."""
-        import pyarrow as pa
-
-        size = _batch_size(columns)
-        for batch in self.fragment.to_batches(self.schema, columns=columns, batch_size=size):
-            yield pa.table(batch)
-
-
-@dataclass(frozen=True)
-class TablePart(Part):
-    """A table in memory, or one that is made when it is needed."""
-
-    table: Any
-    number: int
-
-    @property
-    def name(self) -> str:
-        """The part's number."""
-        return f"part {self.number}"
-
-    def types(self) -> dict[str, str]:
-        """Names and types of its columns."""
-        frame = self._frame()
-        native = frame.to_native()
-        if frame.implementation.is_pyarrow():
-            return _types(native.schema)
-        if not all(isinstance(name, str) for name in frame.columns):
-            raise TypeError("columns must have names that are strings")
-        # Objects may be anything, and are looked at when they are read.
-        return {
-            name: NO_TYPE if isinstance(kind, nw.Object | nw.Unknown) else _plain_type(str(kind))
-            for name, kind in frame.schema.items()
-        }
-
-    def count(self) -> int:
-        """How many rows it has."""
-        return len(self._frame())
-
-    def tables(self, columns: list[str]) -> Iterator[Any]:
-        """Its rows with some of the columns."""
-        frame, size = self._frame().select(columns), _batch_size(columns)
-        if len(frame) <= size:
-            yield frame.to_native()
-        else:
-            for start in range(0, len(frame), size):
-                yield frame[start : start + size].to_native()
-
-    def _frame(self) -> nw.DataFrame[Any]:
-        try:
-            return nw.from_native(self.table, eager_only=True)
-        except TypeError:
-            kind = type(self.table).__name__
-            raise TypeError(
-                f"{self.name} is a {kind}; batches must be pandas, polars or pyarrow tables"
-            ) from None
 
 
 @dataclass(frozen=True)
@@ -248,7 +106,7 @@ class Batches:
         if both:
             raise ValueError(f"columns names {both[0]!r}, which is the target or the weight")
         if not self.features:
-            raise ValueError("there is no column to learn from beside the target")
+            raise ValueError("there is no column to learn from besides the target")
 
     @property
     def target_names(self) -> tuple[str, ...]:
@@ -291,8 +149,8 @@ class Batches:
     def split(self, test_size: float = 0.2, seed: int = 0) -> tuple[Batches, Batches]:
         """Set rows apart to test on.
 
-        Rows are chosen by a hash of their numbers, so that nothing is copied: all parts are read
-        for either share.
+        Rows are chosen by a hash of their numbers, so nothing is copied: all parts are read for
+        either share.
 
         Parameters
         ----------
@@ -319,7 +177,7 @@ class Batches:
         1.0
         """
         if self._share is not None:
-            raise ValueError("these rows are a share already; split the whole")
+            raise ValueError("these rows are already a share of others; split the original instead")
         if not 0 < test_size < 1:
             raise ValueError(f"test_size must be a share between 0 and 1, got {test_size!r}")
         shares = []
@@ -340,8 +198,8 @@ def from_parquet(
 ) -> Batches:
     """Rows in Parquet files, which may be larger than memory.
 
-    The files are read a batch at a time. Of every value, one byte is kept: the number of its bin.
-    The tree is the same as from the same rows in memory, however they are spread over files.
+    The files are read a batch at a time. One byte is kept of every value: the number of its bin.
+    The tree is the same as for the same rows in memory, however they are spread over files.
 
     Parameters
     ----------
@@ -356,8 +214,8 @@ def from_parquet(
         The columns to learn from; by default all others.
     memory : int or str, default="1GB"
         How much memory the rows' bins may take, in bytes or like "200MB". Bins beyond it are kept
-        in a temporary file, which is gone when the fit ends, in whatever way it does. This is the
-        largest part of what a fit needs, but not all of it: add 35 to 55 bytes a row.
+        in a temporary file, which is removed when the fit ends, however it ends. This is most of
+        the memory a fit needs, but not all of it: add 35 to 55 bytes per row.
 
     Returns
     -------
@@ -383,8 +241,8 @@ def from_parquet(
     >>> folder.cleanup()
     """
     check_pyarrow("from_parquet")
-    files = _parquet_files(path)
-    if isinstance(path, str | os.PathLike) and _names_tell_values(path, files):
+    files = parquet_files(path)
+    if isinstance(path, str | os.PathLike) and names_tell_values(path, files):
         import pyarrow.dataset as ds
 
         dataset = ds.dataset(files, format="parquet", partitioning="hive")
@@ -399,13 +257,13 @@ def from_batches(
     columns: Sequence[str] | None = None,
     memory: int | str = "1GB",
 ) -> Batches:
-    """Rows in a pyarrow Dataset, or in tables that can be gone through again and again.
+    """Rows in a pyarrow Dataset, or in tables that can be read again and again.
 
     Parameters
     ----------
     batches : pyarrow.dataset.Dataset, list of tables, or function
-        Tables are pandas, polars or pyarrow tables. Instead of a list of them, give anything that
-        starts anew whenever it is gone through, or a function that returns an iterator of tables.
+        Tables are pandas, polars or pyarrow tables. Instead of a list, you can give any iterable
+        that can be read more than once, or a function that returns an iterator of tables.
     target, weight, columns, memory
         As for `from_parquet`.
 
@@ -441,8 +299,7 @@ def from_batches(
         )
     if isinstance(batches, Iterator):
         raise TypeError(
-            "batches can be gone through only once; give a list, or a function that returns a new "
-            "iterator"
+            "batches can be read only once; give a list, or a function that returns a new iterator"
         )
     source = batches if callable(batches) else lambda: batches
     return Batches(
@@ -460,71 +317,6 @@ def refuse_beside_batches(**given: Any) -> None:
                 f"{name} must not be given with batches: name its column as {column} when you make "
                 "them"
             )
-
-
-def check_pyarrow(needed_by: str) -> None:
-    """Say what to install if Parquet files cannot be read."""
-    try:
-        import pyarrow.parquet  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f'{needed_by} needs pyarrow; install it with pip install "shapetree[parquet]"'
-        ) from error
-
-
-def _parquet_files(path: Any) -> list[str]:
-    """Paths of all files, in the order of their rows."""
-    if not isinstance(path, str | os.PathLike):
-        return [file for each in path for file in _parquet_files(each)]
-    text = os.fspath(path)
-    if os.path.isdir(text):
-        found = [p for p in Path(text).rglob("*") if p.suffix.lower() in PARQUET_ENDINGS]
-        files = sorted(str(p) for p in found if p.is_file() and not p.name.startswith((".", "_")))
-        if not files:
-            raise FileNotFoundError(f"the folder {text} holds no .parquet file")
-        return files
-    if os.path.exists(text):
-        return [text]
-    files = sorted(glob.glob(text, recursive=True))
-    if not files:
-        raise FileNotFoundError(f"there is no file {text}")
-    return files
-
-
-def _names_tell_values(path: str | os.PathLike[str], files: list[str]) -> bool:
-    """Whether the files are in folders such as year=2024, whose names are values of a column."""
-    text = os.fspath(path)
-    if not os.path.isdir(text):
-        return False
-    folders = {name for file in files for name in Path(file).relative_to(text).parts[:-1]}
-    return any("=" in name for name in folders)
-
-
-def _batch_size(columns: list[str]) -> int:
-    return max(1, min(BATCH_ROWS, BATCH_VALUES // max(1, len(columns))))
-
-
-def _types(schema: pa.Schema) -> dict[str, str]:
-    """Types by the names of columns; those that hold the same values are the same."""
-    import pyarrow as pa
-
-    def plain(kind: pa.DataType) -> str:
-        if pa.types.is_dictionary(kind):
-            order = ", ordered" if kind.ordered else ""
-            return f"dictionary of {plain(kind.value_type)}{order}"
-        return _plain_type(str(kind))
-
-    names = [field.name for field in schema]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"there are two columns of the name {twice!r}")
-    told = json.loads((schema.metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
-    index = {name for name in told if isinstance(name, str)}
-    return {field.name: plain(field.type) for field in schema if field.name not in index}
-
-
-def _plain_type(kind: str) -> str:
-    return "string" if kind in ("large_string", "string_view") else kind
 
 
 def _look_through(

@@ -66,7 +66,7 @@ def _parts(series: nw.Series[Any]) -> list[nw.Series[Any]]:
         return [_hours(series)]
     if not isinstance(kind, nw.Date | nw.Datetime):
         raise TypeError(
-            f"column {name!r} holds {kind}, no dates or times; turn it into dates first, or leave "
+            f"column {name!r} holds {kind}, not dates or times; turn it into dates first, or leave "
             "it out of columns"
         )
     has_time = isinstance(kind, nw.Datetime)

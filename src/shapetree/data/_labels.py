@@ -11,6 +11,8 @@ from sklearn.utils.multiclass import check_classification_targets
 
 # A range of integers up to which classes are marked instead of sorted.
 SMALL_RANGE = 1000
+# Rows that most often have every class, so that the others need not be looked at.
+FEW_ROWS = 1000
 
 
 def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.ndarray:
@@ -30,10 +32,7 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
         raise ValueError(f"y must hold a target for each row, got {y!r}")
     # Whole numbers in an array can only be too few.
     if not (has_classes and type(y) is np.ndarray and y.dtype.kind in "biu" and y.size > 0):
-        dtype = None if has_classes else np.float64
-        y = check_array(
-            y, ensure_2d=False, allow_nd=True, ensure_min_features=0, dtype=dtype, input_name="y"
-        )
+        y = _checked(y, None if has_classes else np.float64)
     if y.ndim == 1:
         y = y[:, None]
     if y.ndim != 2 or y.shape[1] == 0:
@@ -41,6 +40,20 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
     if n_outputs is not None and y.shape[1] != n_outputs:
         raise ValueError(f"y has {y.shape[1]} outputs, but the tree was fitted for {n_outputs}")
     return np.require(y, requirements=["ALIGNED"])  # which kernels rely on
+
+
+def _checked(y: Any, dtype: type[np.float64] | None) -> np.ndarray:
+    try:
+        checked: np.ndarray = check_array(
+            y, ensure_2d=False, allow_nd=True, ensure_min_features=0, dtype=dtype, input_name="y"
+        )
+    except ValueError as error:
+        if "could not convert string" not in str(error):
+            raise
+        raise ValueError(
+            f"y holds text where numbers are needed ({error}); to predict classes, use a classifier"
+        ) from error
+    return checked
 
 
 def find_classes(y: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
@@ -76,7 +89,9 @@ def _distinct(y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         # A small range of integers: mark the classes instead of sorting.
         shifted = y if low == 0 and y.dtype == np.int64 else np.subtract(y, low, dtype=np.int64)
         present = np.zeros(high - low + 1, dtype=bool)
-        present[shifted] = True
+        present[shifted[:FEW_ROWS]] = True
+        if not present.all():
+            present[shifted] = True
         classes = (np.flatnonzero(present) + low).astype(y.dtype)
         if present.all():
             return classes, shifted.astype(np.int32)

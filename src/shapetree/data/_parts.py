@@ -18,16 +18,11 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from shapetree.data._binning import MAX_BINNED_ROWS
+from shapetree.data._columns import sorted_categories
 from shapetree.data._labels import find_classes, number_classes, read_targets
+from shapetree.data._open import MAX_ROWS
 from shapetree.data._sampling import sampled
-from shapetree.data._table import (
-    MAX_ROWS,
-    FeatureInfo,
-    Table,
-    encode_table,
-    read_table,
-    sorted_categories,
-)
+from shapetree.data._table import FeatureInfo, Table, encode_table, read_table
 
 
 @dataclass(frozen=True)

@@ -5,36 +5,38 @@ list of named columns first. From there one path reads numbers and one path enco
 training and prediction walk the same two paths.
 """
 
-import numbers
-import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal
-from enum import Enum, auto
-from functools import cached_property, lru_cache
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
-import numpy.typing as npt
-from narwhals.exceptions import DuplicateError
-from scipy.sparse import issparse
 
 from shapetree._core.columns import Columns
-from shapetree.data._missing import MISSING_CODE, is_missing, is_missing_type
-from shapetree.data._moments import DATES, DateKind, has_zone, kind_of, seconds_of, seconds_of_array
-from shapetree.data._names import column_names, feature_finder, is_index
-
-Level: TypeAlias = str | bool | int | float
-Array: TypeAlias = npt.NDArray[Any]
-Values: TypeAlias = Array | nw.Series[Any]
+from shapetree.data._columns import (
+    Array,
+    Kind,
+    Level,
+    Values,
+    factorize,
+    has_categorical_dtype,
+    has_whole_dtype,
+    kind_of_column,
+    own_order,
+    read_dates,
+    read_numbers,
+    recode,
+    sorted_categories,
+)
+from shapetree.data._missing import MISSING_CODE, is_missing
+from shapetree.data._moments import DateKind
+from shapetree.data._names import feature_finder, is_index
+from shapetree.data._open import OpenTable, open_table
 
 # Values from which on a share of new categories is worth a warning.
 LEAST_TO_WARN = 10
-# Rows that Python has looked up before a data frame has begun to.
-FEW_ROWS = 64
-MAX_ROWS = np.iinfo(np.int32).max - 1  # rows are indexed with 32-bit integers
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ class Table:
         columns = [
             codes
             if codes is None or known.categories is None or new.categories is None
-            else _recode(codes, known.categories, new.categories)
+            else recode(codes, known.categories, new.categories)
             for codes, known, new in zip(self.columns, self.features, features, strict=True)
         ]
         return Table(self.n_rows, features, columns, self.has_names)
@@ -169,18 +171,6 @@ def still_kept(before: Array | None, kept: Array) -> Array:
     return every
 
 
-@dataclass(frozen=True)
-class OpenTable:
-    """An input table, seen as named columns that are fetched one at a time."""
-
-    n_rows: int
-    names: tuple[str, ...]
-    has_names: bool
-    is_frame: bool  # a data frame, whose columns each have a type of their own
-    column: Callable[[int], Values]
-    numbers: Array | None = None  # the table itself, if kernels can read its columns
-
-
 def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: int = 1) -> Table:
     """Read the table to train on and learn its features.
 
@@ -200,7 +190,7 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
     Table
         All columns, with the names and categories that `encode_table` needs later.
     """
-    source = _open(X, min_rows)
+    source = open_table(X, min_rows)
     asked = _asked_categorical(categorical_features, source)
     advice = "List it in categorical_features, or turn it into numbers."
     features: list[FeatureInfo] = []
@@ -211,25 +201,20 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
             columns.append(source.numbers[:, j])
             continue
         values = source.column(j)
-        if _has_categorical_dtype(values, name) if asked is None else asked[j]:
-            codes, levels = _factorize(values, name)
-            order = _own_order(values, name)
+        if has_categorical_dtype(values, name) if asked is None else asked[j]:
+            codes, levels = factorize(values, name)
+            order = own_order(values, name)
             categories = sorted_categories(levels) if order is None else order
             features.append(FeatureInfo(name, categories, is_ordered=order is not None))
-            columns.append(_recode(codes, levels, categories))
-        elif _kind_of(values, name) is _Kind.DATE:
-            seconds, kind = _as_dates(values, name)
+            columns.append(recode(codes, levels, categories))
+        elif kind_of_column(values, name) is Kind.DATE:
+            seconds, kind = read_dates(values, name)
             features.append(FeatureInfo(name, date=kind))
             columns.append(seconds)
         else:
-            features.append(FeatureInfo(name, is_whole=_has_whole_dtype(values)))
-            columns.append(_as_numbers(values, name, advice))
+            features.append(FeatureInfo(name, is_whole=has_whole_dtype(values)))
+            columns.append(read_numbers(values, name, advice))
     return Table(source.n_rows, tuple(features), columns, source.has_names)
-
-
-def open_table(X: Any) -> OpenTable:
-    """Refuse what is not a table with rows and columns; the result is for `encode_table`."""
-    return _open(X, min_rows=1)
 
 
 def encode_table(
@@ -256,7 +241,7 @@ def encode_table(
     Table
         The needed columns.
     """
-    source = _open(X, min_rows=1)
+    source = open_table(X)
     if len(source.names) != len(features):
         raise ValueError(
             f"X has {len(source.names)} features, but this tree is expecting "
@@ -281,7 +266,7 @@ def new_categories(X: Any, table: Table) -> dict[int, dict[int, Any]]:
     table : Table
         What `encode_table` has made of it.
     """
-    source, found = _open(X, min_rows=1), {}
+    source, found = open_table(X), {}
     for j, column in enumerate(table.columns):
         if column is None or table.features[j].categories is None:
             continue
@@ -301,12 +286,12 @@ def _encode_column(values: Values, feature: FeatureInfo) -> Array:
     if feature.is_date:
         return _encode_dates(values, feature)
     if feature.categories is None:
-        return _as_numbers(
+        return read_numbers(
             values, feature.name, "It was numeric in training; turn it into numbers."
         )
-    codes, levels = _factorize(values, feature.name)
+    codes, levels = factorize(values, feature.name)
     _check_levels(levels, feature)
-    recoded = _recode(codes, levels, feature.categories)
+    recoded = recode(codes, levels, feature.categories)
     _warn_of_new(codes, levels, recoded, feature)
     return recoded
 
@@ -315,19 +300,19 @@ def _encode_dates(values: Values, feature: FeatureInfo) -> Array:
     """Read a column of dates; refuse what is none, and what may be of another time zone."""
     name = feature.name
     held = "moments with a time zone" if feature.date == "utc" else "dates without a time zone"
-    kind = _kind_of(values, name)
-    if kind is not _Kind.DATE:
+    kind = kind_of_column(values, name)
+    if kind is not Kind.DATE:
         # A column that lacks every value has no type to tell dates by.
-        if kind is _Kind.NUMBER:
-            found = _as_numbers(values, name, "")
+        if kind is Kind.NUMBER:
+            found = read_numbers(values, name, "")
             if np.isnan(found).all():
                 return found
-        holds = "numbers" if kind in (_Kind.NUMBER, _Kind.BOOLEAN) else "text or categories"
+        holds = "numbers" if kind in (Kind.NUMBER, Kind.BOOLEAN) else "text or categories"
         raise ValueError(
             f"Column {name!r} held {held} in training, but holds {holds} now. Turn it into dates, "
             "for example with pandas.to_datetime."
         )
-    seconds, found_kind = _as_dates(values, name)
+    seconds, found_kind = read_dates(values, name)
     if (found_kind == "utc") != (feature.date == "utc") and not np.isnan(seconds).all():
         now = "none" if feature.date == "utc" else "one"
         raise ValueError(
@@ -371,136 +356,6 @@ def _warn_of_new(
         )
 
 
-# From any input to named columns
-
-
-def _open(X: Any, min_rows: int) -> OpenTable:
-    """Find the columns of `X`, without reading them."""
-    if isinstance(X, OpenTable):
-        return X
-    if type(X) is np.ndarray:  # by far the most frequent, and the rest takes a while
-        return _open_array(X, min_rows)
-    if issparse(X):
-        raise TypeError(
-            "Sparse data was passed, but dense data is required. "
-            "Use '.toarray()' to convert X to a dense array."
-        )
-    try:
-        frame = nw.from_native(X, pass_through=True, allow_series=True)
-        if isinstance(frame, nw.DataFrame):
-            return _open_frame(frame, min_rows)
-    except DuplicateError as error:
-        raise ValueError(f"The columns of X must have distinct names. {error}") from error
-    if isinstance(frame, nw.LazyFrame):
-        raise TypeError(
-            f"X is a lazy table ({type(X).__module__}.{type(X).__name__}), which has no rows yet. "
-            "Call its collect() or compute() first."
-        )
-    if isinstance(frame, nw.Series):
-        raise _not_two_dimensional(1)
-    return _open_array(_as_array(X), min_rows)
-
-
-def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> OpenTable:
-    _check_shape(frame.shape, min_rows)
-    # A pandas column may be named by anything, so keep the names to fetch the columns by.
-    keys = frame.columns
-    names, has_names = column_names(keys)
-    return OpenTable(
-        n_rows=frame.shape[0],
-        names=names,
-        has_names=has_names,
-        is_frame=True,
-        column=lambda j: _column(frame, keys[j]),
-    )
-
-
-def _column(frame: nw.DataFrame[Any], key: Any) -> Values:
-    """A column of a table, as a NumPy array if it is one."""
-    if frame.implementation.is_pandas():
-        # The same as below, but faster: a prediction for one row is mostly reading.
-        column = frame.to_native()[key]
-        if isinstance(column.dtype, np.dtype):
-            return np.asarray(column.to_numpy())
-        if len(column) <= FEW_ROWS and column.dtype.type is str:
-            values = column.tolist()
-            # Without any text, the type alone tells what the column is.
-            if any(isinstance(value, str) for value in values):
-                return np.array(values, dtype=object)
-    return _unwrap(frame.get_column(key))
-
-
-def _open_array(array: Array, min_rows: int) -> OpenTable:
-    if array.ndim != 2:
-        raise _not_two_dimensional(array.ndim)
-    _check_shape(array.shape, min_rows)
-    is_read = array.dtype.char in "fd" and array.dtype.isnative and array.flags.aligned
-    return OpenTable(
-        n_rows=array.shape[0],
-        names=_names_of_array(array.shape[1]),
-        has_names=False,
-        is_frame=False,
-        column=lambda j: array[:, j],
-        numbers=array if is_read else None,
-    )
-
-
-@lru_cache(maxsize=8)
-def _names_of_array(n_features: int) -> tuple[str, ...]:
-    return tuple(f"x{j}" for j in range(n_features))
-
-
-def _as_array(X: Any) -> Array:
-    if isinstance(X, np.ma.MaskedArray):
-        dtype = np.result_type(X.dtype, np.float32) if X.dtype.kind in "biuf" else object
-        return np.ma.filled(X.astype(dtype), np.nan)
-    try:
-        array = np.asarray(X)
-        if array.dtype.kind in "SU" and not isinstance(X, np.ndarray):
-            # Lists that mix numbers and strings: NumPy would turn the numbers into strings.
-            array = np.asarray(X, dtype=object)
-    except ValueError as error:
-        raise ValueError(f"X must be a table whose rows are equally long. {error}") from error
-    return array
-
-
-def _unwrap(series: nw.Series[Any]) -> Values:
-    """Give the NumPy array inside a column, if there is one or its type is not a usual one."""
-    native_dtype = getattr(series.to_native(), "dtype", None)
-    if isinstance(native_dtype, np.dtype) or isinstance(series.dtype, nw.Object | nw.Unknown):
-        return series.to_numpy()
-    return series
-
-
-def _check_shape(shape: tuple[int, ...], min_rows: int) -> None:
-    n_rows, n_features = shape
-    if n_rows < min_rows:
-        raise ValueError(
-            f"Found array with {n_rows} sample(s) (shape={shape}) while a minimum of {min_rows} "
-            "is required."
-        )
-    if n_features < 1:
-        raise ValueError(
-            f"Found array with 0 feature(s) (shape={shape}) while a minimum of 1 is required."
-        )
-    if n_rows > MAX_ROWS:
-        raise ValueError(f"X has {n_rows} rows, but at most {MAX_ROWS} are supported.")
-
-
-def _not_two_dimensional(n_dimensions: int) -> ValueError:
-    if n_dimensions > 2:
-        return ValueError(f"Found array with dim {n_dimensions}, while dim <= 2 is required.")
-    found = ("scalar", "1D array")[n_dimensions]
-    return ValueError(
-        f"Expected 2D array, got {found} instead. Reshape your data either using "
-        "array.reshape(-1, 1) if your data has a single feature or array.reshape(1, -1) if it "
-        "contains a single sample."
-    )
-
-
-# Which columns are categorical
-
-
 def _asked_categorical(categorical_features: Any, source: OpenTable) -> list[bool] | None:
     """Whether each column is categorical, as asked for; None leaves it to the dtypes."""
     n_features = len(source.names)
@@ -529,256 +384,3 @@ def _asked_categorical(categorical_features: Any, source: OpenTable) -> list[boo
         )
     chosen = set(map(feature_finder(source.names, "categorical_features"), asked))
     return [j in chosen for j in range(n_features)]
-
-
-def _has_categorical_dtype(values: Values, name: str) -> bool:
-    return _kind_of(values, name) in (_Kind.BOOLEAN, _Kind.TEXT)
-
-
-def _has_whole_dtype(values: Values) -> bool:
-    if isinstance(values, nw.Series):
-        return values.dtype.is_integer()
-    return values.dtype.kind in "iu"
-
-
-# What a column holds
-
-
-class _Kind(Enum):
-    NUMBER = auto()
-    BOOLEAN = auto()
-    TEXT = auto()  # strings, or a data frame's categories of any type
-    MIXED = auto()  # strings as well as numbers
-    DATE = auto()  # dates, with or without a time of day
-
-
-_KIND_OF_NUMPY = {
-    "b": _Kind.BOOLEAN,
-    "i": _Kind.NUMBER,
-    "u": _Kind.NUMBER,
-    "f": _Kind.NUMBER,
-    "U": _Kind.TEXT,
-    "T": _Kind.TEXT,
-    "M": _Kind.DATE,
-}
-
-
-def _kind_of(values: Values, name: str) -> _Kind:
-    """Tell what a column holds; refuse what is neither a number nor a category."""
-    if isinstance(values, nw.Series):
-        if values.dtype.is_numeric():
-            return _Kind.NUMBER
-        if isinstance(values.dtype, nw.Boolean):
-            return _Kind.BOOLEAN
-        if isinstance(values.dtype, nw.String | nw.Categorical | nw.Enum):
-            return _Kind.TEXT
-        if isinstance(values.dtype, nw.Date | nw.Datetime):
-            return _Kind.DATE
-        raise _unsupported(name, str(values.dtype))
-    if values.dtype.kind == "O":
-        return _kind_of_objects(values, name)
-    if values.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: column {name!r} is {values.dtype}.")
-    if values.dtype.kind not in _KIND_OF_NUMPY:
-        raise _unsupported(name, str(values.dtype))
-    return _KIND_OF_NUMPY[values.dtype.kind]
-
-
-def _kind_of_objects(values: Array, name: str) -> _Kind:
-    types = set(map(type, values))
-    kinds = {_kind_of_type(kind, name) for kind in types if not is_missing_type(kind)}
-    if kinds == {_Kind.TEXT, _Kind.NUMBER} and _only_nan_beside_text(values):
-        return _Kind.TEXT
-    if _Kind.DATE in kinds:
-        if kinds == {_Kind.DATE} or all(map(_is_date_or_missing, values)):
-            return _Kind.DATE
-        raise TypeError(
-            f"Column {name!r} holds dates and other values. Convert all of them to dates, for "
-            "example with pandas.to_datetime."
-        )
-    if kinds <= {_Kind.NUMBER, _Kind.BOOLEAN}:
-        return _Kind.BOOLEAN if kinds == {_Kind.BOOLEAN} else _Kind.NUMBER
-    return _Kind.TEXT if kinds == {_Kind.TEXT} else _Kind.MIXED
-
-
-def _kind_of_type(kind: type, name: str) -> _Kind:
-    if issubclass(kind, str):
-        return _Kind.TEXT
-    if issubclass(kind, bool | np.bool_):
-        return _Kind.BOOLEAN
-    if issubclass(kind, numbers.Real | Decimal):
-        return _Kind.NUMBER
-    if issubclass(kind, DATES):
-        return _Kind.DATE
-    raise _unsupported(name, kind.__name__)
-
-
-def _only_nan_beside_text(values: Array) -> bool:
-    """Tell whether NaN, which pandas writes for a missing string, is the only number."""
-    return all(isinstance(value, str) or is_missing(value) for value in values)
-
-
-def _is_date_or_missing(value: Any) -> bool:
-    return isinstance(value, DATES) or is_missing(value)
-
-
-def _unsupported(name: str, held: str) -> TypeError:
-    if re.match(r"date|time|duration|period", held, re.IGNORECASE):
-        return TypeError(
-            f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
-            "number, or a date that is no category. Turn the column into a number or a category "
-            "first: shapetree.date_parts makes year, month, weekday and hour of dates, hours of "
-            "times of day, and days of durations."
-        )
-    return TypeError(
-        f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
-        "number. Turn the column into a number or a category first."
-    )
-
-
-# Numbers
-
-
-NOT_NUMBERS = {
-    _Kind.TEXT: "text or categories",
-    _Kind.MIXED: "both text and numbers",
-    _Kind.DATE: "dates",
-}
-
-
-def _as_numbers(values: Values, name: str, advice: str) -> Array:
-    """Read a column as float32 or float64, as a view if it is already that."""
-    kind = _kind_of(values, name)
-    if kind in NOT_NUMBERS:
-        held = NOT_NUMBERS[kind]
-        raise ValueError(f"Column {name!r} holds {held} where numbers are expected. {advice}")
-    if isinstance(values, nw.Series):
-        values = _series_to_numpy(values)
-    if values.dtype.kind == "O":
-        return _objects_to_floats(values)
-    # float32 wherever it is exact: half the memory to read.
-    dtype = np.float32 if np.can_cast(values.dtype, np.float32) else np.float64
-    return np.require(values, dtype, ["ALIGNED"])
-
-
-def _series_to_numpy(series: nw.Series[Any]) -> Array:
-    if series.dtype.is_decimal() or isinstance(series.dtype, nw.Int128 | nw.UInt128):
-        series = series.cast(nw.Float64)  # NumPy has no such type
-    return series.to_numpy()
-
-
-def _objects_to_floats(values: Array) -> Array:
-    # NumPy reads None as NaN, but stumbles over the missing values of pandas.
-    if any(is_missing_type(kind) for kind in set(map(type, values)) - {type(None)}):
-        values = np.array([None if is_missing(value) else value for value in values], object)
-    return values.astype(np.float64)
-
-
-# Dates
-
-
-def _as_dates(values: Values, name: str) -> tuple[Array, DateKind]:
-    """Read a column of dates as seconds since 1970, and tell what kind of dates they are."""
-    if isinstance(values, nw.Series):
-        is_zoned = getattr(values.dtype, "time_zone", None) is not None
-        moments = values.cast(nw.Datetime("us")) if isinstance(values.dtype, nw.Date) else values
-        seconds = moments.dt.timestamp("us").cast(nw.Float64).to_numpy() / 1e6
-    elif values.dtype.kind == "M":
-        seconds, is_zoned = seconds_of_array(values), False
-    else:
-        known = [value for value in values if not is_missing(value)]
-        is_zoned = any(map(has_zone, known))
-        if is_zoned and not all(map(has_zone, known)):
-            raise ValueError(
-                f"Column {name!r} holds dates with and without a time zone. Give all of them one, "
-                "or none."
-            )
-        listed = [np.nan if is_missing(value) else seconds_of(value) for value in values]
-        seconds = np.array(listed, dtype=np.float64)
-    return np.ascontiguousarray(seconds, np.float64), kind_of(seconds, is_zoned)
-
-
-# Categories
-
-
-def _factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
-    """Give each row's position in a list of levels, in which None or -1 stand for missing."""
-    kind = _kind_of(values, name)
-    if isinstance(values, nw.Series) and (values.dtype.is_float() or values.dtype.is_decimal()):
-        values = _series_to_numpy(values)
-    if isinstance(values, nw.Series) and len(values) <= FEW_ROWS:
-        codes, levels = _factorize_objects(values.to_list())
-    elif isinstance(values, nw.Series):
-        codes, levels = _factorize_series(values)
-    elif values.dtype.kind == "O" or kind is _Kind.TEXT:
-        codes, levels = _factorize_objects(values.tolist())
-    else:
-        distinct, codes = np.unique(values, return_inverse=True)
-        levels = distinct.tolist()
-    return codes, [None if is_missing(level) else _plain(level, name) for level in levels]
-
-
-def _factorize_series(series: nw.Series[Any]) -> tuple[Array, list[Any]]:
-    if isinstance(series.dtype, nw.String) and series.implementation.is_pyarrow():
-        series = series.cast(nw.String)  # Arrow cannot look up its string views
-    codes = np.full(len(series), MISSING_CODE, np.int32)
-    is_present = ~series.is_null()
-    present = series.filter(is_present)
-    levels = present.unique().to_list()
-    if levels:
-        positions = present.replace_strict(levels, [*range(len(levels))], return_dtype=nw.Int32)
-        codes[is_present.to_numpy()] = positions.to_numpy()
-    return codes, levels
-
-
-def _factorize_objects(values: list[Any]) -> tuple[Array, list[Any]]:
-    levels = list(dict.fromkeys(values))
-    position = {level: code for code, level in enumerate(levels)}
-    return np.fromiter(map(position.__getitem__, values), np.int32, len(values)), levels
-
-
-def _plain(level: Any, name: str) -> Level:
-    """Turn a level into a plain Python value."""
-    if isinstance(level, bool | np.bool_):
-        return bool(level)
-    if isinstance(level, numbers.Integral):
-        return int(level)
-    if isinstance(level, numbers.Real | Decimal):
-        return float(level)
-    if isinstance(level, str):
-        return str.__str__(level)  # the text itself, also for a member of an enumeration
-    raise _unsupported(name, type(level).__name__)
-
-
-def _own_order(values: Values, name: str) -> tuple[Level, ...] | None:
-    """All categories of a type that orders them; None for others."""
-    if not isinstance(values, nw.Series):
-        return None
-    native = values.to_native()
-    if values.implementation.is_pyarrow():
-        if not getattr(native.type, "ordered", False):
-            return None
-        declared = native.combine_chunks().dictionary.to_pylist()
-    elif getattr(native.dtype, "ordered", False):  # pandas
-        declared = list(native.dtype.categories)
-    elif isinstance(values.dtype, nw.Enum):  # polars
-        declared = list(values.dtype.categories)
-    else:
-        return None
-    return tuple(_plain(level, name) for level in declared)
-
-
-def sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
-    """Distinct levels as the categories of a feature: in ascending order, numbers before text."""
-    distinct = {level for level in levels if level is not None}
-    return tuple(sorted(distinct, key=lambda level: (isinstance(level, str), level)))
-
-
-def _recode(codes: Array, levels: Sequence[Level | None], categories: tuple[Level, ...]) -> Array:
-    """Turn positions in `levels` into positions in `categories`."""
-    if levels == categories:
-        return codes
-    code_of: dict[Level | None, int] = {level: code for code, level in enumerate(categories)}
-    # One entry more than levels, where the position -1 of a missing value leads.
-    new_code = [code_of.get(level, MISSING_CODE) for level in levels] + [MISSING_CODE]
-    return np.array(new_code, dtype=np.int32)[codes]

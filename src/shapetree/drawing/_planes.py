@@ -10,7 +10,8 @@ import numpy as np
 from shapetree.data._table import FeatureInfo
 from shapetree.drawing._outlines import Point, outlines
 from shapetree.drawing._ticks import share_of
-from shapetree.tree._view import NodeView, PlaneAxis, TreeView
+from shapetree.tree._plane import PlaneAxis
+from shapetree.tree._view import NodeView, TreeView
 
 # Names of features that go to the right, and of those that go up with them.
 ACROSS_AND_UP = (

@@ -10,8 +10,7 @@ change of one feature is enough, such a change is followed by one of another fea
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,15 +18,23 @@ import numpy as np
 
 from shapetree.data._moments import DAY, DateKind
 from shapetree.data._table import FeatureInfo
+from shapetree.explain._cells import (
+    Columns,
+    bounds_on,
+    cell_edges,
+    column_of,
+    different_categories,
+    nearest,
+)
 from shapetree.explain._outcomes import python_values
 from shapetree.explain._wishes import Wish
 from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, read, rounded
-from shapetree.tree._view import GREATEST, TreeView
+from shapetree.tree._regions import GREATEST
+from shapetree.tree._view import TreeView
 from shapetree.tree._words import listing, outcome_words
 
 # Finds the leaves of rows, given their columns.
-Route = Callable[[Sequence[np.ndarray | None]], np.ndarray]
-Columns = Sequence[np.ndarray | None]
+Route = Callable[[Columns], np.ndarray]
 
 # Changed rows to send through the tree at a time.
 MAX_SENT = 100_000
@@ -167,8 +174,8 @@ class FlipFinder:
         self.view = view
         used = {id(feature) for node in view.nodes for feature in node.features}
         self._used = [j for j, feature in enumerate(view.features) if id(feature) in used]
-        self._codes = {j: _different_categories(view, j) for j in self._used if _is_coded(view, j)}
-        self._bounds = {j: _bounds_on(view, j) for j in self._used if not _is_coded(view, j)}
+        self._codes = {j: different_categories(view, j) for j in self._used if _is_coded(view, j)}
+        self._bounds = {j: bounds_on(view, j) for j in self._used if not _is_coded(view, j)}
         self._words: dict[int, str] = {}
 
     def find(
@@ -248,7 +255,7 @@ class FlipFinder:
 
     def _tries(self, columns: Columns, n_rows: int, features: list[int], wish: Wish) -> _Tries:
         bounds = [self._bounds[feature] for feature in features if feature in self._bounds]
-        edges = _cell_edges(bounds, columns, n_rows)
+        edges = cell_edges(bounds, columns, n_rows)
         parts = [
             self._categories_to_try(columns, feature)
             if feature in self._codes
@@ -265,21 +272,21 @@ class FlipFinder:
     # Values to try for all rows, with the sizes of the changes; NaN where there is none.
 
     def _categories_to_try(self, columns: Columns, feature: int) -> tuple[np.ndarray, np.ndarray]:
-        column = _column(columns, feature)[:, None]
+        column = column_of(columns, feature)[:, None]
         value = np.tile(np.array(self._codes[feature], dtype=float), (len(column), 1))
         return value, np.where(column == value, np.nan, 1.0)
 
     def _numbers_to_try(
         self, columns: Columns, feature: int, edges: np.ndarray, wish: Wish
     ) -> tuple[np.ndarray, np.ndarray]:
-        own = _column(columns, feature)[:, None].astype(np.float64)
+        own = column_of(columns, feature)[:, None].astype(np.float64)
         ends = np.full((len(own), 1), np.inf)
         low, high = np.hstack([-ends, edges]), np.hstack([edges, ends])
         step = _step_of(self.view.features[feature])
         is_whole = np.zeros(own.shape, dtype=bool)
         if step is not None:
             is_whole = np.isnan(own) | (own / step == np.floor(own / step))
-        value = _nearest(own, low, high, is_whole, step or 1)
+        value = nearest(own, low, high, is_whole, step or 1)
         with np.errstate(over="ignore", invalid="ignore"):
             distance = np.abs(value - np.clip(own, -GREATEST, GREATEST)) / self.view.scales[feature]
             size = np.where(np.isnan(own), 1.0, distance)
@@ -302,7 +309,7 @@ class FlipFinder:
         changes = []
         for (feature, value), text in zip(found.changes, shown, strict=True):
             info = self.view.features[feature]
-            (old,) = python_values(_column(columns, feature)[row : row + 1], info)
+            (old,) = python_values(column_of(columns, feature)[row : row + 1], info)
             new: Any = value if info.categories is None else info.categories[int(value)]
             is_number = info.categories is None
             changes.append(Change(info.name, old, new, text, is_number, info.date))
@@ -324,7 +331,7 @@ class FlipFinder:
         for i, each in enumerate(picked):
             for feature, value in each.changes:
                 base[feature] = _as_changed(base[feature])
-                _column(base, feature)[i] = value
+                column_of(base, feature)[i] = value
         short = {i: list(texts[row]) for i, row in enumerate(rows.tolist())}
         for place in range(max(len(each.changes) for each in picked)):
             self._shorten(columns, rows, picked, place, base, leaf, route, short)
@@ -355,7 +362,7 @@ class FlipFinder:
         for i, each in enumerate(picked):
             if len(each.changes) > place and each.changes[place][0] in self._bounds:
                 feature, value = each.changes[place]
-                own = float(_column(columns, feature)[rows[i]])
+                own = float(column_of(columns, feature)[rows[i]])
                 ways[i] = beyond(value, own, self.view.features[feature].date)
                 short[i][place] = ways[i].pop()
         while any(ways.values()):
@@ -365,7 +372,7 @@ class FlipFinder:
             for k, i in enumerate(some):
                 feature = picked[i].changes[place][0]
                 sent[feature] = _as_changed(sent[feature])
-                _column(sent, feature)[k] = read(tried[i], self.view.features[feature].date)
+                column_of(sent, feature)[k] = read(tried[i], self.view.features[feature].date)
             for k in np.flatnonzero(route(sent) == leaf[some]).tolist():
                 short[some[k]][place] = tried[some[k]]
                 ways[some[k]] = []
@@ -375,7 +382,7 @@ class FlipFinder:
         row = [None if column is None else column[i : i + 1].copy() for column in base]
         for (feature, _), text in zip(found.changes, texts, strict=True):
             if feature in self._bounds:
-                _column(row, feature)[0] = read(text, self.view.features[feature].date)
+                column_of(row, feature)[0] = read(text, self.view.features[feature].date)
         return bool(route(row)[0] == found.leaf)
 
 
@@ -419,98 +426,8 @@ def _as_changed(column: np.ndarray | None) -> np.ndarray:
     return np.ascontiguousarray(column, None if column.dtype.kind == "i" else np.float64)
 
 
-def _column(columns: Columns, feature: int) -> np.ndarray:
-    column = columns[feature]
-    assert column is not None
-    return column
-
-
 def _is_coded(view: TreeView, feature: int) -> bool:
     return view.features[feature].is_categorical
-
-
-# --- cells ---
-
-
-@dataclass(frozen=True, eq=False)
-class _Bounds:
-    """All bounds of a tree on an ordered feature.
-
-    Attributes
-    ----------
-    fixed : array
-        Thresholds of the feature itself, ascending.
-    others : int array
-        For each oblique cut that has the feature, the other one.
-    is_first : bool array
-        Whether this feature is the first of the cut's.
-    weights : array of shape (2, n_cuts)
-        Of the first feature and of the second.
-    limits : array of shape (n_cuts,)
-        What the weighted sum is compared with.
-    """
-
-    fixed: np.ndarray
-    others: np.ndarray
-    is_first: np.ndarray
-    weights: np.ndarray
-    limits: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.fixed) + len(self.limits)
-
-
-def _bounds_on(view: TreeView, feature: int) -> _Bounds:
-    info = view.features[feature]
-    number = {id(known): j for j, known in enumerate(view.features)}
-    fixed: set[float] = set()
-    oblique: dict[tuple[int, bool, float, float, float], None] = {}
-    for node in view.nodes:
-        if all(known is not info for known in node.features):
-            continue
-        fixed.update(segment.high for segment in node.segments)
-        side = 0 if node.features[0] is info else 1
-        for region in node.regions:
-            for bound in region.bounds:
-                limits = [limit for limit in (bound.low, bound.high) if math.isfinite(limit)]
-                if bound.weights[side] and not bound.weights[1 - side]:
-                    fixed.update(limits)
-                elif bound.weights[side]:
-                    other = number[id(node.features[1 - side])]
-                    oblique |= dict.fromkeys(
-                        (other, side == 0, *bound.weights, at) for at in limits
-                    )
-    cuts = list(oblique)
-    return _Bounds(
-        np.array(sorted(filter(math.isfinite, fixed))),
-        np.array([other for other, *_ in cuts], dtype=np.intp),
-        np.array([is_first for _, is_first, *_ in cuts], dtype=bool),
-        np.array([[a, b] for *_, a, b, _ in cuts]).reshape(-1, 2).T,
-        np.array([limit for *_, limit in cuts]),
-    )
-
-
-def _cell_edges(bounds: Sequence[_Bounds], columns: Columns, n_rows: int) -> Iterator[np.ndarray]:
-    """For some features, the greatest values of all but the last cell of each row, ascending."""
-    others = np.concatenate([its.others for its in bounds]) if bounds else np.empty(0, np.intp)
-    crossings = np.empty((n_rows, 0))
-    if len(others):
-        distinct, place = np.unique(others, return_inverse=True)
-        values = [_column(columns, other).astype(np.float64) for other in distinct.tolist()]
-        crossings = _crossings(
-            np.stack(values, axis=1)[:, place],
-            np.concatenate([its.is_first for its in bounds]),
-            np.hstack([its.weights for its in bounds]),
-            np.concatenate([its.limits for its in bounds]),
-        )
-    start = 0
-    for its in bounds:
-        edges = np.broadcast_to(its.fixed, (n_rows, len(its.fixed)))
-        if len(its.limits):
-            oblique = crossings[:, start : start + len(its.limits)]
-            edges = np.sort(np.hstack([edges, oblique]), axis=1)
-            start += len(its.limits)
-        yield edges
 
 
 def _step_of(feature: FeatureInfo) -> int | None:
@@ -518,127 +435,3 @@ def _step_of(feature: FeatureInfo) -> int | None:
     if feature.is_date:
         return DAY if feature.date == "day" else None
     return 1 if feature.is_whole else None
-
-
-def _nearest(
-    own: np.ndarray, low: np.ndarray, high: np.ndarray, is_whole: np.ndarray, step: int = 1
-) -> np.ndarray:
-    """The nearest value above `low` and at most `high`; NaN if there is none.
-
-    Where `is_whole`, it is a multiple of the step.
-
-    For missing values, the greatest, or the least if there is no greatest; 0 if neither is there.
-    """
-    with np.errstate(over="ignore"):
-        least = np.nextafter(low, np.inf)
-    # Large floats are whole, and adding one does not change them.
-    least = np.where(is_whole, np.maximum(step * (np.floor(low / step) + 1), least), least)
-    greatest = np.where(is_whole, step * np.floor(high / step), high)
-    up = (own <= low) | (np.isnan(own) & (high == np.inf))
-    value = np.where(up, least, greatest)
-    value[np.isnan(own) & (low == -np.inf) & (high == np.inf)] = 0.0
-    return np.where((value > low) & (value <= high) & np.isfinite(value), value, np.nan)
-
-
-def _crossings(
-    others: np.ndarray, is_first: np.ndarray, weights: np.ndarray, limits: np.ndarray
-) -> np.ndarray:
-    """The greatest values on the lower sides of cuts, given the other features' values.
-
-    Sums are rounded, so they are found by bisection over all numbers. Where the other feature is
-    missing, the cut is nowhere: at infinity.
-
-    Parameters
-    ----------
-    others : array of shape (n_rows, n_cuts)
-    is_first, weights, limits
-        As in `_Bounds`.
-    """
-    shape = others.shape
-    other = np.clip(others, -GREATEST, GREATEST).ravel()
-    is_first, a, b, limit = (
-        np.broadcast_to(each, shape).ravel() for each in (is_first, *weights, limits)
-    )
-    rises = np.where(is_first, a, b) > 0
-
-    def is_low(ranks: np.ndarray, at: np.ndarray) -> np.ndarray:
-        values, its_other, first = _ranked(ranks), other[at], is_first[at]
-        with np.errstate(over="ignore", invalid="ignore"):
-            u, v = np.where(first, values, its_other), np.where(first, its_other, values)
-            below = a[at] * u + b[at] * v <= limit[at]
-        return below == rises[at]
-
-    with np.errstate(over="ignore", invalid="ignore"):
-        guess = (limit - np.where(is_first, b, a) * other) / np.where(is_first, a, b)
-    low, high = _bracket(is_low, _rank(np.nan_to_num(guess)))
-    rows = np.flatnonzero(low < high)
-    while len(rows):
-        middle = high[rows] - (high[rows] - low[rows]) // np.uint64(2)
-        inside = is_low(middle, rows)
-        low[rows] = np.where(inside, middle, low[rows])
-        high[rows] = np.where(inside, high[rows], middle - np.uint64(1))
-        rows = rows[low[rows] < high[rows]]
-    found = np.where(is_low(low, np.arange(len(low))), _ranked(low), -np.inf)
-    return np.where(np.isnan(other), np.inf, found).reshape(shape)
-
-
-def _bracket(
-    is_low: Callable[[np.ndarray, np.ndarray], np.ndarray], guess: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ranks between which the greatest low number is: near the guess, or among all numbers."""
-    least, greatest = _rank(np.array([-GREATEST, GREATEST]))
-    low, high = np.full(len(guess), least), np.full(len(guess), greatest)
-    rows = np.arange(len(guess))
-    for reach in NEAR:
-        middle = np.clip(guess[rows], least + reach, greatest - reach - np.uint64(1))
-        is_near = is_low(middle - reach, rows) & ~is_low(middle + reach + np.uint64(1), rows)
-        found = rows[is_near]
-        low[found], high[found] = middle[is_near] - reach, middle[is_near] + reach
-        rows = rows[~is_near]
-    return low, high
-
-
-SIGN = np.uint64(1 << 63)
-# Ranks around a guess to look in first, the nearest first.
-NEAR = (np.uint64(8), np.uint64(1 << 16))
-
-
-def _rank(numbers: np.ndarray) -> np.ndarray:
-    """Places of numbers in the order of all floating-point numbers."""
-    bits = numbers.view(np.uint64)
-    return np.where(bits & SIGN, ~bits, bits | SIGN)
-
-
-def _ranked(ranks: np.ndarray) -> np.ndarray:
-    """The numbers of some ranks."""
-    return np.where(ranks & SIGN, ranks ^ SIGN, ~ranks).view(np.float64)
-
-
-# --- categories ---
-
-
-def _different_categories(view: TreeView, feature: int) -> list[int]:
-    """Codes of the first category of each group that the tree treats alike."""
-    info = view.features[feature]
-    assert info.categories is not None
-    first: dict[tuple[bool, ...], int] = {}
-    groups = list(_category_groups(view, info))
-    for code, category in enumerate(info.categories):
-        first.setdefault(tuple(category in group for group in groups), code)
-    return list(first.values())
-
-
-def _category_groups(view: TreeView, info: FeatureInfo) -> Iterator[frozenset[Any]]:
-    """Groups of categories that some node treats alike."""
-    for node in view.nodes:
-        if info not in node.features:
-            continue
-        for segment in node.segments:
-            yield frozenset(segment.categories or ())
-        side = node.features.index(info)
-        for region in node.regions:
-            for bound in region.bounds:
-                if bound.weights[side] and bound.categories is not None:
-                    yield frozenset(bound.categories)
-        if node.missing_categories:
-            yield frozenset(node.missing_categories[side])

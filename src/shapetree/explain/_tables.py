@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapetree.data._names import is_index
-from shapetree.tree._view import NodeView, Segment, TreeView
+from shapetree.tree._regions import Segment
+from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import outcome_words, region_words, segment_words
 
 if TYPE_CHECKING:

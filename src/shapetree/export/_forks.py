@@ -9,7 +9,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from shapetree.data._missing import MISSING_CODE
-from shapetree.tree._view import AXES, GREATEST, NodeView
+from shapetree.tree._regions import AXES, GREATEST
+from shapetree.tree._view import NodeView
 
 Weights: TypeAlias = tuple[float, float]
 

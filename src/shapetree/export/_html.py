@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from shapetree._files import PathLike, write_file
-from shapetree.data._table import FeatureInfo, Level
+from shapetree.data._columns import Level
+from shapetree.data._table import FeatureInfo
 from shapetree.drawing._palette import NUMBERS, branch_colour, class_colour
 from shapetree.drawing._planes import Map, check_swap, map_of
 from shapetree.drawing._scales import check_scale, scale_of, target_scale
@@ -25,8 +26,9 @@ from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.export._page_words import outcome_data, shape_words
 from shapetree.export._shapes import Json, codes_of
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
+from shapetree.tree._plane import PlaneAxis
 from shapetree.tree._sketch import Density
-from shapetree.tree._view import NodeView, PlaneAxis, TreeView, view_of
+from shapetree.tree._view import NodeView, TreeView, view_of
 
 TEMPLATE = Path(__file__).with_name("page.html")
 DEFAULT_TITLE = "Shape tree"
@@ -81,7 +83,7 @@ def export_html(
     target_name : str, optional
         Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown beside the names.
+        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------

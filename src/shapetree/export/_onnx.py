@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapetree._files import PathLike, write_file
+from shapetree.data._columns import Level
 from shapetree.data._missing import MISSING_CODE
-from shapetree.data._table import FeatureInfo, Level
+from shapetree.data._table import FeatureInfo
 from shapetree.export._forks import (
     Decision,
     Fork,
@@ -37,7 +38,8 @@ from shapetree.export._forks import (
 )
 from shapetree.export._routes import remark
 from shapetree.tree._fitted import HoldsTree, fitted_tree
-from shapetree.tree._view import GREATEST, NodeView, TreeView, view_of
+from shapetree.tree._regions import GREATEST
+from shapetree.tree._view import NodeView, TreeView, view_of
 
 if TYPE_CHECKING:
     import onnx
@@ -87,7 +89,7 @@ def export_onnx(
     target_name : str, optional
         Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown beside the names.
+        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from shapetree.export._shapes import Json, region_data, shape_data
 from shapetree.tree._digits import percent
-from shapetree.tree._view import Bound, NodeView, Region, Segment, TreeView
+from shapetree.tree._regions import Bound, Region, Segment
+from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import (
     branch_words,
     lower_bound,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree.data._table import Level
+from shapetree.data._columns import Level
 from shapetree.export._routes import (
     Check,
     Plan,
@@ -17,7 +17,8 @@ from shapetree.export._routes import (
     used_features,
 )
 from shapetree.tree._fitted import HoldsTree, fitted_tree
-from shapetree.tree._view import GREATEST, Bound, NodeView, TreeView, view_of
+from shapetree.tree._regions import GREATEST, Bound
+from shapetree.tree._view import NodeView, TreeView, view_of
 
 INDENT = "    "
 # A condition that would make a longer line has a line for each of its ways.
@@ -141,7 +142,7 @@ def export_python(
     target_name : str, optional
         Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown beside the names.
+        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------

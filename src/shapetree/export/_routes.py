@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._naming import Names
-from shapetree.tree._view import AXES, GREATEST, Bound, NodeView, Region, Segment, TreeView
+from shapetree.tree._regions import AXES, GREATEST, Bound, Region, Segment
+from shapetree.tree._view import NodeView, TreeView
 
 # Bounds that hold together; without any, all values that are not missing.
 Way: TypeAlias = tuple[Bound, ...]

@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from shapetree.data._table import FeatureInfo, Level
-from shapetree.tree._view import Bound, NodeView, Region, Segment
+from shapetree.data._columns import Level
+from shapetree.data._table import FeatureInfo
+from shapetree.tree._regions import Bound, Region, Segment
+from shapetree.tree._view import NodeView
 
 Json = dict[str, Any]
 

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree.data._table import FeatureInfo, Level
+from shapetree.data._columns import Level
+from shapetree.data._table import FeatureInfo
 from shapetree.export._dialects import DIALECTS, Dialect
 from shapetree.export._routes import (
     Check,
@@ -21,7 +22,8 @@ from shapetree.export._routes import (
     used_features,
 )
 from shapetree.tree._fitted import HoldsTree, fitted_tree
-from shapetree.tree._view import Bound, NodeView, TreeView, view_of
+from shapetree.tree._regions import Bound
+from shapetree.tree._view import NodeView, TreeView, view_of
 
 OUTPUTS = ("prediction", "proba")
 INDENT = "  "
@@ -74,7 +76,7 @@ def export_sql(
     target_name : str, optional
         Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown beside the names.
+        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------

@@ -46,7 +46,7 @@ def export_text(
     target_name : str, optional
         Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown beside the names.
+        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------

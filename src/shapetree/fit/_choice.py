@@ -9,45 +9,27 @@ all rows tells as much, at less cost.
 
 from __future__ import annotations
 
-import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import singledispatch
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 
-from shapetree._core.content import hash_rows, hash_targets, keys_of_columns
-from shapetree._core.sampling import row_hashes
-from shapetree.data._binning import BinnedTable
-from shapetree.data._sums import exact_mean
-from shapetree.data._targets import medians_of
-from shapetree.refine import shrink
-from shapetree.tree._arrays import TreeArrays
-
-Result = TypeVar("Result")
+from shapetree.fit._folds import Folds
+from shapetree.fit._losses import FoldTest
 
 # What strength="cv" chooses from, and what it prefers.
 STRENGTHS = (0.0, 0.3, 1.0, 3.0)
 # What users are shown to choose from.
 PATH = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
 USUAL_STRENGTH = 1.0
-# Equal rows are kept in one fold, unless there are more than this many and they make up more than
-# this share of it: folds of few distinct rows would have nothing in common with each other.
-HEAVY_ROWS, HEAVY_SHARE = 30, 1 / 32
 # By how many standard errors a trial must be better to be clearly better: one with weaker
 # penalties, and any other. Folds have fewer rows, for which simpler trees are better, so they are
 # biased against weak penalties.
 SURE, SURE_OF_OTHERS = 1.5, 2.5
 # Numbers of rows that make a difference to how much is tested.
 FEW_ROWS, MANY_ROWS = 2_500, 20_000
-# Smallest share of a class that counts in log loss.
-LEAST_SHARE = 1e-3
-# Numeric targets are dealt out to folds in this many groups of similar size.
-N_STRATA = 10
 
 
 @dataclass(frozen=True)
@@ -60,30 +42,6 @@ class Trial:
     def is_stronger(self, other: Trial) -> bool:
         """Whether penalties are higher than another trial's."""
         return self.strength > other.strength
-
-
-@dataclass(frozen=True, eq=False)
-class FoldTest:
-    """How a tree that was fitted without a fold does on the fold's rows.
-
-    Attributes
-    ----------
-    scores : array of shape (n_shrinkages, n_rows of the fold)
-        What is right about each prediction: 1 at best.
-    gains : array of shape (n_rows of the fold,)
-        What is better about it than if the tree were a leaf.
-    losses : array of shape (n_shrinkages,)
-        Loss of all rows in sum, by shrinkage.
-    n_leaves : int
-    seconds : float
-        How long the fit took.
-    """
-
-    scores: np.ndarray
-    gains: np.ndarray
-    losses: np.ndarray
-    n_leaves: int
-    seconds: float
 
 
 def path_of(strength: Any) -> tuple[float, ...]:
@@ -105,129 +63,6 @@ def path_of(strength: Any) -> tuple[float, ...]:
 def usual_of(path: tuple[float, ...]) -> float:
     """The strength of a path that is nearest to the usual one; of two as near, the stronger."""
     return min(reversed(path), key=lambda m: abs(np.log((m + 0.01) / (USUAL_STRENGTH + 0.01))))
-
-
-# --- folds ---
-
-
-@dataclass(frozen=True, eq=False)
-class Folds:
-    """Which rows are held out together.
-
-    Attributes
-    ----------
-    of_row : int array of shape (n_rows,)
-        The fold of each row.
-    group : int array of shape (n_rows,)
-        The same number for rows that hold the same values and are in one fold.
-    weights : array of shape (n_rows,)
-    n_folds : int
-    """
-
-    of_row: np.ndarray
-    group: np.ndarray
-    weights: np.ndarray
-    n_folds: int
-
-    def held_out(self, fold: int) -> np.ndarray:
-        """Which rows are in a fold, as a mask."""
-        return self.of_row == fold
-
-    @property
-    def are_filled(self) -> bool:
-        """Whether there are rows in every fold."""
-        return len(np.unique(self.of_row)) == self.n_folds
-
-
-def make_folds(
-    contents: np.ndarray,
-    strata: np.ndarray,
-    weights: np.ndarray | None,
-    n_folds: int,
-    seed: int,
-) -> Folds:
-    """Deal rows out to folds: as many of every stratum to each, and equal rows together.
-
-    Neither the order of the rows nor that of the columns matters.
-
-    Parameters
-    ----------
-    contents : uint64 array of shape (n_rows,)
-        A hash of each row, equal where rows are.
-    strata : int array of shape (n_rows,)
-        Classes, or groups of numbers.
-    weights : array of shape (n_rows,) or None
-    n_folds : int
-    seed : int
-    """
-    weights = np.ones(len(strata)) if weights is None else weights
-    hashes, group = np.unique(contents, return_inverse=True)
-    least = max(HEAVY_ROWS, HEAVY_SHARE * weights.sum() / n_folds)
-    heavy = np.bincount(group, weights) > least
-    if heavy.any():
-        # Of very many equal rows, each stands for itself; equals with equal targets are alike.
-        is_single = np.flatnonzero(heavy[group])
-        is_single = is_single[np.lexsort((strata[is_single], group[is_single]))]
-        group[is_single] = len(hashes) + np.arange(len(is_single))
-        hashes = np.concatenate([hashes, np.arange(len(is_single), dtype=np.uint64)])
-    stratum = np.zeros(len(hashes), dtype=np.int64)
-    np.maximum.at(stratum, group, strata)
-    mixed = row_hashes((hashes + np.uint64(seed)).view(np.int64))
-    order = np.lexsort((mixed, stratum))
-    order = order[np.bincount(group, minlength=len(hashes))[order] > 0]
-    fold = np.zeros(len(hashes), dtype=np.int64)
-    fold[order] = np.arange(len(order)) % n_folds
-    return Folds(fold[group], group, weights, n_folds)
-
-
-def strata_of(targets: np.ndarray, has_classes: bool) -> np.ndarray:
-    """Classes, or groups of numbers from the least to the greatest, by the first output."""
-    first = targets[:, 0]
-    if has_classes:
-        return first.astype(np.int64)
-    rank = rankdata(first, method="max") - 1
-    return (rank * N_STRATA // len(first)).astype(np.int64)
-
-
-@singledispatch
-def hashes_of_rows(
-    binned: BinnedTable,
-    targets: np.ndarray,
-    weights: np.ndarray | None,
-    with_targets: bool = False,
-) -> np.ndarray:
-    """A hash of each row's bins, the same for rows that are repeated and for weights that say so.
-
-    Targets tell columns apart, wherever these stand; see `keys_of_columns`.
-
-    Parameters
-    ----------
-    binned : BinnedTable
-    targets : array of shape (n_rows, n_outputs)
-    weights : array of shape (n_rows,) or None
-    with_targets : bool
-        Whether rows of other targets have other hashes, too.
-    """
-    own = hash_targets(targets)
-    keys = keys_of_bins(binned, own, weights, weights_are_counts(weights))
-    hashes = hash_rows(binned.columns, keys)
-    return hashes ^ own if with_targets else hashes
-
-
-def weights_are_counts(weights: np.ndarray | None) -> bool:
-    """Whether weights say how often a row is there."""
-    return weights is not None and bool((weights == np.rint(weights)).all())
-
-
-def keys_of_bins(
-    binned: BinnedTable, targets: np.ndarray, weights: np.ndarray | None, are_counts: bool
-) -> np.ndarray:
-    """What tells columns apart, by the hashes of targets; keys of parts add up to those of all."""
-    times = None
-    if are_counts:
-        assert weights is not None
-        times = np.minimum(weights, 2.0**53).astype(np.uint64)
-    return keys_of_columns(binned.columns, targets, times)
 
 
 # --- trials ---
@@ -504,116 +339,3 @@ def _means_and_deviations(values: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Of each list, NaN if it is empty."""
     means = np.array([np.mean(some) if len(some) else np.nan for some in values])
     return means, np.array([np.std(some) if len(some) else np.nan for some in values])
-
-
-# --- what a tree is worth on new rows ---
-
-
-def test_of(
-    tree: TreeArrays,
-    leaves: np.ndarray,
-    targets: np.ndarray,
-    weights: np.ndarray,
-    loss: Loss,
-    shrinkages: Sequence[float],
-    seconds: float,
-) -> FoldTest:
-    """How a tree does on rows that end in some leaves.
-
-    Parameters
-    ----------
-    tree : TreeArrays
-    leaves : int array of shape (n_rows,)
-    targets : array of shape (n_rows, n_outputs)
-    weights : array of shape (n_rows,)
-    loss : Loss
-    shrinkages : sequence of float
-    seconds : float
-        How long the tree took to fit.
-    """
-    shrunk = [shrink(tree, each).value[leaves] for each in shrinkages]
-    losses = np.array([loss.of(values, targets) @ weights for values in shrunk])
-    scores = np.array([loss.scores(values, targets)[0] for values in shrunk])
-    _, of_leaf = loss.scores(tree.value[leaves], targets)
-    _, of_root = loss.scores(tree.value[np.zeros_like(leaves)], targets)
-    return FoldTest(scores, of_leaf - of_root, losses, tree.n_leaves, seconds)
-
-
-class Loss(ABC):
-    """What predictions for rows lose, and what is right about them."""
-
-    @abstractmethod
-    def of(self, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """What each row loses for which a tree predicts some values, as shrinkage sees it."""
-
-    @abstractmethod
-    def scores(self, values: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What is right about each prediction: as it counts, and as it changes with all values."""
-
-
-class LossOfClasses(Loss):
-    """Log loss for shrinkage; accuracy, and beside it the quadratic score of the shares."""
-
-    def of(self, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Log loss of each row, summed over outputs."""
-        return -np.log(np.maximum(_shares_of(values, targets), LEAST_SHARE)).sum(axis=1)
-
-    def scores(self, values: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Whether the class is right, and 2 p(class) - Σ p² of the shares p; means of outputs."""
-        is_right = values.argmax(axis=2) == targets
-        quadratic = 2.0 * _shares_of(values, targets) - (values**2).sum(axis=2)
-        return is_right.mean(axis=1), quadratic.mean(axis=1)
-
-
-class LossOfNumbers(Loss):
-    """Squared or absolute error; as a score, the share of it that the tree takes away.
-
-    Parameters
-    ----------
-    targets : array of shape (n_rows, n_outputs)
-        Those of all rows.
-    weights : array of shape (n_rows,)
-    is_absolute : bool
-    """
-
-    def __init__(self, targets: np.ndarray, weights: np.ndarray, is_absolute: bool) -> None:
-        self._is_absolute = is_absolute
-        middle = medians_of(targets, weights) if is_absolute else exact_mean(targets, weights)
-        self._unit = 1.0
-        without_tree = self.of(np.broadcast_to(middle[:, None], (*targets.shape, 1)), targets)
-        mean = float(without_tree @ weights / weights.sum())
-        self._unit = mean if np.isfinite(mean) and mean > 0 else 1.0
-
-    def of(self, values: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Error of each row, summed over outputs."""
-        off = np.abs(values[:, :, 0] - targets)
-        return (off if self._is_absolute else off**2).sum(axis=1)
-
-    def scores(self, values: np.ndarray, targets: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The share of the error that is left to a tree without splits, less 1."""
-        scores = 1.0 - self.of(values, targets) / self._unit
-        return scores, scores
-
-
-def _shares_of(values: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """What shares the rows' own classes have, (n_rows, n_outputs)."""
-    return np.take_along_axis(values, targets[:, :, None].astype(np.intp), axis=2)[:, :, 0]
-
-
-# --- many fits at once ---
-
-
-def run_together(
-    jobs: Sequence[Callable[[], Result]], n_threads: int, stop: threading.Event
-) -> list[Result]:
-    """Run jobs in threads; if one fails, or on Ctrl-C, the others are told to stop."""
-    if n_threads == 1 or len(jobs) <= 1:
-        return [job() for job in jobs]
-    with ThreadPoolExecutor(min(n_threads, len(jobs))) as pool:
-        futures = [pool.submit(job) for job in jobs]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise

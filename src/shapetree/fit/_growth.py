@@ -8,7 +8,8 @@ from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import ANYWHERE, Grower, Start
 from shapetree.grow._local import hold_rows
 from shapetree.grow._nodes import GrowingNode
-from shapetree.grow._pairs import PairFrame, PairOptions, PairSearch
+from shapetree.grow._pair_options import PairOptions
+from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.grow._rows import HeldRows
 from shapetree.refine import PairTools

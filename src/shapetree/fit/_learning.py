@@ -14,7 +14,7 @@ from shapetree.fit._parameters import Parameters, refine_options
 from shapetree.fit._rows import BinnedRows
 from shapetree.grow._grower import ANYWHERE, Start, finish
 from shapetree.grow._nodes import tree_of
-from shapetree.grow._pairs import PairOptions
+from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress
 from shapetree.refine import refine
 from shapetree.tree._arrays import TreeArrays

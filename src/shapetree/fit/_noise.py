@@ -9,13 +9,13 @@ import numpy as np
 from shapetree._core.content import count_distinct
 from shapetree.data._binning import BinnedTable
 from shapetree.data._targets import Goal, RegressionGoal
-from shapetree.fit._choice import hashes_of_rows
+from shapetree.fit._folds import hashes_of_rows
 from shapetree.fit._growth import grow, hold, pair_tools
 from shapetree.fit._parameters import Parameters
 from shapetree.fit._rows import BinnedRows, TrainingRows
 from shapetree.grow._grower import finish
 from shapetree.grow._nodes import GrowingNode, TreeNode, tree_of
-from shapetree.grow._pairs import PairOptions
+from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress
 
 # A tree is in doubt if it removes less than this share of the impurity, and if its first split

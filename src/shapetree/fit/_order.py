@@ -33,8 +33,9 @@ from shapetree.refine import fitting_bins, prune_by_cost, refine_tree_arrays, sh
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._naming import Names, target_names
+from shapetree.tree._questions import NeighboursOfThresholds
 from shapetree.tree._sketcher import sketch_tree, summarise
-from shapetree.tree._spread import NeighboursOfThresholds, SpreadRows, sole_target, spread_of
+from shapetree.tree._spread import SpreadRows, sole_target, spread_of
 
 
 def fit_tree(

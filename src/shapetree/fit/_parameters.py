@@ -16,7 +16,7 @@ from shapetree.data._targets import Goal
 from shapetree.fit._choice import Trial
 from shapetree.grow._candidates import InnerTreeOptions, Penalties, SearchOptions
 from shapetree.grow._grower import Limits
-from shapetree.grow._pairs import PairOptions, pair_options
+from shapetree.grow._pair_options import PairOptions, pair_options
 from shapetree.refine import RefineOptions
 
 UNLIMITED = 2**30

@@ -20,9 +20,10 @@ from shapetree.data._stored import read_stored
 from shapetree.data._sums import Numbers, exact_weights
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
-from shapetree.fit._choice import path_of, strata_of
+from shapetree.fit._choice import path_of
+from shapetree.fit._folds import strata_of
 from shapetree.fit._parameters import Parameters
-from shapetree.grow._pairs import PairOptions
+from shapetree.grow._pair_options import PairOptions
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of_bins
 

@@ -2,39 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from numbers import Real
 from time import perf_counter
+from typing import TypeVar
 
 from sklearn.utils import check_random_state
 
-from shapetree.fit._choice import (
-    Choice,
-    FoldTest,
-    Loss,
-    LossOfClasses,
-    LossOfNumbers,
-    Plan,
-    Result,
-    Trial,
-    choose,
-    hashes_of_rows,
-    make_folds,
-    path_of,
-    race_for,
-    run_together,
-    test_of,
-    usual_of,
-)
+from shapetree.fit._choice import Choice, Plan, Trial, choose, path_of, race_for, usual_of
+from shapetree.fit._folds import hashes_of_rows, make_folds
 from shapetree.fit._learning import learn
+from shapetree.fit._losses import FoldTest, Loss, LossOfClasses, LossOfNumbers, test_of
 from shapetree.fit._parameters import Parameters
 from shapetree.fit._rows import BinnedRows, TrainingRows
-from shapetree.grow._pairs import PairOptions
+from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import prune_by_cost
 from shapetree.tree._arrays import TreeArrays
+
+Result = TypeVar("Result")
 
 N_FOLDS = 5
 
@@ -109,7 +99,7 @@ class Tester:
         n_threads = self._parameters.threads
         self._progress.expect(len(jobs))
         each = 1 if len(jobs) > 1 else n_threads
-        return run_together([partial(job, each) for job in jobs], n_threads, self._progress.stop)
+        return _run_together([partial(job, each) for job in jobs], n_threads, self._progress.stop)
 
     def _fit(self, trial: Trial, binned: BinnedRows, owns_bins: bool, n_threads: int) -> TreeArrays:
         parameters = replace(self._parameters.with_trial(trial), n_threads=n_threads)
@@ -141,3 +131,19 @@ def _plan(rows: TrainingRows, parameters: Parameters, has_pairs: bool) -> Plan:
     usual = Trial(usual_of(path), criteria[0])
     race = None if parameters.folds else race_for(rows.total_weight, has_pairs)
     return Plan(trials, usual, shrinkages, race)
+
+
+def _run_together(
+    jobs: Sequence[Callable[[], Result]], n_threads: int, stop: threading.Event
+) -> list[Result]:
+    """Run jobs in threads; if one fails, or on Ctrl-C, the others are told to stop."""
+    if n_threads == 1 or len(jobs) <= 1:
+        return [job() for job in jobs]
+    with ThreadPoolExecutor(min(n_threads, len(jobs))) as pool:
+        futures = [pool.submit(job) for job in jobs]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise

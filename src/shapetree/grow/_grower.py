@@ -16,7 +16,8 @@ from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._nodes import GrowingNode
-from shapetree.grow._pairs import SAMPLE_ROWS, PairCandidate, PairSearch
+from shapetree.grow._pair_options import SAMPLE_ROWS
+from shapetree.grow._pairs import PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.grow._rows import Rows, RowsOfNode
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.data._table import MAX_ROWS, FeatureInfo
+from shapetree.data._open import MAX_ROWS
+from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import PREFIX, Lists, NotAModel, Part, Parts
 from shapetree.model_file._model import Frame
 from shapetree.model_file._sketches import read_sketches

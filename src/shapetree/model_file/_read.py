@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.data._table import FeatureInfo, Level
+from shapetree.data._columns import Level
+from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import NotAModel, Part, parse, short
 from shapetree.model_file._model import (
     CRITERIA,

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.data._table import FeatureInfo, Level
+from shapetree.data._columns import Level
+from shapetree.data._table import FeatureInfo
 from shapetree.model_file._model import (
     DATE_KINDS,
     FORMAT,

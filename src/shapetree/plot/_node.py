@@ -82,7 +82,7 @@ def plot_node(
         a few rows far away do not take up all of it.
     swap : bool, default=False
         Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
-        except that longitude goes to the right and latitude up, and so do x and y.
+        except that longitude or x always goes to the right, and latitude or y up.
     feature_names : list of str, optional
         Names to show for the features, in the order of the columns.
     class_names : list of str, or mapping from class labels to names, optional
@@ -90,7 +90,7 @@ def plot_node(
     target_name : str, optional
         Name of the target; by default the name of `y` in `fit`.
     units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown beside the names.
+        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------

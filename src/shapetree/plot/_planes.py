@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from shapetree.data._table import Level
+from shapetree.data._columns import Level
 from shapetree.drawing._planes import map_of
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.plot._canvas import LINES, MARKS, Canvas, line_height

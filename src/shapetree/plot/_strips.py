@@ -7,7 +7,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from shapetree.data._table import Level
+from shapetree.data._columns import Level
 from shapetree.drawing._scales import scale_of
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.plot._canvas import FILLS, MARKS, Canvas, line_height

@@ -20,8 +20,9 @@ from sklearn.utils import check_consistent_length
 from shapetree.data._batches import Batches
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._names import check_columns
+from shapetree.data._open import open_table
 from shapetree.data._parts import encode_features, naming, select
-from shapetree.data._table import FeatureInfo, Table, encode_table, open_table
+from shapetree.data._table import FeatureInfo, Table, encode_table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import Names, read_names
 from shapetree.tree._scores import HeldOut
@@ -149,8 +150,8 @@ class FittedTree:
         """
         if not self.has_names:
             raise ValueError(
-                "the tree was fitted without feature names, so that it cannot find its columns in "
-                "batches; read these into a table"
+                "the tree was fitted without feature names, so it cannot find its columns in "
+                "batches; read them into a table"
             )
         used = self.tree.used_features
         wanted = [self.features[j] for j in used]

@@ -11,6 +11,21 @@ from shapetree.data._sampling import hash_limits
 from shapetree.data._sums import exact_unit, exact_units
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._questions import (
+    AxisValues,
+    CountsOfCells,
+    CountsOfLeaves,
+    LeafCounts,
+    LeafSums,
+    Points,
+    PointsOfPairs,
+    RangeOfTargets,
+    RangesOfFeatures,
+    SampleOfValues,
+    SquaresOfLeaves,
+    SumsOfLeaves,
+    ValuesOfAxes,
+)
 from shapetree.tree._sketch import (
     N_POINTS,
     RANGE_ROWS,
@@ -28,22 +43,7 @@ from shapetree.tree._sketch import (
     starts,
     target_edges_of,
 )
-from shapetree.tree._spread import (
-    AxisValues,
-    CountsOfCells,
-    CountsOfLeaves,
-    LeafCounts,
-    LeafSums,
-    Points,
-    PointsOfPairs,
-    RangeOfTargets,
-    RangesOfFeatures,
-    SampleOfValues,
-    SpreadRows,
-    SquaresOfLeaves,
-    SumsOfLeaves,
-    ValuesOfAxes,
-)
+from shapetree.tree._spread import SpreadRows
 
 # 2**16ths are what sums are bounded in.
 BOUND_BITS = 16

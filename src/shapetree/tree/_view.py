@@ -6,136 +6,30 @@ Everything that people see of a tree (words, pictures, pages and exports) reads 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from shapetree.data._table import FeatureInfo, Level
+from shapetree.data._columns import Level
+from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._plane import Plane, plane_of
+from shapetree.tree._regions import (
+    Cut,
+    PairPlane,
+    Region,
+    Segment,
+    cuts_of_node,
+    missing_categories_of,
+    segments_of_node,
+)
 from shapetree.tree._scores import HeldOut, score_words
-from shapetree.tree._sketch import Density, NodeSketch, Scatter
+from shapetree.tree._sketch import Density, NodeSketch
 
-# Weights of the sums that are a pair's features themselves.
-AXES = ((1.0, 0.0), (0.0, 1.0))
-# Infinite values of a pair's features count as the greatest finite ones.
-GREATEST = sys.float_info.max
-# Steps through a category's width that fill a plane evenly, one for each feature.
-SPREADING = (0.7548777, 0.5698403)
 TINIEST = sys.float_info.min
-
-
-@dataclass(frozen=True)
-class Segment:
-    """A part of a shape function that goes to one branch.
-
-    Attributes
-    ----------
-    branch : int
-    low, high : float
-        On an ordered feature, the values above `low` up to and including `high`; infinite at the
-        ends.
-    categories : tuple or None
-        On a categorical feature, the categories that go to this branch.
-    """
-
-    branch: int
-    low: float = -np.inf
-    high: float = np.inf
-    categories: tuple[Level, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Bound:
-    """A bound of a region in a pair's plane.
-
-    Attributes
-    ----------
-    weights : tuple of two floats
-        The bounded quantity is the sum of the first and the second feature's values, so weighted;
-        (1, 0) and (0, 1) are the features themselves.
-    low, high : float
-        It lies above `low` and is at most `high`; infinite where there is no such bound.
-    categories : tuple or None
-        If the quantity is a categorical feature, the categories inside the bounds.
-    """
-
-    weights: tuple[float, float]
-    low: float = -np.inf
-    high: float = np.inf
-    categories: tuple[Level, ...] | None = None
-
-    @property
-    def side(self) -> int | None:
-        """Which of the two features is bounded; None for a sum of both."""
-        return AXES.index(self.weights) if self.weights in AXES else None
-
-
-@dataclass(frozen=True)
-class Region:
-    """A part of a pair's plane that goes to one branch: what all its bounds enclose."""
-
-    branch: int
-    bounds: tuple[Bound, ...]
-
-
-@dataclass(frozen=True)
-class Cut:
-    """A cut of a pair's plane, or of the part of it that cuts before it have left.
-
-    Attributes
-    ----------
-    weights : tuple of two floats
-        As those of a bound.
-    threshold : float
-        Rows whose weighted sum is at most this go low, others high.
-    low, high : int
-        The cut that comes next there, or -1 minus the number of a region.
-    """
-
-    weights: tuple[float, float]
-    threshold: float
-    low: int
-    high: int
-
-
-@dataclass(frozen=True)
-class PlaneAxis:
-    """An axis of a pair's plane, from `low` to `high`.
-
-    If the feature is categorical, its category i covers the axis from i to i + 1.
-    """
-
-    low: float
-    high: float
-    categories: tuple[Level, ...] | None = None
-
-
-@dataclass(frozen=True)
-class Plane:
-    """What to draw of a pair's plane, in the units of its axes.
-
-    Attributes
-    ----------
-    axes : tuple of two PlaneAxis
-    polygons : tuple of tuples of points
-        Corners of each of the node's regions, within the axes' ranges; none if it lies outside.
-    points : array of shape (n_points, 2)
-        Some of the node's rows.
-    targets : array of shape (n_points,)
-        Their classes' numbers or their targets.
-    n_missing : int
-        Rows that lack either feature.
-    """
-
-    axes: tuple[PlaneAxis, PlaneAxis]
-    polygons: tuple[tuple[tuple[float, float], ...], ...]
-    points: np.ndarray
-    targets: np.ndarray
-    n_missing: int
 
 
 @dataclass(frozen=True)
@@ -409,7 +303,7 @@ def _view_node(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
     used = [features[feature] for feature in tree.features_of(node)]
-    cuts = _cuts(tree, node)
+    cuts = cuts_of_node(tree, node)
     regions: tuple[Region, ...] = ()
     joined: tuple[Region, ...] = ()
     if len(used) == 2:
@@ -425,12 +319,12 @@ def _view_node(
         value=value,
         prediction=prediction,
         features=tuple(used),
-        segments=_segments(tree, node, used[0]) if len(used) == 1 else (),
+        segments=segments_of_node(tree, node, used[0]) if len(used) == 1 else (),
         regions=regions,
         joined_regions=joined,
         cuts=cuts,
         missing_branch=int(tree.missing_branch[node]) if used else None,
-        missing_categories=_missing_categories(tree, node, used) if len(used) == 2 else (),
+        missing_categories=missing_categories_of(tree, node, used) if len(used) == 2 else (),
         saw_missing=bool(tree.saw_missing[node]),
         children=tuple(tree.children(node)) if used else (),
     )
@@ -445,283 +339,6 @@ def _view_node(
         deviation=sketch.deviation,
         density=sketch.density,
         plane=(
-            None if sketch.scatter is None else _plane(tree, node, used, regions, sketch.scatter)
+            None if sketch.scatter is None else plane_of(tree, node, used, regions, sketch.scatter)
         ),
-    )
-
-
-def _segments(tree: TreeArrays, node: int, feature: FeatureInfo) -> tuple[Segment, ...]:
-    pieces = tree.pieces(node)
-    branches = tree.piece_branch[pieces].tolist()
-    if feature.categories is not None:
-        return tuple(
-            Segment(
-                branch,
-                categories=tuple(
-                    category
-                    for category, its_branch in zip(feature.categories, branches, strict=True)
-                    if its_branch == branch
-                ),
-            )
-            for branch in range(tree.n_branches[node])
-        )
-    highs = tree.piece_upper[pieces].tolist()
-    lows = [-np.inf, *highs[:-1]]
-    return tuple(map(Segment, branches, lows, highs))
-
-
-def _cuts(tree: TreeArrays, node: int) -> tuple[Cut, ...]:
-    cuts = tree.cuts(node)
-    weights = zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True)
-    thresholds = tree.cut_threshold[cuts].tolist()
-    return tuple(
-        map(Cut, weights, thresholds, tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist())
-    )
-
-
-Limits = dict[tuple[float, float], tuple[float, float]]
-# Regions of a pair that are joined; the time that takes grows with their cube.
-MAX_JOINED = 100
-
-
-class PairPlane:
-    """The plane that a pair's node cuts into regions, as bounds of weighted sums.
-
-    *Limits* are the bounds of a region: by weights, above which number and up to which.
-    """
-
-    def __init__(self, tree: TreeArrays, node: int, features: list[FeatureInfo]) -> None:
-        cuts, pieces = tree.cuts(node), tree.pieces(node)
-        self._tree, self._node, self._features = tree, node, features
-        self._weights = list(zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True))
-        self._thresholds = tree.cut_threshold[cuts].tolist()
-        self._below, self._above = tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist()
-        self._branches = tree.piece_branch[pieces].tolist()
-
-    def regions(self) -> tuple[Region, ...]:
-        """All regions, from the low side of the cuts to the high side."""
-        found = self._limits_of_regions()
-        return tuple(self._region(piece, found[piece]) for piece in range(len(self._branches)))
-
-    def joined_regions(self) -> tuple[Region, ...]:
-        """Fewer and larger regions that say the same.
-
-        Each is widened, bound by bound, as long as all that it covers goes to its branch. Of the
-        wide regions, those are taken that cover most of what is not covered yet. So many regions
-        that nobody would read them stay as they are.
-        """
-        if len(self._branches) > MAX_JOINED:
-            return self.regions()
-        found = {
-            piece: limits
-            for piece, limits in self._limits_of_regions().items()
-            if not self._is_empty(limits)
-        }
-        joined = []
-        for branch in range(max(self._branches) + 1):
-            pieces = [piece for piece in sorted(found) if self._branches[piece] == branch]
-            wide = [
-                self._widened(found[piece], branch, order)
-                for piece in pieces
-                for order in (found[piece], reversed(found[piece]))
-            ]
-            covered = [{piece for piece in pieces if _covers(each, found[piece])} for each in wide]
-            left = set(pieces)
-            while left:
-                best = max(range(len(wide)), key=lambda i: len(covered[i] & left))
-                joined.append(Region(branch, self._bounds(wide[best])))
-                left -= covered[best]
-        return tuple(joined)
-
-    def _limits_of_regions(self) -> dict[int, Limits]:
-        """Bounds of each region."""
-        found: dict[int, Limits] = {}
-        pending: list[tuple[int, Limits]] = [(0, {})]
-        while pending:
-            target, limits = pending.pop()
-            if target < 0:
-                found[-1 - target] = limits
-                continue
-            which, threshold = self._weights[target], self._thresholds[target]
-            low, high = limits.get(which, (-np.inf, np.inf))
-            pending.append((self._below[target], {**limits, which: (low, min(high, threshold))}))
-            pending.append((self._above[target], {**limits, which: (max(low, threshold), high)}))
-        return found
-
-    def _widened(self, limits: Limits, branch: int, order: Iterable[tuple[float, float]]) -> Limits:
-        """Limits without the bounds that make no difference, others as far out as can be."""
-        for which in list(order):
-            steps = {t for w, t in zip(self._weights, self._thresholds, strict=True) if w == which}
-            for side, farthest in ((0, -np.inf), (1, np.inf)):
-                own = limits[which][side]
-                beyond = sorted(t for t in {*steps, farthest} if (t > own if side else t < own))
-                for bound in beyond if not side else reversed(beyond):
-                    low, high = limits[which]
-                    wider = limits | {which: (low, bound) if side else (bound, high)}
-                    if self._all_go_to(branch, wider):
-                        limits = wider
-                        break
-        return {which: bounds for which, bounds in limits.items() if bounds != (-np.inf, np.inf)}
-
-    def _all_go_to(self, branch: int, limits: Limits) -> bool:
-        """Whether all points within limits go to a branch; no if that is not easily seen."""
-        pending = [(0, limits)]
-        while pending:
-            target, limits = pending.pop()
-            if target < 0:
-                if self._branches[-1 - target] != branch:
-                    return False
-                continue
-            which, threshold = self._weights[target], self._thresholds[target]
-            low, high = limits.get(which, (-np.inf, np.inf))
-            if low < threshold:
-                pending.append((self._below[target], limits | {which: (low, min(high, threshold))}))
-            if high > threshold:
-                pending.append((self._above[target], limits | {which: (max(low, threshold), high)}))
-        return True
-
-    def _is_empty(self, limits: Limits) -> bool:
-        """Whether nothing can lie within limits, or no category does."""
-        return any(low >= high for low, high in limits.values()) or any(
-            bound.categories == () for bound in self._bounds(limits)
-        )
-
-    def _region(self, piece: int, limits: Limits) -> Region:
-        return Region(self._branches[piece], self._bounds(limits))
-
-    def _bounds(self, limits: Limits) -> tuple[Bound, ...]:
-        return tuple(
-            _bound(self._tree, self._node, self._features, which, low, high)
-            for which, (low, high) in limits.items()
-        )
-
-
-def _covers(one: Limits, other: Limits) -> bool:
-    """Whether all that is within the other limits is within the one."""
-    everything = (-np.inf, np.inf)
-    return all(
-        low <= other.get(which, everything)[0] and other.get(which, everything)[1] <= high
-        for which, (low, high) in one.items()
-    )
-
-
-def _missing_categories(
-    tree: TreeArrays, node: int, features: list[FeatureInfo]
-) -> tuple[tuple[Level, ...], ...]:
-    return tuple(
-        tuple(
-            category
-            for category, place in zip(
-                feature.categories or (), tree.position[tree.positions(node, side)], strict=True
-            )
-            if np.isnan(place)
-        )
-        for side, feature in enumerate(features)
-    )
-
-
-def _bound(
-    tree: TreeArrays,
-    node: int,
-    features: list[FeatureInfo],
-    weights: tuple[float, float],
-    low: float,
-    high: float,
-) -> Bound:
-    for side, axis in enumerate(AXES):
-        categories = features[side].categories
-        if weights == axis and categories is not None:
-            places = tree.position[tree.positions(node, side)].tolist()
-            inside = tuple(
-                category
-                for category, place in zip(categories, places, strict=True)
-                if low < place <= high
-            )
-            return Bound(weights, low, high, inside)
-    return Bound(weights, low, high)
-
-
-# --- the plane of a pair ---
-
-
-def _plane(
-    tree: TreeArrays,
-    node: int,
-    features: list[FeatureInfo],
-    regions: tuple[Region, ...],
-    scatter: Scatter,
-) -> Plane:
-    axes, columns = [], []
-    for side, feature in enumerate(features):
-        values = scatter.points[:, side]
-        if feature.categories is None:
-            low, high = float(scatter.low[side]), float(scatter.high[side])
-            axes.append(PlaneAxis(low, high))
-            columns.append(values)
-        else:
-            places = tree.position[tree.positions(node, side)]
-            order = [code for code in np.argsort(places).tolist() if not np.isnan(places[code])]
-            drawn = tuple(feature.categories[code] for code in order)
-            axes.append(PlaneAxis(0.0, float(len(drawn)), drawn))
-            slot = np.full(len(places), np.nan)
-            slot[order] = np.arange(len(order))
-            # Spread over the category's width, so that equal points can be told apart; by other
-            # steps for the other feature, or they would stand in line.
-            spread = 0.15 + 0.7 * (np.arange(len(values)) * SPREADING[side] % 1)
-            columns.append(slot[values.astype(np.intp)] + spread)
-    points = np.stack(columns, axis=1)
-    drawable = ~np.isnan(points).any(axis=1)
-    both = (axes[0], axes[1])
-    return Plane(
-        axes=both,
-        polygons=tuple(_polygon(region, both) for region in regions),
-        points=points[drawable],
-        targets=scatter.targets[drawable],
-        n_missing=scatter.n_missing,
-    )
-
-
-def _polygon(region: Region, axes: tuple[PlaneAxis, PlaneAxis]) -> tuple[tuple[float, float], ...]:
-    """Corners of the part of a region that the axes show."""
-    x, y = axes
-    corners = [(x.low, y.low), (x.high, y.low), (x.high, y.high), (x.low, y.high)]
-    for bound in region.bounds:
-        low, high = bound.low, bound.high
-        if bound.categories is not None:
-            assert bound.side is not None
-            drawn = axes[bound.side].categories
-            assert drawn is not None
-            slots = [drawn.index(category) for category in bound.categories]
-            low, high = (min(slots), max(slots) + 1) if slots else (np.inf, -np.inf)
-        corners = _clip(corners, bound.weights, high)
-        corners = _clip(corners, (-bound.weights[0], -bound.weights[1]), -low)
-    return tuple(corners)
-
-
-def _clip(
-    corners: list[tuple[float, float]], weights: tuple[float, float], limit: float
-) -> list[tuple[float, float]]:
-    """The part of a convex polygon where a weighted sum does not exceed a limit."""
-    if limit == np.inf:
-        return corners
-    # Eighths, because the sum of great numbers would overflow.
-    excess = [weights[0] * (x / 8) + weights[1] * (y / 8) - limit / 8 for x, y in corners]
-    clipped: list[tuple[float, float]] = []
-    for i, (corner, over) in enumerate(zip(corners, excess, strict=True)):
-        before, before_over = corners[i - 1], excess[i - 1]
-        if (over > 0) != (before_over > 0):
-            share = before_over / (before_over - over)
-            clipped.append(_between(before, corner, share))
-        if over <= 0:
-            clipped.append(corner)
-    return clipped if len(clipped) > 2 else []
-
-
-def _between(
-    one: tuple[float, float], other: tuple[float, float], share: float
-) -> tuple[float, float]:
-    """The point that divides the way from one point to another."""
-    return (
-        (1 - share) * one[0] + share * other[0],
-        (1 - share) * one[1] + share * other[1],
     )

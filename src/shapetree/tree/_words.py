@@ -11,10 +11,12 @@ from bisect import bisect
 from collections.abc import Sequence
 from itertools import accumulate
 
+from shapetree.data._columns import Level
 from shapetree.data._moments import DateKind
-from shapetree.data._table import FeatureInfo, Level
+from shapetree.data._table import FeatureInfo
 from shapetree.tree._digits import exact, percent, remember, rounded, with_spread
-from shapetree.tree._view import Bound, NodeView, Region, Segment, TreeView
+from shapetree.tree._regions import Bound, Region, Segment
+from shapetree.tree._view import NodeView, TreeView
 
 # Categories that are named before the rest is only counted.
 MAX_CATEGORIES = 8

@@ -1,0 +1,138 @@
+"""Methods beside each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pandas as pd
+
+from shapetree_bench._analysis import (
+    CEILINGS,
+    DEPTHS,
+    OURS,
+    OURS_WITH_PAIRS,
+    Analysis,
+    Entry,
+    diverged,
+    fit_ratio,
+    selections,
+)
+from shapetree_bench._document import FULL_SHADE, MINUS, NOTHING, Cell, Table, shade, signed
+from shapetree_bench._protocols import ANY_DEPTH
+from shapetree_bench._statistics import duel
+
+_COLUMNS = (
+    ("macro F1", "macro_f1", "{:.3f}"),
+    ("log loss", "log_loss", "{:.3f}"),
+    ("calibr. error", "calibration_error", "{:.3f}"),
+    ("leaves", "leaves", "{:.1f}"),
+    ("segments per node", "segments", "{:.1f}"),
+    ("regions per node", "regions", "{:.1f}"),
+    ("features", "features", "{:.1f}"),
+    ("conditions", "conditions", "{:.1f}"),
+    ("µs per row", "predict_us", "{:.1f}"),
+    ("MB", "peak_mb", "{:.1f}"),
+)
+
+
+def table_of_methods(analysis: Analysis, depth: int) -> Table | None:
+    """Accuracy, size and time of all methods at one depth.
+
+    Rows that are to be compared rest on the same datasets: some methods on many, and all on few.
+    """
+    rows: list[Sequence[Cell | str] | str] = []
+    for entries, names in selections(analysis, depth):
+        found = [_row_of_method(analysis, entry, depth, names) for entry in entries]
+        found.sort(key=lambda each: each[0])
+        words = ", ".join(map(analysis.dataset_label, names))
+        rows += [f"On {analysis.sets(names)}: {words}", *(row for _, row in found)]
+    head = ["method", "accuracy", "vs CART", "time / CART's"]
+    head += [title for title, _, _ in _COLUMNS]
+    return Table(head, rows, f"Depth {depth}, best first") if rows else None
+
+
+def _row_of_method(
+    analysis: Analysis, entry: Entry, depth: int, names: list[str]
+) -> tuple[tuple[bool, float], list[Cell | str]]:
+    """A row, and what it is sorted by; one that lacks datasets is pale, and comes after others."""
+    found = analysis.rows(entry, depth)
+    found = found.loc[[name for name in names if name in found.index]]
+    scores = 100 * found["accuracy"]
+    gap = (scores - analysis.accuracy(Entry("CART"), depth)).dropna().mean()
+    numbers = [_number(scores.mean(), "{:.1f}")]
+    numbers.append(
+        NOTHING
+        if math.isnan(gap)
+        else Cell(signed(gap, 2), shade=shade(gap, 2 * FULL_SHADE, digits=2))
+    )
+    numbers.append(_number(fit_ratio(found), "{:.2f}"))
+    numbers += [_number(found[name].mean(), form) for _, name, form in _COLUMNS]
+    is_whole = len(found) == len(names)
+    count = "" if is_whole else f"{len(found)} of {len(names)} sets"
+    row: list[Cell | str] = [Cell(entry.label, count)]
+    row += [replace(cell, is_quiet=cell.is_quiet or not is_whole) for cell in numbers]
+    return (not is_whole, -gap if not math.isnan(gap) else math.inf), row
+
+
+def _number(value: float, form: str) -> Cell:
+    if value is None or math.isnan(value):
+        return NOTHING
+    return Cell(f"{value:,.0f}" if value >= 100 else form.format(value))
+
+
+def wins_table(analysis: Analysis, ours: Entry) -> Table | None:
+    """On how many datasets an entry of ours is better, equal or worse than each other one."""
+    rows: list[Sequence[Cell | str] | str] = []
+    for entry in analysis.entries:
+        if entry == ours:
+            continue
+        cells: list[Cell] = []
+        for depth in DEPTHS:
+            found = duel(analysis.accuracy(ours, depth), analysis.accuracy(entry, depth))
+            if found is None:
+                cells.append(NOTHING)
+                continue
+            n = found.wins + found.ties + found.losses
+            words = f"mean difference {found.mean:+.2f} points"
+            if not math.isnan(found.p_value):
+                words += f", Wilcoxon p = {found.p_value:.3f}"
+            text = f"{found.wins} / {found.ties} / {found.losses}"
+            cells.append(Cell(text, shade=(found.wins - found.losses) / n, title=words))
+        if any(cell is not NOTHING for cell in cells):
+            rows.append([entry.label, *cells])
+    if not rows:
+        return None
+    caption = f"Wins / ties / losses of {ours.label} against each method, by depth"
+    return Table(["against", *(f"depth {depth}" for depth in DEPTHS)], rows, caption)
+
+
+def gap_table(analysis: Analysis) -> Table | None:
+    """How much of the way from CART to many boosted trees one tree goes."""
+    rows: list[Sequence[Cell | str] | str] = []
+    for ceiling in CEILINGS:
+        high = analysis.accuracy(Entry(ceiling), ANY_DEPTH)
+        lost = diverged(analysis, ceiling)
+        block: list[list[Cell | str]] = [
+            [entry.label, *(_gap_cell(analysis, entry, depth, high.drop(lost)) for depth in DEPTHS)]
+            for entry in analysis.entries
+            if entry.method in (OURS, OURS_WITH_PAIRS) and entry.protocol != "paper"
+        ]
+        if len(high) and block:
+            without = f", without {', '.join(lost)}" if lost else ""
+            rows += [f"to {ceiling}{without}", *block]
+    caption = "Share of the gap between CART of the same depth and many trees that one tree closes"
+    head = ["", *(f"depth {depth}" for depth in DEPTHS)]
+    return Table(head, rows, caption) if rows else None
+
+
+def _gap_cell(analysis: Analysis, entry: Entry, depth: int, ceiling: pd.Series) -> Cell:
+    columns = [analysis.accuracy(e, depth) for e in (Entry("CART"), entry)]
+    scores = pd.concat([*columns, ceiling], axis=1, join="inner")
+    if scores.empty:
+        return NOTHING
+    low, ours, high = scores.mean()
+    title = f"CART {low:.2f} %, one tree {ours:.2f} %, many trees {high:.2f} %"
+    words = f"{100 * (ours - low) / (high - low):.0f} %".replace("-", MINUS)
+    return Cell(words, analysis.sets(scores.index), title=title)

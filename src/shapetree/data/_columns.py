@@ -1,0 +1,284 @@
+"""One column of a table: what kind of values it holds, read as numbers, dates or categories."""
+
+import numbers
+import re
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from enum import Enum, auto
+from typing import Any, TypeAlias
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import numpy.typing as npt
+
+from shapetree.data._missing import MISSING_CODE, is_missing, is_missing_type
+from shapetree.data._moments import DATES, DateKind, has_zone, kind_of, seconds_of, seconds_of_array
+
+Level: TypeAlias = str | bool | int | float
+Array: TypeAlias = npt.NDArray[Any]
+Values: TypeAlias = Array | nw.Series[Any]
+# Rows that Python has looked up before a data frame has begun to.
+FEW_ROWS = 64
+
+
+class Kind(Enum):
+    """What a column holds."""
+
+    NUMBER = auto()
+    BOOLEAN = auto()
+    TEXT = auto()  # strings, or a data frame's categories of any type
+    MIXED = auto()  # strings as well as numbers
+    DATE = auto()  # dates, with or without a time of day
+
+
+_KIND_OF_NUMPY = {
+    "b": Kind.BOOLEAN,
+    "i": Kind.NUMBER,
+    "u": Kind.NUMBER,
+    "f": Kind.NUMBER,
+    "U": Kind.TEXT,
+    "T": Kind.TEXT,
+    "M": Kind.DATE,
+}
+
+
+def kind_of_column(values: Values, name: str) -> Kind:
+    """Tell what a column holds; refuse what is neither a number nor a category."""
+    if isinstance(values, nw.Series):
+        if values.dtype.is_numeric():
+            return Kind.NUMBER
+        if isinstance(values.dtype, nw.Boolean):
+            return Kind.BOOLEAN
+        if isinstance(values.dtype, nw.String | nw.Categorical | nw.Enum):
+            return Kind.TEXT
+        if isinstance(values.dtype, nw.Date | nw.Datetime):
+            return Kind.DATE
+        raise _unsupported(name, str(values.dtype))
+    if values.dtype.kind == "O":
+        return _kind_of_objects(values, name)
+    if values.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: column {name!r} is {values.dtype}.")
+    if values.dtype.kind not in _KIND_OF_NUMPY:
+        raise _unsupported(name, str(values.dtype))
+    return _KIND_OF_NUMPY[values.dtype.kind]
+
+
+def has_categorical_dtype(values: Values, name: str) -> bool:
+    """Whether a column is one of categories unless the user says otherwise."""
+    return kind_of_column(values, name) in (Kind.BOOLEAN, Kind.TEXT)
+
+
+def has_whole_dtype(values: Values) -> bool:
+    """Whether a column's type is one of whole numbers."""
+    if isinstance(values, nw.Series):
+        return values.dtype.is_integer()
+    return values.dtype.kind in "iu"
+
+
+def _kind_of_objects(values: Array, name: str) -> Kind:
+    types = set(map(type, values))
+    kinds = {_kind_of_type(kind, name) for kind in types if not is_missing_type(kind)}
+    if kinds == {Kind.TEXT, Kind.NUMBER} and _only_nan_beside_text(values):
+        return Kind.TEXT
+    if Kind.DATE in kinds:
+        if kinds == {Kind.DATE} or all(map(_is_date_or_missing, values)):
+            return Kind.DATE
+        raise TypeError(
+            f"Column {name!r} holds dates and other values. Convert all of them to dates, for "
+            "example with pandas.to_datetime."
+        )
+    if kinds <= {Kind.NUMBER, Kind.BOOLEAN}:
+        return Kind.BOOLEAN if kinds == {Kind.BOOLEAN} else Kind.NUMBER
+    return Kind.TEXT if kinds == {Kind.TEXT} else Kind.MIXED
+
+
+def _kind_of_type(kind: type, name: str) -> Kind:
+    if issubclass(kind, str):
+        return Kind.TEXT
+    if issubclass(kind, bool | np.bool_):
+        return Kind.BOOLEAN
+    if issubclass(kind, numbers.Real | Decimal):
+        return Kind.NUMBER
+    if issubclass(kind, DATES):
+        return Kind.DATE
+    raise _unsupported(name, kind.__name__)
+
+
+def _only_nan_beside_text(values: Array) -> bool:
+    """Tell whether NaN, which pandas writes for a missing string, is the only number."""
+    return all(isinstance(value, str) or is_missing(value) for value in values)
+
+
+def _is_date_or_missing(value: Any) -> bool:
+    return isinstance(value, DATES) or is_missing(value)
+
+
+def _unsupported(name: str, held: str) -> TypeError:
+    if re.match(r"date|time|duration|period", held, re.IGNORECASE):
+        return TypeError(
+            f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
+            "number, or a date that is not a category. Turn the column into a number or a category "
+            "first: shapetree.date_parts makes year, month, weekday and hour of dates, hours of "
+            "times of day, and days of durations."
+        )
+    return TypeError(
+        f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
+        "number. Turn the column into a number or a category first."
+    )
+
+
+# --- numbers ---
+
+NOT_NUMBERS = {
+    Kind.TEXT: "text or categories",
+    Kind.MIXED: "both text and numbers",
+    Kind.DATE: "dates",
+}
+
+
+def read_numbers(values: Values, name: str, advice: str) -> Array:
+    """Read a column as float32 or float64, as a view if it is already that."""
+    kind = kind_of_column(values, name)
+    if kind in NOT_NUMBERS:
+        held = NOT_NUMBERS[kind]
+        raise ValueError(f"Column {name!r} holds {held} where numbers are expected. {advice}")
+    if isinstance(values, nw.Series):
+        values = _series_to_numpy(values)
+    if values.dtype.kind == "O":
+        return _objects_to_floats(values)
+    # float32 wherever it is exact: half the memory to read.
+    dtype = np.float32 if np.can_cast(values.dtype, np.float32) else np.float64
+    return np.require(values, dtype, ["ALIGNED"])
+
+
+def _series_to_numpy(series: nw.Series[Any]) -> Array:
+    if series.dtype.is_decimal() or isinstance(series.dtype, nw.Int128 | nw.UInt128):
+        series = series.cast(nw.Float64)  # NumPy has no such type
+    return series.to_numpy()
+
+
+def _objects_to_floats(values: Array) -> Array:
+    # NumPy reads None as NaN, but stumbles over the missing values of pandas.
+    if any(is_missing_type(kind) for kind in set(map(type, values)) - {type(None)}):
+        values = np.array([None if is_missing(value) else value for value in values], object)
+    return values.astype(np.float64)
+
+
+# --- dates ---
+
+
+def read_dates(values: Values, name: str) -> tuple[Array, DateKind]:
+    """Read a column of dates as seconds since 1970, and tell what kind of dates they are."""
+    if isinstance(values, nw.Series):
+        is_zoned = getattr(values.dtype, "time_zone", None) is not None
+        moments = values.cast(nw.Datetime("us")) if isinstance(values.dtype, nw.Date) else values
+        seconds = moments.dt.timestamp("us").cast(nw.Float64).to_numpy() / 1e6
+    elif values.dtype.kind == "M":
+        seconds, is_zoned = seconds_of_array(values), False
+    else:
+        known = [value for value in values if not is_missing(value)]
+        is_zoned = any(map(has_zone, known))
+        if is_zoned and not all(map(has_zone, known)):
+            raise ValueError(
+                f"Column {name!r} holds dates with and without a time zone. Give all of them one, "
+                "or none."
+            )
+        listed = [np.nan if is_missing(value) else seconds_of(value) for value in values]
+        seconds = np.array(listed, dtype=np.float64)
+    return np.ascontiguousarray(seconds, np.float64), kind_of(seconds, is_zoned)
+
+
+# --- categories ---
+
+
+def factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
+    """Give each row's position in a list of levels, in which None or -1 stand for missing."""
+    kind = kind_of_column(values, name)
+    if isinstance(values, nw.Series) and (values.dtype.is_float() or values.dtype.is_decimal()):
+        values = _series_to_numpy(values)
+    if isinstance(values, nw.Series) and len(values) <= FEW_ROWS:
+        codes, levels = _factorize_objects(values.to_list())
+    elif isinstance(values, nw.Series):
+        codes, levels = _factorize_series(values)
+    elif values.dtype.kind == "O" or kind is Kind.TEXT:
+        codes, levels = _factorize_objects(values.tolist())
+    else:
+        distinct, codes = np.unique(values, return_inverse=True)
+        levels = distinct.tolist()
+    return codes, [None if is_missing(level) else _plain(level, name) for level in levels]
+
+
+def _factorize_series(series: nw.Series[Any]) -> tuple[Array, list[Any]]:
+    if series.implementation.is_pandas() and isinstance(series.dtype, nw.Categorical | nw.Enum):
+        return _factorize_coded(series.to_native().cat)
+    if isinstance(series.dtype, nw.String) and series.implementation.is_pyarrow():
+        series = series.cast(nw.String)  # Arrow cannot look up its string views
+    codes = np.full(len(series), MISSING_CODE, np.int32)
+    is_present = ~series.is_null()
+    present = series.filter(is_present)
+    levels = present.unique().to_list()
+    if levels:
+        positions = present.replace_strict(levels, [*range(len(levels))], return_dtype=nw.Int32)
+        codes[is_present.to_numpy()] = positions.to_numpy()
+    return codes, levels
+
+
+def _factorize_coded(coded: Any) -> tuple[Array, list[Any]]:
+    """The same for categories of pandas, which has codes for them; None for those without rows."""
+    codes = coded.codes.to_numpy().astype(np.int32)  # MISSING_CODE where a value is missing
+    n_rows = np.bincount(codes + 1, minlength=len(coded.categories) + 1)[1:].tolist()
+    categories = coded.categories.tolist()
+    return codes, [level if n else None for level, n in zip(categories, n_rows, strict=True)]
+
+
+def _factorize_objects(values: list[Any]) -> tuple[Array, list[Any]]:
+    levels = list(dict.fromkeys(values))
+    position = {level: code for code, level in enumerate(levels)}
+    return np.fromiter(map(position.__getitem__, values), np.int32, len(values)), levels
+
+
+def _plain(level: Any, name: str) -> Level:
+    """Turn a level into a plain Python value."""
+    if isinstance(level, bool | np.bool_):
+        return bool(level)
+    if isinstance(level, numbers.Integral):
+        return int(level)
+    if isinstance(level, numbers.Real | Decimal):
+        return float(level)
+    if isinstance(level, str):
+        return str.__str__(level)  # the text itself, also for a member of an enumeration
+    raise _unsupported(name, type(level).__name__)
+
+
+def own_order(values: Values, name: str) -> tuple[Level, ...] | None:
+    """All categories of a type that orders them; None for others."""
+    if not isinstance(values, nw.Series):
+        return None
+    native = values.to_native()
+    if values.implementation.is_pyarrow():
+        if not getattr(native.type, "ordered", False):
+            return None
+        declared = native.combine_chunks().dictionary.to_pylist()
+    elif getattr(native.dtype, "ordered", False):  # pandas
+        declared = list(native.dtype.categories)
+    elif isinstance(values.dtype, nw.Enum):  # polars
+        declared = list(values.dtype.categories)
+    else:
+        return None
+    return tuple(_plain(level, name) for level in declared)
+
+
+def sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
+    """Distinct levels as the categories of a feature: in ascending order, numbers before text."""
+    distinct = {level for level in levels if level is not None}
+    return tuple(sorted(distinct, key=lambda level: (isinstance(level, str), level)))
+
+
+def recode(codes: Array, levels: Sequence[Level | None], categories: tuple[Level, ...]) -> Array:
+    """Turn positions in `levels` into positions in `categories`."""
+    if levels == categories:
+        return codes
+    code_of: dict[Level | None, int] = {level: code for code, level in enumerate(categories)}
+    # One entry more than levels, where the position -1 of a missing value leads.
+    new_code = [code_of.get(level, MISSING_CODE) for level in levels] + [MISSING_CODE]
+    return np.array(new_code, dtype=np.int32)[codes]

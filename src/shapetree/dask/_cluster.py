@@ -19,7 +19,7 @@ from shapetree.dask._held import Held, value_of
 from shapetree.grow._joined import Join, Step
 from shapetree.refine._joined import PartRows, Place
 
-# Answers that are joined by one task, and how few come here to be joined: a task takes longer.
+# Answers that are joined by one task, and how few are joined here: a task would take longer.
 JOINED_TOGETHER = 16
 FEW = 4
 # Bytes of what all parts are told, from which on it is sent once and not with every task. From
@@ -88,13 +88,13 @@ class Cluster:
     def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
         """One result of many, joined on the workers some at a time, and brought here.
 
-        The last few are joined here, unless there is something to finish on a worker.
+        A few are joined here, unless there is something to finish on a worker.
         """
         name = f"shapetree-join-{uuid.uuid4().hex}"
-        n_last = FEW if finish is None else 1
         made: list[Future[Any]] = []
+        are_joined = finish is None and len(futures) <= FEW
         try:
-            while len(futures) > n_last or (finish is not None and not made):
+            while not are_joined:
                 groups = [
                     list(futures[at : at + JOINED_TOGETHER])
                     for at in range(0, len(futures), JOINED_TOGETHER)
@@ -105,8 +105,9 @@ class Cluster:
                     self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
                 )
                 made += futures
+                are_joined = len(futures) == 1
             answers = self.results(futures)
-            return answers[0] if made and len(answers) == 1 else join(answers)
+            return answers[0] if made else join(answers)
         finally:
             self.release(made)
 

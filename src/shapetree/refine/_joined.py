@@ -105,6 +105,12 @@ class Place:
         told = self.places, self.splits, self.n_nodes, self.max_branches, self.level, self.ordered
         return Place, told
 
+    @property
+    def bytes_of_tree(self) -> int:
+        """Memory of what was made to refine: a row's number, and its loss in branches but one."""
+        n_rows = 0 if self._refined is None else len(self.places.order)
+        return n_rows * (4 + 8 * (self.max_branches - 1))
+
     def asked(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
         """What the part answers."""
         part = self.ordered or part

@@ -243,18 +243,18 @@ class AskedParts:
 
     def ask(self, *steps: Step, join: Join, finish: Any = None) -> Any:
         """What all holders answer."""
-        self._tell()
-        answers = self._rows.each(ask_parts, self._places.futures, steps=steps, join=join)
+        told, self._untold, before = tuple(self._untold), [], self._places.futures
+        name = uuid.uuid4().hex
+        asked = {"steps": steps, "join": join, "told": told, "name": name}
+        answers = self._rows.each(ask_parts, before, **asked)
+        if told:
+            # The task before has made them: nobody waits for Dask to start one after the other.
+            self._places = self._rows.each(tell_parts, before, steps=told, name=name)
         return answers.joined(join, finish)
 
     def tell(self, *steps: Step) -> None:
         """Have all holders do something, when the next question comes."""
         self._untold += steps
-
-    def _tell(self) -> None:
-        if self._untold:
-            steps, self._untold = tuple(self._untold), []
-            self._places = self._rows.each(tell_parts, self._places.futures, steps=steps)
 
 
 def level_out(groups: list[list[Any]]) -> None:
@@ -293,14 +293,23 @@ def start_parts(parts: list[PartRows]) -> list[Place]:
 
 
 def ask_parts(
-    parts: list[PartRows], places: list[Place], steps: tuple[Step, ...], join: Join
+    parts: list[PartRows],
+    places: list[Place],
+    steps: tuple[Step, ...],
+    join: Join,
+    told: tuple[Step, ...] = (),
+    name: str | None = None,
 ) -> Any:
-    """What some parts answer."""
+    """What some parts answer, after they were told some steps."""
+    if told:
+        places = tell_parts(parts, places, told, name)
     each = zip(parts, places, strict=True)
     answers = [place.asked(part, steps) for part, place in each]
     return join(answers) if len(answers) > 1 else answers[0]
 
 
-def tell_parts(parts: list[PartRows], places: list[Place], steps: tuple[Step, ...]) -> list[Place]:
-    """Where the rows of some parts are after some steps."""
-    return [place.told(part, steps) for part, place in zip(parts, places, strict=True)]
+def tell_parts(
+    parts: list[PartRows], places: list[Place], steps: tuple[Step, ...], name: str | None = None
+) -> list[Place]:
+    """Where the rows of some parts are after some steps, which have a name."""
+    return [place.told(part, steps, name) for part, place in zip(parts, places, strict=True)]

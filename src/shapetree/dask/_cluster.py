@@ -90,26 +90,42 @@ class Cluster:
 
         A few are joined here, unless there is something to finish on a worker.
         """
-        name = f"shapetree-join-{uuid.uuid4().hex}"
+        if finish is None and len(futures) <= FEW:
+            return join(self.results(futures))
+        return self.joined_each([futures], join, [finish])[0]
+
+    def joined_each(
+        self, columns: Sequence[Sequence[Future[Any]]], join: Join, finishes: Sequence[Any]
+    ) -> list[Any]:
+        """One result of each of several columns, all of them joined on the workers at once."""
         made: list[Future[Any]] = []
-        are_joined = finish is None and len(futures) <= FEW
         try:
-            while not are_joined:
-                groups = [
-                    list(futures[at : at + JOINED_TOGETHER])
-                    for at in range(0, len(futures), JOINED_TOGETHER)
-                ]
-                keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
-                last = finish if len(groups) == 1 else None
-                futures = self._note(
-                    self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
-                )
-                made += futures
-                are_joined = len(futures) == 1
-            answers = self.results(futures)
-            return answers[0] if made else join(answers)
+            last = [
+                self._join(futures, join, finish, made)
+                for futures, finish in zip(columns, finishes, strict=True)
+            ]
+            return self.results(last)
         finally:
             self.release(made)
+
+    def _join(
+        self, futures: Sequence[Future[Any]], join: Join, finish: Any, made: list[Future[Any]]
+    ) -> Future[Any]:
+        """One future of many; notes what was made on the way."""
+        name, is_first = f"shapetree-join-{uuid.uuid4().hex}", True
+        while is_first or len(futures) > 1:
+            is_first = False
+            groups = [
+                list(futures[at : at + JOINED_TOGETHER])
+                for at in range(0, len(futures), JOINED_TOGETHER)
+            ]
+            keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
+            last = finish if len(groups) == 1 else None
+            futures = self._note(
+                self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
+            )
+            made += futures
+        return futures[0]
 
     def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         """Results of all parts, brought here."""

@@ -92,29 +92,19 @@ class Cluster:
         """
         if finish is None and len(futures) <= FEW:
             return join(self.results(futures))
-        return self.joined_each([futures], join, [finish])[0]
+        return self.joining([futures], join, [finish]).results()[0]
 
-    def joined_each(
+    def joining(
         self, columns: Sequence[Sequence[Future[Any]]], join: Join, finishes: Sequence[Any]
-    ) -> list[Any]:
-        """One result of each of several columns, all of them joined on the workers at once."""
-        made: list[Future[Any]] = []
-        try:
-            last = [
-                self._join(futures, join, finish, made)
-                for futures, finish in zip(columns, finishes, strict=True)
-            ]
-            return self.results(last)
-        finally:
-            self.release(made)
+    ) -> Parts:
+        """One result of each of several columns, joined on the workers, where it stays."""
+        each = zip(columns, finishes, strict=True)
+        return Parts(self, [self._join(futures, join, finish) for futures, finish in each])
 
-    def _join(
-        self, futures: Sequence[Future[Any]], join: Join, finish: Any, made: list[Future[Any]]
-    ) -> Future[Any]:
-        """One future of many; notes what was made on the way."""
-        name, is_first = f"shapetree-join-{uuid.uuid4().hex}", True
-        while is_first or len(futures) > 1:
-            is_first = False
+    def _join(self, futures: Sequence[Future[Any]], join: Join, finish: Any) -> Future[Any]:
+        """One future of many."""
+        name, made = f"shapetree-join-{uuid.uuid4().hex}", list[Future[Any]]()
+        while not made or len(futures) > 1:
             groups = [
                 list(futures[at : at + JOINED_TOGETHER])
                 for at in range(0, len(futures), JOINED_TOGETHER)
@@ -125,7 +115,8 @@ class Cluster:
                 self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
             )
             made += futures
-        return futures[0]
+        self.release(made[:-1])
+        return made[-1]
 
     def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         """Results of all parts, brought here."""

@@ -28,6 +28,7 @@ from shapetree.dask._tasks import (
     features_of_sample,
     hashes_of_part,
     hold_part,
+    join_binnings,
     join_keys,
     join_lists,
     join_looks,
@@ -45,7 +46,7 @@ from shapetree.dask._tasks import (
     values_of,
     weights_of_parts,
 )
-from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, Binning, FeatureBins, bin_table
+from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, FeatureBins, bin_table
 from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import (
     Pair,
@@ -434,11 +435,13 @@ def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> D
         return _bins(table, features, encoded.each(bin_values, kept, features=features))
     weighing = None if weights is None else table.weighing
     samples = encoded.together(sample_of_parts, kept, n_total=table.n_rows, weighing=weighing)
-    binning = _find_binning(table, samples, max_bins)
-    return _bins(table, binning.features, encoded.each(bin_part, kept, binning=binning))
+    found = _find_binnings(table, samples, max_bins)
+    # Workers need not wait until this process knows the bins, too.
+    bins = encoded.each(bin_part, kept, [found.futures] * len(encoded))
+    return _bins(table, join_binnings(found.results()).features, bins)
 
 
-def _find_binning(table: DaskTable, samples: Parts, max_bins: int) -> Binning:
+def _find_binnings(table: DaskTable, samples: Parts, max_bins: int) -> Parts:
     """Where bins begin and end; a few workers find those of some features each."""
     n_features = len(table.features)
     ends = np.linspace(0, n_features, min(len(samples), FEW, n_features) + 1).astype(int).tolist()
@@ -446,12 +449,7 @@ def _find_binning(table: DaskTable, samples: Parts, max_bins: int) -> Binning:
     some = [samples.each(features_of_sample, first=first, last=last) for first, last in shares]
     is_sample = table.n_rows > MAX_BINNED_ROWS
     finds = [FindBinning(table.features[first:last], is_sample, max_bins) for first, last in shares]
-    futures = [share.futures for share in some]
-    found: list[Binning] = samples.cluster.joined_each(futures, join_weighted, finds)
-    return Binning(
-        tuple(bins for each in found for bins in each.features),
-        tuple(of_bins for each in found for of_bins in each.ends),
-    )
+    return samples.cluster.joining([share.futures for share in some], join_weighted, finds)
 
 
 def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: Parts) -> DaskBins:

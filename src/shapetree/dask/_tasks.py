@@ -372,9 +372,15 @@ class FindBinning(NamedTuple):
         return find_binning(table, None, self.is_sample, weights, self.max_bins, 1)
 
 
-def bin_part(part: EncodedPart, kept: KeptRows, binning: Binning) -> Columns:
+def join_binnings(parts: list[Binning]) -> Binning:
+    """Bins of features that follow each other."""
+    features = tuple(feature for part in parts for feature in part.features)
+    return Binning(features, tuple(ends for part in parts for ends in part.ends))
+
+
+def bin_part(part: EncodedPart, kept: KeptRows, binnings: list[Binning]) -> Columns:
     """Bins of a part's rows."""
-    table = _table_of(part, kept)
+    table, binning = _table_of(part, kept), join_binnings(binnings)
     bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
     binning.bin(table, bins, 1)
     return Columns(bins, table.n_rows)

@@ -187,7 +187,8 @@ def simulate(
             ask = partial(_cluster.ask_parts, steps=steps, join=join)
             answers, took = each(ask, self._groups, self._of_groups)
             clock["workers"] += took
-            while len(answers) > _cluster.FEW:
+            are_joined = finish is None and len(answers) <= _cluster.FEW
+            while not are_joined:
                 counts["bytes between workers"] += sum(map(bytes_of, answers))
                 groups = [
                     answers[at : at + _cluster.JOINED_TOGETHER]
@@ -195,6 +196,7 @@ def simulate(
                 ]
                 answers, took = each(join, groups)
                 clock["joins"] += took
+                are_joined = len(answers) == 1
             counts["rounds"] += 1
             counts["bytes to the client"] += sum(map(bytes_of, answers))
             clock["asking"] += process_time() - start

@@ -19,7 +19,7 @@ from shapetree.dask._held import Held, value_of
 from shapetree.grow._joined import Join, Step
 from shapetree.refine._joined import PartRows, Place
 
-# Answers that are joined by one task, and how few come here to be joined: a task takes longer.
+# Answers that are joined by one task, and how few are joined here: a task would take longer.
 JOINED_TOGETHER = 16
 FEW = 4
 # Bytes of what all parts are told, from which on it is sent once and not with every task. From
@@ -88,27 +88,35 @@ class Cluster:
     def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
         """One result of many, joined on the workers some at a time, and brought here.
 
-        The last few are joined here, unless there is something to finish on a worker.
+        A few are joined here, unless there is something to finish on a worker.
         """
-        name = f"shapetree-join-{uuid.uuid4().hex}"
-        n_last = FEW if finish is None else 1
-        made: list[Future[Any]] = []
-        try:
-            while len(futures) > n_last or (finish is not None and not made):
-                groups = [
-                    list(futures[at : at + JOINED_TOGETHER])
-                    for at in range(0, len(futures), JOINED_TOGETHER)
-                ]
-                keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
-                last = finish if len(groups) == 1 else None
-                futures = self._note(
-                    self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
-                )
-                made += futures
-            answers = self.results(futures)
-            return answers[0] if made and len(answers) == 1 else join(answers)
-        finally:
-            self.release(made)
+        if finish is None and len(futures) <= FEW:
+            return join(self.results(futures))
+        return self.joining([futures], join, [finish]).results()[0]
+
+    def joining(
+        self, columns: Sequence[Sequence[Future[Any]]], join: Join, finishes: Sequence[Any]
+    ) -> Parts:
+        """One result of each of several columns, joined on the workers, where it stays."""
+        each = zip(columns, finishes, strict=True)
+        return Parts(self, [self._join(futures, join, finish) for futures, finish in each])
+
+    def _join(self, futures: Sequence[Future[Any]], join: Join, finish: Any) -> Future[Any]:
+        """One future of many."""
+        name, made = f"shapetree-join-{uuid.uuid4().hex}", list[Future[Any]]()
+        while not made or len(futures) > 1:
+            groups = [
+                list(futures[at : at + JOINED_TOGETHER])
+                for at in range(0, len(futures), JOINED_TOGETHER)
+            ]
+            keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
+            last = finish if len(groups) == 1 else None
+            futures = self._note(
+                self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
+            )
+            made += futures
+        self.release(made[:-1])
+        return made[-1]
 
     def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         """Results of all parts, brought here."""
@@ -242,18 +250,18 @@ class AskedParts:
 
     def ask(self, *steps: Step, join: Join, finish: Any = None) -> Any:
         """What all holders answer."""
-        self._tell()
-        answers = self._rows.each(ask_parts, self._places.futures, steps=steps, join=join)
+        told, self._untold, before = tuple(self._untold), [], self._places.futures
+        name = uuid.uuid4().hex
+        asked = {"steps": steps, "join": join, "told": told, "name": name}
+        answers = self._rows.each(ask_parts, before, **asked)
+        if told:
+            # The task before has made them: nobody waits for Dask to start one after the other.
+            self._places = self._rows.each(tell_parts, before, steps=told, name=name)
         return answers.joined(join, finish)
 
     def tell(self, *steps: Step) -> None:
         """Have all holders do something, when the next question comes."""
         self._untold += steps
-
-    def _tell(self) -> None:
-        if self._untold:
-            steps, self._untold = tuple(self._untold), []
-            self._places = self._rows.each(tell_parts, self._places.futures, steps=steps)
 
 
 def level_out(groups: list[list[Any]]) -> None:
@@ -292,14 +300,23 @@ def start_parts(parts: list[PartRows]) -> list[Place]:
 
 
 def ask_parts(
-    parts: list[PartRows], places: list[Place], steps: tuple[Step, ...], join: Join
+    parts: list[PartRows],
+    places: list[Place],
+    steps: tuple[Step, ...],
+    join: Join,
+    told: tuple[Step, ...] = (),
+    name: str | None = None,
 ) -> Any:
-    """What some parts answer."""
+    """What some parts answer, after they were told some steps."""
+    if told:
+        places = tell_parts(parts, places, told, name)
     each = zip(parts, places, strict=True)
     answers = [place.asked(part, steps) for part, place in each]
     return join(answers) if len(answers) > 1 else answers[0]
 
 
-def tell_parts(parts: list[PartRows], places: list[Place], steps: tuple[Step, ...]) -> list[Place]:
-    """Where the rows of some parts are after some steps."""
-    return [place.told(part, steps) for part, place in zip(parts, places, strict=True)]
+def tell_parts(
+    parts: list[PartRows], places: list[Place], steps: tuple[Step, ...], name: str | None = None
+) -> list[Place]:
+    """Where the rows of some parts are after some steps, which have a name."""
+    return [place.told(part, steps, name) for part, place in zip(parts, places, strict=True)]

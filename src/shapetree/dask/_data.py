@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree.dask._cluster import AskedParts, Cluster, Parts
+from shapetree.dask._cluster import FEW, AskedParts, Cluster, Parts
 from shapetree.dask._lazy import LOOKING
 from shapetree.dask._tasks import (
     EveryValue,
@@ -25,8 +25,10 @@ from shapetree.dask._tasks import (
     bin_part,
     bin_values,
     encode_rows,
+    features_of_sample,
     hashes_of_part,
     hold_part,
+    join_binnings,
     join_keys,
     join_lists,
     join_looks,
@@ -36,7 +38,7 @@ from shapetree.dask._tasks import (
     length_of,
     look_at_part,
     recode_part,
-    sample_of,
+    sample_of_parts,
     seen_codes,
     spread_parts,
     targets_of_part,
@@ -432,10 +434,22 @@ def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> D
         features = values.joined(join_distinct, EveryValue(table.features))
         return _bins(table, features, encoded.each(bin_values, kept, features=features))
     weighing = None if weights is None else table.weighing
-    samples = encoded.each(sample_of, kept, n_total=table.n_rows, weighing=weighing)
-    find = FindBinning(table.features, table.n_rows > MAX_BINNED_ROWS, max_bins)
-    binning = samples.joined(join_weighted, find)
-    return _bins(table, binning.features, encoded.each(bin_part, kept, binning=binning))
+    samples = encoded.together(sample_of_parts, kept, n_total=table.n_rows, weighing=weighing)
+    found = _find_binnings(table, samples, max_bins)
+    # Workers need not wait until this process knows the bins, too.
+    bins = encoded.each(bin_part, kept, [found.futures] * len(encoded))
+    return _bins(table, join_binnings(found.results()).features, bins)
+
+
+def _find_binnings(table: DaskTable, samples: Parts, max_bins: int) -> Parts:
+    """Where bins begin and end; a few workers find those of some features each."""
+    n_features = len(table.features)
+    ends = np.linspace(0, n_features, min(len(samples), FEW, n_features) + 1).astype(int).tolist()
+    shares = list(pairwise(ends))
+    some = [samples.each(features_of_sample, first=first, last=last) for first, last in shares]
+    is_sample = table.n_rows > MAX_BINNED_ROWS
+    finds = [FindBinning(table.features[first:last], is_sample, max_bins) for first, last in shares]
+    return samples.cluster.joining([share.futures for share in some], join_weighted, finds)
 
 
 def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: Parts) -> DaskBins:

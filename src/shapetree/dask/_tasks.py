@@ -327,40 +327,60 @@ def _weights_of(part: EncodedPart, kept: KeptRows, weighing: Weighing | None) ->
 
 # --- bins ---
 
+# A sample of rows, and their weights.
+WeightedSample = tuple[PartSample, np.ndarray | None]
 
-def sample_of(
+
+def sample_of_parts(
+    parts: list[EncodedPart], kept: list[KeptRows], n_total: int, weighing: Weighing | None
+) -> WeightedSample:
+    """Rows of some parts that bins are made of, and their weights."""
+    each = zip(parts, kept, strict=True)
+    return join_weighted([_sample_of(part, own, n_total, weighing) for part, own in each])
+
+
+def _sample_of(
     part: EncodedPart, kept: KeptRows, n_total: int, weighing: Weighing | None
-) -> tuple[PartSample, np.ndarray | None]:
-    """Rows of a part that bins are made of, and their weights."""
+) -> WeightedSample:
     table, weights = _table_of(part, kept), _weights_of(part, kept, weighing)
     sample = sample_part(table, kept.first_row, n_total)
     return sample, None if weights is None else weights[sample.rows - kept.first_row]
 
 
-def join_weighted(
-    parts: list[tuple[PartSample, np.ndarray | None]],
-) -> tuple[PartSample, np.ndarray | None]:
-    """The sample of parts that follow each other."""
+def features_of_sample(sampled: WeightedSample, first: int, last: int) -> WeightedSample:
+    """A sample of the features first..last-1."""
+    sample, weights = sampled
+    return sample._replace(columns=sample.columns[first:last]), weights
+
+
+def join_weighted(parts: list[WeightedSample]) -> WeightedSample:
+    """The sample of some parts, in whatever order: bins do not depend on it."""
     samples, weights = zip(*parts, strict=True)
     return join_samples(samples), None if weights[0] is None else np.concatenate(weights)
 
 
 class FindBinning(NamedTuple):
-    """Finds bins from a sample."""
+    """Finds bins of some features from a sample."""
 
     features: tuple[FeatureInfo, ...]
     is_sample: bool
     max_bins: int
 
-    def __call__(self, sampled: tuple[PartSample, np.ndarray | None]) -> Binning:
+    def __call__(self, sampled: WeightedSample) -> Binning:
         sample, weights = sampled
         table = sample.table(self.features)
         return find_binning(table, None, self.is_sample, weights, self.max_bins, 1)
 
 
-def bin_part(part: EncodedPart, kept: KeptRows, binning: Binning) -> Columns:
+def join_binnings(parts: list[Binning]) -> Binning:
+    """Bins of features that follow each other."""
+    features = tuple(feature for part in parts for feature in part.features)
+    return Binning(features, tuple(ends for part in parts for ends in part.ends))
+
+
+def bin_part(part: EncodedPart, kept: KeptRows, binnings: list[Binning]) -> Columns:
     """Bins of a part's rows."""
-    table = _table_of(part, kept)
+    table, binning = _table_of(part, kept), join_binnings(binnings)
     bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
     binning.bin(table, bins, 1)
     return Columns(bins, table.n_rows)

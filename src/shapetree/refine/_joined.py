@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Lock
+from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +55,7 @@ class PartRows:
         self.rows = rows
         self._losses: LeafLosses | None = None
         # Rows have scratch memory that one thread uses at a time.
-        self.lock = Lock()
+        self.lock = RLock()
 
     def __reduce__(self) -> Any:
         return PartRows, (self.rows,)
@@ -100,10 +100,17 @@ class Place:
     level: Level | None = None
     ordered: PartRows | None = None
     _refined: PartOfTree | None = field(default=None, repr=False)
+    _next: tuple[str, Place] | None = field(default=None, init=False, repr=False)
 
     def __reduce__(self) -> Any:
         told = self.places, self.splits, self.n_nodes, self.max_branches, self.level, self.ordered
         return Place, told
+
+    @property
+    def bytes_of_tree(self) -> int:
+        """Memory of what was made to refine: a row's number, and its loss in branches but one."""
+        n_rows = 0 if self._refined is None else len(self.places.order)
+        return n_rows * (4 + 8 * (self.max_branches - 1))
 
     def asked(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
         """What the part answers."""
@@ -121,8 +128,16 @@ class Place:
             answer = getattr(answer, name)(*arguments)
         return answer
 
-    def told(self, part: PartRows, steps: tuple[Step, ...]) -> Place:
-        """Where rows are after some steps."""
+    def told(self, part: PartRows, steps: tuple[Step, ...], name: str | None = None) -> Place:
+        """Where rows are after some steps; steps with a name are made once, whoever asks first."""
+        if name is None:
+            return self._after(part, steps)
+        with part.lock:
+            if self._next is None or self._next[0] != name:
+                self._next = name, self._after(part, steps)
+            return self._next[1]
+
+    def _after(self, part: PartRows, steps: tuple[Step, ...]) -> Place:
         place = self
         for name, arguments in _in_turn(steps):
             own = place.ordered or part

@@ -187,9 +187,8 @@ def simulate(
             ask = partial(_cluster.ask_parts, steps=steps, join=join)
             answers, took = each(ask, self._groups, self._of_groups)
             clock["workers"] += took
-            is_first = True
-            while len(answers) > 1 or is_first:
-                is_first = False
+            are_joined = finish is None and len(answers) <= _cluster.FEW
+            while not are_joined:
                 counts["bytes between workers"] += sum(map(bytes_of, answers))
                 groups = [
                     answers[at : at + _cluster.JOINED_TOGETHER]
@@ -197,11 +196,12 @@ def simulate(
                 ]
                 answers, took = each(join, groups)
                 clock["joins"] += took
-            answer = answers[0] if finish is None else finish(answers[0])
+                are_joined = len(answers) == 1
             counts["rounds"] += 1
-            counts["bytes to the client"] += bytes_of(answer)
+            counts["bytes to the client"] += sum(map(bytes_of, answers))
             clock["asking"] += process_time() - start
-            return answer
+            answer = join(answers)
+            return answer if finish is None else finish(answer)
 
         def tell(self, *steps: Any) -> None:
             self.untold += steps

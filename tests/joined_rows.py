@@ -11,6 +11,33 @@ from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import LocalParts
 
 
+class NumbersInParts:
+    """Numbers of rows of which nobody has more than a part; see `Numbers`."""
+
+    def __init__(self, parts):
+        self.parts = parts
+        self.n_rows = sum(len(values) for values, _ in parts)
+
+    def made(self, make):
+        """Numbers that are made of these, row by row."""
+        return NumbersInParts([make(*columns) for columns in self.parts])
+
+    def ask(self, of, join):
+        """What a function tells of all rows."""
+        return join([of(*columns) for columns in self.parts])
+
+
+def in_parts(rng, values, weights):
+    """Numbers in a few parts, some of them empty."""
+    owner = rng.integers(0, 4, len(values))
+    return NumbersInParts(
+        [
+            (values[owner == own], None if weights is None else weights[owner == own])
+            for own in range(5)
+        ]
+    )
+
+
 def part_of_goal(goal, rows):
     """The goal of some rows, on the grids that were agreed for all."""
     targets = goal.y if hasattr(goal, "y") else goal.labels - goal.starts[:-1]

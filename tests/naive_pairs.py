@@ -10,9 +10,9 @@ from naive import samples
 from shapetree._core.columns import Columns
 from shapetree._core.oblique import PairFitter
 from shapetree._core.pair_cuts import PairCuts
+from shapetree._core.pieces import number_cuts
 from shapetree._core.screen import START
 from shapetree.grow._pairs import spread_angles
-from shapetree.tree._shape import number_cuts
 
 GREATEST = np.finfo(np.float64).max
 

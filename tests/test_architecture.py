@@ -45,6 +45,7 @@ LAYERS = {
         *("_folds", "_losses", "_choice", "_parameters", "_rows", "_growth", "_noise"),
         *("_learning", "_trials", "_order"),
     ],
+    "_base": None,
     "_estimators": None,
     "_predictions": None,
     "recipes": None,
@@ -57,7 +58,7 @@ ORDER = list(LAYERS)
 READERS = ["model_file", "explain", "plot", "export"]
 UNREAD = ["_core", "grow", "refine", *READERS]
 # Nothing here knows the estimators, under whatever name.
-BELOW = ORDER[: ORDER.index("_estimators")]
+BELOW = ORDER[: ORDER.index("_base")]
 ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
 # Functions that may ask an estimator something, and what they ask.
 MAY_ASK = {"fitted_tree", "tree_holder", "rows_for_tree"}

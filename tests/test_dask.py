@@ -118,6 +118,18 @@ def test_a_level_takes_few_rounds_whose_answers_do_not_grow_with_the_rows():
         assert largest[1] <= 1.1 * largest[0]
 
 
+@pytest.mark.parametrize("case", ["classes", "balanced", "means"])
+def test_targets_and_weights_stay_on_the_workers(monkeypatch, case):
+    def bring(self):
+        raise AssertionError("targets are on their way")
+
+    monkeypatch.setattr(_data.DaskTrainingRows, "here", bring)
+    rows = made_rows(np.random.default_rng(21), 2_000)
+    near, far = fitted_twice(ClientAtOnce(), case, rows, [700, 0, 1_300], weighted=True)
+    assert near.tree_.node_count > 1
+    assert same_file(near, far)
+
+
 def test_categories_of_rows_without_weight_are_unknown(client):
     rows = made_rows(np.random.default_rng(20), 100)
     rows["c"] = rows["c"].astype(object).where(rows.index > 3, "only here")

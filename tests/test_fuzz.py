@@ -34,6 +34,7 @@ from shapetree._core.histogram import Targets, build_cells, build_histograms, su
 from shapetree._core.inner_tree import cut_into_pieces
 from shapetree._core.oblique import PairFitter
 from shapetree._core.pair_cuts import PairCuts
+from shapetree._core.pieces import number_cuts
 from shapetree._core.polish import cheapest_path, polish_branches
 from shapetree._core.predictor import TreeLayout, find_leaves
 from shapetree._core.reduced import (
@@ -423,7 +424,7 @@ def test_bin_columns(data, dtype, bin_type):
 @given(st.data())
 def test_columns(data):
     columns = [np.zeros(5, dtype=dtype) for dtype in ("u1", "u2", "u4", "i4", "f4", "f8")]
-    made = survives(Columns, **nearly(data.draw, arrays=columns, n_rows=5))
+    made = survives(Columns, **nearly(data.draw, arrays=columns, n_rows=5, n_threads=2))
     if made is not None:
         rows = np.arange(3, dtype=np.int32)
         for feature in range(-1, 7):
@@ -1041,6 +1042,13 @@ def test_edges_of_cells(data):
 
 
 @fuzz
+@given(st.data())
+def test_number_cuts(data):
+    low = np.array([1, 5, 3, -1, -1, -1, -1], dtype=np.int32)
+    survives(number_cuts, **nearly(data.draw, low=low))
+
+
+@fuzz
 @given(st.data(), st.booleans())
 def test_count_targets(data, has_targets):
     arguments = nearly(
@@ -1050,6 +1058,7 @@ def test_count_targets(data, has_targets):
         targets=np.arange(6.0) if has_targets else None,
         n_nodes=6,
         n_cells=3,
+        n_threads=2,
     )
     survives(count_targets, **arguments)
 

@@ -568,10 +568,10 @@ def test_notebooks_show_a_picture_once():
 
 
 def test_pictures_leave_no_figure_open(fitted, tmp_path):
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), plt.rc_context({"figure.max_open_warning": 2}):
         warnings.simplefilter("error")
-        for i in range(25):
-            (plot_tree if i % 2 else plot_node)(fitted).save(tmp_path / "picture.png", dpi=20)
+        for draw in (plot_tree, plot_node) * 2:
+            draw(fitted).save(tmp_path / "picture.png", dpi=20)
     assert not plt.get_fignums()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="FigureCanvasAgg is non-interactive")

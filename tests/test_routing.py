@@ -247,6 +247,25 @@ def test_rows_follow_when_splits_change(seed):
 
 
 @given(SEEDS)
+def test_rows_go_on_in_a_copy_of_where_they_are(seed):
+    forest = Forest(seed)
+    routed, before = forest.routed()
+    order, sizes = before.order.copy(), before.sizes(forest.n_nodes)
+    after = before.copy()
+    routed.stand_at(after)
+    for node in range(forest.n_nodes):
+        if forest.feature[node] >= 0:
+            forest.branch_of_bin[node] = forest.branch_of_bin[node][::-1].copy()
+        forest.give_split(routed, node)
+    routed.send(np.zeros(1, dtype=np.int32), 1)
+    assert_array_equal(before.order, order)
+    assert before.sizes(forest.n_nodes) == sizes
+    assert after.sizes(forest.n_nodes) == forest.routed()[1].sizes(forest.n_nodes)
+    with pytest.raises(ValueError, match="not those of the tree"):
+        routed.stand_at(NodeRows(N_ROWS + 1))
+
+
+@given(SEEDS)
 def test_a_child_can_take_its_parents_place(seed):
     forest = Forest(seed)
     routed, places = forest.routed()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from naive import starts_of, trees
 from numpy.testing import assert_array_equal
 
-from shapetree._core.pieces import pieces_of_bins, thresholds_between
+from shapetree._core.pieces import number_cuts, pieces_of_bins, thresholds_between
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import FeatureBins
 from shapetree.grow._nodes import shape_of
@@ -19,7 +19,6 @@ from shapetree.tree._shape import (
     PairShape,
     ShapeFunction,
     flatten_shapes,
-    number_cuts,
     shape_from_bins,
 )
 
@@ -139,6 +138,12 @@ def test_the_numbers_of_an_example():
     assert regions.tolist() == [5, 6, 3, 4]
     assert cut_low.tolist() == [1, -1, -3]
     assert cut_high.tolist() == [2, -2, -4]
+
+
+@pytest.mark.parametrize("low", [[], [1], [1, -1], [1, 0, -1], [1, 1, -1], [1, 1, 1, -1, -1]])
+def test_what_is_no_tree_has_no_numbers(low):
+    with pytest.raises(ValueError, match=r"root|child"):
+        number_cuts(np.array(low, dtype=np.int32))
 
 
 # Flat shape functions

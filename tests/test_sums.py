@@ -5,10 +5,23 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from joined_rows import in_parts
 from naive import describe_rows
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shapetree.data._sums import bound_of_sum, exact_mean, exact_unit, exact_weights, on_grid
+from shapetree.data._sums import (
+    LocalNumbers,
+    bound_of,
+    bound_of_sum,
+    evidence_of,
+    exact_mean,
+    exact_unit,
+    exact_weights,
+    find_evidence,
+    mean_of,
+    on_grid,
+    weight_of,
+)
 from shapetree.data._targets import ClassGoal, MeanGoal, MedianGoal
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -181,3 +194,33 @@ def test_means_of_nodes_are_right_at_any_scale(seed, n, scale, weight):
     node = describe_rows(goal, np.arange(n, dtype=np.int32))
     expected = np.average(y, axis=0, weights=weights)
     assert_allclose(node.value[0], expected, atol=1e-11 * np.abs(y).max())
+
+
+# Numbers in parts
+
+
+@given(SEEDS, SIZES, st.sampled_from(MIDDLING_SCALES), st.booleans())
+def test_parts_agree_on_what_one_holder_of_all_rows_says(seed, n, scale, weighted):
+    rng = np.random.default_rng(seed)
+    values = rng.normal(size=(n, 2)) * scale
+    weights = exact_weights(some_weights(rng, n, 1.0))[0] if weighted else None
+    whole, parts = LocalNumbers(values, weights), in_parts(rng, values, weights)
+    assert parts.n_rows == whole.n_rows
+    assert bound_of(parts) == bound_of(whole) == bound_of_sum(values, weights)
+    assert weight_of(parts) == weight_of(whole)
+    assert_array_equal(mean_of(parts), mean_of(whole))
+
+
+@given(SEEDS, SIZES, scales, st.sampled_from(["counts", "shares", "equal"]), st.booleans())
+def test_parts_agree_on_evidence(seed, n, scale, kind, has_importance):
+    rng = np.random.default_rng(seed)
+    weights = {
+        "counts": rng.integers(1, 5, n).astype(float),
+        "shares": some_weights(rng, n, scale),
+        "equal": np.full(n, 0.3),
+    }[kind]
+    importance = rng.choice([0.25, 1.5, 3.0], n) if has_importance else None
+    with np.errstate(under="ignore"):
+        assume(np.all(weights * (1.0 if importance is None else importance) > 0))
+    found = find_evidence(weights, importance)
+    assert evidence_of(in_parts(rng, weights, importance)) == found

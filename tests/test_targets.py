@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from joined_rows import in_parts
 from naive import describe_rows, entropy_mass, gini_mass, weighted_median
 from numpy.testing import assert_allclose, assert_array_equal
 
@@ -188,3 +189,38 @@ def test_targets_are_read_into_aligned_memory(dtype):
     read = read_targets(unaligned, has_classes=y.dtype.kind != "f")
     assert read.flags.aligned
     assert_array_equal(read[:, 0], y)
+
+
+# Rows that are elsewhere
+
+
+@given(seeds, n_outputs, st.booleans(), st.sampled_from([1e-9, 1.0, 1e9]))
+def test_a_goal_of_far_numbers_is_that_of_the_same_rows_at_hand(seed, n_outputs, weighted, scale):
+    rng = np.random.default_rng(seed)
+    y = rng.normal(3, 2, (30, n_outputs)) * scale
+    weights, rows = random_weights(rng, 30, weighted), random_rows(rng, 30)
+    near, nothing = MeanGoal(y, weights), None if weights is None else np.empty(0)
+    far = MeanGoal(np.empty((0, n_outputs)), nothing, in_parts(rng, y, weights))
+    assert far.total_weight == near.total_weight
+    part = y[rows], None if weights is None else weights[rows]
+    one, other = near.without_rows().of(*part), far.without_rows().of(*part)
+    assert one.unit == other.unit
+    assert one.spread_unit == other.spread_unit
+    assert one.impurity_scale == other.impurity_scale
+    assert_array_equal(one.greatest, other.greatest)
+    assert_array_equal(one.standardised, other.standardised)
+
+
+@given(seeds, n_outputs, st.booleans())
+def test_a_goal_of_far_classes_is_that_of_the_same_rows_at_hand(seed, n_outputs, weighted):
+    rng = np.random.default_rng(seed)
+    n_classes = rng.integers(1, 9, n_outputs).tolist()
+    labels = np.stack([rng.integers(0, k, 30) ** 2 // k for k in n_classes], axis=1)
+    weights = random_weights(rng, 30, weighted)
+    near = class_goal(labels, n_classes, weights, "auto")
+    nothing = np.empty((0, n_outputs), dtype=np.int32), None if weights is None else np.empty(0)
+    rows = in_parts(rng, labels, weights)
+    far = ClassGoal(nothing[0], n_classes, nothing[1], "auto", 2, rows)
+    assert far.criterion_name == near.criterion_name
+    assert far.total_weight == near.total_weight
+    assert far.refine_penalty == near.refine_penalty

@@ -7,7 +7,8 @@ from collections.abc import Collection, Sequence
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from shapetree._estimators import BaseShapeTree, ShapeTreeClassifier
+from shapetree._base import BaseShapeTree
+from shapetree._estimators import ShapeTreeClassifier
 from shapetree._files import PathLike, new_file
 from shapetree._threads import effective_threads
 from shapetree.data._batches import Batches

@@ -4,7 +4,9 @@ from typing import Any
 from numpy.typing import NDArray
 
 class Columns:
-    def __init__(self, arrays: Sequence[NDArray[Any] | None], n_rows: int) -> None: ...
+    def __init__(
+        self, arrays: Sequence[NDArray[Any] | None], n_rows: int, n_threads: int = 1
+    ) -> None: ...
     @property
     def n_rows(self) -> int: ...
     @property

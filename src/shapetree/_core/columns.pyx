@@ -135,12 +135,14 @@ cdef class Columns:
     """One-dimensional arrays of one length, of the dtypes the kernels read; None for unused ones.
 
     Columns of bins (unsigned integers) must be contiguous; others may have any stride. The arrays
-    must not change any more, except by `reorder`.
+    must not change any more, except by `reorder`. Threads look for the greatest bin of each.
     """
 
-    def __cinit__(self, arrays, Py_ssize_t n_rows):
+    def __cinit__(self, arrays, Py_ssize_t n_rows, int n_threads=1):
         cdef:
             int i
+        if n_threads < 1:
+            raise ValueError("n_threads must be at least 1")
         if n_rows < 0:
             raise ValueError("n_rows must not be negative")
         self._arrays = list(arrays)
@@ -153,8 +155,9 @@ cdef class Columns:
             self.column[i].kind = NOT_GIVEN
             if array is not None:
                 point_at(&self.column[i], array, i, n_rows, False)
-                if self.column[i].kind <= UINT32:
-                    self.column[i].largest = largest_of(&self.column[i], n_rows)
+        for i in prange(self.n_columns, nogil=True, num_threads=n_threads, schedule="dynamic"):
+            if self.column[i].kind <= UINT32:
+                self.column[i].largest = largest_of(&self.column[i], n_rows)
 
     def __dealloc__(self):
         free(self.column)

@@ -9,3 +9,6 @@ def pieces_of_bins(
     high: NDArray[Any],
     n_rows: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
+def number_cuts(
+    low: NDArray[Any],
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...

@@ -764,6 +764,14 @@ cdef class RoutedRows:
             blocks[i].last = min(first + (i + 1) * BLOCK, last)
             blocks[i].place = places + i * (n_leaves + APART)
 
+    def stand_at(self, NodeRows rows not None):
+        """Go on with a copy of where the rows are, and leave the other as it is."""
+        if rows.n_rows > self.n_rows or rows._order.shape[0] != self.rows._order.shape[0]:
+            raise ValueError("the rows are not those of the tree")
+        rows.make_room(self.n_nodes)
+        self.rows = rows
+        self.order = &rows._order[0] if rows._order.shape[0] else NULL
+
     def stand_in_order(self, int n_threads):
         """Move the rows of the bins themselves to where they stand in the tree, and number them so.
 

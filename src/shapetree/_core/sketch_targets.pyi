@@ -8,6 +8,7 @@ def count_targets(
     targets: NDArray[Any] | None,
     n_nodes: int,
     n_cells: int,
+    n_threads: int = 1,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def sum_targets(
     leaves: NDArray[Any], targets: NDArray[Any], exponent: NDArray[Any], unit: NDArray[Any]

@@ -2,10 +2,14 @@
 
 import numpy as np
 
+from cython.parallel cimport prange
 from libc.math cimport ceil, fabs, ldexp, rint, sqrt
 from libc.stdint cimport int32_t, int64_t
 
 from shapetree._core.node_checks cimport are_below, check_leaves, check_parents
+
+cdef enum:
+    MAX_EXPONENT = 1 << 12    # beyond those of all numbers
 
 
 def count_targets(
@@ -14,6 +18,7 @@ def count_targets(
     const double[::1] targets,
     Py_ssize_t n_nodes,
     Py_ssize_t n_cells,
+    int n_threads=1,
 ):
     """Count the rows of each leaf by class or cell of the target.
 
@@ -24,7 +29,7 @@ def count_targets(
     cells : int32 array of shape (n_rows,)
         Classes, or cells of the target.
     targets : float64 array of shape (n_rows,) or None
-    n_nodes, n_cells : int
+    n_nodes, n_cells, n_threads : int
 
     Returns
     -------
@@ -33,10 +38,11 @@ def count_targets(
         Of the targets; an infinite range where there are none.
     """
     cdef:
-        Py_ssize_t row
-        int leaf
-        int32_t[:, ::1] count
-        double[::1] least, greatest
+        Py_ssize_t part
+        int32_t[:, :, ::1] count
+        double[:, ::1] least, greatest
+    if n_threads < 1:
+        raise ValueError("n_threads must be at least 1")
     check_leaves(leaves, n_nodes)
     if cells.shape[0] != leaves.shape[0]:
         raise ValueError("there is a leaf and a cell for each row")
@@ -44,18 +50,34 @@ def count_targets(
         raise ValueError("there is a leaf and a target for each row")
     if n_cells < 1 or not are_below(cells, n_cells):
         raise ValueError("labels are classes")
-    counts = np.zeros((n_nodes, n_cells), dtype=np.int32)
-    lows, highs = np.full(n_nodes, np.inf), np.full(n_nodes, -np.inf)
+    counts = np.zeros((n_threads, n_nodes, n_cells), dtype=np.int32)
+    lows, highs = np.full((n_threads, n_nodes), np.inf), np.full((n_threads, n_nodes), -np.inf)
     count, least, greatest = counts, lows, highs
-    with nogil:
-        for row in range(leaves.shape[0]):
-            count[leaves[row], cells[row]] += 1
-        if targets is not None:
-            for row in range(leaves.shape[0]):
-                leaf = leaves[row]
-                least[leaf] = min(least[leaf], targets[row])
-                greatest[leaf] = max(greatest[leaf], targets[row])
-    return counts, lows, highs
+    for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
+        count_part(
+            leaves, cells, targets, leaves.shape[0] * part // n_threads,
+            leaves.shape[0] * (part + 1) // n_threads, count[part], least[part], greatest[part])
+    if n_threads == 1:
+        return counts[0], lows[0], highs[0]
+    return counts.sum(axis=0, dtype=np.int32), lows.min(axis=0), highs.max(axis=0)
+
+
+cdef void count_part(
+    const int32_t[::1] leaves, const int32_t[::1] cells, const double[::1] targets,
+    Py_ssize_t first, Py_ssize_t last, int32_t[:, ::1] count, double[::1] least,
+    double[::1] greatest,
+) noexcept nogil:
+    """Count some of the rows, and find the least and the greatest of their targets."""
+    cdef:
+        Py_ssize_t row
+        int leaf
+    for row in range(first, last):
+        count[leaves[row], cells[row]] += 1
+    if targets is not None:
+        for row in range(first, last):
+            leaf = leaves[row]
+            least[leaf] = min(least[leaf], targets[row])
+            greatest[leaf] = max(greatest[leaf], targets[row])
 
 
 def sum_targets(
@@ -89,6 +111,7 @@ def sum_targets(
         double[::1] total
         int64_t[::1] bound
     check_moments(leaves, targets, n_nodes, unit)
+    check_exponents(exponent)
     sums, bounds = np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64)
     total, bound = sums, bounds
     with nogil:
@@ -96,7 +119,8 @@ def sum_targets(
             leaf = leaves[row]
             share = ldexp(targets[row], -exponent[leaf])
             total[leaf] += rint(share / unit[leaf]) * unit[leaf]
-            bound[leaf] += <int64_t> ceil(min(fabs(share), 1.0) * 65536.0)
+            # In this order, what is no number counts as 1.
+            bound[leaf] += <int64_t> ceil(min(1.0, fabs(share)) * 65536.0)
     return sums, bounds
 
 
@@ -129,6 +153,8 @@ def sum_squares(
     check_moments(leaves, targets, n_nodes, unit)
     if centre.shape[0] != n_nodes or reach.shape[0] != n_nodes:
         raise ValueError("arrays of nodes have one entry for each node")
+    check_exponents(exponent)
+    check_exponents(reach)
     sums = np.zeros(n_nodes)
     total = sums
     with nogil:
@@ -222,4 +248,13 @@ cdef int check_moments(
         raise ValueError("there is a leaf and a target for each row")
     if unit.shape[0] != n_nodes or n_nodes and not np.min(unit) > 0.0:
         raise ValueError("there is a positive unit for each node")
+    return 0
+
+
+cdef int check_exponents(const int32_t[::1] exponents) except -1:
+    """Refuse powers of two far beyond all numbers, which might have no opposite."""
+    cdef Py_ssize_t i
+    for i in range(exponents.shape[0]):
+        if not -MAX_EXPONENT <= exponents[i] <= MAX_EXPONENT:
+            raise ValueError("powers of two must be those of numbers")
     return 0

@@ -19,8 +19,9 @@ from shapetree.dask._held import Held, value_of
 from shapetree.grow._joined import Join, Step
 from shapetree.refine._joined import PartRows, Place
 
-# Answers that are joined by one task.
-JOINED_TOGETHER = 8
+# Answers that are joined by one task, and how few are joined here: a task would take longer.
+JOINED_TOGETHER = 16
+FEW = 4
 # Bytes of what all parts are told, from which on it is sent once and not with every task. From
 # 100,000 on, Dask would do that by itself, with the name of the argument as a key for all fits.
 MUCH = 50_000
@@ -85,36 +86,50 @@ class Cluster:
         return self._client.submit(_itself, message, key=f"shapetree-say-{uuid.uuid4().hex}")
 
     def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
-        """One result of many, joined on the workers some at a time, and brought here."""
-        name = f"shapetree-join-{uuid.uuid4().hex}"
-        made: list[Future[Any]] = []
-        try:
-            while len(futures) > 1 or not made:
-                groups = [
-                    list(futures[at : at + JOINED_TOGETHER])
-                    for at in range(0, len(futures), JOINED_TOGETHER)
-                ]
-                keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
-                last = finish if len(groups) == 1 else None
-                futures = self._note(
-                    self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
-                )
-                made += futures
-            self._wait_for(futures)
-            return value_of(futures[0].result())
-        finally:
-            self.release(made)
+        """One result of many, joined on the workers some at a time, and brought here.
+
+        A few are joined here, unless there is something to finish on a worker.
+        """
+        if finish is None and len(futures) <= FEW:
+            return join(self.results(futures))
+        return self.joining([futures], join, [finish]).results()[0]
+
+    def joining(
+        self, columns: Sequence[Sequence[Future[Any]]], join: Join, finishes: Sequence[Any]
+    ) -> Parts:
+        """One result of each of several columns, joined on the workers, where it stays."""
+        each = zip(columns, finishes, strict=True)
+        return Parts(self, [self._join(futures, join, finish) for futures, finish in each])
+
+    def _join(self, futures: Sequence[Future[Any]], join: Join, finish: Any) -> Future[Any]:
+        """One future of many."""
+        name, made = f"shapetree-join-{uuid.uuid4().hex}", list[Future[Any]]()
+        while not made or len(futures) > 1:
+            groups = [
+                list(futures[at : at + JOINED_TOGETHER])
+                for at in range(0, len(futures), JOINED_TOGETHER)
+            ]
+            keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
+            last = finish if len(groups) == 1 else None
+            futures = self._note(
+                self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
+            )
+            made += futures
+        self.release(made[:-1])
+        return made[-1]
 
     def results(self, futures: Sequence[Future[Any]]) -> list[Any]:
         """Results of all parts, brought here."""
         self._wait_for(futures)
         return [value_of(each) for each in self._client.gather(list(futures))]
 
-    def groups(self, futures: Sequence[Future[Any]]) -> list[list[Future[Any]]]:
+    def groups(
+        self, futures: Sequence[Future[Any]], must_be_level: bool
+    ) -> list[list[Future[Any]]]:
         """Futures that stand on the same worker, in as many groups as that has threads.
 
-        All groups are about as large: what is too much for a worker goes to one that has less. It
-        is where futures stand now: if a worker is lost, all of a group will be made anew.
+        If these must be level, what is too much for a worker goes to one that has less. It is where
+        futures stand now: if a worker is lost, all of a group will be made anew.
         """
         self._wait_for(futures)
         where, n_threads = self._client.who_has(futures), self._client.nthreads()
@@ -126,7 +141,8 @@ class Cluster:
             for worker in by_worker
             for first in range(n_threads.get(worker, 1))
         ]
-        level_out(groups)
+        if must_be_level:
+            level_out(groups)
         return [group for group in groups if group]
 
     def _wait_for(self, futures: Sequence[Future[Any]]) -> None:
@@ -195,12 +211,31 @@ class Parts:
         """What is held of every part, brought here."""
         return self.cluster.results(self.futures)
 
+    def together(
+        self,
+        function: Callable[..., Any],
+        *columns: Sequence[Any],
+        must_be_level: bool = False,
+        **told: Any,
+    ) -> Parts:
+        """Apply a function to lists of what is held of parts on the same worker.
+
+        A task takes Dask as long as a small part takes to answer. Parts stay where they are unless
+        the lists must be about as long.
+        """
+        groups = self.cluster.groups(self.futures, must_be_level)
+        number_of = {future.key: number for number, future in enumerate(self.futures)}
+        grouped = [
+            [[column[number_of[future.key]] for future in group] for group in groups]
+            for column in columns
+        ]
+        return self.cluster.each(function, groups, *grouped, **told)
+
 
 class AskedParts:
     """Rows on workers that are asked and told; see `shapetree.grow._joined.Parts`.
 
-    Parts on the same worker are asked by one task: a task takes Dask as long as a small part takes
-    to answer.
+    Parts on the same worker are asked by one task.
 
     Parameters
     ----------
@@ -209,25 +244,24 @@ class AskedParts:
     """
 
     def __init__(self, rows: Parts) -> None:
-        cluster = rows.cluster
-        self._rows = cluster.each(hold_together, cluster.groups(rows.futures))
+        self._rows = rows.together(hold_together, must_be_level=True)
         self._places = self._rows.each(start_parts)
         self._untold: list[Step] = []
 
     def ask(self, *steps: Step, join: Join, finish: Any = None) -> Any:
         """What all holders answer."""
-        self._tell()
-        answers = self._rows.each(ask_parts, self._places.futures, steps=steps, join=join)
+        told, self._untold, before = tuple(self._untold), [], self._places.futures
+        name = uuid.uuid4().hex
+        asked = {"steps": steps, "join": join, "told": told, "name": name}
+        answers = self._rows.each(ask_parts, before, **asked)
+        if told:
+            # The task before has made them: nobody waits for Dask to start one after the other.
+            self._places = self._rows.each(tell_parts, before, steps=told, name=name)
         return answers.joined(join, finish)
 
     def tell(self, *steps: Step) -> None:
         """Have all holders do something, when the next question comes."""
         self._untold += steps
-
-    def _tell(self) -> None:
-        if self._untold:
-            steps, self._untold = tuple(self._untold), []
-            self._places = self._rows.each(tell_parts, self._places.futures, steps=steps)
 
 
 def level_out(groups: list[list[Any]]) -> None:
@@ -266,14 +300,23 @@ def start_parts(parts: list[PartRows]) -> list[Place]:
 
 
 def ask_parts(
-    parts: list[PartRows], places: list[Place], steps: tuple[Step, ...], join: Join
+    parts: list[PartRows],
+    places: list[Place],
+    steps: tuple[Step, ...],
+    join: Join,
+    told: tuple[Step, ...] = (),
+    name: str | None = None,
 ) -> Any:
-    """What some parts answer."""
+    """What some parts answer, after they were told some steps."""
+    if told:
+        places = tell_parts(parts, places, told, name)
     each = zip(parts, places, strict=True)
     answers = [place.asked(part, steps) for part, place in each]
     return join(answers) if len(answers) > 1 else answers[0]
 
 
-def tell_parts(parts: list[PartRows], places: list[Place], steps: tuple[Step, ...]) -> list[Place]:
-    """Where the rows of some parts are after some steps."""
-    return [place.told(part, steps) for part, place in zip(parts, places, strict=True)]
+def tell_parts(
+    parts: list[PartRows], places: list[Place], steps: tuple[Step, ...], name: str | None = None
+) -> list[Place]:
+    """Where the rows of some parts are after some steps, which have a name."""
+    return [place.told(part, steps, name) for part, place in zip(parts, places, strict=True)]

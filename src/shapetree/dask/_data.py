@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -10,42 +11,64 @@ from typing import Any
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree.dask._cluster import AskedParts, Cluster, Parts
+from shapetree.dask._cluster import FEW, AskedParts, Cluster, Parts
 from shapetree.dask._lazy import LOOKING
 from shapetree.dask._tasks import (
     EveryValue,
     FindBinning,
     JoinAnswers,
     KeptRows,
+    Look,
     Weighing,
-    answer_part,
+    answer_parts,
+    ask_numbers,
     bin_part,
     bin_values,
     encode_rows,
-    found_of,
+    features_of_sample,
     hashes_of_part,
     hold_part,
-    join_found,
+    join_binnings,
     join_keys,
+    join_lists,
+    join_looks,
     join_weighted,
     keys_of_part,
     leaves_of_part,
+    length_of,
     look_at_part,
     recode_part,
-    rest_of,
-    sample_of,
+    sample_of_parts,
     seen_codes,
-    spread_part,
+    spread_parts,
+    targets_of_part,
+    targets_of_parts,
     values_of,
+    weights_of_parts,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, FeatureBins, bin_table
 from shapetree.data._parts import Reading, join_distinct
-from shapetree.data._sums import find_evidence
+from shapetree.data._sums import (
+    Pair,
+    added,
+    every,
+    evidence_of,
+    ones_and_whole,
+    sum_of_products,
+    weight_of,
+)
 from shapetree.data._table import Table, still_kept, with_seen
 from shapetree.data._targets import Goal
-from shapetree.fit._folds import hashes_of_rows, weights_are_counts
-from shapetree.fit._rows import TrainingRows, check_spread, importance_of, leaves_in, read_rows
-from shapetree.fit._rows import check_weights as check_all_weights
+from shapetree.fit._folds import hashes_of_rows
+from shapetree.fit._rows import (
+    TrainingRows,
+    check_ends,
+    check_total,
+    check_total_importance,
+    factors_of_classes,
+    leaves_in,
+    read_rows,
+)
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import hold_rows
 from shapetree.tree._arrays import TreeArrays
@@ -220,54 +243,148 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
         (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features, has_classes
     )
     looks = cluster.each(look_at_part, *held, names, reading=reading, names=columns)
-    found = looks.each(found_of).joined(join_found)
-    if found.n_rows == 0:
-        raise ValueError("there are no rows to learn from")
-    lengths, targets, classes, weights, has_names = zip(*looks.each(rest_of).results(), strict=True)
-    encoded = cluster.each(encode_rows, *held, names, reading=reading, found=found)
+    look = looks.joined(join_looks)
+    _check(look, parameters.criterion)
+    factors, found = None, look.found
+    if parameters.class_weight is not None and found.classes is not None:
+        factors = factors_of_classes(found.classes, look.counts, parameters.class_weight)
+    encoded = cluster.each(encode_rows, *held, names, reading=reading, found=found, factors=factors)
     for each in held:
         cluster.release([future for future in each if future is not None])
-    y = _joined_targets(targets, classes, found.classes)
-    if found.classes is None:
-        check_spread(y, parameters.criterion)
-    all_weights = None if weights[0] is None else np.concatenate(weights)
-    check_all_weights(all_weights)
     table = DaskTable(
-        found.n_rows, found.features, [None] * len(found.features), any(has_names),
-        encoded=encoded, lengths=np.array(lengths), has_classes=has_classes,
+        found.n_rows, found.features, [None] * len(found.features), look.has_names,
+        encoded=encoded, lengths=np.array(look.lengths), has_classes=has_classes,
     )  # fmt: skip
-    importance = importance_of(y, found.classes, all_weights, parameters.class_weight)
-    if all_weights is not None or importance is not None:
-        table = replace(table, weighing=_weighing(y, found.classes, all_weights, importance))
-    return TrainingRows(table, y, found.classes, all_weights).weighed(importance)
+    nothing = np.empty((0, n_outputs), dtype=np.int32 if has_classes else np.float64)
+    rows = DaskTrainingRows(table, nothing, found.classes, None)
+    return rows if look.weight is None and factors is None else _weighed(rows, factors)
 
 
-def _joined_targets(targets: Any, classes: Any, every: Any) -> np.ndarray:
-    """Targets of all rows; classes are numbered by those of all parts, in as few bytes as will do.
+def _check(look: Look, criterion: str) -> None:
+    """Refuse rows that nothing can be learnt from."""
+    found = look.found
+    if found.n_rows == 0:
+        raise ValueError("there are no rows to learn from")
+    if found.classes is None:
+        check_ends(found.least, found.greatest, criterion)
+    if look.weight is not None:
+        check_total(found.n_weighted > 0, look.weight)
 
-    What this process keeps of every row limits how many rows there can be.
+
+def _weighed(rows: DaskTrainingRows, factors: list[np.ndarray] | None) -> DaskTrainingRows:
+    """Take weights as evidence, as `TrainingRows.weighed` does where all rows are at hand."""
+    table = rows.table
+    assert isinstance(table, DaskTable)
+    lengths = np.array(table.encoded.each(length_of).joined(join_lists))
+    n_rows = int(lengths.sum())
+    weights = DaskNumbers(PartsToBe(table.encoded, weights_of_parts, factors=factors), n_rows)
+    if factors is not None:
+        total = weights.ask(sum_of_products, added) if n_rows else 0.0
+        check_total_importance(n_rows > 0, float(total))
+    evidence = evidence_of(weights)
+    are_ones, is_whole = weights.made(evidence.columns).ask(ones_and_whole, every).tolist()
+    is_short = n_rows < table.n_rows
+    weighing = Weighing(evidence, factors, is_whole)
+    table = replace(table, n_rows=n_rows, lengths=lengths, weighing=weighing)
+    table = table.with_seen_categories() if is_short else table
+    return replace(
+        rows, table=table, weights=None if are_ones else np.empty(0), weight_size=evidence.size
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class DaskNumbers:
+    """Numbers of rows on workers; see `Numbers`.
+
+    Attributes
+    ----------
+    columns : PartsToBe
+        Lists of the parts' columns.
+    n_rows : int
+    steps : tuple of functions
+        What they are made of these by.
     """
-    if every is None:
-        return np.concatenate(targets)
-    dtype = np.min_scalar_type(max(map(len, every)) - 1)
-    joined = []
-    for numbers, own in zip(targets, classes, strict=True):
-        if own is not None:
-            each = zip(every, own, numbers.T, strict=True)
-            of_outputs = [np.searchsorted(all_, its).astype(dtype)[n] for all_, its, n in each]
-            joined.append(np.stack(of_outputs, axis=1))
-    return np.concatenate(joined)
+
+    columns: PartsToBe
+    n_rows: int
+    steps: tuple[Callable[..., Pair], ...] = ()
+
+    def made(self, make: Callable[..., Pair]) -> DaskNumbers:
+        """Numbers that are made of these, row by row."""
+        return replace(self, steps=(*self.steps, make))
+
+    def ask(self, of: Callable[..., Any], join: Callable[[Any], Any]) -> Any:
+        """What a function tells of all rows."""
+        told = {"steps": self.steps, "of": of, "join": join}
+        return self.columns.parts.each(ask_numbers, **told).joined(join)
 
 
-def _weighing(y: np.ndarray, classes: Any, weights: Any, importance: Any) -> Weighing:
-    """How the workers weigh rows, as it is done here for all of them."""
-    given = np.ones(len(y)) if weights is None else weights
-    kept = given > 0 if importance is None else given * importance > 0
-    if importance is None:
-        return Weighing(find_evidence(given[kept]), None, None, None)
-    sizes = tuple(len(labels) for labels in classes)
-    codes, first = np.unique(np.ravel_multi_index(tuple(y.T), sizes), return_index=True)
-    return Weighing(find_evidence(given[kept], importance[kept]), sizes, codes, importance[first])
+class PartsToBe:
+    """Something of every part that the workers make when it is needed first.
+
+    Parameters
+    ----------
+    encoded : Parts
+    function : function
+        Of parts on the same worker; see `Parts.together`.
+    **told
+        What it is told.
+    """
+
+    def __init__(self, encoded: Parts, function: Callable[..., Any], **told: Any) -> None:
+        self._encoded = encoded
+        self._function = function
+        self._told = told
+
+    @cached_property
+    def parts(self) -> Parts:
+        """What is held of every part."""
+        return self._encoded.together(self._function, **self._told)
+
+
+@dataclass(frozen=True, eq=False)
+class DaskTrainingRows(TrainingRows):
+    """Rows on workers: here, their targets and weights have no rows unless somebody needs them."""
+
+    @property
+    def _table(self) -> DaskTable:
+        assert isinstance(self.table, DaskTable)
+        return self.table
+
+    @property
+    def _weighing(self) -> Weighing | None:
+        return None if self.weights is None else self._table.weighing
+
+    @property
+    def far(self) -> DaskNumbers:
+        """Targets and weights of all rows."""
+        parts = PartsToBe(self._table.encoded, targets_of_parts, weighing=self._weighing)
+        return DaskNumbers(parts, self.table.n_rows)
+
+    @property
+    def total_weight(self) -> float:
+        """Weight of all rows, or their number."""
+        return self.table.n_rows if self.weights is None else weight_of(self.far)
+
+    def here(self) -> TrainingRows:
+        """The same rows, with the targets and weights of all of them in this process."""
+        return self._here
+
+    @cached_property
+    def _here(self) -> TrainingRows:
+        # What this process keeps of every row limits how many rows there can be.
+        dtype = np.dtype(np.float64)
+        if self.n_classes is not None:
+            dtype = np.min_scalar_type(max(self.n_classes) - 1)
+        parts = self._table.encoded.each(targets_of_part, dtype=dtype, weighing=self._weighing)
+        targets, weights = zip(*parts.results(), strict=True)
+        every = None if self.weights is None else np.concatenate(weights)
+        about = np.concatenate(targets), self.classes, every, self.weight_size
+        return TrainingRows(self.table, *about)
+
+    def take(self, kept: np.ndarray) -> TrainingRows:
+        """Keep the rows that a boolean mask marks."""
+        return self.here().take(kept)
 
 
 # --- bins ---
@@ -317,10 +434,22 @@ def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> D
         features = values.joined(join_distinct, EveryValue(table.features))
         return _bins(table, features, encoded.each(bin_values, kept, features=features))
     weighing = None if weights is None else table.weighing
-    samples = encoded.each(sample_of, kept, n_total=table.n_rows, weighing=weighing)
-    find = FindBinning(table.features, table.n_rows > MAX_BINNED_ROWS, max_bins)
-    binning = samples.joined(join_weighted, find)
-    return _bins(table, binning.features, encoded.each(bin_part, kept, binning=binning))
+    samples = encoded.together(sample_of_parts, kept, n_total=table.n_rows, weighing=weighing)
+    found = _find_binnings(table, samples, max_bins)
+    # Workers need not wait until this process knows the bins, too.
+    bins = encoded.each(bin_part, kept, [found.futures] * len(encoded))
+    return _bins(table, join_binnings(found.results()).features, bins)
+
+
+def _find_binnings(table: DaskTable, samples: Parts, max_bins: int) -> Parts:
+    """Where bins begin and end; a few workers find those of some features each."""
+    n_features = len(table.features)
+    ends = np.linspace(0, n_features, min(len(samples), FEW, n_features) + 1).astype(int).tolist()
+    shares = list(pairwise(ends))
+    some = [samples.each(features_of_sample, first=first, last=last) for first, last in shares]
+    is_sample = table.n_rows > MAX_BINNED_ROWS
+    finds = [FindBinning(table.features[first:last], is_sample, max_bins) for first, last in shares]
+    return samples.cluster.joining([share.futures for share in some], join_weighted, finds)
 
 
 def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: Parts) -> DaskBins:
@@ -364,7 +493,7 @@ def _(binned: DaskBins, targets: Any, weights: Any, with_targets: bool = False) 
     keys = binned.parts.each(
         keys_of_part, *rows,
         weighing=None if weights is None else table.weighing,
-        are_counts=weights_are_counts(weights),
+        are_counts=weights is not None and table.weighing is not None and table.weighing.is_whole,
     )  # fmt: skip
     hashes = binned.parts.each(
         hashes_of_part, *rows, keys=keys.joined(join_keys), with_targets=with_targets
@@ -390,13 +519,13 @@ class DaskSpread:
 
     def __init__(self, tree: TreeArrays, table: DaskTable) -> None:
         self.n_rows = table.n_rows
-        self._parts = table.encoded.each(
-            spread_part, table.kept_rows, tree=tree, has_classes=table.has_classes
+        self._parts = table.encoded.together(
+            spread_parts, table.kept_rows, tree=tree, has_classes=table.has_classes
         )
 
     def ask(self, *questions: Question[Any]) -> list[Any]:
         """Answers for all rows."""
-        answers = self._parts.each(answer_part, questions=questions)
+        answers = self._parts.each(answer_parts, questions=questions)
         found: list[Any] = answers.joined(JoinAnswers(questions))
         return found
 

@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.base import _fit_context, clone, is_classifier
 from sklearn.utils import Bunch, check_consistent_length
 
-from shapetree._estimators import BaseShapeTree, ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._base import BaseShapeTree
+from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._files import PathLike
 from shapetree.dask._cluster import Cluster, find_client
 from shapetree.dask._data import DaskRows, check_in_step

@@ -61,7 +61,7 @@ def bytes_of(value: Any) -> int:
         return bytes_of(value.columns)
     if isinstance(value, Place):
         ordered = 0 if value.ordered is None else bytes_of(value.ordered.rows.binned.columns)
-        return bytes_of(value.places.order) + ordered
+        return bytes_of(value.places.order) + ordered + value.bytes_of_tree
     if isinstance(value, PartRows):
         return bytes_of(value.rows)
     if isinstance(value, LocalRows):

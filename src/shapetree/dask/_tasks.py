@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -38,6 +38,7 @@ from shapetree.data._sums import Evidence
 from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import Goal
 from shapetree.fit._folds import keys_of_bins
+from shapetree.fit._rows import total_of
 from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import PartRows
 from shapetree.tree._arrays import TreeArrays
@@ -48,11 +49,24 @@ from shapetree.tree._spread import Question, SpreadPart, sole_target
 
 
 class Look(NamedTuple):
-    """What a part holds, and its targets: numbers, or numbers of the part's own classes."""
+    """What some parts hold.
+
+    Attributes
+    ----------
+    found : PartDescription
+    lengths : tuple of int
+        Numbers of the parts' rows.
+    counts : tuple of int arrays or None
+        Rows of each class of each output; None for numbers.
+    weight : float or None
+        What weights add up to.
+    has_names : bool
+    """
 
     found: PartDescription
-    targets: np.ndarray
-    weights: np.ndarray | None
+    lengths: tuple[int, ...]
+    counts: tuple[np.ndarray, ...] | None
+    weight: float | None
     has_names: bool
 
 
@@ -73,40 +87,51 @@ def look_at_part(X: Any, y: Any, weights: Any, part: str, reading: Reading, name
         _check_columns(X, names)
         _check_steps(X, y, weights)
         if len(X) == 0:
-            kind = np.int32 if reading.has_classes else np.float64
-            nothing = np.empty((0, len(reading.targets)), kind)
-            no_weights = None if weights is None else np.empty(0)
-            return Look(empty_description(reading), nothing, no_weights, False)
+            return Look(
+                empty_description(reading), (0,), None, None if weights is None else 0.0, False
+            )
         table = read_table(X, reading.categorical_features)
         targets, own = _read_targets(y, reading.has_classes), _read_weights(weights)
         found = description_of(table, targets, own, reading, part)
+        counts = None
         if reading.has_classes:
-            targets = distinct_classes(targets)[1]
-        return Look(found, targets, own, table.has_names)
+            counts = tuple(map(np.bincount, distinct_classes(targets)[1].T))
+        weight = None if own is None else total_of(own)
+        return Look(found, (table.n_rows,), counts, weight, table.has_names)
 
 
-def found_of(look: Look) -> PartDescription:
-    """What a part holds."""
-    return look.found
-
-
-def rest_of(look: Look) -> tuple[int, np.ndarray, Any, np.ndarray | None, bool]:
-    """Number of rows, targets, classes that these are numbers of, weights, and has_names."""
-    targets, classes = look.targets, look.found.classes
-    if classes is not None:
-        targets = targets.astype(np.min_scalar_type(max(map(len, classes)) - 1))
-    return look.found.n_rows, targets, classes, look.weights, look.has_names
-
-
-def join_found(parts: list[PartDescription]) -> PartDescription:
-    """What parts hold together."""
-    return join_descriptions(parts)
+def join_looks(parts: list[Look]) -> Look:
+    """What parts that follow each other hold together."""
+    found = join_descriptions([part.found for part in parts])
+    counts = None
+    if found.classes is not None:
+        counts = tuple(np.zeros(len(names), dtype=np.int64) for names in found.classes)
+        for part in parts:
+            if part.found.classes is None or part.counts is None:
+                continue  # no rows
+            each = zip(counts, found.classes, part.found.classes, part.counts, strict=True)
+            for of_all, names, its, own in each:
+                of_all[np.searchsorted(names, its)] += own
+    weights = [part.weight for part in parts if part.weight is not None]
+    return Look(
+        found,
+        tuple(length for part in parts for length in part.lengths),
+        counts,
+        total_of(np.array(weights)) if weights else None,
+        any(part.has_names for part in parts),
+    )
 
 
 def encode_rows(
-    X: Any, y: Any, weights: Any, part: str, reading: Reading, found: PartDescription
+    X: Any,
+    y: Any,
+    weights: Any,
+    part: str,
+    reading: Reading,
+    found: PartDescription,
+    factors: list[np.ndarray] | None,
 ) -> EncodedPart:
-    """A part as it is learnt from."""
+    """A part as it is learnt from, without rows that weigh nothing."""
     with naming(part):
         table = encode_features(X, found.features)
         if table.n_rows == 0:
@@ -116,7 +141,28 @@ def encode_rows(
         targets = _read_targets(y, reading.has_classes)
         if found.classes is not None:
             targets = number_classes(targets, found.classes)
-        return EncodedPart(table, targets, _read_weights(weights))
+        return _with_weight(EncodedPart(table, targets, _read_weights(weights)), factors)
+
+
+def _with_weight(part: EncodedPart, factors: list[np.ndarray] | None) -> EncodedPart:
+    """The rows of a part that weigh anything."""
+    if part.weights is None and factors is None:
+        return part
+    given, importance = _weights_and_importance(part, factors)
+    kept = given > 0 if importance is None else given * importance > 0
+    if kept.all():
+        return part
+    return EncodedPart(part.table.take(kept), part.targets[kept], _kept(part.weights, kept))
+
+
+def length_of(part: EncodedPart) -> list[int]:
+    """Number of a part's rows, in a list."""
+    return [part.table.n_rows]
+
+
+def join_lists(parts: list[list[Any]]) -> list[Any]:
+    """One list after the other."""
+    return [each for part in parts for each in part]
 
 
 def _check_columns(X: Any, names: Any) -> None:
@@ -166,35 +212,70 @@ def _read_weights(weights: Any) -> np.ndarray | None:
 # --- weights ---
 
 
+def _weights_and_importance(
+    part: EncodedPart, factors: list[np.ndarray] | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Weights of a part's rows, and what these are multiplied by for their classes."""
+    weights = np.ones(len(part.targets)) if part.weights is None else part.weights
+    if factors is None:
+        return weights, None
+    each = zip(factors, part.targets.T, strict=True)
+    return weights, np.prod([of_class[numbers] for of_class, numbers in each], axis=0)
+
+
 class Weighing(NamedTuple):
     """How a part's rows are weighed, agreed for all.
 
     Attributes
     ----------
     evidence : Evidence
-    n_classes : tuple of int or None
-        If classes have weights of their own.
-    classes, factors : arrays or None
-        Combinations of the outputs' classes as one number, ascending, and their weights.
+    factors : list of arrays or None
+        Weights of the classes of each output, if these have any.
+    is_whole : bool
+        Whether the evidence of every row is a whole number.
     """
 
     evidence: Evidence
-    n_classes: tuple[int, ...] | None
-    classes: np.ndarray | None
-    factors: np.ndarray | None
+    factors: list[np.ndarray] | None
+    is_whole: bool
 
     def of(self, part: EncodedPart) -> np.ndarray:
         """Evidence of a part's rows."""
-        weights = np.ones(len(part.targets)) if part.weights is None else part.weights
-        importance = None
-        if self.n_classes is not None:
-            assert self.classes is not None
-            assert self.factors is not None
-            importance = np.empty(0)
-            if len(weights):
-                code = np.ravel_multi_index(tuple(part.targets.T), self.n_classes)
-                importance = self.factors[np.searchsorted(self.classes, code)]
-        return self.evidence.of(weights, importance)
+        return self.evidence.of(*_weights_and_importance(part, self.factors))
+
+
+def weights_of_parts(
+    parts: list[EncodedPart], factors: list[np.ndarray] | None
+) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """Weights of some parts' rows, and what these are multiplied by for their classes."""
+    return [_weights_and_importance(part, factors) for part in parts]
+
+
+def targets_of_parts(
+    parts: list[EncodedPart], weighing: Weighing | None
+) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """Targets and evidence of some parts' rows."""
+    return [(part.targets, None if weighing is None else weighing.of(part)) for part in parts]
+
+
+def targets_of_part(part: EncodedPart, dtype: Any, weighing: Weighing | None) -> Any:
+    """Targets of a part's rows as numbers of some type, and their evidence."""
+    return part.targets.astype(dtype), None if weighing is None else weighing.of(part)
+
+
+def ask_numbers(
+    parts: list[tuple[np.ndarray, np.ndarray | None]],
+    steps: tuple[Callable[..., Any], ...],
+    of: Callable[..., Any],
+    join: Callable[[Any], Any],
+) -> Any:
+    """What a function tells of numbers that are made of some parts' columns, step by step."""
+    answers = []
+    for columns in parts:
+        for make in steps:
+            columns = make(*columns)
+        answers.append(of(*columns))
+    return join(answers)
 
 
 class KeptRows(NamedTuple):
@@ -246,40 +327,60 @@ def _weights_of(part: EncodedPart, kept: KeptRows, weighing: Weighing | None) ->
 
 # --- bins ---
 
+# A sample of rows, and their weights.
+WeightedSample = tuple[PartSample, np.ndarray | None]
 
-def sample_of(
+
+def sample_of_parts(
+    parts: list[EncodedPart], kept: list[KeptRows], n_total: int, weighing: Weighing | None
+) -> WeightedSample:
+    """Rows of some parts that bins are made of, and their weights."""
+    each = zip(parts, kept, strict=True)
+    return join_weighted([_sample_of(part, own, n_total, weighing) for part, own in each])
+
+
+def _sample_of(
     part: EncodedPart, kept: KeptRows, n_total: int, weighing: Weighing | None
-) -> tuple[PartSample, np.ndarray | None]:
-    """Rows of a part that bins are made of, and their weights."""
+) -> WeightedSample:
     table, weights = _table_of(part, kept), _weights_of(part, kept, weighing)
     sample = sample_part(table, kept.first_row, n_total)
     return sample, None if weights is None else weights[sample.rows - kept.first_row]
 
 
-def join_weighted(
-    parts: list[tuple[PartSample, np.ndarray | None]],
-) -> tuple[PartSample, np.ndarray | None]:
-    """The sample of parts that follow each other."""
+def features_of_sample(sampled: WeightedSample, first: int, last: int) -> WeightedSample:
+    """A sample of the features first..last-1."""
+    sample, weights = sampled
+    return sample._replace(columns=sample.columns[first:last]), weights
+
+
+def join_weighted(parts: list[WeightedSample]) -> WeightedSample:
+    """The sample of some parts, in whatever order: bins do not depend on it."""
     samples, weights = zip(*parts, strict=True)
     return join_samples(samples), None if weights[0] is None else np.concatenate(weights)
 
 
 class FindBinning(NamedTuple):
-    """Finds bins from a sample."""
+    """Finds bins of some features from a sample."""
 
     features: tuple[FeatureInfo, ...]
     is_sample: bool
     max_bins: int
 
-    def __call__(self, sampled: tuple[PartSample, np.ndarray | None]) -> Binning:
+    def __call__(self, sampled: WeightedSample) -> Binning:
         sample, weights = sampled
         table = sample.table(self.features)
         return find_binning(table, None, self.is_sample, weights, self.max_bins, 1)
 
 
-def bin_part(part: EncodedPart, kept: KeptRows, binning: Binning) -> Columns:
+def join_binnings(parts: list[Binning]) -> Binning:
+    """Bins of features that follow each other."""
+    features = tuple(feature for part in parts for feature in part.features)
+    return Binning(features, tuple(ends for part in parts for ends in part.ends))
+
+
+def bin_part(part: EncodedPart, kept: KeptRows, binnings: list[Binning]) -> Columns:
     """Bins of a part's rows."""
-    table = _table_of(part, kept)
+    table, binning = _table_of(part, kept), join_binnings(binnings)
     bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
     binning.bin(table, bins, 1)
     return Columns(bins, table.n_rows)
@@ -423,18 +524,26 @@ def leaves_of_part(
 # --- a finished tree ---
 
 
-def spread_part(
+def spread_parts(
+    parts: list[EncodedPart], kept: list[KeptRows], tree: TreeArrays, has_classes: bool
+) -> list[SpreadPart]:
+    """The rows of some parts under a finished tree."""
+    return [
+        _spread_part(part, own, tree, has_classes) for part, own in zip(parts, kept, strict=True)
+    ]
+
+
+def _spread_part(
     part: EncodedPart, kept: KeptRows, tree: TreeArrays, has_classes: bool
 ) -> SpreadPart:
-    """A part's rows under a finished tree."""
     table = _table_of(part, kept, tree.used_features)
     y = sole_target(_targets_of(part, kept), has_classes)
     return SpreadPart(tree, table, y, kept.first_row, 1, leaves_of(tree, table, 1))
 
 
-def answer_part(part: SpreadPart, questions: tuple[Question[Any], ...]) -> list[Any]:
-    """What a part tells of how its rows are spread."""
-    return [question.of(part) for question in questions]
+def answer_parts(parts: list[SpreadPart], questions: tuple[Question[Any], ...]) -> list[Any]:
+    """What some parts tell of how their rows are spread."""
+    return [question.join([question.of(part) for part in parts]) for question in questions]
 
 
 @dataclass(frozen=True)

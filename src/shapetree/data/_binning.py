@@ -11,7 +11,7 @@ import numpy as np
 from shapetree._core.binning import Lookups, bin_columns, find_bins, sort_values
 from shapetree._core.columns import Columns
 from shapetree._core.pieces import thresholds_between
-from shapetree._threads import VISITS_PER_CALL
+from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._sampling import sampled
 from shapetree.data._store import Store
 from shapetree.data._table import FeatureInfo, Table
@@ -183,7 +183,8 @@ def bin_table(
     binning = find_binning(table, rows, rows is not None, weights, max_bins, n_threads)
     bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
     binning.bin(table, bins, n_threads)
-    return BinnedTable(binning.features, Columns(bins, table.n_rows))
+    n_threads = threads_for(table.n_rows * len(bins), n_threads)
+    return BinnedTable(binning.features, Columns(bins, table.n_rows, n_threads))
 
 
 def find_binning(

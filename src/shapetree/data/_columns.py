@@ -209,6 +209,8 @@ def factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
 
 
 def _factorize_series(series: nw.Series[Any]) -> tuple[Array, list[Any]]:
+    if series.implementation.is_pandas() and isinstance(series.dtype, nw.Categorical | nw.Enum):
+        return _factorize_coded(series.to_native().cat)
     if isinstance(series.dtype, nw.String) and series.implementation.is_pyarrow():
         series = series.cast(nw.String)  # Arrow cannot look up its string views
     codes = np.full(len(series), MISSING_CODE, np.int32)
@@ -219,6 +221,14 @@ def _factorize_series(series: nw.Series[Any]) -> tuple[Array, list[Any]]:
         positions = present.replace_strict(levels, [*range(len(levels))], return_dtype=nw.Int32)
         codes[is_present.to_numpy()] = positions.to_numpy()
     return codes, levels
+
+
+def _factorize_coded(coded: Any) -> tuple[Array, list[Any]]:
+    """The same for categories of pandas, which has codes for them; None for those without rows."""
+    codes = coded.codes.to_numpy().astype(np.int32)  # MISSING_CODE where a value is missing
+    n_rows = np.bincount(codes + 1, minlength=len(coded.categories) + 1)[1:].tolist()
+    categories = coded.categories.tolist()
+    return codes, [level if n else None for level, n in zip(categories, n_rows, strict=True)]
 
 
 def _factorize_objects(values: list[Any]) -> tuple[Array, list[Any]]:

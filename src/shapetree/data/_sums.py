@@ -4,11 +4,17 @@ A double holds 53 bits. If all numbers are multiples of one power of two, the *u
 stays below 2**52 units, then every partial sum is exact, in any order: whichever threads, batches
 or machines add them up get the same bits. The unit is agreed from a bound on the sum before
 anything is summed.
+
+What is agreed is a matter of greatest values and of sums, so that nobody has to see all rows at
+once: `Numbers` are wherever they are, and tell no more than that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -20,29 +26,98 @@ MAX_COUNT = 2.0**31
 BOUND_BITS = 16
 
 
+# Numbers of rows, and what they are weighed by, if anything.
+Pair = tuple[np.ndarray, np.ndarray | None]
+
+
+class Numbers(Protocol):
+    """Numbers of rows, wherever these are, and what they are weighed by."""
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    def made(self, make: Callable[..., Pair]) -> Numbers:
+        """Numbers that are made of these, row by row."""
+        ...
+
+    def ask(self, of: Callable[..., Any], join: Callable[[Sequence[Any]], Any]) -> Any:
+        """What a function tells of all rows, if what it tells of parts of them is joined."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LocalNumbers:
+    """Numbers in memory."""
+
+    values: np.ndarray
+    weights: np.ndarray | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    def made(self, make: Callable[..., Pair]) -> LocalNumbers:
+        """Numbers that are made of these, row by row."""
+        return LocalNumbers(*make(self.values, self.weights))
+
+    def ask(self, of: Callable[..., Any], join: Callable[[Sequence[Any]], Any]) -> Any:
+        """What a function tells of all rows."""
+        return of(self.values, self.weights)
+
+
+def most(answers: Sequence[Any]) -> Any:
+    """Join greatest values."""
+    return np.max(answers, axis=0)
+
+
+def added(answers: Sequence[Any]) -> Any:
+    """Join sums."""
+    return np.sum(answers, axis=0)
+
+
 def bound_of_sum(values: np.ndarray, weights: np.ndarray | None = None) -> float:
     """A number that the sum of weighted absolute values does not exceed, the same for any order.
 
     A row of weight n counts as a row given n times. The bound is larger than the sum by at most
     2**-15 of the greatest value (and weight) for each row.
     """
-    shares, exponent = _shares_of_greatest(values)
-    if weights is not None:
-        weight_shares, weight_exponent = _shares_of_greatest(weights)
-        shares = shares * weight_shares.reshape(-1, *[1] * (values.ndim - 1))
-        exponent += weight_exponent
-    with np.errstate(over="ignore"):
-        return float(np.ldexp(float(shares.sum()), exponent))
+    return bound_of(LocalNumbers(values, weights))
 
 
-def _shares_of_greatest(values: np.ndarray) -> tuple[np.ndarray, int]:
-    """Whole numbers, and a power of two that they must be multiplied by, to bound some values."""
-    magnitude = np.abs(values)
-    greatest = float(magnitude.max(initial=0.0))
-    if greatest == 0.0 or not np.isfinite(greatest):
-        return magnitude, 0
+def bound_of(numbers: Numbers) -> float:
+    """The same, of numbers wherever they are."""
+    greatest, heaviest = numbers.ask(_greatest_and_heaviest, most).tolist()
+    if heaviest == 0.0 or not 0.0 < greatest < np.inf:
+        return 0.0 if heaviest == 0.0 else float(greatest)
     exponent = int(np.frexp(greatest)[1]) - BOUND_BITS
-    return np.ceil(np.ldexp(magnitude, -exponent)).astype(np.int64), exponent
+    weight_exponent = 0 if heaviest < 0.0 else int(np.frexp(heaviest)[1]) - BOUND_BITS
+    total = numbers.ask(partial(_sum_of_shares, exponent, weight_exponent), added)
+    with np.errstate(over="ignore"):
+        return float(np.ldexp(float(total), exponent + weight_exponent))
+
+
+def _greatest_and_heaviest(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Greatest absolute value, and greatest weight; -1 if there are none."""
+    heaviest = -1.0 if weights is None else float(weights.max(initial=0.0))
+    return np.array([float(np.abs(values).max(initial=0.0)), heaviest])
+
+
+def _sum_of_shares(
+    exponent: int, weight_exponent: int, values: np.ndarray, weights: np.ndarray | None
+) -> np.int64:
+    """Sum of absolute values in whole powers of two, each rounded up."""
+    shares = _whole_shares(np.abs(values), exponent)
+    if weights is not None:
+        times = _whole_shares(weights, weight_exponent)
+        shares = shares * times.reshape(-1, *[1] * (values.ndim - 1))
+    return np.int64(shares.sum())
+
+
+def _whole_shares(magnitude: np.ndarray, exponent: int) -> np.ndarray:
+    return np.ceil(np.ldexp(magnitude, -exponent)).astype(np.int64)
 
 
 def exact_unit(bound: float) -> float:
@@ -103,6 +178,14 @@ class Evidence:
         rounded = np.maximum(np.rint(weights / self.unit), 1.0)
         return np.where(weights > 0, rounded, 0.0) * self.unit
 
+    def columns(self, weights: np.ndarray, importance: np.ndarray | None) -> Pair:
+        """Evidence as numbers without weights."""
+        return self.of(weights, importance), None
+
+    def scaled_columns(self, weights: np.ndarray, importance: np.ndarray | None) -> Pair:
+        """The same before it is rounded."""
+        return self._scaled(weights, importance), None
+
     def _scaled(self, weights: np.ndarray, importance: np.ndarray | None) -> np.ndarray:
         """Evidence before it is rounded."""
         if not self.are_counts:
@@ -130,15 +213,54 @@ def find_evidence(weights: np.ndarray, importance: np.ndarray | None = None) -> 
         What weights are multiplied by. An important row is still a single row, so these numbers
         are shares even if they are whole.
     """
-    are_counts = bool((weights == np.rint(weights)).all()) and bound_of_sum(weights) <= MAX_COUNT
+    return evidence_of(LocalNumbers(weights, importance))
+
+
+def evidence_of(rows: Numbers) -> Evidence:
+    """The same for rows wherever they are; their numbers are weights, and weighed by importance."""
+    has_importance, has_fractions = rows.ask(_importance_and_fractions, most).tolist()
+    given = rows.made(_weights_alone)
+    are_counts = not has_fractions and bound_of(given) <= MAX_COUNT
     exponent, factor, size = 0, 1.0, 1.0
-    if are_counts and importance is not None:
-        exponent, factor, size = _scale_of_shares(importance, weights)
+    if are_counts and has_importance:
+        exponent, factor, size = _scale_of_shares(rows.made(_importance_by_weights))
     elif not are_counts:
-        shares = weights if importance is None else weights * importance
-        exponent, factor, size = _scale_of_shares(shares, None)
+        exponent, factor, size = _scale_of_shares(rows.made(_products) if has_importance else given)
     found = Evidence(are_counts, exponent, factor, 1.0, size)
-    return replace(found, unit=exact_unit(bound_of_sum(found._scaled(weights, importance))))
+    return replace(found, unit=exact_unit(bound_of(rows.made(found.scaled_columns))))
+
+
+def _importance_and_fractions(weights: np.ndarray, importance: np.ndarray | None) -> np.ndarray:
+    """Whether there is importance, and whether weights are not whole."""
+    return np.array([importance is not None, (weights != np.rint(weights)).any()])
+
+
+def sum_of_products(weights: np.ndarray, importance: np.ndarray) -> float:
+    """What weights add up to if they are multiplied, which may be more than a number can hold."""
+    with np.errstate(over="ignore"):
+        return float((weights * importance).sum())
+
+
+def ones_and_whole(evidence: np.ndarray, nothing: None) -> np.ndarray:
+    """Whether all rows count 1, and whether all count a whole number."""
+    return np.array([(evidence == 1).all(), (evidence == np.rint(evidence)).all()])
+
+
+def every(answers: Sequence[Any]) -> Any:
+    """Join what must hold for all rows."""
+    return np.all(answers, axis=0)
+
+
+def _weights_alone(weights: np.ndarray, importance: np.ndarray | None) -> Pair:
+    return weights, None
+
+
+def _importance_by_weights(weights: np.ndarray, importance: np.ndarray) -> Pair:
+    return importance, weights
+
+
+def _products(weights: np.ndarray, importance: np.ndarray) -> Pair:
+    return weights * importance, None
 
 
 def exact_weights(
@@ -149,20 +271,56 @@ def exact_weights(
     return evidence.of(weights, importance), evidence.size
 
 
-def _scale_of_shares(shares: np.ndarray, counts: np.ndarray | None) -> tuple[int, float, float]:
+def _scale_of_shares(shares: Numbers) -> tuple[int, float, float]:
     """What makes shares add up to (Σ c s)² / Σ c s² over rows that count c, and what 1 weighs."""
-    if shares.min() == shares.max():
-        return 0, 0.0, float(shares[0])
+    greatest, least = (shares.ask(_ends, most) * [1.0, -1.0]).tolist()
+    if least == greatest:
+        return 0, 0.0, least
     # Powers of two, so that no square overflows or vanishes.
-    exponent = int(np.frexp(shares.max())[1])
-    relative = np.ldexp(shares, -exponent)
-    mean = exact_mean(relative[:, None], counts)[0]
-    mean_square = exact_mean(relative[:, None] ** 2, counts)[0]
+    exponent = int(np.frexp(greatest)[1])
+    relative = shares.made(partial(_relative, exponent))
+    mean = mean_of(relative)[0]
+    mean_square = mean_of(relative.made(_squares))[0]
     size = float(np.ldexp(mean_square / mean, exponent))
     return exponent, float(mean / mean_square), size
 
 
+def _ends(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Greatest and least value, the least with the other sign."""
+    return np.array([values.max(initial=-np.inf), -values.min(initial=np.inf)])
+
+
+def _relative(exponent: int, values: np.ndarray, weights: np.ndarray | None) -> Pair:
+    """Values as a column, divided by a power of two."""
+    return np.ldexp(values, -exponent)[:, None], weights
+
+
+def _squares(values: np.ndarray, weights: np.ndarray | None) -> Pair:
+    return values**2, weights
+
+
 def exact_mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Mean of each column, the same for any order of the rows."""
-    units = np.full(values.shape[1], exact_unit(bound_of_sum(values, weights)))
-    return exact_sums(values, weights, units) / (len(values) if weights is None else weights.sum())
+    return mean_of(LocalNumbers(values, weights))
+
+
+def mean_of(numbers: Numbers) -> np.ndarray:
+    """The same, of numbers wherever they are."""
+    unit = exact_unit(bound_of(numbers))
+    sums = numbers.ask(partial(_sums_and_weight, unit), added)
+    return np.asarray(sums[:-1] / sums[-1])
+
+
+def _sums_and_weight(unit: float, values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Sum of each column on a grid, and the weight of all rows."""
+    sums = exact_sums(values, weights, np.full(values.shape[1], unit))
+    return np.append(sums, len(values) if weights is None else weights.sum())
+
+
+def weight_of(numbers: Numbers) -> float:
+    """Weight of all rows, or their number; weights must lie on a grid."""
+    return float(numbers.ask(_weight, added))
+
+
+def _weight(values: np.ndarray, weights: np.ndarray | None) -> float:
+    return float(len(values) if weights is None else weights.sum())

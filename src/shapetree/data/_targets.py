@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Self
 
 import numpy as np
@@ -12,7 +12,19 @@ import numpy as np
 from shapetree._core.binning import group_values
 from shapetree._core.criterion import Criterion, NodeStatistics
 from shapetree._core.histogram import Targets
-from shapetree.data._sums import MOST_UNITS, bound_of_sum, exact_mean, exact_unit, on_grid
+from shapetree.data._sums import (
+    MOST_UNITS,
+    LocalNumbers,
+    Numbers,
+    Pair,
+    added,
+    bound_of,
+    exact_unit,
+    mean_of,
+    most,
+    on_grid,
+    weight_of,
+)
 
 # Absolute error needs the distribution of y, not only its moments. It is computed from all values
 # of y if there are few, and from this many quantile groups otherwise.
@@ -77,8 +89,10 @@ class Goal(ABC):
     many_rows: float = np.inf
     refine_penalty: float
 
-    def __init__(self, weights: np.ndarray | None) -> None:
+    def __init__(self, weights: np.ndarray | None, far: Numbers | None) -> None:
         self.weights = weights
+        if far is not None:
+            self.total_weight = float(far.n_rows) if weights is None else weight_of(far)
 
     @cached_property
     def total_weight(self) -> float:
@@ -161,6 +175,8 @@ class ClassGoal(Goal):
     criterion : {"auto", "gini", "entropy"}
         "auto" is "gini" where the classes are few for the branches, see FEW_CLASSES_PER_BRANCH.
     max_branches : int
+    far : Numbers, optional
+        Classes and weights of all rows, if these are elsewhere.
 
     Attributes
     ----------
@@ -177,11 +193,15 @@ class ClassGoal(Goal):
         weights: np.ndarray | None,
         criterion: str,
         max_branches: int,
+        far: Numbers | None = None,
     ) -> None:
-        super().__init__(weights)
+        super().__init__(weights, far)
         if criterion == "auto":
-            limit = FEW_CLASSES_PER_BRANCH * max_branches
-            are_few = max(n_classes) < limit or _effective_classes(labels, weights) < limit
+            limit, rows = (
+                FEW_CLASSES_PER_BRANCH * max_branches,
+                far or LocalNumbers(labels, weights),
+            )
+            are_few = max(n_classes) < limit or _effective_classes(rows, n_classes) < limit
             criterion = "gini" if are_few else "entropy"
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
@@ -236,22 +256,37 @@ class RegressionGoal(Goal):
         The centred and scaled y, on a grid on which sums are exact.
     unit : float
         Of that grid.
+
+    Parameters
+    ----------
+    y : array of shape (n_rows, n_outputs)
+    weights : array of shape (n_rows,) or None
+    far : Numbers, optional
+        Targets and weights of all rows, if these are elsewhere.
     """
 
     segment_penalty = 12.0
     refine_penalty = 12.0
     many_rows = MANY_ROWS
 
-    def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
-        super().__init__(weights)
-        y = np.ascontiguousarray(y)
-        largest = _power_of_two(float(np.abs(y).max()))
-        mean = exact_mean(y / largest, self.weights)
-        variance = exact_mean((y / largest - mean) ** 2, self.weights).mean()
+    def __init__(
+        self, y: np.ndarray, weights: np.ndarray | None, far: Numbers | None = None
+    ) -> None:
+        super().__init__(weights, far)
+        rows = far or LocalNumbers(np.ascontiguousarray(y), weights)
+        largest = _power_of_two(float(rows.ask(_greatest, most).max()))
+        shares = rows.made(partial(_divided, largest))
+        mean = mean_of(shares)
+        variance = mean_of(shares.made(partial(_squared_from, mean))).mean()
         least = float(np.finfo(np.float64).smallest_subnormal)
         self._scale = max(_power_of_two(float(np.sqrt(variance))) * largest, least)
         self._centre = np.rint(mean * largest / self._scale)
-        self.unit = exact_unit(bound_of_sum(self.standardise(y), self.weights))
+        standardised = rows.made(partial(_standardised, self._scale, self._centre))
+        self.unit = exact_unit(bound_of(standardised))
+        if far is not None:
+            on_a_grid = standardised.made(partial(_on_grid, self.unit))
+            self.greatest = on_a_grid.ask(_greatest, most)
+            self.spread_unit = self._spread_unit(on_a_grid)
 
     def _take_numbers(self, y: np.ndarray) -> None:
         """Note the rows' numbers."""
@@ -272,7 +307,7 @@ class RegressionGoal(Goal):
     @cached_property
     def greatest(self) -> np.ndarray:
         """Greatest absolute value of each output of all rows, centred and scaled."""
-        return np.abs(self.standardised).max(axis=0, initial=0.0)
+        return _greatest(self.standardised, None)
 
     @property
     def least_leaf(self) -> float:
@@ -291,9 +326,12 @@ class RegressionGoal(Goal):
     @cached_property
     def spread_unit(self) -> float:
         """Grid for what rows differ from their node's centre, on which sums are exact."""
-        differences = np.abs(self.standardised) if self.is_absolute else self.standardised**2
+        return self._spread_unit(LocalNumbers(self.standardised, self.weights))
+
+    def _spread_unit(self, standardised: Numbers) -> float:
+        differences = standardised.made(_absolute if self.is_absolute else _squared)
         # No centre is further away than the middle of all rows; twice that, to be safe.
-        bound = 4.0 * differences.shape[1] * bound_of_sum(differences, self.weights)
+        bound = 4.0 * len(self._centre) * bound_of(differences)
         return exact_unit(bound) or float(np.finfo(np.float64).tiny)
 
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
@@ -318,7 +356,7 @@ class RegressionGoal(Goal):
 
     def standardise(self, centres: np.ndarray) -> np.ndarray:
         """Centre and scale."""
-        return centres / self._scale - self._centre
+        return _standardised(self._scale, self._centre, centres, None)[0]
 
     def statistics(
         self,
@@ -362,8 +400,10 @@ class MeanGoal(RegressionGoal):
     criterion_name = "squared_error"
     is_absolute = False
 
-    def __init__(self, y: np.ndarray, weights: np.ndarray | None) -> None:
-        super().__init__(y, weights)
+    def __init__(
+        self, y: np.ndarray, weights: np.ndarray | None, far: Numbers | None = None
+    ) -> None:
+        super().__init__(y, weights, far)
         n_outputs = y.shape[1]
         limits = np.finfo(np.float64)
         self.impurity_scale = float(np.clip(self._scale * self._scale, limits.tiny, limits.max))
@@ -414,14 +454,54 @@ def _power_of_two(number: float) -> float:
     return 2.0 ** min(round(np.log2(number)), 1023) if number > 0 else 1.0
 
 
-def _effective_classes(labels: np.ndarray, weights: np.ndarray | None) -> float:
+def _effective_classes(rows: Numbers, n_classes: list[int]) -> float:
     """Perplexity of the classes, the geometric mean over outputs."""
     entropies = []
-    for column in labels.T:
-        share = np.bincount(column, weights)
+    for share in rows.ask(partial(_weights_of_classes, max(n_classes)), added):
         share = share[share > 0] / share.sum()
         entropies.append(-(share * np.log(share)).sum())
     return float(np.exp(np.mean(entropies)))
+
+
+# --- what is told of rows, wherever they are ---
+
+
+def _weights_of_classes(
+    n_classes: int, labels: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    """Weight of each class, (n_outputs, n_classes)."""
+    return np.array([np.bincount(column, weights, n_classes) for column in labels.T])
+
+
+def _greatest(y: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+    """Greatest absolute value of each output."""
+    return np.asarray(np.abs(y).max(axis=0, initial=0.0))
+
+
+def _divided(by: float, y: np.ndarray, weights: np.ndarray | None) -> Pair:
+    return y / by, weights
+
+
+def _squared_from(mean: np.ndarray, y: np.ndarray, weights: np.ndarray | None) -> Pair:
+    return (y - mean) ** 2, weights
+
+
+def _standardised(
+    scale: float, centre: np.ndarray, y: np.ndarray, weights: np.ndarray | None
+) -> Pair:
+    return y / scale - centre, weights
+
+
+def _on_grid(unit: float, y: np.ndarray, weights: np.ndarray | None) -> Pair:
+    return on_grid(y, unit), weights
+
+
+def _absolute(y: np.ndarray, weights: np.ndarray | None) -> Pair:
+    return np.abs(y), weights
+
+
+def _squared(y: np.ndarray, weights: np.ndarray | None) -> Pair:
+    return y**2, weights
 
 
 def _levels_of(values: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -109,6 +109,7 @@ def _holds_up(
     rows: BinnedRows, hashes: np.ndarray, parameters: Parameters, pairs: PairOptions
 ) -> bool:
     """Whether trees that grow on one half of the rows tell anything of the other half."""
+    rows = replace(rows, rows=rows.rows.here())
     content = np.unique(hashes, return_inverse=True)[1]
     told = np.zeros(content.max() + 1)
     # Half of the rows can pay half of the price.

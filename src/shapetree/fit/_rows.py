@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from numbers import Real
@@ -16,7 +17,7 @@ from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._stored import read_stored
-from shapetree.data._sums import exact_weights
+from shapetree.data._sums import Numbers, exact_weights
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.fit._choice import path_of
@@ -66,6 +67,15 @@ class TrainingRows:
         return self.table.n_rows if self.weights is None else float(self.weights.sum())
 
     @property
+    def far(self) -> Numbers | None:
+        """Targets and weights of all rows, if they are elsewhere."""
+        return None
+
+    def here(self) -> TrainingRows:
+        """The same rows, with the targets and weights of all of them in this process."""
+        return self
+
+    @property
     def strata(self) -> np.ndarray:
         """Classes, or groups of similar numbers, that every fold should have its share of."""
         return strata_of(self.targets, self.classes is not None)
@@ -102,12 +112,15 @@ class TrainingRows:
 
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
+        targets, weights, far = self.targets, self.weights, self.far
         if self.classes is not None:
             criterion = "entropy" if parameters.criterion == "log_loss" else parameters.criterion
             sizes = [len(labels) for labels in self.classes]
-            return ClassGoal(self.targets, sizes, self.weights, criterion, parameters.max_branches)
-        kind = MeanGoal if parameters.criterion == "squared_error" else MedianGoal
-        return kind(self.targets, self.weights)
+            return ClassGoal(targets, sizes, weights, criterion, parameters.max_branches, far)
+        if parameters.criterion == "squared_error":
+            return MeanGoal(targets, weights, far)
+        rows = self.here()  # medians need all targets in one place
+        return MedianGoal(rows.targets, rows.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,14 +220,39 @@ def row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
 
 def check_weights(weights: np.ndarray | None) -> None:
     """Refuse weights that are no use, though each of them is a number that is not negative."""
-    if weights is None:
-        return
-    if not weights.any():
+    if weights is not None:
+        check_total(bool(weights.any()), total_of(weights))
+
+
+def check_total(has_weight: bool, total: float) -> None:
+    """The same, if it is known whether any is positive, and what they add up to."""
+    if not has_weight:
         raise ValueError("sample_weight is zero for every row; give some row a positive weight")
-    if not _has_finite_sum(weights):
+    if not np.isfinite(total):
         raise ValueError(
             "sample_weight adds up to more than a number can hold; divide it by a large number"
         )
+
+
+def factors_of_classes(
+    classes: tuple[np.ndarray, ...], counts: Sequence[np.ndarray], class_weight: Any
+) -> list[np.ndarray]:
+    """What weights are multiplied by for each class of each output, from how many rows have it."""
+    # Labels as they would stand in one array; the last of fewer is repeated.
+    places = np.arange(max(map(len, classes)))
+    labels = np.column_stack([names[np.minimum(places, len(names) - 1)] for names in classes])
+    if len(classes) > 1:
+        compute_sample_weight(class_weight, labels)  # which says so if it makes no sense
+    factors = []
+    for output, own in enumerate(counts):
+        is_for_all = len(classes) == 1 or class_weight == "balanced"
+        wanted = class_weight if is_for_all else class_weight[output]
+        if wanted == "balanced":
+            factors.append(own.sum() / (len(own) * own.astype(np.float64)))
+        else:
+            factors.append(compute_sample_weight(wanted, labels[: len(own), output]))
+        check_importance(factors[-1])
+    return factors
 
 
 def row_importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.ndarray | None:
@@ -222,29 +260,45 @@ def row_importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.
     if class_weight is None:
         return None
     by_class = compute_sample_weight(class_weight, y)
-    if (by_class < 0).any() or not np.isfinite(by_class).all():
-        raise ValueError("class_weight must hold finite weights that are not negative")
+    check_importance(by_class)
     with np.errstate(over="ignore"):
         total = by_class if weights is None else weights * by_class
-    if not total.any():
+    check_total_importance(bool(total.any()), total_of(total))
+    return by_class
+
+
+def check_importance(by_class: np.ndarray) -> None:
+    """Refuse weights of classes that cannot be."""
+    if (by_class < 0).any() or not np.isfinite(by_class).all():
+        raise ValueError("class_weight must hold finite weights that are not negative")
+
+
+def check_total_importance(has_weight: bool, total: float) -> None:
+    """Refuse weights of classes that are no use."""
+    if not has_weight:
         raise ValueError("class_weight and sample_weight together give every row a weight of zero")
-    if not _has_finite_sum(total):
+    if not np.isfinite(total):
         raise ValueError(
             "class_weight gives rows weights that add up to more than a number can hold; divide it "
             "by a large number"
         )
-    return by_class
 
 
-def _has_finite_sum(weights: np.ndarray) -> bool:
+def total_of(weights: np.ndarray) -> float:
+    """What weights add up to, which may be more than a number can hold."""
     with np.errstate(over="ignore"):
-        return bool(np.isfinite(weights.sum()))
+        return float(weights.sum())
 
 
 def check_spread(targets: np.ndarray, criterion: str) -> None:
     """Refuse targets that are too far apart for their sums to stay finite."""
+    check_ends(targets.min(axis=0), targets.max(axis=0), criterion)
+
+
+def check_ends(least: np.ndarray, greatest: np.ndarray, criterion: str) -> None:
+    """The same, if the least and the greatest target are known."""
     limit = MAX_SPREAD[criterion]
-    apart = targets.max(axis=0) / 2 - targets.min(axis=0) / 2
+    apart = greatest / 2 - least / 2
     if (apart > limit / 2).any():
         raise ValueError(
             f"the targets in y are more than {limit:g} apart, which is too much for "

@@ -73,6 +73,8 @@ class Tester:
         # One seed for all fits, in whatever order they run.
         seed = int(check_random_state(parameters.random_state or 0).randint(2**31 - 1))
         self._parameters = replace(parameters, random_state=seed)
+        # Folds are made of all rows' targets and weights.
+        binned = replace(binned, rows=binned.rows.here())
         self._binned = binned
         self._pairs = pairs
         self._shrinkages = shrinkages

@@ -12,6 +12,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
+from shapetree._core.pieces import number_cuts
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
@@ -26,7 +27,7 @@ from shapetree.grow._candidates import (
 from shapetree.grow._pair_options import PairList, PairOptions
 from shapetree.grow._rows import Halving, Histograms, RowsOfNode, Sample
 from shapetree.grow._splits import PairSplit, cuts_of
-from shapetree.tree._shape import PairShape, number_cuts
+from shapetree.tree._shape import PairShape
 
 # Growing an inner tree on a grid takes as long as this many visits of a row by a pair.
 VISITS_PER_GRID = 20_000
@@ -515,11 +516,12 @@ class _Leaders:
 
     def add(self, first: int, gains: np.ndarray) -> None:
         """Consider the gains of the numbers from `first` on, which come after all before."""
-        new = np.arange(len(gains))
+        numbers = np.arange(first, first + len(gains))
         if len(self.gains) == self._n_wanted > 0:
-            new = np.flatnonzero(gains > self.gains.min())
-        numbers = np.append(self.numbers, first + new)
-        gains = np.append(self.gains, gains[new])
+            is_great = gains > self.gains.min()
+            numbers, gains = numbers[is_great], gains[is_great]
+        if len(self.gains) > 0:
+            numbers, gains = np.append(self.numbers, numbers), np.append(self.gains, gains)
         if len(gains) > self._n_wanted:
             kept = np.sort(_greatest(gains, self._n_wanted))
             numbers, gains = numbers[kept], gains[kept]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from threading import Lock
+from threading import RLock
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,7 +55,7 @@ class PartRows:
         self.rows = rows
         self._losses: LeafLosses | None = None
         # Rows have scratch memory that one thread uses at a time.
-        self.lock = Lock()
+        self.lock = RLock()
 
     def __reduce__(self) -> Any:
         return PartRows, (self.rows,)
@@ -100,10 +100,17 @@ class Place:
     level: Level | None = None
     ordered: PartRows | None = None
     _refined: PartOfTree | None = field(default=None, repr=False)
+    _next: tuple[str, Place] | None = field(default=None, init=False, repr=False)
 
     def __reduce__(self) -> Any:
         told = self.places, self.splits, self.n_nodes, self.max_branches, self.level, self.ordered
         return Place, told
+
+    @property
+    def bytes_of_tree(self) -> int:
+        """Memory of what was made to refine: a row's number, and its loss in branches but one."""
+        n_rows = 0 if self._refined is None else len(self.places.order)
+        return n_rows * (4 + 8 * (self.max_branches - 1))
 
     def asked(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
         """What the part answers."""
@@ -121,8 +128,16 @@ class Place:
             answer = getattr(answer, name)(*arguments)
         return answer
 
-    def told(self, part: PartRows, steps: tuple[Step, ...]) -> Place:
-        """Where rows are after some steps."""
+    def told(self, part: PartRows, steps: tuple[Step, ...], name: str | None = None) -> Place:
+        """Where rows are after some steps; steps with a name are made once, whoever asks first."""
+        if name is None:
+            return self._after(part, steps)
+        with part.lock:
+            if self._next is None or self._next[0] != name:
+                self._next = name, self._after(part, steps)
+            return self._next[1]
+
+    def _after(self, part: PartRows, steps: tuple[Step, ...]) -> Place:
         place = self
         for name, arguments in _in_turn(steps):
             own = place.ordered or part
@@ -144,14 +159,28 @@ class Place:
         self, part: PartRows, splits: list[tuple[int, Split | None, list[int]]]
     ) -> Place:
         assert self.splits is not None
-        new = self.splits | {node: (split, children) for node, split, children in splits}
-        return replace(self, splits=new, level=None, _refined=None)
+        new, tree = dict(self.splits), self._handed_on()
+        for node, split, children in splits:
+            new[node] = split, children
+            if tree is not None:
+                tree.set_split(node, split, children)
+        return replace(self, splits=new, level=None, _refined=tree)
 
     def _send(self, part: PartRows, nodes: list[int]) -> Place:
-        moved = replace(self, places=self.places.copy(), level=None, _refined=None)
+        places, tree = self.places.copy(), self._handed_on()
+        if tree is not None:
+            tree.stand_at(places)
+        moved = replace(self, places=places, level=None, _refined=tree)
         moved._tree(part).send(nodes)
-        moved._refined = None
         return moved
+
+    def _handed_on(self) -> PartOfTree | None:
+        """The tree for the place that follows: to make one takes time, and much memory.
+
+        Whoever asks here again gets another, made of what this place knows.
+        """
+        tree, self._refined = self._refined, None
+        return tree
 
     def _look(self, part: PartRows, nodes: list[int], table: Any, anchors: Any) -> Place:
         # What was found of the level when it was asked for is still known.
@@ -171,7 +200,6 @@ class Place:
             for node, (split, children) in self.splits.items():
                 if split is not None:
                     tree.set_split(node, split, children)
-                    tree.is_split[node] = True
             self._refined = tree
         if self.level is not None:
             self._refined.look(self.level)
@@ -223,25 +251,39 @@ class PartOfTree(LocalRefinedRows):
         self.has_numbers = isinstance(rows.goal, RegressionGoal)
         self.is_split = [False] * n_nodes
 
+    def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
+        """Give a node another split, or make it a leaf; its rows stay where they are."""
+        super().set_split(node, split, children)
+        self.is_split[node] = split is not None
+        self._level = None
+
+    def send(self, nodes: list[int]) -> None:
+        """Send the rows of some nodes, none below another, to the leaves below."""
+        super().send(nodes)
+        self._level = None
+
     def look(self, level: Level) -> None:
         """Find out what each branch would cost the rows of a level's nodes."""
         if self._level is None or not _is_same(self._level, level):
             self._level, self._care = level, None
             self._found = self.branch_losses(*level)
 
-    def all_nodes(self) -> tuple[np.ndarray, ...]:
-        """Numbers of rows, and of the rows of leaves: sums and, for numbers, least and greatest."""
+    def all_nodes(self, nodes: list[int]) -> tuple[np.ndarray, ...]:
+        """Numbers of rows, and of the rows of some leaves: sums, and least and greatest numbers.
+
+        Sizes are those of all nodes. Of the nodes asked for, those that are no leaves add nothing.
+        """
         sizes = np.array(self.sizes())
-        leaves = [node for node in range(self.n_nodes) if not self.is_split[node]]
-        leaves = [leaf for leaf in leaves if sizes[leaf]]
+        places = [i for i, node in enumerate(nodes) if sizes[node] and not self.is_split[node]]
+        leaves = [nodes[place] for place in places]
         some = self.leaf_sums(leaves)
-        sums = np.zeros((self.n_nodes, *some.shape[1:]))
-        sums[leaves] = some
-        least = np.full((self.n_nodes, self.leaf_losses.n_outputs), np.inf)
+        sums = np.zeros((len(nodes), *some.shape[1:]))
+        sums[places] = some
+        least = np.full((len(nodes), self.leaf_losses.n_outputs), np.inf)
         greatest = -least
         if self.has_numbers and leaves:
             ranges = self.leaf_ranges(leaves)
-            least[leaves], greatest[leaves] = ranges[:, 0], ranges[:, 1]
+            least[places], greatest[places] = ranges[:, 0], ranges[:, 1]
         return sizes, sums, least, greatest
 
     def losses(
@@ -318,6 +360,8 @@ class JoinedRefinedRows:
         self._cells: LossCells
         self._children: dict[int, list[int]] = {}
         self._known: _AllNodes | None = None
+        self._is_known = False
+        self._changed = set(range(n_nodes))
         self._parts.tell(("refine", (n_nodes, max_branches)))
 
     def _ask(self, name: str, *arguments: Any, join: Join = add) -> Any:
@@ -330,12 +374,16 @@ class JoinedRefinedRows:
     def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
         """Give a node another split, or make it a leaf; its rows stay where they are."""
         self._parts.tell(("set_split", (node, split, list(children))))
+        self._changed.update(_below(self._children, node))
         self._children[node] = list(children)
+        self._changed.update(_below(self._children, node))
 
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""
         self._parts.tell(("send", (list(nodes),)))
-        self._known = None
+        for node in nodes:
+            self._changed.update(_below(self._children, node))
+        self._is_known = False
 
     def stand_in_order(self) -> Goal:
         """Number the rows as they stand in the tree; see `LocalRefinedRows`."""
@@ -347,11 +395,16 @@ class JoinedRefinedRows:
         return self._all_nodes().sizes
 
     def _all_nodes(self) -> _AllNodes:
-        """What one round tells of all nodes."""
-        if self._known is None:
-            sizes, *found = self._ask("all_nodes", join=join_nodes)
+        """What one round tells of all nodes; leaves that have not changed are known."""
+        if self._known is None or not self._is_known:
+            nodes = sorted(self._changed)
+            sizes, *found = self._ask("all_nodes", nodes, join=join_nodes)
+            before = found if self._known is None else self._known[2:]
+            for of_all, of_some in zip(before, found, strict=True):
+                of_all[nodes] = of_some
             # Where splits change without sending rows, these are still where they were.
-            self._known = _AllNodes(self._children.copy(), sizes.tolist(), *found)
+            self._known = _AllNodes(self._children.copy(), sizes.tolist(), *before)
+            self._is_known, self._changed = True, set()
         return self._known
 
     def _over_leaves(
@@ -359,11 +412,8 @@ class JoinedRefinedRows:
     ) -> np.ndarray:
         """What is known of leaves, joined for nodes above them."""
         children, each = self._all_nodes().children, []
-        for start in nodes:
-            below = [start]
-            for number in below:
-                below += children.get(number, [])
-            leaves = [number for number in below if not children.get(number)]
+        for node in nodes:
+            leaves = [number for number in _below(children, node) if not children.get(number)]
             each.append(join(of_leaf[leaves], axis=0))
         return np.array(each)
 
@@ -485,6 +535,14 @@ class _AllNodes(NamedTuple):
     sums: np.ndarray
     least: np.ndarray
     greatest: np.ndarray
+
+
+def _below(children: dict[int, list[int]], node: int) -> list[int]:
+    """A node, and all below it."""
+    below = [node]
+    for number in below:
+        below += children.get(number, [])
+    return below
 
 
 def join_nodes(answers: list[Any]) -> tuple[np.ndarray, ...]:

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from shapetree._core.pieces import number_cuts
 from shapetree.data._sums import exact_unit
 from shapetree.data._targets import ClassGoal
 from shapetree.grow._candidates import SearchOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._splits import PairSplit
 from shapetree.refine._rows import RATIOS_PER_OCTAVE, CareSet
-from shapetree.tree._shape import PairShape, number_cuts
+from shapetree.tree._shape import PairShape
 
 # Bins by whose sums a care set is known again.
 MAX_BINS_SEEN = 1024

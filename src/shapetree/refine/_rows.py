@@ -16,6 +16,7 @@ from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import Targets
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import LeafLosses, RoutedRows
+from shapetree._core.rows import NodeRows
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._sums import on_grid
@@ -337,6 +338,11 @@ class LocalRefinedRows:
         self.rows, self._goal = self.rows.with_goal(goal), goal
         return goal
 
+    def stand_at(self, places: NodeRows) -> None:
+        """Go on with a copy of where the rows are."""
+        self.rows, self._places = self.rows.placed(places), places
+        self._routed.stand_at(places)
+
     # The tree
 
     def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
@@ -488,7 +494,7 @@ class LocalRefinedRows:
         ]
 
     def _threads_for(self, nodes: list[int], visits: int = 1) -> int:
-        if threads_for(visits * self.rows.n_rows, self.n_threads) == 1:
+        if self.n_threads == 1 or threads_for(visits * self.rows.n_rows, self.n_threads) == 1:
             return 1  # whichever nodes these are
         sizes = self.sizes()
         return threads_for(visits * sum(sizes[node] for node in nodes), self.n_threads)

@@ -80,27 +80,36 @@ class NeighboursOfThresholds(Question[Neighbours]):
         return Neighbours(np.max(below, axis=0), np.min(above, axis=0))
 
 
+class SampledValues(NamedTuple):
+    """Values of features in a sample of rows, (n_features, n_sampled), and the rows' numbers."""
+
+    rows: np.ndarray
+    values: np.ndarray
+
+
 @dataclass(frozen=True)
-class SampleOfValues(Question[np.ndarray]):
-    """Values of features in a sample of about `size` of all rows, (n_features, n_sampled)."""
+class SampleOfValues(Question[SampledValues]):
+    """Values of features in a sample of about `size` of all rows, in the order of the rows."""
 
     features: tuple[int, ...]
     n_rows: int
     size: int
 
-    def of(self, part: SpreadPart) -> np.ndarray:
+    def of(self, part: SpreadPart) -> SampledValues:
         """The answer for a part of the rows."""
         rows = sampled(part.first_row, part.table.n_rows, self.n_rows, self.size, part.n_threads)
-        rows -= part.first_row
-        taken = slice(None) if len(rows) == part.table.n_rows else rows
+        taken = slice(None) if len(rows) == part.table.n_rows else rows - part.first_row
         values = np.empty((len(self.features), len(rows)))
         for i, feature in enumerate(self.features):
             values[i] = part.column(feature)[taken]
-        return values
+        return SampledValues(rows, values)
 
-    def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+    def join(self, answers: Sequence[SampledValues]) -> SampledValues:
         """The answer for all parts."""
-        return np.concatenate(answers, axis=1)
+        rows = np.concatenate([each.rows for each in answers])
+        values = np.concatenate([each.values for each in answers], axis=1)
+        order = np.argsort(rows)
+        return SampledValues(rows[order], np.take(values, order, axis=1))
 
 
 # --- targets ---
@@ -152,12 +161,15 @@ class CountsOfLeaves(Question[LeafCounts]):
 
     def of(self, part: SpreadPart) -> LeafCounts:
         """The answer for a part of the rows."""
-        n_nodes, y = part.tree.node_count, part.targets
+        n_nodes, y, cells = part.tree.node_count, part.targets, part.targets
         if self.n_classes is not None:
-            return LeafCounts(*count_targets(part.leaves, y, None, n_nodes, self.n_classes))
-        assert self.edges is not None
-        cells = np.searchsorted(self.edges[1:-1], y, side="left").astype(np.int32)
-        return LeafCounts(*count_targets(part.leaves, cells, y, n_nodes, len(self.edges) - 1))
+            n_cells, numbers = self.n_classes, None
+        else:
+            assert self.edges is not None
+            n_cells, numbers = len(self.edges) - 1, y
+            cells = np.searchsorted(self.edges[1:-1], y, side="left").astype(np.int32)
+        n_threads = threads_for(len(y), part.n_threads)
+        return LeafCounts(*count_targets(part.leaves, cells, numbers, n_nodes, n_cells, n_threads))
 
     def join(self, answers: Sequence[LeafCounts]) -> LeafCounts:
         """The answer for all parts."""
@@ -401,6 +413,6 @@ class PointsOfPairs(Question[dict[int, Points]]):
 
 def _joined(parts: list[Points]) -> Points:
     rows, values, targets, n_missing = zip(*parts, strict=True)
-    # Parts follow each other, and so do their rows.
-    joined = [np.concatenate(arrays) for arrays in (rows, values, targets)]
+    order = np.argsort(np.concatenate(rows))
+    joined = [np.concatenate(arrays)[order] for arrays in (rows, values, targets)]
     return Points(joined[0], joined[1], joined[2], sum(n_missing)).first(RANGE_ROWS)

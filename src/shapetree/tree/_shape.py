@@ -129,41 +129,6 @@ class PairShape:
         return self if self.saw_missing else replace(self, missing_branch=largest_branch)
 
 
-def number_cuts(low: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Number the cuts and regions of a binary tree, each from low to high.
-
-    Parameters
-    ----------
-    low : int array of shape (n_nodes,)
-        The child below a node's cut, the one above follows it; -1 for regions.
-
-    Returns
-    -------
-    cuts, regions : int arrays
-        Nodes that are cuts, and nodes that are regions, in their new order.
-    cut_low, cut_high : int arrays of shape (n_cuts,)
-        As in `PairShape`.
-    """
-    child = low.tolist()
-    code = [0] * len(child)
-    cuts: list[int] = []
-    regions: list[int] = []
-    waiting = [0]
-    while waiting:
-        node = waiting.pop()
-        if child[node] < 0:
-            code[node] = -1 - len(regions)
-            regions.append(node)
-        else:
-            code[node] = len(cuts)
-            cuts.append(node)
-            waiting += [child[node] + 1, child[node]]
-    cut_low, cut_high = (
-        np.array([code[child[cut] + side] for cut in cuts], dtype=np.int32) for side in (0, 1)
-    )
-    return np.array(cuts), np.array(regions), cut_low, cut_high
-
-
 def with_branches(shape: Shape, new_branch: np.ndarray, n_branches: int) -> Shape:
     """Send to branch `new_branch[b]` what went to branch b."""
     return replace(

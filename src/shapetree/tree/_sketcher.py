@@ -55,13 +55,13 @@ def summarise(
     """Summarise training rows; their targets only if each has one number."""
     ordered = tuple(feature for feature in used if not features[feature].is_categorical)
     n_rows = rows.n_rows
-    ends, values, *targets = rows.ask(
+    ends, sample, *targets = rows.ask(
         RangesOfFeatures(ordered),
         SampleOfValues(ordered, n_rows, SCALE_ROWS),
         *[RangeOfTargets(n_rows)] * is_number,
     )
     scales, ranges = np.ones(len(features)), np.full((len(features), 2), np.nan)
-    found = deviations(values)
+    found = deviations(sample.values)
     # Nothing can be divided by zero or infinity.
     scales[list(ordered)] = np.where((found > 0) & (found < np.inf), found, 1.0)
     ranges[list(ordered)] = np.stack(ends, axis=1)

@@ -1,8 +1,8 @@
 """Questions about how rows are spread over a tree's nodes, which any holder of rows can answer.
 
-A question is answered for a part of the rows, and the answers for parts that follow each other are
-joined to the answer for all: sums on exact grids, least and greatest values, and samples that are
-chosen by the hash of a row's number. However rows are divided, the answer is the same, bit for bit.
+A question is answered for a part of the rows, and the answers for parts are joined to the answer
+for all: sums on exact grids, least and greatest values, and samples that are chosen by the hash of
+a row's number. However rows are divided, the answer is the same, bit for bit.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Question(ABC, Generic[Answer]):
 
     @abstractmethod
     def join(self, answers: Sequence[Answer]) -> Answer:
-        """The answer for parts that follow each other, from those for each."""
+        """The answer for some parts, in whatever order, from those for each."""
 
 
 class SpreadRows(Protocol):

@@ -1,0 +1,782 @@
+"""What both estimators share: everything but their targets."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from dataclasses import fields, replace
+from functools import cache
+from importlib.metadata import version
+from numbers import Integral, Real
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from scipy.sparse import csr_matrix
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone, is_classifier
+from sklearn.utils import Bunch, check_consistent_length
+from sklearn.utils._param_validation import (
+    Interval,
+    StrOptions,
+    validate_parameter_constraints,
+)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from shapetree._files import PathLike, read_text, write_file
+from shapetree._threads import effective_threads
+from shapetree.data._batches import Batches, refuse_beside_batches
+from shapetree.data._labels import read_targets
+from shapetree.data._open import open_table
+from shapetree.data._stored import read_labels
+from shapetree.data._table import Table, new_categories
+from shapetree.explain import (
+    Explainer,
+    Explanation,
+    Rules,
+    read_wish,
+    rules_of,
+    shape_table,
+)
+from shapetree.fit import Parameters, fit_path, fit_tree, simplify_fitted
+from shapetree.model_file import PREFIX, Model, NotAModel, read_model, write_model
+from shapetree.refine import prune_nodes, pruning_path
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitted import FittedTree, fitted_tree
+from shapetree.tree._predictor import leaves_of, paths_to
+from shapetree.tree._scores import HeldOut, scores_of
+from shapetree.tree._view import view_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What is the same for all rows of a tree takes much longer to find than a row's explanation.
+_explainers: WeakKeyDictionary[FittedTree, Explainer] = WeakKeyDictionary()
+
+
+class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
+    """A shape tree, whatever its targets."""
+
+    _fitted: FittedTree
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "max_branches": [Interval(Integral, 2, 254, closed="both")],
+        "strength": [
+            Interval(Real, 0, np.inf, closed="left"),
+            StrOptions({"cv"}),
+            "array-like",
+        ],
+        "folds": [Interval(Integral, 2, None, closed="left"), None],
+        "pairs": [
+            Interval(Integral, 0, None, closed="left"),
+            StrOptions({"auto", "all"}),
+            "array-like",
+        ],
+        "pair_screen": [StrOptions({"grid", "delta"})],
+        "pair_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "n_orientations": [Interval(Integral, 2, None, closed="left")],
+        "min_samples_split": [
+            Interval(Integral, 2, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
+        "min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
+        "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="both")],
+        "min_impurity_decrease": [Interval(Real, 0, None, closed="left")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "lookahead": [Interval(Integral, 1, None, closed="left")],
+        "inner_tree": [StrOptions({"cart", "optimal"})],
+        "inner_max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
+        "inner_min_samples_leaf": [
+            Interval(Integral, 1, None, closed="left"),
+            Interval(Real, 0, 1, closed="neither"),
+        ],
+        "inner_max_depth": [Interval(Integral, 1, None, closed="left"), None],
+        "segment_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "split_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "branch_penalty": [Interval(Real, 0, None, closed="left")],
+        "assignment": [StrOptions({"auto", "coordinate_descent", "kmeans", "random"})],
+        "refine": [StrOptions({"tao"}), None],
+        "refine_iter": [Interval(Integral, 1, None, closed="left")],
+        "refine_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "ccp_alpha": [Interval(Real, 0, None, closed="left")],
+        "shrinkage": [StrOptions({"cv"}), Interval(Real, 0, None, closed="left")],
+        "max_bins": [Interval(Integral, 2, 65_535, closed="both"), None],
+        "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "n_threads": [Interval(Integral, 1, None, closed="left"), None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    @abstractmethod
+    def __init__(
+        self,
+        *,
+        max_depth: int | None,
+        max_branches: int,
+        criterion: str,
+        strength: Any,
+        folds: int | None,
+        pairs: Any,
+        pair_screen: str,
+        pair_penalty: float | str,
+        n_orientations: int,
+        min_samples_split: float,
+        min_samples_leaf: float,
+        min_weight_fraction_leaf: float,
+        min_impurity_decrease: float,
+        max_leaf_nodes: int | None,
+        lookahead: int,
+        inner_tree: str,
+        inner_max_leaf_nodes: int | None,
+        inner_min_samples_leaf: float,
+        inner_max_depth: int | None,
+        segment_penalty: float | str,
+        split_penalty: float | str,
+        branch_penalty: float,
+        assignment: str,
+        refine: str | None,
+        refine_iter: int,
+        refine_penalty: float | str,
+        ccp_alpha: float,
+        shrinkage: float | str,
+        max_bins: int | None,
+        categorical_features: Any,
+        n_threads: int | None,
+        random_state: Any,
+        verbose: int,
+    ) -> None:
+        self.max_depth = max_depth
+        self.max_branches = max_branches
+        self.criterion = criterion
+        self.strength = strength
+        self.folds = folds
+        self.pairs = pairs
+        self.pair_screen = pair_screen
+        self.pair_penalty = pair_penalty
+        self.n_orientations = n_orientations
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.min_impurity_decrease = min_impurity_decrease
+        self.max_leaf_nodes = max_leaf_nodes
+        self.lookahead = lookahead
+        self.inner_tree = inner_tree
+        self.inner_max_leaf_nodes = inner_max_leaf_nodes
+        self.inner_min_samples_leaf = inner_min_samples_leaf
+        self.inner_max_depth = inner_max_depth
+        self.segment_penalty = segment_penalty
+        self.split_penalty = split_penalty
+        self.branch_penalty = branch_penalty
+        self.assignment = assignment
+        self.refine = refine
+        self.refine_iter = refine_iter
+        self.refine_penalty = refine_penalty
+        self.ccp_alpha = ccp_alpha
+        self.shrinkage = shrinkage
+        self.max_bins = max_bins
+        self.categorical_features = categorical_features
+        self.n_threads = n_threads
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        # Reading a signature takes long, and scikit-learn does so for every fit.
+        names: list[str] = super()._get_param_names()
+        return names
+
+    def _validate_params(self) -> None:
+        # Defaults need no check, and almost all parameters are at theirs.
+        defaults = type(self).__init__.__kwdefaults__ or {}
+        given = {
+            name: value
+            for name, value in self.get_params(deep=False).items()
+            if name not in defaults or value is not defaults[name]
+        }
+        validate_parameter_constraints(
+            self._parameter_constraints, given, caller_name=type(self).__name__
+        )
+
+    # --- fitting ---
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Grow the tree.
+
+        If this fails or is interrupted, the estimator stays as it was.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features), or Batches
+            A NumPy array, nested lists, or a pandas, polars or pyarrow table. Dates, with or
+            without a time of day, become seconds since 1970-01-01 (in UTC if they have a time zone)
+            and are always shown as dates. Rows that do not fit in memory come from `from_parquet`
+            or `from_batches`, with their targets and weights.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        self
+        """
+        # Nothing is noted before the end, so that a fit that fails leaves all as it was.
+        self._fitted = fit_tree(X, y, sample_weight, self._parameters(), is_classifier(self))
+        return self
+
+    def _parameters(self) -> Parameters:
+        given = vars(self)
+        names = [field.name for field in fields(Parameters) if field.name in given]
+        return Parameters(**{name: given[name] for name in names})
+
+    def __fitted_tree__(self) -> FittedTree:
+        if not self.__sklearn_is_fitted__():
+            check_is_fitted(self)  # which says so in scikit-learn's words
+        return self._fitted
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "_fitted" in vars(self)
+
+    # --- what a fit has found ---
+
+    @property
+    def tree_(self) -> TreeArrays:
+        """The nodes as flat arrays."""
+        return self.__fitted_tree__().tree
+
+    @property
+    def criterion_(self) -> str:
+        """The criterion in use."""
+        return self.__fitted_tree__().criterion
+
+    @property
+    def strength_(self) -> float:
+        """The strength in use."""
+        return self.__fitted_tree__().strength
+
+    @property
+    def cv_results_(self) -> dict[str, Any]:
+        """Scores of strengths and criteria on held-out rows, if there was a choice."""
+        results = self.__fitted_tree__().cv_results
+        if results is None:
+            raise AttributeError(
+                "cv_results_ is not available: either nothing was chosen by cross-validation, or "
+                "the tree was read from a model file"
+            )
+        return results
+
+    @property
+    def shrinkage_(self) -> float:
+        """The shrinkage in use."""
+        return self.__fitted_tree__().shrinkage
+
+    @property
+    def refinement_history_(self) -> np.ndarray:
+        """Penalised loss before refinement and after each sweep, if the tree was refined."""
+        history = self.__fitted_tree__().history
+        if history is None:
+            raise AttributeError("the tree was not refined, so it has no refinement_history_")
+        return history
+
+    @property
+    def n_outputs_(self) -> int:
+        """Number of targets."""
+        return self.__fitted_tree__().n_outputs
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of features."""
+        return len(self.__fitted_tree__().features)
+
+    @property
+    def feature_names_in_(self) -> np.ndarray:
+        """Names of the features, if the columns had names that are all strings."""
+        fitted = self.__fitted_tree__()
+        if not fitted.has_names:
+            raise AttributeError("the tree was fitted without feature names")
+        return np.array(fitted.feature_names, dtype=object)
+
+    @property
+    def feature_importances_(self) -> np.ndarray:
+        """Each feature's share of the impurity that the tree's splits remove."""
+        return self.tree_.feature_importances(self.n_features_in_)
+
+    def get_depth(self) -> int:
+        """Depth of the deepest leaf."""
+        return self.tree_.max_depth
+
+    def get_n_leaves(self) -> int:
+        """Number of leaves."""
+        return self.tree_.n_leaves
+
+    # --- using the fitted tree ---
+
+    def _read_for_prediction(self, X: Any) -> Table:
+        fitted = self.__fitted_tree__()
+        return fitted.read_table(X, type(self).__name__, fitted.tree.used_features)
+
+    def apply(self, X: Any) -> np.ndarray:
+        """The leaf that each row ends up in.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features), or Batches
+
+        Returns
+        -------
+        array of shape (n_samples,)
+            Indices of nodes of `tree_`.
+        """
+        n_threads = effective_threads(self.n_threads)
+        if isinstance(X, Batches):
+            batches = self.__fitted_tree__().read_batches(X)
+            each = [leaves_of(self.tree_, table, n_threads) for table, _ in batches]
+            return np.concatenate([np.empty(0, dtype=np.int32), *each])
+        return leaves_of(self.tree_, self._read_for_prediction(X), n_threads)
+
+    def decision_path(self, X: Any) -> csr_matrix:
+        """The nodes that each row passes.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+
+        Returns
+        -------
+        sparse matrix of shape (n_samples, node_count)
+            1 where a row passes a node.
+        """
+        return paths_to(self.tree_, self.apply(X))
+
+    def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
+        """Score the tree on rows that it was not fitted on, and remember the scores.
+
+        From then on, pictures, pages, texts and the model file show these scores next to those in
+        training. Evaluating again replaces them; fitting or changing the tree clears them.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features), or Batches
+            Rows that were not used in training. Batches bring their own targets and weights.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        sample_weight : array-like of shape (n_samples,), optional
+
+        Returns
+        -------
+        dict
+            `accuracy` and `balanced_accuracy`, or `r2` and `mean_absolute_error`, averaged over
+            the targets if there are several.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from sklearn.model_selection import train_test_split
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> X, X_new, y, y_new = train_test_split(X, y, random_state=0)
+        >>> tree = ShapeTreeClassifier(max_depth=2).fit(X, y)
+        >>> {name: round(score, 3) for name, score in tree.evaluate(X_new, y_new).items()}
+        {'accuracy': 0.974, 'balanced_accuracy': 0.979}
+        """
+        fitted = self.__fitted_tree__()
+        if isinstance(X, Batches):
+            refuse_beside_batches(y=y, sample_weight=sample_weight)
+            y, sample_weight = read_labels(X, fitted.classes is not None)
+        targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
+        if not isinstance(X, Batches):
+            check_consistent_length(X, targets)
+        return self._evaluated(self.predict(X), targets, sample_weight)
+
+    def _evaluated(
+        self, predicted: np.ndarray, targets: np.ndarray, sample_weight: Any
+    ) -> dict[str, float]:
+        """Scores of predictions, which are remembered."""
+        fitted, weights = self.__fitted_tree__(), None
+        if sample_weight is not None:
+            weights = _check_sample_weight(
+                sample_weight, targets, dtype=np.float64, ensure_non_negative=True
+            )
+        predicted = predicted.reshape(targets.shape)
+        scores = scores_of(targets, predicted, fitted.classes is not None, weights)
+        self._fitted = replace(fitted, held_out=HeldOut(len(targets), scores))
+        return scores
+
+    # --- what the fitted tree does, in words ---
+
+    def explain(
+        self,
+        X: Any,
+        *,
+        fixed: Any = None,
+        only: Any = None,
+        direction: Mapping[Any, str] | None = None,
+        target: Any = None,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> list[Explanation]:
+        """Explain the prediction for each row, and what would change it.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+        fixed : list of features, optional
+            Features that a flip must not change, by name or by index.
+        only : list of features, optional
+            The only features that a flip may change.
+        direction : mapping from features to "up" or "down", optional
+            Features that can only go up or only go down, such as age.
+        target : label, list of labels, number, or pair of numbers, optional
+            The wanted prediction: a class, or one of several; a number to reach, from above or
+            below; or the two ends of a range, with None for no limit. By default, any other class,
+            or a number that differs by more than the standard deviation of the leaf's rows.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default the name of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name; they are shown next to the names.
+
+        Returns
+        -------
+        list of Explanation
+            `str` of each is a sentence; `path` and `conditions` hold the same as data. `flip` is
+            the smallest change of one feature that changes the prediction, or of two features where
+            one is not enough. `notes` lists values on the path that are outside the range seen in
+            training, or categories that training has not seen. Every row that satisfies the
+            sentence gets the same prediction, provided that both features of a pair are known.
+            Changes are measured in standard deviations of the feature in training; a different
+            category counts as one.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> iris = load_iris(as_frame=True)
+        >>> species = iris.target_names[iris.target]
+        >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
+        >>> (why,) = tree.explain(iris.data.iloc[[70]])
+        >>> print(why)
+        Predicted virginica (98 %) because petal width (cm) > 1.75
+        >>> print(why.flip)
+        It would be versicolor (91 %) if petal width (cm) fell from 1.8 to 1.75
+        >>> (why,) = tree.explain(iris.data.iloc[[70]], target="setosa")
+        >>> print(why.flip)
+        It would be setosa (100 %) if petal width (cm) fell from 1.8 to 0.8
+        """
+        fitted = fitted_tree(self, feature_names, class_names, target_name, units)
+        view = view_of(fitted)
+        wish = read_wish(view, fitted.feature_names, fitted.classes, fixed, only, direction, target)
+        opened = open_table(X)
+        table = fitted.read_table(opened, type(self).__name__, fitted.tree.used_features)
+        n_threads = effective_threads(self.n_threads)
+
+        def route(columns: Sequence[np.ndarray | None]) -> np.ndarray:
+            used = next((len(column) for column in columns if column is not None), table.n_rows)
+            return leaves_of(fitted.tree, Table(used, table.features, list(columns)), n_threads)
+
+        explainer = _explainers.get(fitted)
+        if explainer is None:
+            explainer = _explainers[fitted] = Explainer(view)
+        return explainer.explain(
+            table.columns, route(table.columns), route, wish, new_categories(opened, table)
+        )
+
+    def rules(
+        self,
+        digits: int | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> Rules:
+        """The tree as if/then rules, one for each leaf.
+
+        Parameters
+        ----------
+        digits : int, optional
+            Significant digits of thresholds. By default they are exact: the rows that satisfy a
+            rule are the rows of its leaf, missing values and new categories included.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default the name of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name; they are shown next to the names.
+
+        Returns
+        -------
+        Rules
+            A sequence of rules; `print` it, or use its `to_frame()` or `to_markdown()`. Support is
+            a rule's share of the training rows. Confidence is the share of these rows that belong
+            to the predicted class, and lift is the ratio of that to the share among all rows. If
+            weights or shrinkage make the tree predict a different probability, the rule shows it as
+            well, and the table has a column `predicted`.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> iris = load_iris(as_frame=True)
+        >>> species = iris.target_names[iris.target]
+        >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
+        >>> print(tree.rules()[0])
+        if petal width (cm) ≤ 0.8 then setosa (100 %)  [50 rows, support 33 %, lift 3]
+        """
+        if digits is not None and digits < 1:
+            raise ValueError(f"digits must be at least 1, got {digits}")
+        return rules_of(
+            view_of(fitted_tree(self, feature_names, class_names, target_name, units)), digits
+        )
+
+    def shape_table(
+        self,
+        node: int = 0,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> pd.DataFrame:
+        """A node's shape function as a pandas DataFrame.
+
+        Parameters
+        ----------
+        node : int, default=0
+            Index of a node of `tree_` that splits.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default the name of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name; they are shown next to the names.
+
+        Returns
+        -------
+        DataFrame
+            One row for each segment (values above `low` up to `high`, `dates` in words, or
+            `categories`) or for each region of a pair: the branch it goes to, its number of
+            training rows, and where the branch leads. Missing values have their own row if
+            training saw any.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> iris = load_iris(as_frame=True)
+        >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, iris.target)
+        >>> tree.shape_table()[["low", "high", "branch", "n_rows"]]
+            low  high  branch  n_rows
+        0  -inf  0.80       0      50
+        1  0.80  1.75       1      54
+        2  1.75   inf       2      46
+        """
+        return shape_table(
+            view_of(fitted_tree(self, feature_names, class_names, target_name, units)), node
+        )
+
+    # --- the model file ---
+
+    def to_json(
+        self,
+        path: PathLike | None = None,
+        *,
+        feature_names: Sequence[str] | None = None,
+        class_names: Any = None,
+        target_name: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> str:
+        """Write the fitted tree as JSON, in a format with a published schema.
+
+        Parameters
+        ----------
+        path : str or path-like, optional
+            File to write; an existing one is replaced. By default nothing is written.
+        feature_names : list of str, optional
+            Names to show for the features, in the order of the columns.
+        class_names : list of str, or mapping from class labels to names, optional
+            Names to show for the classes, in the order of `classes_`.
+        target_name : str, optional
+            Name of the target; by default the name of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name; they are shown next to the names.
+
+        Returns
+        -------
+        str
+            The JSON. `from_json` turns it back into an equal estimator, except that a
+            `random_state` object becomes None and other sequences become lists.
+
+        Notes
+        -----
+        The schema comes with the package: `importlib.resources.files("shapetree") /
+        "model-3.schema.json"`. It also says how to predict with a model in another language. Later
+        versions of the library will read these models, just as this one reads formats 1 and 2.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> tree = ShapeTreeClassifier(max_depth=2).fit(X, y)
+        >>> text = tree.to_json()
+        >>> bool((ShapeTreeClassifier.from_json(text).predict(X) == tree.predict(X)).all())
+        True
+        """
+        return self._write(fitted_tree(self, feature_names, class_names, target_name, units), path)
+
+    def _write(self, fitted: FittedTree, path: PathLike | None) -> str:
+        self._validate_params()
+        kind = "ShapeTreeRegressor" if fitted.classes is None else "ShapeTreeClassifier"
+        model = Model(kind, self.get_params(deep=False), fitted)
+        text = write_model(model, version("shapetree"))
+        if path is not None:
+            write_file(path, text, "the model")
+        return text
+
+    @classmethod
+    def from_json(cls, text_or_path: PathLike) -> Self:
+        """Make an estimator from a model file.
+
+        Reading runs no code, and refuses anything but a complete and consistent model.
+
+        Parameters
+        ----------
+        text_or_path : str or path-like
+            JSON, which starts with a brace, or the path of a file.
+
+        Returns
+        -------
+        estimator
+            A fitted estimator.
+        """
+        model = read_model(read_text(text_or_path))
+        if issubclass(cls, ClassifierMixin) == (model.fitted.classes is None):
+            raise ValueError(
+                f"the model is a {model.estimator}; use {model.estimator}.from_json or "
+                "shapetree.from_json"
+            )
+        return cls._of_model(model)
+
+    @classmethod
+    def _of_model(cls, model: Model) -> Self:
+        strange = sorted(set(model.parameters) - set(cls._get_param_names()))
+        if strange:
+            raise NotAModel(f"{PREFIX}: {cls.__name__} has no parameter {strange[0]!r}")
+        estimator = cls(**model.parameters)
+        try:
+            estimator._validate_params()
+        except (ValueError, TypeError) as error:
+            raise NotAModel(f"{PREFIX}: {error}") from None
+        estimator._fitted = model.fitted
+        return estimator
+
+    # --- choosing a size ---
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def strength_path(self, X: Any, y: Any = None, sample_weight: Any = None) -> Bunch:
+        """Fit trees for a range of strengths, to see how accurate and how large each is.
+
+        `shapetree.plot_path` draws the result, to help you pick a tree.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`. This estimator is not changed. If its `strength` is a list, that is the
+            path; otherwise it goes from 0 to 10. `folds` is 5 by default.
+
+        Returns
+        -------
+        Bunch
+            Arrays of equal length, ready for `pandas.DataFrame`: each `strength`; its `score` on
+            held-out rows (accuracy, or the share of the error that the tree removes) and the
+            standard `error` of that; `n_leaves` and `n_segments` of the tree fitted on all rows
+            (regions of pairs count as segments); and `is_chosen`, the strength that
+            cross-validation would choose.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> path = ShapeTreeClassifier(strength=[0, 1, 100]).strength_path(X, y)
+        >>> path.n_leaves
+        array([9, 4, 1])
+        """
+        return Bunch(**fit_path(X, y, sample_weight, self._parameters(), is_classifier(self)))
+
+    # --- making the fitted tree smaller ---
+
+    def cost_complexity_pruning_path(self, X: Any, y: Any, sample_weight: Any = None) -> Bunch:
+        """Grow a tree and find the smaller trees that minimal cost-complexity pruning makes.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As in `fit`. This estimator is not changed.
+
+        Returns
+        -------
+        Bunch
+            `ccp_alphas`, the ascending values of `ccp_alpha` at which one more node is pruned, and
+            `impurities`, the mean impurity of the leaves that remain.
+        """
+        path = pruning_path(clone(self).set_params(ccp_alpha=0.0).fit(X, y, sample_weight).tree_)
+        return Bunch(ccp_alphas=path.ccp_alphas, impurities=path.impurities)
+
+    def prune(self, nodes: Iterable[int]) -> Self:
+        """Turn some nodes into leaves.
+
+        Parameters
+        ----------
+        nodes : iterable of int
+            Indices of nodes of `tree_`, as in `apply` and the exports. Everything below them is
+            removed, and the remaining nodes are renumbered.
+
+        Returns
+        -------
+        estimator
+            A new estimator; this one is not changed.
+        """
+        fitted = self.__fitted_tree__()
+        return self._with(fitted.with_tree(prune_nodes(fitted.tree, nodes)))
+
+    def simplify(self) -> Self:
+        """Join leaves that predict the same, and remove what makes no difference.
+
+        `predict` returns the same as before, but `predict_proba` loses some detail where leaves
+        were joined.
+
+        Returns
+        -------
+        estimator
+            A new estimator; this one is not changed.
+        """
+        return self._with(simplify_fitted(self.__fitted_tree__()))
+
+    def _with(self, fitted: FittedTree) -> Self:
+        """A copy of this estimator with another fitted tree."""
+        changed = copy(self)
+        changed._fitted = fitted
+        return changed
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags

@@ -110,9 +110,6 @@ def _lines_on_recipes(analysis: Analysis) -> Iterator[str]:
                     near += abs(gaps[-1]) <= spread + 0.05  # both are rounded
                     trials.add(int(analysis.rows(entry, depth).loc[dataset, "trials"]))
         if gaps:
-            words = (
-                f", {near} of them within one of the paper's standard deviations" if near else ""
-            )
             yield (
                 f"The paper's own recipe for {model}, tuned here with {span(trials)} trials "
                 f"instead of {N_TRIALS}, differs from the paper's figures by "

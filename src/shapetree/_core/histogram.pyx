@@ -508,7 +508,8 @@ def build_histograms(
     number of threads.
     """
     cdef:
-        Py_ssize_t task, group, n_nodes = starts.shape[0], n_pairs = (last - first + 1) // 2
+        Py_ssize_t task, group, n_nodes = starts.shape[0]
+        Py_ssize_t n_pairs = (<Py_ssize_t> last - first + 1) // 2
         Py_ssize_t n_groups = n_nodes
         int f
         PlacedTargets placed
@@ -597,7 +598,8 @@ def build_cells(
     sums : float64 array (total cells, n_channels)
     """
     cdef:
-        Py_ssize_t task, node, n_nodes = starts.shape[0], n_features = last - first, total = 0
+        Py_ssize_t task, node, n_nodes = starts.shape[0], total = 0
+        Py_ssize_t n_features = <Py_ssize_t> last - first
         int f
         const int64_t[:, ::1] bounds
         PlacedTargets placed

@@ -284,8 +284,8 @@ class CandidateSearch:
 
     def _threads_for(self, nodes: list[NodeStatistics], n_features: int) -> int:
         """Threads worth starting to search some nodes."""
-        if threads_for(n_features * VISITS_PER_SEARCH * len(nodes), self._n_threads) == 1:
-            return 1  # however many rows they have
+        if self._n_threads == 1:
+            return 1
         visits = [min(VISITS_PER_SEARCH, VISITS_PER_ROW * node.n_rows) for node in nodes]
         return threads_for(n_features * sum(visits), self._n_threads)
 

@@ -149,10 +149,11 @@ class LocalRows:
 
     def _threads_of(self, nodes: np.ndarray, n_visits: int = 1) -> int:
         """Threads worth starting for a number of visits to every row of some nodes."""
-        if threads_for(n_visits * self.n_rows, self._n_threads) == 1:
+        n_threads = self._n_threads
+        if n_threads == 1 or threads_for(n_visits * self.n_rows, n_threads) == 1:
             return 1  # whichever nodes these are
         starts, stops = self._ranges(nodes)
-        return threads_for(n_visits * int((stops - starts).sum()), self._n_threads)
+        return threads_for(n_visits * int((stops - starts).sum()), n_threads)
 
     def rows_of(self, node: int) -> np.ndarray:
         """Numbers of a node's rows."""

@@ -516,11 +516,12 @@ class _Leaders:
 
     def add(self, first: int, gains: np.ndarray) -> None:
         """Consider the gains of the numbers from `first` on, which come after all before."""
-        new = np.arange(len(gains))
+        numbers = np.arange(first, first + len(gains))
         if len(self.gains) == self._n_wanted > 0:
-            new = np.flatnonzero(gains > self.gains.min())
-        numbers = np.append(self.numbers, first + new)
-        gains = np.append(self.gains, gains[new])
+            is_great = gains > self.gains.min()
+            numbers, gains = numbers[is_great], gains[is_great]
+        if len(self.gains) > 0:
+            numbers, gains = np.append(self.numbers, numbers), np.append(self.gains, gains)
         if len(gains) > self._n_wanted:
             kept = np.sort(_greatest(gains, self._n_wanted))
             numbers, gains = numbers[kept], gains[kept]

@@ -494,7 +494,7 @@ class LocalRefinedRows:
         ]
 
     def _threads_for(self, nodes: list[int], visits: int = 1) -> int:
-        if threads_for(visits * self.rows.n_rows, self.n_threads) == 1:
+        if self.n_threads == 1 or threads_for(visits * self.rows.n_rows, self.n_threads) == 1:
             return 1  # whichever nodes these are
         sizes = self.sizes()
         return threads_for(visits * sum(sizes[node] for node in nodes), self.n_threads)

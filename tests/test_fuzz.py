@@ -32,6 +32,7 @@ from shapetree._core.criterion import Criterion
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.inner_tree import cut_into_pieces
+from shapetree._core.leaf_losses import LeafLosses
 from shapetree._core.oblique import PairFitter
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.pieces import number_cuts
@@ -44,7 +45,7 @@ from shapetree._core.reduced import (
     fill_gaps,
     settle_empty_bins,
 )
-from shapetree._core.routing import LeafLosses, RoutedRows
+from shapetree._core.routing import RoutedRows
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NodeSearch

@@ -11,8 +11,9 @@ from naive import branch_of_pair, random_cuts, random_positions
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
+from shapetree._core.leaf_losses import LeafLosses, losses_of_classes
 from shapetree._core.pair_cuts import PairCuts
-from shapetree._core.routing import LeafLosses, RoutedRows, losses_of_classes
+from shapetree._core.routing import RoutedRows
 from shapetree._core.rows import NodeRows
 
 SEEDS = st.integers(0, 2**32 - 1)

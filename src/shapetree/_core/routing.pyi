@@ -1,31 +1,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from shapetree._core.columns import Columns
+from shapetree._core.leaf_losses import LeafLosses
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.rows import NodeRows
-
-def losses_of_classes(
-    counts: NDArray[Any], starts: NDArray[Any], score_share: float, anchor: float
-) -> NDArray[Any]: ...
-
-class LeafLosses:
-    n_rows: int
-    n_outputs: int
-    n_columns: int
-    def __init__(
-        self,
-        labels: ArrayLike | None,
-        values: ArrayLike | None,
-        weights: ArrayLike | None,
-        n_columns: int,
-        absolute: bool = False,
-        anchors: ArrayLike | None = None,
-    ) -> None: ...
-    @property
-    def width(self) -> int: ...
 
 class RoutedRows:
     n_nodes: int

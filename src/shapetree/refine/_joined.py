@@ -11,7 +11,7 @@ import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import join_cells
-from shapetree._core.routing import LeafLosses
+from shapetree._core.leaf_losses import LeafLosses
 from shapetree._core.rows import NodeRows
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from shapetree._core.routing import LeafLosses, losses_of_classes
+from shapetree._core.leaf_losses import LeafLosses, losses_of_classes
 from shapetree.data._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
 from shapetree.refine._rows import RefinedRows
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import Targets
+from shapetree._core.leaf_losses import LeafLosses
 from shapetree._core.pair_cuts import PairCuts
-from shapetree._core.routing import LeafLosses, RoutedRows
+from shapetree._core.routing import RoutedRows
 from shapetree._core.rows import NodeRows
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import FeatureBins

@@ -24,7 +24,7 @@ from shapetree.grow._progress import Progress
 from shapetree.refine import _tree as refining
 from shapetree.refine import refine
 from shapetree.tree._questions import NeighboursOfThresholds
-from shapetree.tree._sketcher import sketch_tree, summarise
+from shapetree.tree._sketcher import describe_training_rows, sketch_tree
 from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -258,8 +258,9 @@ def test_any_partition_of_the_rows_gives_the_same_sketches(case, n_rows, scale):
     whole = SpreadPart(tree, fit.table, sole_target(rows.targets, rows.classes is not None))
 
     def found(rows_):
-        summary = summarise(rows_, features, [0, 1, 2, 3], rows.classes is None)
-        sketches = sketch_tree(tree, features, rows_, rows.n_classes, summary.target_edges)
+        summary, sketches = describe_training_rows(rows_, tree, features, rows.n_classes, True)
+        other = sketch_tree(tree, features, rows_, rows.n_classes, summary.target_edges)
+        assert_same(sketches, other)
         return summary, sketches, rows_.ask(NeighboursOfThresholds(0, thresholds))[0]
 
     thresholds = np.sort(rng.normal(size=5))

@@ -34,7 +34,7 @@ from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._naming import Names, target_names
 from shapetree.tree._questions import NeighboursOfThresholds
-from shapetree.tree._sketcher import sketch_tree, summarise
+from shapetree.tree._sketcher import describe_training_rows
 from shapetree.tree._spread import SpreadRows, sole_target, spread_of
 
 
@@ -177,11 +177,9 @@ def _finish(
     y = sole_target(rows.targets, has_classes)
     spread = spread_of(tree, rows.table, y, parameters.threads)
     tree = _with_readable_dates(tree, features, spread)
-    is_number = y is not None and not has_classes
-    summary = summarise(spread, features, tree.used_features, is_number)
-    sketches = None
-    if y is not None:
-        sketches = sketch_tree(tree, features, spread, rows.n_classes, summary.target_edges)
+    summary, sketches = describe_training_rows(
+        spread, tree, features, rows.n_classes, has_one_target=y is not None
+    )
     weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),

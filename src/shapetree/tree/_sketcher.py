@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from shapetree._core.column_ranges import deviations
@@ -43,29 +45,46 @@ from shapetree.tree._sketch import (
     starts,
     target_edges_of,
 )
-from shapetree.tree._spread import SpreadRows
+from shapetree.tree._spread import Question, SpreadRows
 
 # 2**16ths are what sums are bounded in.
 BOUND_BITS = 16
 
 
-def summarise(
-    rows: SpreadRows, features: tuple[FeatureInfo, ...], used: list[int], is_number: bool
-) -> DataSummary:
-    """Summarise training rows; their targets only if each has one number."""
-    ordered = tuple(feature for feature in used if not features[feature].is_categorical)
-    n_rows = rows.n_rows
-    ends, sample, *targets = rows.ask(
-        RangesOfFeatures(ordered),
-        SampleOfValues(ordered, n_rows, SCALE_ROWS),
-        *[RangeOfTargets(n_rows)] * is_number,
-    )
-    scales, ranges = np.ones(len(features)), np.full((len(features), 2), np.nan)
-    found = deviations(sample.values)
-    # Nothing can be divided by zero or infinity.
-    scales[list(ordered)] = np.where((found > 0) & (found < np.inf), found, 1.0)
-    ranges[list(ordered)] = np.stack(ends, axis=1)
-    return DataSummary(scales, target_edges_of(*targets[0]) if targets else None, ranges)
+def describe_training_rows(
+    rows: SpreadRows,
+    tree: TreeArrays,
+    features: tuple[FeatureInfo, ...],
+    n_classes: list[int] | None,
+    has_one_target: bool,
+) -> tuple[DataSummary, TreeSketches | None]:
+    """Summarise training rows, and sketch their tree's nodes, in as few passes as possible.
+
+    Parameters
+    ----------
+    rows : SpreadRows
+    tree : TreeArrays
+        A tree that knows how many of these rows are in each node.
+    features : tuple of FeatureInfo
+    n_classes : list of int or None
+        Classes of each output; None for regression.
+    has_one_target : bool
+        Whether a row has one target; there are no sketches otherwise.
+    """
+    is_number = n_classes is None
+    summary = _Summary(features, tree.used_features, rows.n_rows, has_one_target and is_number)
+    if not has_one_target:
+        return summary.of(rows.ask(*summary.questions)), None
+    size = None if n_classes is None else n_classes[0]
+    sketcher = _Sketcher(tree, features, rows, size)
+    axes = sketcher.questions_of_axes(tree.n_node_samples)
+    # The cells of numbers depend on the summary, those of classes are known.
+    known = [] if is_number else [CountsOfLeaves(size, None)]
+    answers = rows.ask(*summary.questions, *axes, *known)
+    about = summary.of(answers[: len(summary.questions)])
+    values, points, *counted = answers[len(summary.questions) :]
+    (leaves,) = counted or rows.ask(CountsOfLeaves(None, about.target_edges))
+    return about, sketcher.sketches(leaves, values, points)
 
 
 def sketch_tree(
@@ -75,7 +94,7 @@ def sketch_tree(
     n_classes: list[int] | None,
     target_edges: np.ndarray | None,
 ) -> TreeSketches:
-    """Sketches of a tree's nodes.
+    """Sketches of a tree's nodes, of any rows.
 
     Parameters
     ----------
@@ -88,7 +107,35 @@ def sketch_tree(
         Bounds of the target's cells.
     """
     size = None if n_classes is None else n_classes[0]
-    return _Sketcher(tree, features, rows, size, target_edges).sketches()
+    sketcher = _Sketcher(tree, features, rows, size)
+    (leaves,) = rows.ask(CountsOfLeaves(size, target_edges))
+    n_rows = add_up(tree.parent, leaves.counts.copy(), None, None)
+    return sketcher.sketches(leaves, *rows.ask(*sketcher.questions_of_axes(n_rows)))
+
+
+class _Summary:
+    """What is asked to summarise rows, with their targets if these are numbers."""
+
+    def __init__(
+        self, features: tuple[FeatureInfo, ...], used: list[int], n_rows: int, has_numbers: bool
+    ) -> None:
+        self._n_features = len(features)
+        self._ordered = tuple(feature for feature in used if not features[feature].is_categorical)
+        self.questions: tuple[Question[Any], ...] = (
+            RangesOfFeatures(self._ordered),
+            SampleOfValues(self._ordered, n_rows, SCALE_ROWS),
+            *[RangeOfTargets(n_rows)] * has_numbers,
+        )
+
+    def of(self, answers: list[Any]) -> DataSummary:
+        """The summary, from the answers."""
+        ends, sample, *targets = answers
+        scales, ranges = np.ones(self._n_features), np.full((self._n_features, 2), np.nan)
+        found = deviations(sample.values)
+        # Nothing can be divided by zero or infinity.
+        scales[list(self._ordered)] = np.where((found > 0) & (found < np.inf), found, 1.0)
+        ranges[list(self._ordered)] = np.stack(ends, axis=1)
+        return DataSummary(scales, target_edges_of(*targets[0]) if targets else None, ranges)
 
 
 class _Sketcher:
@@ -100,7 +147,6 @@ class _Sketcher:
         features: tuple[FeatureInfo, ...],
         rows: SpreadRows,
         n_classes: int | None,
-        target_edges: np.ndarray | None,
     ) -> None:
         self._tree = tree
         self._rows = rows
@@ -108,23 +154,24 @@ class _Sketcher:
         self._is_coded = np.array([feature.is_categorical for feature in features])
         self._has_axis = (tree.feature >= 0) & (tree.second_feature < 0)
         self._has_codes = self._has_axis & self._is_coded[tree.feature]
-        self._edges = target_edges
+        numbers = np.where(self._has_axis & ~self._has_codes, tree.feature, -1)
+        self._numbers = numbers.astype(np.int32)
+        self._pairs = tuple(np.flatnonzero(tree.second_feature >= 0).tolist())
 
-    def sketches(self) -> TreeSketches:
-        """Sketches of all nodes."""
-        (leaves,) = self._rows.ask(CountsOfLeaves(self._n_classes, self._edges))
+    def questions_of_axes(self, n_rows: np.ndarray) -> tuple[ValuesOfAxes, PointsOfPairs]:
+        """What to ask first, about nodes with so many rows."""
+        limits = hash_limits(n_rows, RANGE_ROWS)
+        return ValuesOfAxes(self._numbers, limits), PointsOfPairs(self._pairs)
+
+    def sketches(
+        self, leaves: LeafCounts, values: AxisValues, points: dict[int, Points]
+    ) -> TreeSketches:
+        """Sketches of all nodes, from counts of their leaves and what was asked first."""
         counts = leaves.counts.copy()
         n_rows = add_up(self._tree.parent, counts, None, None)
         moments = None if self._n_classes is not None else _Moments(leaves)
-        numbers = np.where(self._has_axis & ~self._has_codes, self._tree.feature, -1)
-        numbers = numbers.astype(np.int32)
-        pairs = np.flatnonzero(self._tree.second_feature >= 0).tolist()
-        values, points, *sums = self._rows.ask(
-            ValuesOfAxes(numbers, hash_limits(n_rows, RANGE_ROWS)),
-            PointsOfPairs(tuple(pairs)),
-            *([] if moments is None else [moments.sums()]),
-        )
-        axes = self._axes(numbers, values)
+        sums = [] if moments is None else self._rows.ask(moments.sums())
+        axes = self._axes(self._numbers, values)
         cells, cell_start = self._cells(
             axes, n_rows, 0.0 if moments is None else moments.unit(*sums)
         )
@@ -133,7 +180,7 @@ class _Sketcher:
         )
         totals = found.totals if self._n_classes is None else None
         densities = Densities(axes, cell_start, found.counts, totals, found.least, found.greatest)
-        scatters = {node: self._scatter(node, points[node]) for node in pairs}
+        scatters = {node: self._scatter(node, points[node]) for node in self._pairs}
         if moments is None:
             return TreeSketches(counts, None, None, densities, scatters)
         mean, deviation = moments.of_leaves(*sums, *squares)

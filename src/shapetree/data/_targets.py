@@ -197,10 +197,8 @@ class ClassGoal(Goal):
     ) -> None:
         super().__init__(weights, far)
         if criterion == "auto":
-            limit, rows = (
-                FEW_CLASSES_PER_BRANCH * max_branches,
-                far or LocalNumbers(labels, weights),
-            )
+            limit = FEW_CLASSES_PER_BRANCH * max_branches
+            rows = far or LocalNumbers(labels, weights)
             are_few = max(n_classes) < limit or _effective_classes(rows, n_classes) < limit
             criterion = "gini" if are_few else "entropy"
         self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]

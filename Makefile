@@ -11,7 +11,7 @@ SANITIZE := -C setup-args=-Dbuildtype=debug \
 	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
 	-C 'setup-args=-Dc_args=-fno-sanitize-recover=all -g1'
 
-.PHONY: demo test attack lint bench bench-report page page-check sanitize wheel-check clean
+.PHONY: demo test test-optimised attack lint bench bench-report page page-check sanitize wheel-check clean
 .DELETE_ON_ERROR:
 
 demo: $(VENV)/package $(VENV)/demo.extra
@@ -23,6 +23,12 @@ SPARK := $(if $(shell command -v java),$(VENV)/spark.extra)
 test: $(VENV)/package $(VENV)/test.extra $(SPARK) $(VENV)/shapetree-bench
 	$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=25 \
 		--pyargs shapetree tests bench/tests
+
+# The tests of what runs on rows in parts, as Python runs it without assertions. pytest keeps those of
+# the tests themselves.
+test-optimised: $(VENV)/package $(VENV)/test.extra
+	$(PYTHON) -O -m pytest -n auto --dist loadfile -q tests/test_dask.py tests/test_files.py \
+		tests/test_joined_rows.py tests/test_parts.py tests/test_targets.py tests/test_pair_search.py
 
 # Random trees and spoilt model files by the thousand; the tests try the first few of them.
 attack: $(VENV)/package $(VENV)/test.extra

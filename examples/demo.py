@@ -91,9 +91,9 @@ def plus_sign() -> None:
 
 
 def bars() -> None:
-    heading("Fifty bars along one axis, 5,000 rows")
+    heading("Fifty bars along one axis, 5,000 rows: any number of segments")
     X, y = make_bars(50, 5_000)
-    tree = ShapeTreeClassifier(max_bins=None)
+    tree = ShapeTreeClassifier(max_parts=None, max_bins=None)
     report([
         on_training("CART, any depth", DecisionTreeClassifier(random_state=0), X, y),
         on_training("shape tree", tree, X, y),
@@ -101,9 +101,11 @@ def bars() -> None:
 
 
 def checkerboard() -> None:
-    heading("A checkerboard that stands on its corner, 2,000 rows: pairs of features")
+    heading(
+        "A checkerboard that stands on its corner, 2,000 rows: a pair, and any number of regions"
+    )
     X, y = make_checkerboard()
-    tree = ShapeTreeClassifier(pairs="auto", max_branches=2, max_depth=1)
+    tree = ShapeTreeClassifier(pairs="auto", max_parts=None, max_branches=2, max_depth=1)
     report([
         on_training("CART, any depth", DecisionTreeClassifier(random_state=0), X, y),
         on_training("shape tree, one feature", ShapeTreeClassifier(max_depth=1), X, y),

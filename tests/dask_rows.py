@@ -57,8 +57,8 @@ CASES = {
     "medians": (ShapeTreeRegressor, {"criterion": "absolute_error"}),
     "pairs": (ShapeTreeClassifier, {"pairs": 1, "pair_penalty": 0.0, "max_depth": 2}),
     "every value": (ShapeTreeClassifier, {"max_bins": None}),
-    "chosen": (ShapeTreeClassifier, {"strength": "cv", "folds": 2, "max_depth": 2}),
-    "chosen numbers": (ShapeTreeRegressor, {"strength": "cv", "folds": 2, "max_depth": 2}),
+    "chosen": (ShapeTreeClassifier, {"strength": "cv", "cv": 2, "max_depth": 2}),
+    "chosen numbers": (ShapeTreeRegressor, {"strength": "cv", "cv": 2, "max_depth": 2}),
     "pairs of numbers": (
         ShapeTreeRegressor,
         {"pairs": "auto", "pair_penalty": 0.0, "max_depth": 2},
@@ -145,6 +145,11 @@ def brought(thing):
     return thing.result() if isinstance(thing, Done) else thing
 
 
+def sent(given):
+    """What a task is given, as it would come to another process."""
+    return pickle.loads(pickle.dumps([brought(each) for each in given]))
+
+
 class ClientAtOnce:
     """What shapetree needs of a client, without a cluster: tasks run here and now.
 
@@ -152,13 +157,12 @@ class ClientAtOnce:
     can be tried.
     """
 
-    def map(self, task, /, *columns, key, pure, **told):
-        told = {name: pickle.loads(pickle.dumps(brought(each))) for name, each in told.items()}
+    def map(self, task, /, *columns, key, pure):
         each = zip(key, *columns, strict=True)
-        return [Done(own, task(*map(brought, given), **told)) for own, *given in each]
+        return [Done(own, task(*sent(given))) for own, *given in each]
 
-    def submit(self, function, value, key):
-        return Done(key, function(value))
+    def submit(self, task, /, *given, key):
+        return Done(key, task(*sent(given)))
 
     def compute(self, collections):
         found = dask.compute(*collections, scheduler="synchronous")

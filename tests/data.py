@@ -1,28 +1,36 @@
 """Data that several tests make, and how they compare trees."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree.data._table import read_table
 from shapetree.tree import _view
 from shapetree.tree._fitted import fitted_tree
 
+# Even a few rows get a tree, and its leaves predict what their own rows say.
+PLAIN = {"resamples": 0, "shrinkage": 0.0, "min_samples_leaf": 1}
+
 # Nothing holds back growth or adds to the objective; every midpoint is a possible threshold.
 UNRESTRAINED = {
+    **PLAIN,
+    "max_parts": None,
     "max_bins": None,
     "max_depth": None,
     "min_samples_split": 2,
-    "min_samples_leaf": 1,
     "min_impurity_decrease": 0.0,
     "inner_max_leaf_nodes": None,
     "inner_min_samples_leaf": 1,
     "segment_penalty": 0.0,
-    "split_penalty": 0.0,
+    "leaf_penalty": 0.0,
     "branch_penalty": 0.0,
     "refine": None,
     "n_threads": 1,
 }
+
+# Whatever there is to learn; not refined, and not shrunk.
+AS_GROWN = {**PLAIN, "refine": None}
 
 REGRESSION = ("squared_error", "absolute_error")
 
@@ -32,15 +40,26 @@ def view_of(model, X=None, y=None):
     return _view.view_of(fitted_tree(model), X, y)
 
 
-def set_tree(model, tree):
-    """Give a fitted estimator another tree."""
-    model._fitted = model._fitted.with_tree(tree)
+def set_tree(model, tree, X=None):
+    """Give a fitted estimator another tree, which may use other features of its table."""
+    fitted = model._fitted
+    features = fitted.features if X is None else read_table(X, model.categorical_features).features
+    model._fitted = replace(
+        fitted, tree=tree, features=features, held_out=None, why_single_leaf=None
+    )
+
+
+def counts_of(weights):
+    """How many rows each counts as: whole weights are frequencies."""
+    weights = np.asarray(weights, dtype=float)
+    is_whole = (weights == np.rint(weights)).all() and weights.sum() < 2**31 - 2
+    return weights if is_whole else (weights > 0).astype(float)
 
 
 def tree_for(criterion, **params):
-    """The estimator that knows the criterion, without refinement unless asked for."""
+    """The estimator that knows the criterion, with its rows' own values, as it has grown."""
     kind = ShapeTreeRegressor if criterion in REGRESSION else ShapeTreeClassifier
-    return kind(criterion=criterion, **{"refine": None} | params)
+    return kind(criterion=criterion, **AS_GROWN | params)
 
 
 def bars(omega, n_rows, n_values=None):

@@ -86,6 +86,16 @@ class Case:
         return [list(row) for row in zip(*(some.tolist() for some in shares), strict=True)]
 
 
+def reasons_of(model, leaves):
+    """For each leaf the features on the path to it, each once."""
+    tree, names = model.tree_, list(model.feature_names_in_)
+    found = {}
+    for leaf in set(leaves):
+        path = [j for node in tree.path_to(leaf)[:-1] for j in tree.features_of(node)]
+        found[leaf] = [names[j] for j in dict.fromkeys(path)]
+    return [found[leaf] for leaf in leaves]
+
+
 # Training data
 
 
@@ -228,7 +238,7 @@ SPECS = {
     ),
     "five branches, pairs, bools": (
         ShapeTreeClassifier,
-        {"max_branches": 5, "refine": None, **PAIRS},
+        {"max_branches": 5, "leaf_penalty": 0.0, "refine": None, **PAIRS},
         {"labels": [False, True]},
     ),
     "pairs of categories": (
@@ -244,7 +254,14 @@ SPECS = {
     "numbers, refined": (ShapeTreeRegressor, {"max_branches": 4, **PAIRS}, {}),
     "medians, many segments": (
         ShapeTreeRegressor,
-        {"max_branches": 5, "criterion": "absolute_error", "refine": None, "segment_penalty": 0.0},
+        {
+            "max_branches": 5,
+            "max_parts": None,
+            "criterion": "absolute_error",
+            "refine": None,
+            "segment_penalty": 0.0,
+            "leaf_penalty": 0.0,
+        },
         {},
     ),
     "unlimited depth": (
@@ -285,7 +302,7 @@ ODD_NUMBERS = [*MISSING, *EXTREMES, 1e-24, -1e-24, 1e-300, 3e307, -3e307, 2.0**9
 
 @cache
 def small_model():
-    """A model whose tree is there to be replaced."""
+    """A model whose tree is there to be replaced, and its table."""
     X = pd.DataFrame(
         {
             "u": np.arange(12.0),
@@ -294,7 +311,7 @@ def small_model():
             "shade": np.resize(RANDOM_CATEGORIES["shade"], 12),
         }
     )
-    return ShapeTreeRegressor(max_depth=1, n_threads=1).fit(X, np.arange(12.0))
+    return ShapeTreeRegressor(max_depth=1, n_threads=1).fit(X, np.arange(12.0)), X
 
 
 def chain(depth):
@@ -373,7 +390,8 @@ def random_cases(draw, n_rows=400):
     """Random trees, whose cuts are none that fitted trees never have, and random rows."""
     tree = draw(trees(n_values=1))
     model = ShapeTreeRegressor(n_threads=1)
-    model.__dict__.update(small_model().__dict__)
+    small, X = small_model()
+    model.__dict__.update(small.__dict__)
     owner = np.repeat(np.arange(tree.node_count), np.diff(tree.cut_start))
     # Features 2 and 3 are categorical: they are cut alone. Some cuts are beyond all numbers.
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -385,7 +403,7 @@ def random_cases(draw, n_rows=400):
         cut_b=np.where(is_alone, 1 - tree.cut_a, tree.cut_b),
         cut_threshold=np.where(is_extreme, GREATEST, tree.cut_threshold),
     )
-    set_tree(model, tree)
+    set_tree(model, tree, X)
     numbers = ODD_NUMBERS + np.arange(-3.5, 3.6, 0.125).tolist()
     columns = {
         name: [numbers[i] for i in rng.integers(len(numbers), size=n_rows)] for name in ("u", "v")

@@ -42,7 +42,8 @@ def part_of_goal(goal, rows):
     """The goal of some rows, on the grids that were agreed for all."""
     targets = goal.y if hasattr(goal, "y") else goal.labels - goal.starts[:-1]
     weights = None if goal.weights is None else goal.weights[rows]
-    return goal.without_rows().of(targets[rows], weights)
+    counts = None if goal.counts is None else goal.counts[rows]
+    return goal.without_rows().of(targets[rows], weights, counts)
 
 
 def part_of_bins(binned, rows):
@@ -82,6 +83,7 @@ class JoinedSpread:
                 whole,
                 table=part_of_table(whole.table, np.arange(first, first + size)),
                 y=None if whole.y is None else whole.y[first : first + size],
+                counts=None if whole.counts is None else whole.counts[first : first + size],
                 first_row=int(first),
             )
             for first, size in zip(firsts, sizes, strict=False)

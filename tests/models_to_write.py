@@ -10,7 +10,7 @@ NASTY_NAMES = ['"quoted" \\ name', "🌳 tree", "שם בעברית", "line\nbrea
 # Penalties that let even small data grow trees with several levels and with pairs.
 EAGER = {
     "segment_penalty": 0.5,
-    "split_penalty": 0.0,
+    "leaf_penalty": 0.0,
     "pair_penalty": 0.0,
     "refine_penalty": 0.0,
     "inner_max_leaf_nodes": 5,

@@ -231,7 +231,7 @@ def intervals_as_branches(stops):
     return np.repeat(np.arange(len(stops)), np.diff([0, *stops]))
 
 
-def n_segments(branch):
+def n_parts(branch):
     return 1 + np.count_nonzero(np.diff(np.asarray(branch, dtype=int)))
 
 
@@ -239,7 +239,7 @@ def extra_parts(branch, categorical=False):
     """Segments beyond two, or listed categories beyond the first; the missing cell left out."""
     if categorical:
         return max(len(branch) - np.bincount(branch).max() - 1, 0)
-    return max(n_segments(branch) - 2, 0)
+    return max(n_parts(branch) - 2, 0)
 
 
 # Trees

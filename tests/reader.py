@@ -99,8 +99,8 @@ class Reader:
 
     def premise(self, text):
         """Which rows satisfy the premise of a rule."""
-        if text in ("always", "never"):
-            return np.full(len(self._rows), text == "always")
+        if text in ("every row", "never"):
+            return np.full(len(self._rows), text == "every row")
         held, at = self._read_any_of(text, 0)
         assert at == len(text), text[at:]
         return held

@@ -19,7 +19,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.fit._parameters import SHRINKAGES
-from shapetree.refine import shrink
+from shapetree.refine import Shrinkage, shrink
 
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
 
@@ -55,7 +55,7 @@ def test_pruned_carts_are_those_of_scikit_learn(criterion, seed):
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_a_higher_price_of_leaves_gives_smaller_trees(criterion):
     X, y = data_for(criterion, np.random.default_rng(0))
-    model = tree_for(criterion, split_penalty=0.0, segment_penalty=0.0)
+    model = tree_for(criterion, leaf_penalty=0.0, segment_penalty=0.0)
     sizes = [
         clone(model).set_params(ccp_alpha=alpha).fit(X, y).get_n_leaves()
         for alpha in (0.0, 0.003, 0.03, 1e9)
@@ -75,7 +75,7 @@ def test_the_pruning_path_leaves_the_estimator_unfitted():
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_chosen_nodes_become_leaves_of_a_new_estimator(criterion):
     X, y = data_for(criterion, np.random.default_rng(0))
-    model = tree_for(criterion, split_penalty=0.0).fit(X, y)
+    model = tree_for(criterion, leaf_penalty=0.0).fit(X, y)
     before = model.predict(X)
     pruned = model.prune([1])
     assert pruned.tree_.is_leaf[1]
@@ -105,7 +105,7 @@ def test_simplified_classifiers_predict_the_same(criterion, n_outputs):
     rng = np.random.default_rng(0)
     X, y = noisy_classes(rng)
     y = y if n_outputs == 1 else np.stack([y, y > 0], axis=1)
-    model = ShapeTreeClassifier(criterion=criterion, split_penalty=0, refine=None).fit(X, y)
+    model = ShapeTreeClassifier(criterion=criterion, leaf_penalty=0, refine=None).fit(X, y)
     simple = model.simplify()
     assert simple.get_n_leaves() < model.get_n_leaves()
     assert_array_equal(simple.predict(X), model.predict(X))
@@ -118,7 +118,7 @@ def test_simplified_classifiers_predict_the_same(criterion, n_outputs):
 
 def test_simplified_regressors_predict_the_same():
     X, y = noisy_numbers(np.random.default_rng(0))
-    model = ShapeTreeRegressor(split_penalty=0, refine=None).fit(X, np.round(y))
+    model = ShapeTreeRegressor(leaf_penalty=0, refine=None).fit(X, np.round(y))
     assert_array_equal(model.simplify().predict(X), model.predict(X))
 
 
@@ -128,7 +128,7 @@ def test_shrinkage_shrinks_the_fitted_tree(criterion):
     plain = tree_for(criterion).fit(X, y)
     shrunk = tree_for(criterion, shrinkage=25).fit(X, y)
     assert shrunk.shrinkage_ == 25
-    assert_allclose(shrunk.tree_.value, shrink(plain.tree_, 25).value)
+    assert_allclose(shrunk.tree_.value, shrink(plain.tree_, Shrinkage(25.0)).value)
     assert not np.allclose(shrunk.tree_.value, plain.tree_.value)
 
 
@@ -136,7 +136,7 @@ def test_shrinkage_shrinks_the_fitted_tree(criterion):
 def test_cross_validation_chooses_a_shrinkage(criterion):
     rng = np.random.default_rng(0)
     X, y = data_for(criterion, rng)
-    model = tree_for(criterion, shrinkage="cv", split_penalty=0.0).fit(X, y)
+    model = tree_for(criterion, shrinkage="cv", leaf_penalty=0.0).fit(X, y)
     assert model.shrinkage_ in SHRINKAGES
     assert model.shrinkage_ > 0
     weights = rng.integers(1, 4, len(X)).astype(float)
@@ -147,19 +147,19 @@ def test_a_chosen_shrinkage_predicts_noise_better():
     rng = np.random.default_rng(0)
     X, new_X = rng.normal(size=(2, 600, 5))
     y, new_y = (rng.random(600) < 0.5 + 0.2 * np.sign(table[:, 0]) for table in (X, new_X))
-    plain = ShapeTreeClassifier(split_penalty=0, refine=None, max_depth=6).fit(X, y)
+    plain = ShapeTreeClassifier(leaf_penalty=0, refine=None, max_depth=6).fit(X, y)
     chosen = clone(plain).set_params(shrinkage="cv").fit(X, y)
     loss, shrunk_loss = (log_loss(new_y, tree.predict_proba(new_X)) for tree in (plain, chosen))
     assert shrunk_loss < loss
 
 
 def test_too_few_rows_for_cross_validation_are_refused():
-    with pytest.raises(ValueError, match="shrinkage='cv' needs at least 5 distinct rows, got 3"):
-        ShapeTreeClassifier(shrinkage="cv").fit(np.arange(3)[:, None], [0, 1, 0])
+    with pytest.raises(ValueError, match="needs at least 5 distinct rows, got 3"):
+        ShapeTreeClassifier(shrinkage="cv", resamples=0).fit(np.arange(3)[:, None], [0, 1, 0])
 
 
 @pytest.mark.parametrize(
-    "params", [{"ccp_alpha": -1.0}, {"shrinkage": -1}, {"shrinkage": "auto"}, {"lookahead": 0}]
+    "params", [{"ccp_alpha": -1.0}, {"shrinkage": -1}, {"shrinkage": "x"}, {"lookahead": 0}]
 )
 def test_values_that_make_no_sense_are_refused(params):
     X, y = noisy_classes(np.random.default_rng(0))

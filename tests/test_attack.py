@@ -8,6 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
+from data import counts_of
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
@@ -89,7 +90,7 @@ class Attack:
             "max_branches": one_of(2, 3, 3, 8),
             "pairs": one_of(0, 0, "auto", "all"),
             "pair_penalty": one_of("auto", 0.0),
-            "split_penalty": one_of("auto", 0.0),
+            "leaf_penalty": one_of("auto", 0.0),
             "segment_penalty": one_of("auto", 0.0, 1.0),
             "refine": one_of("tao", "tao", None),
             "refine_penalty": one_of("auto", 0.0, 1.0),
@@ -138,7 +139,7 @@ def assert_leaves_say_what_their_rows_are(attack, model):
     counted = attack.evidence > 0
     for leaf in np.flatnonzero(tree.is_leaf):
         rows = counted & (leaves == leaf)
-        assert tree.n_node_samples[leaf] == rows.sum() > 0
+        assert tree.n_node_samples[leaf] == counts_of(attack.evidence)[rows].sum() > 0
         weights = attack.evidence[rows]
         # The least weights are rounded up beside far greater ones.
         least = attack.evidence.max() * 2.0**-44
@@ -181,8 +182,7 @@ def assert_paths_hold(attack, model):
     tree, X = model.tree_, attack.X
     passed = model.decision_path(X).toarray().astype(bool)
     assert_array_equal(passed[:, tree.is_leaf].argmax(axis=1), _rank(tree, model.apply(X)))
-    counted = passed[attack.evidence > 0]
-    assert_array_equal(counted.sum(axis=0), tree.n_node_samples)
+    assert_array_equal(counts_of(attack.evidence) @ passed, tree.n_node_samples)
     for node in np.flatnonzero(~tree.is_leaf):
         below = passed[:, list(tree.children(node))]
         assert_array_equal(below.sum(axis=1), passed[:, node])
@@ -209,7 +209,9 @@ def assert_words_hold(attack, model):
         assert all(condition.holds(row) for condition in why.conditions)
         found = module["predict"](row)
         assert (list(found) if isinstance(found, tuple) else found) == expected
-    assert len(export_text(model).splitlines()) == model.tree_.node_count
+    # A single leaf is followed by the reason.
+    n_lines = model.tree_.node_count + (model.why_single_leaf_ is not None)
+    assert len(export_text(model).splitlines()) == n_lines
 
 
 @pytest.mark.filterwarnings("ignore")

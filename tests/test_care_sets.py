@@ -19,8 +19,8 @@ def wrong_rows_by_copies(values, is_valid, max_leaf_nodes):
     copies = DecisionTreeClassifier(max_leaf_nodes=max_leaf_nodes, random_state=0)
     chosen = copies.fit(values[rows, None], branches).predict(values[:, None])
     in_order = copies.predict(np.unique(values)[:, None])
-    n_segments = 1 + np.count_nonzero(in_order[1:] != in_order[:-1])
-    return np.count_nonzero(~is_valid[np.arange(len(values)), chosen]), n_segments
+    n_parts = 1 + np.count_nonzero(in_order[1:] != in_order[:-1])
+    return np.count_nonzero(~is_valid[np.arange(len(values)), chosen]), n_parts
 
 
 def wrong_rows_by_losses(values, is_valid, max_segments):
@@ -31,7 +31,7 @@ def wrong_rows_by_losses(values, is_valid, max_segments):
     np.add.at(lost, bins, losses[:, 1:] - losses[:, :1])
     branch_of_bin, lost_of_branches, _ = cheapest_shape(
         np.arange(len(distinct), dtype=np.int32), lost, len(distinct), False, is_valid.shape[1],
-        segment_penalty=0.0, category_penalty=0.0, max_segments=max_segments,
+        segment_penalty=0.0, category_penalty=0.0, max_segments=max_segments, max_listed=1,
     )  # fmt: skip
     n_wrong = np.count_nonzero(~is_valid[np.arange(len(values)), branch_of_bin[bins]])
     assert sum(lost_of_branches) == pytest.approx(n_wrong - losses[:, 0].sum())
@@ -51,5 +51,5 @@ def test_losses_send_no_more_rows_astray_than_copies_do(seed, n_rows, n_branches
     is_valid = rng.random((n_rows, n_branches)) < 0.4
     is_valid[np.arange(n_rows), liked[values.astype(int)]] |= rng.random(n_rows) < 0.6
     is_valid[~is_valid.any(axis=1), 0] = True
-    by_copies, n_segments = wrong_rows_by_copies(values, is_valid, max_leaf_nodes)
-    assert wrong_rows_by_losses(values, is_valid, n_segments) <= by_copies
+    by_copies, n_parts = wrong_rows_by_copies(values, is_valid, max_leaf_nodes)
+    assert wrong_rows_by_losses(values, is_valid, n_parts) <= by_copies

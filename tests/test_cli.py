@@ -155,6 +155,7 @@ def test_the_scores_are_those_of_the_written_model_on_rows_it_has_not_seen(tmp_p
     )
     assert report["scores"][0]["scores"]["accuracy"] == pytest.approx(n_right / 171)
     held_out = json.loads((tmp_path / "model.json").read_text())["held_out"]
+    assert sum(leaf["rows"] for leaf in held_out.pop("leaves")) == 171
     assert held_out == {"rows": 171, "scores": report["scores"][0]["scores"]}
 
 
@@ -276,6 +277,67 @@ def test_rare_classes_do_not_stop_the_split(tmp_path):
     assert report["rows"]["stratified"] is False
 
 
+def visits(tmp_path, n_rows=200):
+    """A file of visits: a patient, a day and a place each, in no order."""
+    rng = np.random.default_rng(0)
+    lines = ["patient,day,place,x,y"]
+    for i in rng.permutation(n_rows):
+        place = "east" if i % 10 == 0 else "west"
+        lines.append(f"p{i // 8},{i // 4},{place},{rng.normal():.3f},{'ab'[i % 2]}")
+    (tmp_path / "visits.csv").write_text("\n".join(lines))
+    return tmp_path / "visits.csv", pd.read_csv(tmp_path / "visits.csv")
+
+
+def split_of(path, table, by, monkeypatch):
+    """The rows that the command trains on and tests on."""
+    from shapetree.cli import _fit
+
+    found = []
+    real = _fit.split_rows
+    monkeypatch.setattr(_fit, "split_rows", lambda *given: found.append(real(*given)) or found[0])
+    succeed("fit", path, "-t", "y", "--split", by, "--quiet")
+    (split,) = found
+    assert sorted([*split.train, *split.test]) == list(range(len(table)))
+    return table.iloc[split.train], table.iloc[split.test]
+
+
+def test_the_latest_rows_can_be_held_out(tmp_path, monkeypatch):
+    path, table = visits(tmp_path)
+    train, test = split_of(path, table, "time=day", monkeypatch)
+    assert train["day"].max() < test["day"].min()
+    assert len(test) == 40
+
+
+def test_whole_groups_can_be_held_out(tmp_path, monkeypatch):
+    path, table = visits(tmp_path)
+    train, test = split_of(path, table, "group=patient", monkeypatch)
+    assert not set(train["patient"]) & set(test["patient"])
+    assert len(test) == 40
+
+
+def test_a_share_of_each_value_can_be_held_out(tmp_path, monkeypatch):
+    path, table = visits(tmp_path)
+    _, test = split_of(path, table, "stratum=place", monkeypatch)
+    assert test["place"].value_counts().to_dict() == {"west": 36, "east": 4}
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("day", "--split takes time=NAME, group=NAME or stratum=NAME"),
+        ("era=day", "--split takes time=NAME"),
+        ("time=dya", "--split names 'dya'"),
+        ("time=place", "needs dates or numbers"),
+        ("stratum=x", "needs at least 2 rows of each value"),
+    ],
+)
+def test_splits_that_cannot_be_made_are_refused(tmp_path, by, words):
+    path, _ = visits(tmp_path)
+    result = run("fit", path, "-t", "y", "--split", by)
+    assert result.exit_code != 0
+    assert words in " ".join(result.stderr.split())
+
+
 # --- reading files ---
 
 
@@ -392,8 +454,20 @@ def test_a_typing_error_among_numbers_is_mentioned(tmp_path):
     frame.loc[9, "visitors"] = "12..5"
     frame.to_csv(tmp_path / "data.csv", index=False)
     result = run("fit", tmp_path / "data.csv", "-t", "busy", "--ignore", "visitors")
-    assert "hour is a category only because of texts such as '1O'" in result.stderr
-    assert "texts such as '12..5'" in fail("fit", tmp_path / "data.csv", "-t", "visitors")
+    said = " ".join(result.stderr.split())
+    assert "hour is a category only because of 1O; to use it as a number, put numbers" in said
+    assert "use --categorical hour" in said
+    assert "only because of 12..5" in fail("fit", tmp_path / "data.csv", "-t", "visitors")
+
+
+def test_numbers_of_too_many_digits_are_no_numbers(tmp_path):
+    frame = shop_rows(100).assign(customer=[2**60 + i // 2 for i in range(100)])
+    frame.to_csv(tmp_path / "data.csv", index=False)
+    result = run("fit", tmp_path / "data.csv", "-t", "busy", "-o", tmp_path / "model.json")
+    model = json.loads((tmp_path / "model.json").read_text())
+    kinds = {feature["name"]: feature["kind"] for feature in model["features"]}
+    assert kinds.get("customer", "category") == "category"
+    assert "customer" in result.stderr + result.stdout
 
 
 # --- predict ---
@@ -451,7 +525,7 @@ def test_categories_of_models_made_in_python_are_found(tmp_path):
         }
     )
     y = X.flag * 4 + X.code.astype(int) + 20 * (X.text == " ?") + 40 * (X.text == " NA")
-    model = ShapeTreeClassifier(max_depth=4, split_penalty=0, segment_penalty=0).fit(X, y)
+    model = ShapeTreeClassifier(max_depth=4, leaf_penalty=0, segment_penalty=0).fit(X, y)
     model.to_json(tmp_path / "model.json")
     X.to_csv(tmp_path / "data.csv", index=False)
     result = run("predict", tmp_path / "model.json", tmp_path / "data.csv", "--json")

@@ -1,6 +1,8 @@
 """Data and names at the edges of what numbers, weights and texts can be."""
 
 import enum
+import html
+import re
 import warnings
 
 import numpy as np
@@ -8,7 +10,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text, refine_tree
 from shapetree.export import export_python
 
 CRITERIA = ["squared_error", "absolute_error"]
@@ -20,7 +22,7 @@ def x():
 
 
 def regressor(criterion, **params):
-    return ShapeTreeRegressor(criterion=criterion, n_threads=1, **params)
+    return ShapeTreeRegressor(criterion=criterion, n_threads=1, shrinkage=0, **params)
 
 
 @pytest.fixture(autouse=True)
@@ -166,11 +168,36 @@ def test_source_code_knows_categories_in_extended_precision():
 def test_rules_in_a_notebook_hold_no_html():
     X = pd.DataFrame({"<img src=x onerror=alert(1)>": np.arange(60.0)})
     rules = ShapeTreeClassifier(n_threads=1).fit(X, np.arange(60) % 20 < 10).rules()
-    assert "<img" in rules.to_markdown()
-    shown = rules._repr_markdown_()
-    assert "<" not in shown
-    assert "&lt;img" in shown
-    assert "|" in shown
+    for shown in (rules.to_markdown(), rules._repr_markdown_()):
+        assert "<" not in shown
+        assert "&lt;img" in shown
+        assert "|" in shown
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["[a](http://b.c)", "http://b.c", "www.b.c", "me@b.c", "`x`", "![a](//b)", "<b>", "&lt;b>"],
+)
+def test_names_make_neither_links_nor_html_in_markdown(name):
+    X = pd.DataFrame({name: np.arange(60.0) / 7})
+    markdown = ShapeTreeClassifier(n_threads=1).fit(X, np.arange(60) > 20).rules().to_markdown()
+    assert not re.search(r"(?<!\\)[\[\]`]|<|://|www\.|@|&lt;b&gt;", markdown, re.IGNORECASE)
+    # Who reads it as Markdown sees the name itself.
+    shown = html.unescape(re.sub(r"\\([\\|`\[\]])", r"\1", markdown))
+    assert f"| {name} ≤ " in shown
+
+
+@pytest.mark.parametrize("sign", ["\x1b", "\u2028", "\u2029", "\x9b", "\n", "\r", "\u202e"])
+def test_text_and_rules_hold_no_signs_that_change_a_terminal_or_end_a_line(sign):
+    X = pd.DataFrame({f"na{sign}me": np.arange(60.0) / 7, "c": [f"k{sign}l", "m"] * 30})
+    y = np.where(X["c"] == "m", f"yes{sign}", np.where(np.arange(60) > 20, "no", "perhaps"))
+    tree = ShapeTreeClassifier(n_threads=1).fit(X, pd.Series(y, name=f"tar{sign}get"))
+    text, rules = export_text(tree), tree.rules()
+    assert len(text.splitlines()) == tree.tree_.node_count + 1
+    assert len(str(rules).splitlines()) == len(rules)
+    assert len(rules.to_markdown().splitlines()) == len(rules) + 2
+    for written in (text, str(rules), rules.to_markdown(), repr(rules)):
+        assert sign not in written.replace("\n", "") or sign == "\n"
 
 
 @pytest.mark.parametrize("name", ["max_depth", "max_leaf_nodes", "lookahead", "refine_iter"])

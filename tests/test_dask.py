@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -37,6 +38,7 @@ from shapetree.dask import (  # noqa: E402
     DaskShapeTreeRegressor,
     _cluster,
     _data,
+    _tasks,
 )
 from shapetree.refine import _tree as refining  # noqa: E402
 
@@ -99,6 +101,8 @@ def questions_of(model, n_rows, target):
 
 def test_a_level_takes_few_rounds_whose_answers_do_not_grow_with_the_rows():
     options = {"client": ClientAtOnce(), "max_depth": 4, "max_branches": 2, "random_state": 0}
+    # Or fewer rows would get fewer nodes, and shorter answers.
+    options |= {"leaf_penalty": 0.0, "segment_penalty": 0.0}
     for kind, target, of_level in (
         (DaskShapeTreeClassifier, "class0", ["histograms"]),
         (DaskShapeTreeRegressor, "number0", ["histograms", "spreads"]),
@@ -124,8 +128,8 @@ def test_targets_and_weights_stay_on_the_workers(monkeypatch, case):
         raise AssertionError("targets are on their way")
 
     monkeypatch.setattr(_data.DaskTrainingRows, "here", bring)
-    rows = made_rows(np.random.default_rng(21), 2_000)
-    near, far = fitted_twice(ClientAtOnce(), case, rows, [700, 0, 1_300], weighted=True)
+    rows = made_rows(np.random.default_rng(21), 12_000)  # resamples bring those of fewer rows
+    near, far = fitted_twice(ClientAtOnce(), case, rows, [700, 0, 11_300], weighted=True)
     assert near.tree_.node_count > 1
     assert same_file(near, far)
 
@@ -137,6 +141,71 @@ def test_categories_of_rows_without_weight_are_unknown(client):
     near, far = fitted_twice(client, "greedy", rows, [50, 50], weighted=True)
     assert "only here" not in near.to_json()
     assert same_file(near, far)
+
+
+# What workers are told
+
+
+class Plus:
+    """Adds the last number of a table."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __call__(self, number):
+        return number + self.table[-1]
+
+
+def last_of(part, table):
+    """A number of a part's, and the last one of a table that all parts are told."""
+    return part + table[-1]
+
+
+# Bytes on both sides of what is sent with every task, of what Dask makes a task by itself, of what
+# is sent in one piece, and of the graphs that Dask warns of.
+SIZES = [1_000, _cluster.MUCH, 100_000, _cluster.PIECE, 10 * 2**20]
+
+
+@pytest.mark.filterwarnings("error:Sending large graph")
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("beyond", [-800, 0, 800])
+def test_workers_are_told_messages_of_any_size(client, size, beyond):
+    with _cluster.Cluster(client) as cluster:
+        # Several messages of one size at once: none is taken for another.
+        tables = [np.full((size + beyond) // 8, float(number)) for number in range(3)]
+        tables += [[*map(str, range((size + beyond) // 60)), number] for number in (3.0, 4.0)]
+        of_parts = [cluster.each(last_of, [10.0, 20.0], table=table) for table in tables]
+        messages = cluster.each(last_of, [0.0] * 5, [cluster.message(table) for table in tables])
+        columns = [each.futures for each in of_parts]
+        sums = cluster.joining(columns, sum, [Plus(table) for table in tables])
+        numbers = np.arange(5.0)
+        np.testing.assert_array_equal(sums.results(), 30 + 3 * numbers)
+        np.testing.assert_array_equal(messages.results(), numbers)
+
+
+# Text has as many levels as make messages of all these sizes.
+@pytest.mark.parametrize("n_levels", [40, 400, 1_000, 3_000, 6_000])
+def test_text_may_have_any_number_of_levels(client, n_levels):
+    rng = np.random.default_rng(n_levels)
+    levels = np.array([f"tail {number:07}" for number in range(n_levels)])
+    codes = rng.permutation(np.arange(2 * n_levels + 200) % n_levels)
+    rows = pd.DataFrame({"tail": levels[codes], "x": rng.normal(size=len(codes))})
+    rows["late"] = (codes % 7 < 3) ^ (rows["x"] > 1)
+    frame = dd.from_pandas(rows, npartitions=3)
+    options = {"max_depth": 3, "random_state": 0}
+    far = DaskShapeTreeClassifier(client=client, **options)
+    far.fit(frame[["tail", "x"]], frame["late"])
+    near = ShapeTreeClassifier(**options).fit(rows[["tail", "x"]], rows["late"])
+    assert same_file(near, far)
+
+
+def test_deep_trees_of_numbers_are_told_whole(client):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(20_000, 6)), columns=list("abcdef"))
+    y = (X["a"] ** 2 + X["b"] * X["c"] + rng.normal(scale=0.3, size=len(X)) > 1).rename("y")
+    frame, targets = (dd.from_pandas(each, npartitions=3) for each in (X, y))
+    far = DaskShapeTreeClassifier(client=client, max_depth=5, random_state=0).fit(frame, targets)
+    assert same_file(ShapeTreeClassifier(max_depth=5, random_state=0).fit(X, y), far)
 
 
 # Fits that end
@@ -216,6 +285,37 @@ def test_faults_name_the_part(client):
         fit_frames(client, X, y)
 
 
+class Unsteady:
+    """Makes a part whose rows come in another order each time; counts how often."""
+
+    n_made = 0
+
+    def __call__(self, part):
+        Unsteady.n_made += 1
+        return part.sample(frac=1, random_state=Unsteady.n_made).reset_index(drop=True)
+
+
+def test_x_and_y_are_made_of_the_same_rows(client):
+    rows = made_rows(np.random.default_rng(7), 300)
+    rows["a"] = (rows["class0"] == "high") * 1.0
+    halves = [rows.iloc[:140], rows.iloc[140:]]
+    Unsteady.n_made = 0
+    frame = dd.from_map(Unsteady(), halves, meta=rows.iloc[:0])
+    model = fit_frames(client, frame[FEATURES], frame["class0"], frame["weight"])
+    assert Unsteady.n_made == 2
+    assert model.to_local().score(rows[FEATURES], rows["class0"]) == 1
+
+
+def test_rows_in_another_order_have_another_fingerprint():
+    rows = made_rows(np.random.default_rng(7), 300)
+    y = rows["class0"].to_numpy()
+    for X in (rows[FEATURES], rows[["a", "d"]].to_numpy()):
+        first = _tasks.fingerprint_of(X, y, None)
+        assert _tasks.fingerprint_of(X.copy(), y.copy(), None).differs_from(first) is None
+        assert "in another order" in _tasks.fingerprint_of(X[::-1], y, None).differs_from(first)
+        assert "column 'y'" in _tasks.fingerprint_of(X, y[::-1], None).differs_from(first)
+
+
 def test_one_fit_at_a_time_looks_at_its_frames(monkeypatch):
     # Otherwise, threads that do may wait for each other for ever; see `LOOKING`.
     look, at_once = _data.parts_of, threading.Semaphore(1)
@@ -268,10 +368,57 @@ def test_predictions_are_lazy_and_those_of_the_local_model(client):
         np.testing.assert_array_equal(lazy.compute(), shares)
 
 
+def test_predictions_of_frames_go_to_files(client, tmp_path):
+    rows = made_rows(np.random.default_rng(8), 200, n_outputs=2)
+    frame = frame_of(rows, [90, 0, 110])
+    X, near = frame[FEATURES], rows[FEATURES]
+    for target, options in (
+        ("class0", {}),
+        (["class0", "class1"], {}),
+        ("number0", {"kind": DaskShapeTreeRegressor}),
+        (["number0", "number1"], {"kind": DaskShapeTreeRegressor}),
+    ):
+        model = fit_frames(client, X, frame[target], **options)
+        predicted = model.predict(X)
+        if isinstance(target, str):
+            predicted = predicted.to_frame()
+        predicted.to_parquet(tmp_path / "predicted")
+        read = pd.read_parquet(tmp_path / "predicted")
+        assert list(read) == (["prediction"] if isinstance(target, str) else target)
+        expected = model.to_local().predict(near).reshape(read.shape)
+        np.testing.assert_array_equal(read.to_numpy(dtype=expected.dtype), expected)
+        assert predicted.compute().dtypes.equals(predicted.dtypes)
+    model = fit_frames(client, X, frame["class0"])
+    model.apply(X).to_frame().to_parquet(tmp_path / "leaves")
+    assert list(pd.read_parquet(tmp_path / "leaves")) == ["leaf"]
+    for shares in (model.predict_proba(X), model.predict_log_proba(X)):
+        shares.to_parquet(tmp_path / "shares")
+        assert list(pd.read_parquet(tmp_path / "shares")) == ["high", "low"]
+    whole = fit_frames(client, X, (frame["class0"] == "high").astype(bool))
+    assert whole.predict(X).dtype == bool
+    assert list(whole.predict_proba(X).columns) == ["False", "True"]
+
+
+def test_a_restarted_scheduler_is_said(monkeypatch):
+    rows = made_rows(np.random.default_rng(3), 300)
+    frame = frame_of(rows, [100, 200])
+    cluster = distributed.LocalCluster(1, threads_per_worker=1, dashboard_address=None)
+    with cluster, distributed.Client(cluster) as client:
+        model = fit_frames(client, frame[FEATURES], frame["class0"])
+        before = model.to_json()
+        at_question(monkeypatch, "losses", 1, client.restart)
+        with pytest.raises(RuntimeError, match=r"the Dask scheduler was restarted.*call it again"):
+            model.fit(frame[FEATURES], frame["class0"])
+        assert model.to_json() == before
+        assert model.fit(frame[FEATURES], frame["class0"]).to_json() == before
+
+
 def test_scores_are_those_of_the_local_model(client):
     rows = made_rows(np.random.default_rng(11), 240, n_outputs=2)
     frame = frame_of(rows, [90, 0, 150])
     X, near = frame[FEATURES], rows[FEATURES]
+    more = made_rows(np.random.default_rng(12), 200, n_outputs=2)
+    new = frame_of(more, [80, 0, 120])
     for kind, target in (
         (DaskShapeTreeClassifier, "class0"),
         (DaskShapeTreeRegressor, "number0"),
@@ -281,8 +428,8 @@ def test_scores_are_those_of_the_local_model(client):
         local = model.to_local()
         assert model.score(X, frame[target]) == local.score(near, rows[target])
         assert "held_out" not in model.to_json()
-        weighted = frame[target], frame["weight"]
-        assert model.evaluate(X, *weighted) == local.evaluate(near, rows[target], rows["weight"])
+        scores = local.evaluate(more[FEATURES], more[target], more["weight"])
+        assert model.evaluate(new[FEATURES], new[target], new["weight"]) == scores
         assert model.to_json() == export_json(model) == local.to_json()
         assert kind.from_json(model.to_json()).to_json() == local.to_json()
     with pytest.raises(ValueError, match="X has 3 partitions, but y has 1"):
@@ -299,7 +446,7 @@ def test_scores_are_those_of_the_local_model(client):
 def test_paths_of_strengths_are_those_of_rows_in_memory(client):
     rows = made_rows(np.random.default_rng(12), 200)
     frame = frame_of(rows, [90, 110])
-    options = {"strength": [0.5, 2.0], "folds": 2, "max_depth": 2, "random_state": 0}
+    options = {"strength": [0.5, 2.0], "cv": 2, "max_depth": 2, "random_state": 0}
     far = DaskShapeTreeClassifier(client=client, **options)
     near = ShapeTreeClassifier(**options).strength_path(rows[FEATURES], rows["class0"])
     path = far.strength_path(frame[FEATURES], frame["class0"])
@@ -321,6 +468,16 @@ def test_arrays_may_have_any_chunks(client):
     np.testing.assert_array_equal(far.predict(lazy).compute(), near.predict(X))
     with pytest.raises(ValueError, match="chunks of X and y differ"):
         fit_frames(client, lazy, da.from_array(y, chunks=((150, 100, 50), (1,))))
+
+
+@pytest.mark.parametrize("case", sorted(CASES))
+def test_frequencies_are_counted_as_in_memory(case):
+    rng = np.random.default_rng(21)
+    rows = made_rows(rng, 300)
+    rows["weight"] = rng.integers(0, 5, 300).astype(float)
+    near, far = fitted_twice(ClientAtOnce(), case, rows, [120, 0, 37, 143], weighted=True)
+    assert same_file(near, far)
+    assert near.tree_.n_node_samples[0] == rows["weight"].sum()
 
 
 def test_rows_are_read_from_files(client, tmp_path):

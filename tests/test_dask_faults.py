@@ -12,9 +12,10 @@ import pytest
 
 dask = pytest.importorskip("dask")
 distributed = pytest.importorskip("distributed")
-pytest.importorskip("dask.dataframe")
+dd = pytest.importorskip("dask.dataframe")
 
 from dask_rows import (  # noqa: E402
+    FEATURES,
     at_question,
     before_fit,
     fitted_twice,
@@ -23,7 +24,7 @@ from dask_rows import (  # noqa: E402
     same_file,
 )
 
-from shapetree.dask import _cluster  # noqa: E402
+from shapetree.dask import DaskShapeTreeClassifier, _cluster  # noqa: E402
 
 ROWS = made_rows(np.random.default_rng(1), 400)
 SIZES = [90, 150, 0, 160]
@@ -93,6 +94,22 @@ def test_killed_workers_do_not_change_the_model(client, monkeypatch):
     assert near.tree_.node_count > 5
     assert same_file(near, far)
     assert workers_of(client) != before
+
+
+class InAnyOrder:
+    """Makes a part whose rows come in another order each time."""
+
+    def __call__(self, part):
+        return part.sample(frac=1, random_state=time.time_ns() % 2**32).reset_index(drop=True)
+
+
+def test_parts_that_come_back_in_another_order_are_refused(client, monkeypatch):
+    frame = dd.from_map(InAnyOrder(), [ROWS[:200], ROWS[200:]], meta=ROWS.iloc[:0])
+    at_question(monkeypatch, "histograms", 2, lambda: kill_one(client))
+    model = DaskShapeTreeClassifier(client=client, max_depth=3)
+    with pytest.raises(ValueError, match=r"part [01]: the rows have changed.*sort rows"):
+        model.fit(frame[FEATURES], frame["class0"])
+    assert not model.__sklearn_is_fitted__()
 
 
 def test_the_only_worker_may_die_and_come_back(client, monkeypatch):

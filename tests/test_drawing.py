@@ -9,17 +9,18 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.testing import assert_allclose
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.drawing._outlines import outlines
 from shapetree.drawing._palette import BRANCHES, CLASSES, branch_colour, class_colour
 from shapetree.drawing._planes import map_of
-from shapetree.drawing._scales import scale_of, target_scale
+from shapetree.drawing._scales import drawn_density, scale_of, target_scale
 from shapetree.drawing._ticks import end_labels, round_numbers, round_powers
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._view import view_of
 
-FREE = {"refine": None, "segment_penalty": 0.0, "split_penalty": 0.0}
+FREE = {"refine": None, "segment_penalty": 0.0, "leaf_penalty": 0.0}
 
 
 def view(tree, *rows):
@@ -341,3 +342,39 @@ def test_colours_are_seen_on_light_and_dark(colour):
 def test_any_number_of_branches_and_classes_has_colours():
     assert len({branch_colour(branch) for branch in range(40)}) == 40
     assert len({class_colour(number) for number in range(100)}) == 100
+
+
+@pytest.mark.parametrize("scale", ["auto", "linear", "quantile"])
+@pytest.mark.parametrize(
+    "numbers",
+    [[0, 1], [1, 2, 3, 4], range(30), [10, 20, 30, 75, 80], [-2, 0, 7], [0, 1, 2, 999]],
+)
+def test_few_whole_numbers_have_a_bar_each_that_is_centred_and_holds_their_rows(numbers, scale):
+    x = np.repeat(np.array(numbers, dtype=float), 1 + np.arange(len(numbers)) * 3)
+    X = pd.DataFrame({"x": np.append(x, [np.nan] * 5)})
+    y = np.append(np.isin(x, numbers[1::2]), np.zeros(5, dtype=bool))
+    tree = ShapeTreeClassifier(max_depth=1, max_branches=2, strength=0).fit(X, y)
+    node = view(tree).nodes[0]
+    axis, density = scale_of(node, scale), drawn_density(node)
+    bars = np.flatnonzero(density.n_rows)
+    assert density.n_rows[bars].tolist() == [int((x == number).sum()) for number in numbers]
+    places = axis.positions[bars] / 2 + axis.positions[bars + 1] / 2
+    assert_allclose(places, [axis.place(number) for number in numbers], atol=1e-9)
+    assert axis.values == list(numbers)
+    widths = np.diff(axis.positions)[bars]
+    assert (widths > 0).all()
+    if scale != "quantile":
+        assert_allclose(widths, widths[0])
+    # Segments meet between the bars.
+    for threshold, place in zip((s.high for s in node.segments), axis.thresholds, strict=False):
+        below = max(number for number in numbers if number <= threshold)
+        above = min(number for number in numbers if number > threshold)
+        assert below < place < above
+
+
+def test_more_whole_numbers_than_thirty_are_counted_in_ranges():
+    X = pd.DataFrame({"x": np.repeat(np.arange(31.0), 4)})
+    tree = ShapeTreeClassifier(max_depth=1).fit(X, X["x"] > 11)
+    node = view(tree).nodes[0]
+    assert scale_of(node, "auto").values is None
+    assert drawn_density(node).n_rows.sum() == 124

@@ -11,15 +11,20 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from data import set_tree, view_of
+from data import PLAIN, set_tree, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import trees
 from numpy.testing import assert_array_equal
 from reader import Reader, Rows
+from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
 from shapetree.data._table import FeatureInfo
 from shapetree.explain import Change, Condition, Flip
 from shapetree.tree._digits import percent
@@ -101,7 +106,8 @@ WITHOUT_PAIRS = [name for name, (_, params) in GRID.items() if "pairs" not in pa
 def fitted(name):
     """A tree of the grid with its training data."""
     kind, params = GRID[name]
-    params = {"refine": None, "max_depth": 4, "split_penalty": 0.0, "pair_penalty": 0.0} | params
+    free = {"leaf_penalty": 0.0, "pair_penalty": 0.0, "shrinkage": 0.0}
+    params = {"refine": None, "max_depth": 4, **free} | params
     missing, after = params.pop("missing", 0.0), params.pop("after", None)
     rng = np.random.default_rng(list(GRID).index(name))
     X = mixed_table(rng, 400, missing)
@@ -259,7 +265,10 @@ def test_rows_satisfy_their_sentences_and_whoever_does_ends_in_the_same_leaf(nam
 
 @cache
 def schema():
-    """A tree of two numbers and two categorical features, whose nodes will be replaced."""
+    """A tree of two numbers and two categorical features, whose nodes will be replaced.
+
+    And its table.
+    """
     rng = np.random.default_rng(0)
     X = pd.DataFrame(
         {
@@ -269,7 +278,8 @@ def schema():
             "d": rng.permutation(["A", "B", "C", "D"] * 15),
         }
     )
-    return ShapeTreeClassifier(max_depth=1, refine=None, n_threads=1).fit(X, np.arange(60) % 2)
+    model = ShapeTreeClassifier(max_depth=1, refine=None, n_threads=1)
+    return model.fit(X, np.arange(60) % 2), X
 
 
 def as_fitted(tree):
@@ -278,8 +288,10 @@ def as_fitted(tree):
     coded = np.repeat(categorical[0] | categorical[1], np.diff(tree.cut_start))
     a = tree.cut_a
     b = np.where(a == 0, 1.0, np.where(coded, 0.0, tree.cut_b))
-    model = copy(schema())
-    set_tree(model, replace(tree, cut_b=b, cut_threshold=np.minimum(tree.cut_threshold, 1e308)))
+    model, X = schema()
+    model = copy(model)
+    threshold = np.minimum(tree.cut_threshold, 1e308)
+    set_tree(model, replace(tree, cut_b=b, cut_threshold=threshold), X)
     return model
 
 
@@ -295,10 +307,13 @@ def test_sentences_of_any_tree_hold(tree, seed):
 def test_a_lone_leaf_speaks_of_every_row():
     model = ShapeTreeClassifier().fit([[1.0], [2.0]], ["a", "a"])
     (why,) = model.explain([[3.0]])
-    assert str(why) == "Predicted a (100 %) for every row"
-    assert repr(why) == "<Explanation: Predicted a (100 %) for every row>"
+    said = "Predicted a (100 %, 34 to 100 %) for every row"
+    assert str(why) == f"{said}. A single leaf: {model.why_single_leaf_}"
+    assert repr(why) == f"<Explanation: {why}>"
     assert (why.path, why.conditions, why.flip, why.leaf) == ((), (), None, 0)
-    assert str(model.rules()) == "if always then a (100 %)  [2 rows, support 100 %, lift 1]"
+    rule, reason = str(model.rules()).splitlines()
+    assert rule == "every row: a (100 %, 34 to 100 %)  [2 rows, support 100 %, lift 1]"
+    assert reason == f"A single leaf: {model.why_single_leaf_}"
     assert model.rules()[0].holds({})
 
 
@@ -309,11 +324,11 @@ def test_the_sentence_reads_as_in_the_paper():
     inside = (X["regressDur"] < 220) & (X["lastSaccLen"] < 5) & X["nWordsInTitle"].isin([4, 5])
     rank = np.cumsum(inside) * inside
     y = np.where((rank > 0) & (rank * 29 % 100 < 81), "Relevant", "Irrelevant")
-    model = ShapeTreeClassifier(max_depth=3, max_branches=2).fit(X, y)
+    model = ShapeTreeClassifier(**PLAIN, max_depth=3, max_branches=2).fit(X, y)
     row = pd.DataFrame({"regressDur": [215], "lastSaccLen": [3], "nWordsInTitle": [5]})
     (why,) = model.explain(row)
     assert str(why) == (
-        "Predicted Relevant (81 %) because regressDur ≤ 219, lastSaccLen ≤ 4 and "
+        "Predicted Relevant (81 %, 72 to 87 %) because regressDur ≤ 219, lastSaccLen ≤ 4 and "
         "nWordsInTitle in (3, 5]"
     )
     assert str(why.flip) == "It would be Irrelevant (100 %) if regressDur rose from 215 to 220"
@@ -324,13 +339,15 @@ def test_the_sentence_reads_as_in_the_paper():
 def test_a_missing_value_is_said_to_be_missing():
     X = pd.DataFrame({"x": [1.0, 2.0, NAN] * 20, "c": ["k", "l", None] * 20})
     for name, words in (("x", "x is missing"), ("c", "c is missing or new")):
-        model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(X[[name]], [0, 0, 1] * 20)
+        model = ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2).fit(
+            X[[name]], [0, 0, 1] * 20
+        )
         gone = pd.DataFrame({name: pd.Series([None], dtype=X[name].dtype)})
         (why,) = model.explain(gone)
-        assert why.sentence == f"Predicted 1 (100 %) because {words}"
+        assert why.sentence == f"Predicted 1 (100 %, 84 to 100 %) because {words}"
         assert why.row == {name: None}
     (new,) = model.explain(pd.DataFrame({"c": ["unheard of"]}))
-    assert new.sentence == "Predicted 1 (100 %) because c is missing or new"
+    assert new.sentence == "Predicted 1 (100 %, 84 to 100 %) because c is missing or new"
 
 
 @pytest.mark.parametrize(
@@ -339,9 +356,9 @@ def test_a_missing_value_is_said_to_be_missing():
 )
 def test_labels_are_said_as_they_are(labels, word):
     y = np.array(labels)[(np.arange(40) >= 20) * 1]
-    model = ShapeTreeClassifier().fit(np.arange(40.0)[:, None], y)
+    model = ShapeTreeClassifier(**PLAIN).fit(np.arange(40.0)[:, None], y)
     (why,) = model.explain([[30.0]])
-    assert str(why) == f"Predicted {word} (100 %) because x0 > 19.5"
+    assert str(why) == f"Predicted {word} (100 %, 84 to 100 %) because x0 > 19"
     assert why.prediction == (labels[1],)
     assert model.rules()[1].prediction == (labels[1],)
     assert str(why.flip).startswith(f"It would be {labels[0]} (100 %)")
@@ -352,30 +369,31 @@ def test_labels_are_said_as_they_are(labels, word):
 )
 def test_names_just_pass_through(name):
     X = pd.DataFrame({name: np.arange(40.0)})
-    model = ShapeTreeClassifier().fit(X, np.arange(40) >= 20)
+    model = ShapeTreeClassifier(**PLAIN).fit(X, np.arange(40) >= 20)
     (why,) = model.explain(pd.DataFrame({name: [30.0]}))
-    assert str(why) == f"Predicted True (100 %) because {name} > 19.5"
-    assert str(why.flip) == f"It would be False (100 %) if {name} fell from 30 to 19.5"
-    assert model.rules()[1].premise() == f"{name} > 19.5"
+    assert str(why) == f"Predicted True (100 %, 84 to 100 %) because {name} > 19"
+    assert str(why.flip) == f"It would be False (100 %) if {name} fell from 30 to 19"
+    assert model.rules()[1].premise() == f"{name} > 19"
     assert list(model.shape_table()["feature"]) == [name] * 2
 
 
 def test_many_categories_are_counted_beyond_the_first():
     names = [f"k{i:02}" for i in range(30)]
     X = pd.DataFrame({"c": names * 10})
-    model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(X, np.arange(300) % 30 < 12)
+    model = ShapeTreeClassifier(**PLAIN, max_parts=None, max_depth=1, max_branches=2)
+    model.fit(X, np.arange(300) % 30 < 14)
     (why,) = model.explain(pd.DataFrame({"c": ["k03"]}))
-    shown = ", ".join(names[:8])
-    assert str(why) == f"Predicted True (100 %) because c in {{{shown} and 4 more}}"
+    shown = ", ".join(names[:12])
+    assert str(why) == f"Predicted True (100 %, 97 to 100 %) because c in {{{shown} and 2 more}}"
 
 
 def test_numbers_have_their_spread():
-    model = ShapeTreeRegressor(max_depth=1).fit(
+    model = ShapeTreeRegressor(**PLAIN, max_depth=1).fit(
         [[0.0], [0.0], [1.0], [1.0]] * 10, [1, 3, 7, 7] * 10
     )
     low, high = model.explain([[0.0], [1.0]])
-    assert str(low) == "Predicted 2 ± 1 because x0 ≤ 0.5"
-    assert str(high) == "Predicted 7 ± 0 because x0 > 0.5"
+    assert str(low) == "Predicted 2 ± 1 (mean 1.52 to 2.48) because x0 ≤ 0"
+    assert str(high) == "Predicted 7 ± 0 because x0 > 0"
 
 
 def test_rows_and_columns_may_come_as_any_table():
@@ -497,12 +515,17 @@ def test_rules_count_the_training_rows(name):
             assert rule.deviation is None
             assert rule.confidence == pytest.approx((y[inside] == predicted).mean())
             assert rule.lift == pytest.approx(rule.confidence / (y == predicted).mean())
-            assert rule.outcome == f"{predicted} ({percent(rule.confidence)})"
+            assert re.sub(INTERVAL, "", rule.outcome) == f"{predicted} ({percent(rule.confidence)})"
+
+
+INTERVAL = r", [\d.]+ to [\d.]+ %"  # of a share
 
 
 def assert_says_number(words, predicted, targets):
     """The words name the prediction and the spread of the rows around their own mean."""
     number = r"(-?[\d.]+(?:e-?\d+)?)"
+    interval = r"(?:mean|median) \S+ to [^\s)]+"
+    words = re.sub(rf" \({interval}\)$|, {interval}(?=\)$)", "", words)
     found = re.fullmatch(
         rf"{number}(?: ± {number}| \(rows: {number} ± {number}\)| \(1 row\))", words
     )
@@ -517,20 +540,22 @@ def assert_says_number(words, predicted, targets):
 
 def test_confidence_counts_rows_and_weights_are_named_beside_it():
     X, y = [[0.0]] * 4 + [[1.0]] * 4, [0, 0, 0, 1, 1, 1, 1, 0]
-    weights = [1, 1, 1, 4, 2, 2, 2, 2]
+    weights = [0.5, 0.5, 0.5, 2, 1, 1, 1, 1]  # not whole, or they would count rows
     model = ShapeTreeClassifier(
-        max_depth=1, split_penalty=0.0, segment_penalty=0.0, refine=None
+        **PLAIN, max_depth=1, leaf_penalty=0.0, segment_penalty=0.0, refine=None
     ).fit(X, y, weights)
     low, high = model.rules()
-    assert (low.prediction, low.confidence, low.predicted) == ((1,), 0.25, 4 / 7)
-    assert (high.prediction, high.confidence, high.predicted) == ((1,), 0.75, 0.75)
+    assert (low.prediction, low.confidence, high.prediction, high.confidence) == (
+        ((1,), 0.25, (1,), 0.75)
+    )
+    assert (low.predicted, high.predicted) == pytest.approx((4 / 7, 0.75))
     assert high.lift == pytest.approx(0.75 / 0.5)
     assert (low.n_rows, low.support) == (4, 0.5)
-    assert low.outcome == "1 (25 % of rows, weighted 57 %)"
-    assert high.outcome == "1 (75 %)"
-    assert model.rules().to_frame()["predicted"].tolist() == [4 / 7, 0.75]
+    assert low.outcome == "1 (25 % of rows, weighted 57 %, 16 to 90 %)"
+    assert high.outcome == "1 (75 %, 28 to 96 %)"
+    assert model.rules().to_frame()["predicted"].tolist() == pytest.approx([4 / 7, 0.75])
     equal = model.fit(X, y, [3.0] * 8).rules()
-    assert [rule.outcome for rule in equal] == ["0 (75 %)", "1 (75 %)"]
+    assert [rule.outcome for rule in equal] == ["0 (75 %, 47 to 91 %)", "1 (75 %, 47 to 91 %)"]
     assert "predicted" not in equal.to_frame()
 
 
@@ -554,11 +579,15 @@ def test_rules_are_a_sequence():
 
 
 def test_slices_of_rules_keep_their_digits():
-    model = ShapeTreeClassifier(max_depth=1).fit(np.arange(40)[:, None] / 3, np.arange(40) >= 20)
+    model = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(
+        np.arange(40)[:, None] / 3, np.arange(40) >= 20
+    )
     exact, short = model.rules(), model.rules(digits=2)
-    said = "if x0 ≤ 6.5 or missing then False (100 %)  [20 rows, support 50 %, lift 2]"
+    said = "if x0 ≤ 6.5 or missing then False (100 %, 84 to 100 %)  [20 rows, support 50 %, lift 2]"
     assert str(short[:1]) == str(exact[:1]) == said
-    model = ShapeTreeClassifier(max_depth=1).fit(np.arange(40)[:, None] / 7, np.arange(40) >= 20)
+    model = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(
+        np.arange(40)[:, None] / 7, np.arange(40) >= 20
+    )
     short = model.rules(digits=2)
     assert short[0].premise() == "x0 ≤ 2.8 or missing"
     assert short[0].premise(1) == "x0 ≤ 3 or missing"
@@ -602,7 +631,10 @@ def table_cells(markdown):
     """Cells of a Markdown table, as who draws it reads them."""
     lines = markdown.split("\n")
     return [
-        [cell.strip().replace("\\|", "|") for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+        [
+            html.unescape(re.sub(r"\\([\\|`\[\]])", r"\1", cell.strip()))
+            for cell in re.split(r"(?<!\\)\|", line)[1:-1]
+        ]
         for line in lines
     ]
 
@@ -617,13 +649,15 @@ def test_rules_become_a_markdown_table(name):
     assert all(len(line) == len(head) for line in lines)
     assert [line[0] for line in lines] == [rule.premise() for rule in rules]
     assert [line[2] for line in lines] == [str(rule.n_rows) for rule in rules]
-    assert html.unescape(rules._repr_markdown_()) == rules.to_markdown()
+    assert rules._repr_markdown_() == rules.to_markdown()
 
 
 @pytest.mark.parametrize("name", ["a|b", "a||b", "|", "x\ny", "a\r\nb", "end|\n|"])
 def test_markdown_escapes_what_would_break_its_table(name):
     X = pd.DataFrame({name: ["k|l", "m\nn"] * 20})
-    markdown = ShapeTreeClassifier().fit(X, [f"{name}1", f"{name}2"] * 20).rules().to_markdown()
+    markdown = (
+        ShapeTreeClassifier(**PLAIN).fit(X, [f"{name}1", f"{name}2"] * 20).rules().to_markdown()
+    )
     head, _, *lines = table_cells(markdown)
     assert "\r" not in markdown
     assert [len(line) for line in lines] == [len(head)] * 2
@@ -661,7 +695,7 @@ def number_features(model):
     return [f for j, f in enumerate(model._fitted.features) if j in used and not f.is_categorical]
 
 
-def tried_numbers(view, feature, columns, i):
+def tried_numbers(view, feature, columns, i, unseen):
     """All numbers that could be the nearest of their kind for a row, and some more."""
     own = columns[feature.name][i]
     tried = with_neighbours(edges_of(view, feature.name)).tolist()
@@ -673,15 +707,24 @@ def tried_numbers(view, feature, columns, i):
             if np.isfinite(at):
                 tried += [at, at - spread, at + spread]
     tried += [0.0, *np.linspace(-4, 4, 17).tolist()]
-    if feature.is_whole and (np.isnan(own) or own == np.floor(own)):
+    low, high = view.ranges[[known.name for known in view.features].index(feature.name)]
+    if unseen or np.isnan(low):
+        low, high = -np.inf, np.inf
+    tried += [number for number in (low, high) if np.isfinite(number)]
+    if feature.is_whole and (not unseen or np.isnan(own) or own == np.floor(own)):
         tried = [number for t in tried for number in (np.floor(t), np.floor(t) + 1)]
-    return [number for number in tried if np.isfinite(number)]
+    return [number for number in tried if np.isfinite(number) and low <= number <= high]
 
 
 def assert_smallest_flips(model, columns, scales):
     """Compare flips with all changes that are worth a try."""
+    for unseen in (False, True):
+        assert_smallest_flips_of_kind(model, columns, scales, unseen)
+
+
+def assert_smallest_flips_of_kind(model, columns, scales, unseen):
     view, X = view_of(model), as_frame(columns)
-    whys, leaves = model.explain(X), model.apply(X)
+    whys, leaves = model.explain(X, unseen=unseen), model.apply(X)
     used = [feature for j, feature in enumerate(view.features) if j in model.tree_.used_features]
     changed, at, sizes = {name: [] for name in columns}, [], []
     for i in range(len(X)):
@@ -694,7 +737,7 @@ def assert_smallest_flips(model, columns, scales):
                 with np.errstate(over="ignore"):
                     tried = [
                         (number, 1.0 if np.isnan(own) else abs(number - finite) / scale)
-                        for number in tried_numbers(view, feature, columns, i)
+                        for number in tried_numbers(view, feature, columns, i, unseen)
                     ]
             for value, size in tried:
                 for name, values in changed.items():
@@ -715,6 +758,43 @@ def assert_smallest_flips(model, columns, scales):
             assert why.flip.size * (1 - 1e-12) <= possible.min()
         if not oblique_cuts(view):
             assert why.flip.size == pytest.approx(possible.min(), rel=1e-12)
+
+
+def test_flips_of_whole_numbers_are_whole_and_within_what_training_has_seen():
+    rng = np.random.default_rng(3)
+    X = pd.DataFrame(
+        {
+            "grade": rng.integers(1, 4, 400).astype(float),
+            "nodes": rng.integers(0, 30, 400).astype(float),
+            "receptors": rng.integers(0, 60, 400),
+        }
+    )
+    y = X["grade"] * 8 - X["receptors"] + 0.5 * X["nodes"] > 0
+    X.loc[rng.random(400) < 0.1, ["grade", "nodes"]] = np.nan
+    tree = ShapeTreeClassifier(max_depth=4, pairs=6).fit(X, y)
+    assert (tree.tree_.second_feature >= 0).any()
+    n_changes = 0
+    for why in tree.explain(X):
+        for change in () if why.flip is None else why.flip.changes:
+            n_changes += 1
+            for number in (change.new, float(change.shown)):
+                assert number == np.floor(number)
+                assert X[change.feature].min() <= number <= X[change.feature].max()
+    assert n_changes > 100
+    beyond = [
+        change
+        for why in tree.explain(X, unseen=True)
+        if why.flip is not None
+        for change in why.flip.changes
+        if not X[change.feature].min() <= change.new <= X[change.feature].max()
+    ]
+    assert beyond
+
+
+def test_unseen_must_be_true_or_false():
+    tree = ShapeTreeClassifier(max_depth=1).fit([[0.0], [1.0]] * 9, [0, 1] * 9)
+    with pytest.raises(TypeError, match="unseen must be True or False"):
+        tree.explain([[0.0]], unseen="all")
 
 
 def will_do(view, old, new):
@@ -786,7 +866,7 @@ def test_flips_say_that_a_number_moves_as_it_does(threshold, k, upwards):
     apart = np.nextafter(threshold, INF)
     X = [[threshold], [apart]] * 20
     with np.errstate(all="ignore"):
-        model = ShapeTreeClassifier(max_depth=1).fit(X, [0, 1] * 20)
+        model = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(X, [0, 1] * 20)
     own = threshold
     for _ in range(abs(k)):
         own = np.nextafter(own, INF if upwards else -INF)
@@ -812,7 +892,7 @@ def test_great_whole_numbers_can_flip_both_ways():
 )
 def test_flips_between_categories_of_any_type_are_other_categories(levels):
     X = pd.DataFrame({"c": np.array(levels * 20, dtype=object)})
-    model = ShapeTreeClassifier(categorical_features=["c"]).fit(X, [1, 1, 0, 0] * 20)
+    model = ShapeTreeClassifier(**PLAIN, categorical_features=["c"]).fit(X, [1, 1, 0, 0] * 20)
     for why, own in zip(model.explain(X[:4]), levels, strict=True):
         assert why.flip.size == 1
         assert str(why.flip).endswith(f"if c were {why.flip.shown} instead of {own}")
@@ -835,15 +915,13 @@ def corner():
     """Only where x and z are both high there is another class."""
     X = pd.DataFrame({"x": [0.0, 0.0, 1.0, 1.0] * 20, "z": [0.0, 1.0, 0.0, 1.0] * 20})
     y = np.array([0, 0, 0, 1] * 20)
-    return ShapeTreeClassifier(max_depth=2, split_penalty=0.0).fit(X, y), X
+    return ShapeTreeClassifier(**PLAIN, max_depth=2, leaf_penalty=0.0).fit(X, y), X
 
 
 def test_two_features_flip_where_no_single_one_does():
     model, X = corner()
     flips = [why.flip for why in model.explain(X[:4])]
-    assert str(flips[0]) == (
-        "It would be 1 (100 %) if x rose from 0 to 0.51 and z rose from 0 to 0.51"
-    )
+    assert str(flips[0]) == ("It would be 1 (100 %) if x rose from 0 to 1 and z rose from 0 to 1")
     assert [flip.feature for flip in flips[1:]] == ["x", "z", "x"]
     for constraint in ({"fixed": ["x"]}, {"only": "z"}, {"direction": {"z": "down"}}):
         assert model.explain(X[:1], **constraint)[0].flip is None
@@ -927,12 +1005,12 @@ def test_a_regression_flip_leaves_the_spread():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": np.repeat([0.0, 1.0, 2.0], 100)})
     y = 10 * X["x"] ** 4 + rng.normal(scale=20, size=300)
-    model = ShapeTreeRegressor(max_depth=2, split_penalty=0, segment_penalty=0).fit(X, y)
+    model = ShapeTreeRegressor(max_depth=2, leaf_penalty=0, segment_penalty=0).fit(X, y)
     assert len(set(model.predict(X))) == 3
     (why,) = model.explain(X[:1])
     assert why.flip.new > 1.2  # at x = 1 the prediction is another one, but within the spread
     (near,) = model.explain(X[:1], target=(5, 50))
-    assert near.flip.new < 1
+    assert near.flip.new == 1
 
 
 @pytest.mark.parametrize(
@@ -1030,6 +1108,34 @@ def test_tables_of_shapes_say_where_values_go(name):
             assert parts["high"].tolist() == [segment.high for segment in node.segments]
 
 
+def pooled_segments():
+    """Two segments that lead to one leaf, in which shares and means differ."""
+    x = np.repeat([1.0, 2.0, 3.0, np.nan], [40, 50, 25, 10])
+    is_one = np.concatenate([np.arange(40) < 36, np.zeros(50), np.arange(25) < 17, np.ones(10)])
+    return pd.DataFrame({"x": x}), is_one.astype(int)
+
+
+def test_shares_in_tables_are_those_of_the_rows_beside_them():
+    X, y = pooled_segments()
+    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2).fit(X, y)
+    table = tree.shape_table()
+    assert table["n_rows"].tolist() == [40, 50, 25, 10]
+    assert table["share"].tolist() == pytest.approx([36 / 40, 1.0, 17 / 25, 1.0])
+    pooled = table[table["child"] == table["child"][0]]
+    assert len(pooled) == 3
+    assert set(pooled["child_rows"]) == {75}
+    assert set(pooled["leads_to"]) == {f"1 ({round(100 * 63 / 75)} %, 74 to 91 %)"}
+
+
+def test_means_in_tables_are_those_of_the_rows_beside_them():
+    X, y = pooled_segments()
+    tree = ShapeTreeRegressor(max_depth=1, max_branches=2).fit(X, 10.0 * y)
+    table = tree.shape_table()
+    assert table["n_rows"].tolist() == [40, 50, 25, 10]
+    assert table["mean"].tolist() == pytest.approx([9.0, 0.0, 6.8, 10.0])
+    assert set(table["child_rows"][table["child"] == table["child"][0]]) == {75}
+
+
 # Bad input
 
 
@@ -1089,3 +1195,69 @@ def test_rules_need_a_digit(digits):
 def test_digits_are_whole(digits):
     with pytest.raises((TypeError, ValueError)):
         str(fitted("two classes")[0].rules(digits))
+
+
+# Words
+
+
+def test_explanations_show_themselves_in_notebooks():
+    X = pd.DataFrame({"<b>": [0.5, 1.5] * 20})
+    (why,) = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(X, [0, 1] * 20).explain(X[:1])
+    shown = why._repr_html_()
+    assert shown.startswith("<p>Predicted 0 (100 %, 84 to 100 %) because &lt;b&gt; ≤ 1.")
+    assert "It would be 1 (100 %) if &lt;b&gt; rose" in shown
+
+
+def test_fitted_trees_draw_themselves_in_notebooks():
+    tree = ShapeTreeClassifier(max_depth=2)
+    assert "<svg" not in tree._repr_mimebundle_()["text/html"]
+    X, y = load_iris(return_X_y=True)
+    tree.fit(X, y)
+    drawn = tree._repr_mimebundle_()["text/html"]
+    assert "<svg" in drawn
+    assert tree._repr_html_().count("<svg") == drawn.count("<svg")
+    several = ShapeTreeClassifier(max_depth=2).fit(X, np.column_stack([y, y]))
+    assert "text/html" in several._repr_mimebundle_()
+
+
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_pipelines_show_the_columns_of_the_table(output):
+    iris = load_iris(as_frame=True)
+    first, *others = iris.data.columns
+    steps = make_column_transformer((SimpleImputer(), others), ("passthrough", [first]))
+    pipeline = make_pipeline(steps, ShapeTreeClassifier(max_depth=2))
+    pipeline.set_output(transform=output).fit(iris.data, iris.target)
+    assert export_text(pipeline).splitlines()[1].startswith(("petal", "sepal"))
+    assert "__" not in export_text(pipeline)
+
+
+def test_columns_of_a_pipeline_that_share_a_name_keep_their_steps():
+    X = pd.DataFrame({"x": np.arange(40.0)})
+    steps = make_column_transformer((SimpleImputer(), ["x"]), (StandardScaler(), ["x"]))
+    pipeline = make_pipeline(steps, ShapeTreeClassifier(max_depth=1)).fit(X, X["x"] > 7)
+    assert "simpleimputer__x" in export_text(pipeline)
+
+
+def test_true_false_and_missing_are_categories_whatever_stands_for_missing():
+    for missing in (np.nan, None, pd.NA):
+        X = pd.DataFrame({"smoker": np.array([True, False, missing] * 30, dtype=object)})
+        tree = ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2).fit(X, [1, 0, 0] * 30)
+        assert (
+            str(tree.explain(X[:1])[0]) == "Predicted 1 (100 %, 89 to 100 %) because smoker = True"
+        )
+
+
+@pytest.mark.parametrize("order", ["same", "shuffled"])
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_rows_of_training_are_not_called_unseen(kind, order):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    make = ShapeTreeClassifier if kind == "classes" else ShapeTreeRegressor
+    tree = make(max_depth=3).fit(X, y)
+    rows = np.random.default_rng(0).permutation(150) if order == "shuffled" else np.arange(150)
+    with pytest.warns(UserWarning, match="the rows that the tree was fitted on"):
+        scores = tree.evaluate(X.iloc[rows], y.iloc[rows])
+    assert next(iter(scores.values())) == pytest.approx(tree.score(X, y))
+    assert "unseen" not in export_text(tree)
+    half = X.index % 2 == 0  # as many rows of each class in either half
+    tree.fit(X[half], y[half]).evaluate(X[~half], y[~half])
+    assert "75 unseen rows" in export_text(tree)

@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from data import noisy_classes, set_tree, view_of
+from data import PLAIN, noisy_classes, set_tree, view_of
+from exports import case, reasons_of
 from hypothesis import given, settings
 from naive import trees
 from sklearn.exceptions import NotFittedError
@@ -172,6 +173,19 @@ def test_a_level_at_a_time_and_all_at_once(monkeypatch):
     assert n_ensembles == [tree.tree_.max_depth, 1]
 
 
+@pytest.mark.parametrize("name", ["pairs of numbers", "one leaf"])
+def test_leaves_and_reasons_are_outputs_if_asked_for(name):
+    this = case(name)
+    used = [column for column, kind in this.kinds.items() if kind == "text"]
+    table = this.table.assign(**{column: this.table[column].fillna("none") for column in used})
+    assert "leaf" not in run(export_onnx(this.model), table)
+    found = run(export_onnx(this.model, reasons=True), table)
+    leaves, reasons = found["leaf"], found["reasons"]
+    assert leaves.tolist() == this.model.apply(table).tolist()
+    wanted = reasons_of(this.model, leaves.tolist())
+    assert reasons.tolist() == ["; ".join(each) for each in wanted]
+
+
 def test_operators_have_names_of_their_own():
     rng = np.random.default_rng(0)
     X, score = interacting(rng, 2000)
@@ -185,7 +199,7 @@ def test_deep_trees():
     rng = np.random.default_rng(0)
     X, score = interacting(rng, 10_000)
     tree = ShapeTreeRegressor(
-        max_depth=12, max_branches=2, refine=None, split_penalty=0, segment_penalty=0
+        max_depth=12, max_branches=2, refine=None, leaf_penalty=0, segment_penalty=0
     ).fit(X, score)
     assert tree.tree_.max_depth == 12
     assert len(export_onnx(tree).SerializeToString()) < 5e6
@@ -229,7 +243,7 @@ def test_any_tree_of_numbers_and_categories(arrays):
     seen = rows[(rows.text != "unseen") & ~rows.level.isin([0.25, LIMITS.max])]
     tree = ShapeTreeRegressor(categorical_features=["text", "level", "flag"])
     tree.fit(seen, np.zeros(len(seen)))
-    set_tree(tree, arrays)
+    set_tree(tree, arrays, seen)
     assert_same(tree, rows)
 
 
@@ -267,7 +281,7 @@ def test_categories(pairs, dtype):
         max_depth=5,
         pairs=pairs,
         categorical_features=["town", "shop", "flag", "unused"],
-        split_penalty=0,
+        leaf_penalty=0,
     ).fit(X, classes_of(score, LABELS["str"]))
     partners = [
         node
@@ -318,16 +332,16 @@ def test_numbers_that_nothing_holds_are_never_met():
 
 def test_the_empty_string_is_a_category_if_training_saw_it():
     X = pd.DataFrame({"text": ["", "a", "b", None] * 20})
-    tree = ShapeTreeClassifier().fit(X, [0, 1, 2, 3] * 20)
+    tree = ShapeTreeClassifier(**PLAIN).fit(X, [0, 1, 2, 3] * 20)
     rows = pd.DataFrame({"text": ["", "a", "b", "no category"]})
     assert run(export_onnx(tree), rows)["label"].tolist() == [0, 1, 2, 3]
-    other = ShapeTreeClassifier().fit(X[X.text != ""], [1, 2, 3] * 20)
+    other = ShapeTreeClassifier(**PLAIN).fit(X[X.text != ""], [1, 2, 3] * 20)
     assert run(export_onnx(other), rows)["label"].tolist() == [3, 1, 2, 3]
 
 
 def test_text_beside_numbers_is_refused():
     X = np.array([["1"], [1], [2]] * 20, dtype=object)
-    tree = ShapeTreeClassifier(categorical_features=[0]).fit(X, [0, 1, 2] * 20)
+    tree = ShapeTreeClassifier(**PLAIN, categorical_features=[0]).fit(X, [0, 1, 2] * 20)
     with pytest.raises(ValueError, match="'x0' has both text and numbers"):
         export_onnx(tree)
 
@@ -387,7 +401,7 @@ def test_names_of_any_kind():
 def test_text_that_is_no_unicode_is_refused():
     X = np.array([["a"], ["\ud800"]] * 20, dtype=object)
     with pytest.raises(ValueError, match=r"category of feature 'x0' '.*' is not valid Unicode"):
-        export_onnx(ShapeTreeClassifier(categorical_features=[0]).fit(X, [0, 1] * 20))
+        export_onnx(ShapeTreeClassifier(**PLAIN, categorical_features=[0]).fit(X, [0, 1] * 20))
 
 
 # --- files and bad input ---

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from data import UNRESTRAINED, view_of
-from exports import SPECS, case, chain, random_cases
+from data import PLAIN, UNRESTRAINED, view_of
+from exports import SPECS, case, chain, random_cases, reasons_of
 from hypothesis import given, settings
 from sklearn.exceptions import NotFittedError
 
@@ -32,27 +32,28 @@ import json, sys
 module = {}
 exec(compile(open(sys.argv[1], encoding="utf-8").read(), sys.argv[1], "exec"), module)
 rows = json.load(open(sys.argv[2], encoding="utf-8"))
-names = [name for name in ("predict", "predict_proba") if name in module]
+names = [name for name in sys.argv[3].split() if name in module]
 json.dump([[module[name](row) for row in rows] for name in names], sys.stdout)
 """
 
 RUN_JS = """
 import * as module from "./tree.mjs";
 import rows from "./rows.mjs";
-const functions = [module.predict, module.predictProba].filter(Boolean);
+const names = process.argv[2].split(" ");
+const functions = names.map((name) => module[name]).filter(Boolean);
 console.log(JSON.stringify(functions.map((each) => rows.map(each))));
 """
 
 
-def run_python(source, rows, folder):
+def run_python(source, rows, folder, functions="predict predict_proba"):
     """What a source's functions give for rows, in an interpreter that has no packages."""
     (folder / "tree.py").write_text(source, encoding="utf-8")
     (folder / "rows.json").write_text(json.dumps(rows), encoding="utf-8")
-    command = [sys.executable, "-I", "-S", "-c", RUN_PYTHON, "tree.py", "rows.json"]
+    command = [sys.executable, "-I", "-S", "-c", RUN_PYTHON, "tree.py", "rows.json", functions]
     return json.loads(subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout)
 
 
-def run_js(source, rows, folder):
+def run_js(source, rows, folder, functions="predict predictProba"):
     """What a module's functions give for rows."""
     (folder / "tree.mjs").write_text(source, encoding="utf-8")
     # NaN and Infinity are no JSON, but they are JavaScript.
@@ -60,7 +61,7 @@ def run_js(source, rows, folder):
     rows_source = f"export default {entries}.map((row) => Object.fromEntries(row))"
     (folder / "rows.mjs").write_text(rows_source, encoding="utf-8")
     (folder / "run.mjs").write_text(RUN_JS, encoding="utf-8")
-    command = ["node", "run.mjs"]
+    command = ["node", "run.mjs", functions]
     return json.loads(subprocess.run(command, cwd=folder, capture_output=True, check=True).stdout)
 
 
@@ -89,6 +90,15 @@ def test_python_predicts_what_the_tree_predicts(name, tmp_path):
 def test_javascript_predicts_what_the_tree_predicts(name, tmp_path):
     this = case(name)
     assert run_js(export_js(this.model), this.rows, tmp_path) == expected(this)
+
+
+@pytest.mark.parametrize("name", SPECS)
+@pytest.mark.parametrize("export", [export_python, pytest.param(export_js, marks=needs_node)])
+def test_source_tells_leaves_and_reasons(name, export, tmp_path):
+    this, run = case(name), run_python if export is export_python else run_js
+    leaves, reasons = run(export(this.model), this.rows, tmp_path, "leaf reasons")
+    assert leaves == this.model.apply(this.table).tolist()
+    assert reasons == reasons_of(this.model, leaves)
 
 
 @given(this=random_cases())
@@ -163,9 +173,15 @@ def test_what_leads_to_the_same_is_not_checked():
 
 def test_python_reads_well():
     X = pd.DataFrame({"age": [1.0, 2, 3, 4] * 9, "job": ["a", "b", "c", None] * 9})
-    tree = ShapeTreeClassifier(max_depth=1, n_threads=1).fit(X[["job"]], X["age"] > 2)
+    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, n_threads=1).fit(X[["job"]], X["age"] > 2)
     assert export_python(tree).splitlines()[4:] == [
         "# It predicts age.",
+        "",
+        "# What each leaf predicts, and the features on the path to it.",
+        "LEAVES = {",
+        "    1: ((1.0, 0.0), ('job',)),",
+        "    2: ((0.0, 1.0), ('job',)),",
+        "}",
         "",
         "CLASSES = (False, True)",
         "",
@@ -178,10 +194,20 @@ def test_python_reads_well():
         "",
         "def predict_proba(row):",
         '    """Probabilities of CLASSES."""',
+        "    return LEAVES[leaf(row)][0]",
+        "",
+        "",
+        "def reasons(row):",
+        '    """Features on the path of a row, from the root on."""',
+        "    return LEAVES[leaf(row)][1]",
+        "",
+        "",
+        "def leaf(row):",
+        '    """Number of a row\'s leaf."""',
         "    x = row.get('job')",
         "    if x in {'a', 'b'}:",
-        "        return (1.0, 0.0)  # False",
-        "    return (0.0, 1.0)  # True",
+        "        return 1  # False",
+        "    return 2  # True",
     ]
 
 
@@ -210,7 +236,7 @@ def test_any_name_is_only_a_name(name, tmp_path):
     values = np.array([["a"], [name + "!"]] * 20, dtype=object)
     X = pd.DataFrame(values, columns=pd.Index([name], dtype=object), dtype=object)
     y = np.where(np.arange(40) % 2, name + "?", "other")
-    tree = ShapeTreeClassifier(n_threads=1).fit(X, y)
+    tree = ShapeTreeClassifier(**PLAIN, n_threads=1).fit(X, y)
     rows = [{name: name + "!"}, {name: "a"}]
     assert run_python(export_python(tree), rows, tmp_path)[0] == [name + "?", "other"]
     if shutil.which("node"):
@@ -259,7 +285,9 @@ def test_graphviz_draws_every_node_and_edge(name):
 
 def test_graphs_show_features_conditions_colours_and_missing_values():
     X = pd.DataFrame({"legs": [2.0, 4, 4, np.nan] * 25, "colour": ["red", "a", "b", "c"] * 25})
-    tree = ShapeTreeClassifier(max_depth=1, n_threads=1).fit(X, ["duck", "cow", "cow", "duck"] * 25)
+    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, n_threads=1).fit(
+        X, ["duck", "cow", "cow", "duck"] * 25
+    )
     graph = export_dot(tree)
     assert '0 [label="legs\\n100 rows"];' in graph
     assert '0 -> 1 [label="≤ 3 or missing", color="#0072B2"];' in graph
@@ -305,7 +333,9 @@ def test_javascript_refuses_whole_numbers_that_it_cannot_hold():
 
 def test_infinite_categories_are_categories(tmp_path):
     X = pd.DataFrame({"x": [math.inf, 0.5] * 20})
-    tree = ShapeTreeRegressor(categorical_features=["x"], n_threads=1).fit(X, [1.0, 2.0] * 20)
+    tree = ShapeTreeRegressor(**PLAIN, categorical_features=["x"], n_threads=1).fit(
+        X, [1.0, 2.0] * 20
+    )
     rows = [{"x": math.inf}, {"x": 0.5}]
     assert run_python(export_python(tree), rows, tmp_path) == [[1.0, 2.0]]
     if shutil.which("node"):

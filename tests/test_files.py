@@ -13,6 +13,7 @@ import warnings
 from functools import partial
 from pathlib import Path
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -32,7 +33,9 @@ from shapetree import (
     from_parquet,
     predict_parquet,
 )
+from shapetree.data._fingerprint import Fingerprint
 from shapetree.data._store import Store, bytes_of
+from shapetree.grow import _pair_options
 
 FEATURES = ["number", "single", "whole", "text", "flag", "size", "when"]
 SEEDS = st.integers(0, 2**32 - 1)
@@ -98,8 +101,8 @@ CASES = {
     "exact pairs": (ShapeTreeRegressor, "y", {"pairs": 1, "max_bins": None, "max_depth": 2}),
     "two numbers": (ShapeTreeRegressor, ["y", "z"], {}),
     "two labels": (ShapeTreeClassifier, ["label", "sign"], {}),
-    "chosen": (ShapeTreeClassifier, "label", {"strength": "cv", "folds": 2, "max_depth": 2}),
-    "chosen numbers": (ShapeTreeRegressor, "y", {"strength": "cv", "folds": 2, "max_depth": 2}),
+    "chosen": (ShapeTreeClassifier, "label", {"strength": "cv", "cv": 2, "max_depth": 2}),
+    "chosen numbers": (ShapeTreeRegressor, "y", {"strength": "cv", "cv": 2, "max_depth": 2}),
 }
 
 
@@ -111,7 +114,7 @@ def fit_both(case, table, weight, data):
     y = table.select(names).to_pandas()
     y = y[target] if isinstance(target, str) else y
     weights = None if weight is None else table[weight].to_numpy()
-    make = partial(kind, random_state=0, n_threads=1, split_penalty=0.5, **options)
+    make = partial(kind, random_state=0, n_threads=1, leaf_penalty=0.5, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few rows may look like numbers
         alone = make().fit(table.select(features), y, weights)
@@ -201,6 +204,21 @@ def test_folders_patterns_and_lists_of_files(tmp_path):
     assert from_parquet(files[0], "label").n_rows == 30
 
 
+def test_very_many_pairs_read_the_columns_that_they_are_of(monkeypatch):
+    # Of so many features that pairs are not listed, a date is not paired.
+    monkeypatch.setattr(_pair_options, "MAX_SCREENED", 3)
+    rng = np.random.default_rng(0)
+    numbers = {name: rng.normal(size=600) for name in "abcdef"}
+    days = np.datetime64("2024-01-01") + rng.integers(0, 900, 600)
+    table = pa.table({"day": days.astype("datetime64[D]"), **numbers})
+    y = (numbers["e"] + numbers["f"] > 0) ^ (numbers["e"] - numbers["f"] > 1)
+    params = {"pairs": "auto", "pair_penalty": 0.0, "max_depth": 2, "random_state": 0}
+    alone = ShapeTreeClassifier(**params).fit(table, pd.Series(y, name="y"))
+    data = from_batches([table.append_column("y", pa.array(y))], target="y")
+    assert (alone.tree_.second_feature >= 0).any()
+    assert ShapeTreeClassifier(**params).fit(data).to_json() == alone.to_json()
+
+
 def test_folders_whose_names_are_values(tmp_path):
     table = all_rows(np.random.default_rng(3), 120)
     for number in range(3):
@@ -212,6 +230,29 @@ def test_folders_whose_names_are_values(tmp_path):
     X = pa.table({"year": years, "number": table["number"]})
     alone = ShapeTreeRegressor().fit(X, table["y"].to_pandas())
     assert ShapeTreeRegressor().fit(data).to_json() == alone.to_json()
+
+
+def test_folders_whose_names_are_values_may_be_in_patterns_and_lists(tmp_path):
+    table = all_rows(np.random.default_rng(3), 120)
+    folders = [tmp_path / f"year={2020 + number}" / "month=7" for number in range(3)]
+    for number, folder in enumerate(folders):
+        folder.mkdir(parents=True)
+        pq.write_table(table.slice(40 * number, 40), folder / "rows.parquet")
+    whole = from_parquet(tmp_path, target="y")
+    assert {"year", "month"} < set(whole.features)
+    alone = ShapeTreeRegressor().fit(whole)
+    files = [folder / "rows.parquet" for folder in folders]
+    for path in (f"{tmp_path}/*/*/*.parquet", f"{tmp_path}/year=*", files, folders):
+        data = from_parquet(path, target="y")
+        assert data.features == whole.features
+        assert ShapeTreeRegressor().fit(data).to_json() == alone.to_json()
+    one = from_parquet(files[1], target="y")
+    assert_array_equal(alone.predict(one), alone.predict(whole)[40:80])
+    # Values of the files themselves come first.
+    written = table.append_column("year", pa.array(["own"] * 120))
+    pq.write_table(written.append_column("month", pa.array(["own"] * 120)), files[0])
+    data = from_parquet(files[0])
+    assert next(data.tables(["year"]))[1]["year"].to_pylist() == ["own"] * 120
 
 
 def test_the_index_of_pandas_is_no_feature(tmp_path):
@@ -245,7 +286,7 @@ def test_categories_can_be_targets():
 
 
 @pytest.mark.parametrize("case", ["classes", "means", "pairs", "two numbers", "two labels"])
-def test_batches_are_predicted_as_tables_are(case, tmp_path):
+def test_batches_are_predicted_as_tables_are(case, tmp_path, tmp_path_factory):
     kind, target, options = CASES[case]
     rng = np.random.default_rng(5)
     table = all_rows(rng, 300)
@@ -264,8 +305,7 @@ def test_batches_are_predicted_as_tables_are(case, tmp_path):
     y = y.astype(str) if kind is ShapeTreeClassifier and len(names) > 1 else y
     if len(names) == 1:
         assert tree.evaluate(data) == tree.evaluate(X, y, table["w"].to_numpy())
-    path = tmp_path / "out" / "predictions.pq"
-    path.parent.mkdir()
+    path = tmp_path_factory.mktemp("out") / "predictions.pq"
     proba = kind is ShapeTreeClassifier
     assert predict_parquet(tree, data, path, proba=proba, leaf=True, keep=["whole"]) == 300
     read = pq.read_table(path)
@@ -289,6 +329,71 @@ def test_predictions_keep_all_columns_under_names_of_their_own(tmp_path):
     assert len(read) == 80
 
 
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string(), pa.dictionary("int8", "string")])
+def test_text_is_read_as_codes_and_kept_as_it_is(tmp_path, kind):
+    table = all_rows(np.random.default_rng(5), 400)
+    table = table.set_column(FEATURES.index("text"), "text", table["text"].cast(kind))
+    for number in range(4):
+        path = tmp_path / f"{number}.parquet"
+        pq.write_table(table.slice(100 * number, 100), path, row_group_size=30)
+    data = from_parquet(tmp_path, target="label", columns=["text", "number"])
+    tree = ShapeTreeClassifier().fit(data)
+    alone = ShapeTreeClassifier().fit(table.select(["text", "number"]), table["label"].to_pandas())
+    assert tree.to_json() == alone.to_json()
+    out = tmp_path.with_suffix(".parquet")
+    predict_parquet(tree, data, out, keep=["text"])
+    read = pq.read_table(out)
+    assert read.schema.field("text").type == pq.read_schema(path).field("text").type
+    assert read["text"].to_pylist() == table["text"].to_pylist()
+
+
+def test_predictions_do_not_overwrite_the_data(tmp_path):
+    frame = pd.DataFrame({"a": range(40), "y": [0, 1] * 20})
+    for folder in ("in", "in/year=1", "in/year=2"):
+        (tmp_path / folder).mkdir()
+        frame.to_parquet(tmp_path / folder / "rows.parquet")
+    tree = ShapeTreeClassifier().fit(frame[["a"]], frame["y"])
+    part = tmp_path / "in" / "rows.parquet"
+    link, hard = tmp_path / "link.parquet", tmp_path / "hard.parquet"
+    link.symlink_to(part)
+    os.link(part, hard)
+    before = part.read_bytes()
+    for data in (
+        from_parquet(tmp_path / "in"),
+        from_parquet(f"{tmp_path}/in/*.parquet"),
+        from_parquet([part]),
+        from_batches(ds.dataset(str(part))),
+    ):
+        for path in (part, str(part), link, hard):
+            with pytest.raises(ValueError, match="the rows are read from this file; name another"):
+                predict_parquet(tree, data, path)
+    years = from_parquet([tmp_path / "in/year=1", tmp_path / "in/year=2"])
+    with pytest.raises(ValueError, match=r"it would be taken for data, as it is in .*year=2"):
+        predict_parquet(tree, years, tmp_path / "in/year=2/predictions.parquet")
+    assert part.read_bytes() == before
+    assert predict_parquet(tree, years, part) == 80
+
+
+def test_predictions_of_no_rows_are_a_file_without_rows(tmp_path):
+    frame = pd.DataFrame({"id": ["a"] * 40, "x": range(40)})
+    tree = ShapeTreeClassifier().fit(frame[["x"]], ["no", "yes"] * 20)
+    numbers = ShapeTreeRegressor().fit(frame[["x"]], range(40))
+    nothing = pa.Table.from_pandas(frame)[:0]
+    (tmp_path / "year=1").mkdir()
+    for path in ("rows.parquet", "year=1/rows.parquet"):
+        pq.write_table(nothing, tmp_path / path)
+        out, full = tmp_path / "out.parquet", tmp_path / "full.parquet"
+        data = from_parquet(tmp_path / path)
+        for model in (tree, numbers):
+            options = {"keep": ["id", "x"], "leaf": True, "proba": model is tree}
+            assert predict_parquet(model, data, out, **options) == 0
+            predict_parquet(model, from_batches([pa.Table.from_pandas(frame)]), full, **options)
+            read, expected = pq.read_table(out), pq.read_table(full)
+            assert read.num_rows == 0
+            assert read.schema.remove_metadata() == expected.schema.remove_metadata()
+        assert len(tree.predict(data)) == 0
+
+
 def test_only_columns_that_the_tree_uses_are_needed():
     rows = pd.DataFrame({"a": range(100), "b": [0] * 100})
     tree = ShapeTreeClassifier().fit(rows, np.arange(100) > 49)
@@ -305,6 +410,21 @@ def test_new_categories_are_told_once():
     with pytest.warns(UserWarning, match="categories that training has not seen") as told:
         tree.predict(from_batches([pd.DataFrame({"a": ["new"] * 50})] * 3))
     assert len(told) == 1
+
+
+def test_lazy_tables_are_refused_alike_wherever_they_are_given():
+    rows = pl.DataFrame({"a": range(40), "y": [0, 1] * 20})
+    lazy, tree = rows.lazy(), ShapeTreeClassifier()
+    for name, use in {
+        "X": lambda: tree.fit(lazy.select("a"), rows["y"]),
+        "y": lambda: tree.fit(rows.select("a"), lazy.select("y")),
+        "batches": lambda: from_batches(lazy, target="y"),
+        "part 1": lambda: from_batches([rows, lazy], target="y"),
+    }.items():
+        message = rf"{name} is a lazy table \(polars.*LazyFrame\).*collect\(\).*from_parquet"
+        with pytest.raises(TypeError, match=message):
+            use()
+    assert tree.fit(from_batches([lazy.collect()], target="y")).classes_.tolist() == [0, 1]
 
 
 def test_what_cannot_be_done_with_batches_is_said():
@@ -333,7 +453,7 @@ def test_what_cannot_be_done_with_batches_is_said():
 def test_a_path_of_strengths_can_be_had_of_batches():
     rng = np.random.default_rng(0)
     table = all_rows(rng, 200)
-    model = ShapeTreeClassifier(strength=[0.5, 2.0], folds=2, random_state=0)
+    model = ShapeTreeClassifier(strength=[0.5, 2.0], cv=2, random_state=0)
     data = from_batches(in_batches(rng, table), target="label", columns=FEATURES)
     found = model.strength_path(data)
     expected = model.strength_path(table.select(FEATURES), table["label"].to_pandas())
@@ -452,8 +572,101 @@ def test_data_that_changes_between_passes_is_refused():
             yield pa.concat_tables([table, table]).slice(60, size - 60)
 
         data = from_batches(parts, target="label", columns=["number", "text"])
-        with pytest.raises(ValueError, match="the data has changed while it was read: it had 100"):
+        n_now = "more" if n_rows > 100 else n_rows
+        with pytest.raises(ValueError, match=f"there were 100, but now there are {n_now}"):
             ShapeTreeClassifier().fit(data)
+
+
+def shuffled_anew(table, columns):
+    """A function that yields rows of a table in another order each time."""
+    rng, frame = np.random.default_rng(0), table.select(columns).to_pandas()
+
+    def parts():
+        rows = frame.iloc[rng.permutation(len(frame))]
+        yield from (rows[:130], rows[130:])
+
+    return parts
+
+
+@pytest.mark.parametrize("target", ["label", "y"])
+def test_rows_that_come_in_another_order_each_time_are_refused(target):
+    table = all_rows(np.random.default_rng(0), 500)
+    columns = ["number", "text", target]
+    kind = ShapeTreeClassifier if target == "label" else ShapeTreeRegressor
+    unsteady = from_batches(shuffled_anew(table, columns), target=target)
+    model = kind()
+    with pytest.raises(ValueError, match=r"column .* the same ones in another order.*ORDER BY"):
+        model.fit(unsteady)
+    assert not model.__sklearn_is_fitted__()
+    model.fit(from_batches([table], target=target, columns=["number", "text"]))
+    with pytest.raises(ValueError, match=r"another order.*ORDER BY"):
+        model.evaluate(unsteady)
+    assert len(model.predict(unsteady)) == 500  # in one pass
+
+
+def test_rows_in_another_order_among_equal_targets_are_refused():
+    table = all_rows(np.random.default_rng(1), 500)
+    rng, frame = np.random.default_rng(2), table.select(["number", "label"]).to_pandas()
+
+    def by_label():
+        return [frame.sample(frac=1, random_state=rng).sort_values("label", kind="stable")]
+
+    with pytest.raises(ValueError, match="column 'number' has other values now, or the same ones"):
+        ShapeTreeClassifier().fit(from_batches(by_label, target="label"))
+
+
+@settings(max_examples=15, deadline=None)
+@given(SEEDS)
+def test_the_same_rows_may_be_cut_into_other_batches_each_time(seed):
+    rng = np.random.default_rng(seed)
+    table = all_rows(rng, 300)
+    kind = [pa.Table.to_pandas, pl.from_arrow, lambda part: part][seed % 3]
+
+    def parts():
+        cuts = np.sort(rng.integers(0, 300, 4))
+        each = zip([0, *cuts], [*cuts, 300], strict=True)
+        return [kind(table.slice(a, b - a)) for a, b in each if a < b]
+
+    columns = ["number", "text", "when"]
+    data = from_batches(parts, target="label", weight="w", columns=columns)
+    steady = from_batches([kind(table)], "label", "w", columns)
+    found, expected = ShapeTreeClassifier().fit(data), ShapeTreeClassifier().fit(steady)
+    assert found.to_json() == expected.to_json()
+
+
+@settings(max_examples=25, deadline=None)
+@given(SEEDS)
+def test_fingerprints_tell_the_order_of_rows_and_not_batches(seed):
+    rng = np.random.default_rng(seed)
+    table = all_rows(rng, 3_000).select([*FEATURES, "label"])
+    forms = [table, pl.from_arrow(table), table.to_pandas()]
+    coded = table.set_column(FEATURES.index("text"), "text", table["text"].dictionary_encode())
+
+    def fingerprint(rows, n_cuts=0):
+        found, cuts = Fingerprint(["label"]), np.sort(rng.integers(0, 3_000, n_cuts))
+        frame = nw.from_native(rows, eager_only=True)
+        for a, b in zip([0, *cuts], [*cuts, 3_000], strict=True):
+            part = frame[int(a) : int(b)]
+            found.add(len(part), ((column.name, column) for column in part.iter_columns()))
+        return found
+
+    for rows in (*forms, coded):
+        assert fingerprint(rows, 7).differs_from(fingerprint(rows)) is None
+    assert fingerprint(coded, 3).differs_from(fingerprint(table)) is None
+    one, other = rng.choice(3_000, 2, replace=False)
+    order = np.arange(3_000)
+    order[[one, other]] = other, one
+    swapped = fingerprint(table.take(order)).differs_from(fingerprint(table))
+    assert (swapped is not None) >= (table["label"][int(one)] != table["label"][int(other)])
+
+
+def test_rows_may_change_between_fits():
+    frames = [pd.DataFrame({"a": range(n), "y": [0, 1] * (n // 2)}) for n in (40, 60)]
+    held = [frames[0]]
+    data = from_batches(lambda: held, target="y")
+    ShapeTreeClassifier().fit(data)
+    held[0] = frames[1]
+    assert ShapeTreeClassifier().fit(data).tree_.n_node_samples[0] == 60
 
 
 def test_a_part_that_goes_between_passes_is_named(files):
@@ -530,7 +743,8 @@ def test_nothing_is_left_of_an_interrupted_or_killed_fit(files, tmp_path_factory
 
 
 def test_predictions_that_fail_leave_no_file(files, tmp_path_factory):
-    tree = fit_files(files)
+    tree = fit_files(files, columns=["number"])
+    assert tree.tree_.node_count > 1  # or nothing would have to be read
     folder = tmp_path_factory.mktemp("out")
     (folder / "old.parquet").write_text("as it was")
     path = files / "part1.parquet"

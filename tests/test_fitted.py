@@ -6,6 +6,7 @@ from copy import copy
 from dataclasses import FrozenInstanceError, fields
 
 import numpy as np
+import pandas as pd
 import pytest
 from data import noisy_classes, noisy_numbers
 from numpy.testing import assert_array_equal
@@ -18,8 +19,10 @@ from sklearn.utils.validation import check_is_fitted
 from shapetree import (
     ShapeTreeClassifier,
     ShapeTreeRegressor,
+    export_html,
     export_json,
     export_text,
+    from_json,
     plot_tree,
     refine_tree,
 )
@@ -158,3 +161,92 @@ def test_the_right_columns_pass_without_a_word():
         warnings.simplefilter("error")
         check_columns(["a", "b"], True, ["a", "b"], True, "the tree")
         check_columns(["x0", "x1"], False, ["x0", "x1"], False, "the tree")
+
+
+# What of the data leaves with a tree
+
+
+def patients(n_rows=600):
+    """Rows whose class depends on `dose` and `sort`; the other columns name people and places."""
+    rng = np.random.default_rng(5)
+    X = pd.DataFrame(
+        {
+            "dose": rng.normal(size=n_rows),
+            "patient": [f"Patient{i % 200}" for i in range(n_rows)],
+            "sort": rng.choice(["oral", "nasal", "topical"], n_rows),
+            "ward": pd.Categorical(rng.choice(["WardA", "WardB"], n_rows), ordered=True),
+            "number": pd.Categorical(rng.integers(770_000, 770_003, n_rows)),
+            "age": rng.integers(18, 98, n_rows) + 123_000,
+        }
+    )
+    return X, np.where((X["dose"] > 0) ^ (X["sort"] == "oral"), "yes", "no")
+
+
+def leaving(model):
+    """Everything that a tree is written to."""
+    pickled = pickle.dumps(model).decode("latin-1")
+    return [model.to_json(), export_html(model), pickled, export_text(model), repr(vars(model))]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda model, X, y: model,
+        lambda model, X, y: from_json(model.to_json()),
+        lambda model, X, y: model.simplify(),
+        lambda model, X, y: refine_tree(model, X, y),
+        lambda model, X, y: refine_tree(from_json(model.to_json()), X, y),
+    ],
+    ids=["fitted", "read", "simplified", "refined", "read and refined"],
+)
+def test_levels_of_features_that_the_tree_does_not_use_do_not_leave_with_it(change):
+    X, y = patients()
+    model = change(ShapeTreeClassifier(max_depth=2).fit(X, y), X, y)
+    assert model.tree_.used_features == [0, 2]
+    for written in leaving(model):
+        assert not any(name in written for name in ("Patient", "Ward", "77000", "1230"))
+    assert list(model.feature_names_in_) == list(X)
+    assert model._fitted.features[2].categories == ("nasal", "oral", "topical")
+    for j, is_ordered, held_text in [(1, False, True), (3, True, True), (4, False, False)]:
+        feature = model._fitted.features[j]
+        assert (feature.categories, feature.is_ordered, feature.held_text) == (
+            ((), is_ordered, held_text)
+        )
+    assert from_json(model.to_json()).to_json() == model.to_json()
+
+
+def test_pruning_a_feature_away_forgets_its_levels_and_its_range():
+    X, y = patients()
+    model = ShapeTreeClassifier(max_depth=2).fit(X, y)
+    first = model.prune(model.tree_.children(0))
+    assert len(first.tree_.used_features) == 1
+    none = first.prune([0])
+    assert not any("nasal" in written for written in leaving(none))
+    assert np.isnan(none._fitted.summary.ranges).all()
+    assert (none._fitted.summary.scales == 1).all()
+    assert len(none.predict(X)) == len(X)
+
+
+def test_features_that_the_tree_does_not_use_may_hold_anything_in_prediction():
+    X, y = patients()
+    model = ShapeTreeClassifier(max_depth=2).fit(X, y)
+    other = X.assign(
+        patient=np.arange(len(X)) * 1.5,
+        ward=pd.Timestamp("2024-02-03"),
+        number=[["list"]] * len(X),
+        age="unknown",
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for known in (model, from_json(model.to_json())):
+            assert_array_equal(known.predict(other), model.predict(X))
+            assert str(known.explain(other[:1])[0]) == str(model.explain(X[:1])[0])
+
+
+def test_refinement_learns_the_levels_of_features_that_the_tree_did_not_use():
+    X, y = patients()
+    model = ShapeTreeClassifier(max_depth=2).fit(X, y)
+    other = X.assign(ward=pd.Categorical(np.where(y == "yes", "WardC", "WardD")))
+    refined = refine_tree(model, other, y)
+    assert refined.score(other, y) >= model.score(X, y)
+    assert (3 in refined.tree_.used_features) == ("WardC" in refined.to_json())

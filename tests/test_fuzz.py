@@ -278,6 +278,7 @@ def test_polish(data, sample):
         penalty=1.0,
         categorical=False,
         has_missing=False,
+        max_parts=data.draw(st.sampled_from([1, 2, 2**30])),
     )
     result = survives(polish_branches, **arguments)
     if result is not None:
@@ -288,7 +289,9 @@ def test_polish(data, sample):
 @given(st.data())
 def test_cheapest_path(data):
     costs = np.arange(12.0).reshape(4, 3)
-    arguments = nearly(data.draw, costs=costs, penalty=1.0)
+    arguments = nearly(
+        data.draw, costs=costs, penalty=1.0, max_segments=data.draw(st.sampled_from([1, 2, 2**30]))
+    )
     path = survives(cheapest_path, **arguments)
     if path is not None:
         assert path.max() < np.shape(arguments["costs"])[1]
@@ -309,6 +312,7 @@ def test_cheapest_shapes(data, seed, n_branches):
         "category_penalty": data.draw(extremes),
         "choice_penalty": 0.0,
         "max_segments": data.draw(st.sampled_from([1, 2, 3, 5, 2**30])),
+        "max_listed": data.draw(st.sampled_from([1, 2, 2**30])),
     }
     arguments = nearly(
         data.draw,
@@ -320,6 +324,7 @@ def test_cheapest_shapes(data, seed, n_branches):
         categorical=rng.integers(0, 2, 4).astype(np.uint8),
         n_branches=np.array([n_branches], dtype=np.int32),
         bounds=data.draw(st.sampled_from([np.inf, 0.0, -2.0, np.nan])) * np.ones(1),
+        order=rng.permutation(4).astype(np.int32),
         only_best=data.draw(st.booleans()),
         n_threads=1,
         **limits,
@@ -523,6 +528,9 @@ def test_search(data, sample):
         inner_max_leaves=3,
         inner_min_rows=1,
         inner_max_depth=9,
+        max_parts=data.draw(st.sampled_from([2, 3, 2**30])),
+        max_listed=data.draw(st.sampled_from([1, 2, 2**30])),
+        per_leaf=data.draw(st.booleans()),
         min_rows=1,
         min_weight=0.0,
     )
@@ -653,6 +661,7 @@ def limits(data):
         inner_max_leaves=data.draw(st.sampled_from([1, 2, 3, 4, 32])),
         inner_min_rows=1,
         inner_max_depth=data.draw(st.sampled_from([0, 1, 2, 9])),
+        max_parts=data.draw(st.sampled_from([2, 3, 2**30])),
         min_rows=1,
         min_weight=0.0,
     )
@@ -1108,7 +1117,8 @@ def test_add_up(data, has_targets):
 @fuzz
 @given(st.data())
 def test_deviations_and_extents(data):
-    survives(deviations, **nearly(data.draw, values=np.arange(12.0).reshape(2, 6)))
+    values, counts = np.arange(12.0).reshape(2, 6), np.ones(6)
+    survives(deviations, **nearly(data.draw, values=values, counts=counts))
     arguments = nearly(
         data.draw, columns=Columns(table_columns(), 6), features=np.zeros(2, dtype=np.int32)
     )
@@ -1152,7 +1162,7 @@ def parameters(draw, criteria, n_features):
         "inner_min_samples_leaf": st.sampled_from([1, 2, 0.1, 2 * 10**9]),
         "inner_max_depth": st.sampled_from([None, 1, 3]),
         "segment_penalty": st.sampled_from(["auto", 0.0, 1.0, 1e300]),
-        "split_penalty": st.sampled_from([0.0, 1.0]),
+        "leaf_penalty": st.sampled_from([0.0, 1.0]),
         "branch_penalty": st.sampled_from([0.0, 0.01]),
         "assignment": st.sampled_from(ASSIGNMENTS),
         "max_bins": st.sampled_from([None, 2, 5, 255]),

@@ -74,7 +74,7 @@ def any_model(draw):
         assignment=draw(st.sampled_from(["auto", "coordinate_descent", "kmeans", "random"])),
         segment_penalty=draw(st.one_of(st.just("auto"), penalty)),
         branch_penalty=draw(penalty),
-        split_penalty=draw(penalty),
+        leaf_penalty=draw(penalty),
         random_state=draw(st.integers(0, 10)),
     )
 
@@ -214,6 +214,8 @@ def test_one_node_holds_any_number_of_bars(omega, criterion, max_branches, inner
         max_bins=None,
         inner_tree=inner_tree,
         inner_max_leaf_nodes=None,
+        max_parts=None,
+        segment_penalty=0.0,
     )
     assert model.fit(X, y).get_n_leaves() == 2
     assert model.score(X, y) == 1.0
@@ -221,9 +223,9 @@ def test_one_node_holds_any_number_of_bars(omega, criterion, max_branches, inner
 
 
 @pytest.mark.parametrize("omega", [1, 5, 15])
-def test_default_parameters_find_the_bars_of_values_that_have_bins_of_their_own(omega):
+def test_default_prices_find_the_bars_of_values_that_have_bins_of_their_own(omega):
     X, y = bars(omega, n_rows=12_000, n_values=240)
-    model = ShapeTreeClassifier().fit(X, y)
+    model = ShapeTreeClassifier(max_parts=None).fit(X, y)
     assert model.get_n_leaves() == 2
     assert model.score(X, y) == 1.0
 
@@ -343,7 +345,7 @@ def test_no_node_has_more_branches_than_allowed(max_branches):
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "absolute_error"])
 def test_a_forbidding_segment_penalty_leaves_two_segments(criterion):
     X, y = data_for(criterion, np.random.default_rng(0))
-    tree = tree_for(criterion, segment_penalty=1e9, split_penalty=0).fit(X, y).tree_
+    tree = tree_for(criterion, segment_penalty=1e9, leaf_penalty=0).fit(X, y).tree_
     assert tree.node_count > 1
     assert set(np.diff(tree.piece_start)[~tree.is_leaf]) == {2}
 
@@ -353,7 +355,7 @@ def test_a_higher_segment_penalty_never_gives_a_root_more_segments(criterion):
     X, y = data_for(criterion, np.random.default_rng(0), n_features=1)
     # A fixed price of splits: no tree is doubted, however intricate it is.
     trees = [
-        tree_for(criterion, max_depth=1, split_penalty=6.0, segment_penalty=beta).fit(X, y).tree_
+        tree_for(criterion, max_depth=1, leaf_penalty=6.0, segment_penalty=beta).fit(X, y).tree_
         for beta in [0, 1, 3, 10, 30, 1e9]
     ]
     n_pieces = [len(tree.piece_upper) for tree in trees]
@@ -363,7 +365,7 @@ def test_a_higher_segment_penalty_never_gives_a_root_more_segments(criterion):
 
 def test_a_forbidding_branch_penalty_leaves_two_branches():
     X, y = noisy_classes(np.random.default_rng(0), n_classes=5)
-    tree = ShapeTreeClassifier(max_branches=5, branch_penalty=100, split_penalty=0).fit(X, y).tree_
+    tree = ShapeTreeClassifier(max_branches=5, branch_penalty=100, leaf_penalty=0).fit(X, y).tree_
     assert set(tree.n_branches) == {0, 2}
 
 
@@ -371,7 +373,7 @@ def test_a_forbidding_branch_penalty_leaves_two_branches():
 def test_a_higher_split_penalty_gives_smaller_trees(criterion):
     X, y = data_for(criterion, np.random.default_rng(0))
     n_leaves = [
-        tree_for(criterion, split_penalty=penalty).fit(X, y).get_n_leaves()
+        tree_for(criterion, leaf_penalty=penalty).fit(X, y).get_n_leaves()
         for penalty in [0, 3, 10, 30, 1e9]
     ]
     assert n_leaves == sorted(n_leaves, reverse=True)

@@ -84,9 +84,8 @@ def test_other_rows_can_be_shown():
     assert data["scores"] == [f"R² {tree.score(X[:50], y[:50]):.3f} on the rows given"]
     training = data_of(export_html(tree))
     assert training["scores"] == [f"training R² {tree.score(X, y):.3f}"]
-    assert [node["trained"] for node in data["nodes"]] == (
-        [node["outcome"] for node in training["nodes"]]
-    )
+    for words, said in (("trained", "trained"), ("flipped", "outcome")):
+        assert [node[words] for node in data["nodes"]] == [node[said] for node in training["nodes"]]
 
 
 def test_nodes_without_rows_are_valid_json():

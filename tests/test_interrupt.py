@@ -21,7 +21,7 @@ from shapetree import ShapeTree{kind}
 
 X = np.random.default_rng(0).random((4_000_000, 4), dtype=np.float32)
 y = np.random.default_rng(1).integers(0, 5, len(X))
-model = ShapeTree{kind}(max_depth=None, segment_penalty=0, split_penalty=0, max_bins={max_bins})
+model = ShapeTree{kind}(max_depth=None, segment_penalty=0, leaf_penalty=0, max_bins={max_bins})
 if {fitted}:
     model.fit(X[:100], y[:100])
 before = dict(vars(model))
@@ -71,7 +71,7 @@ def test_a_signal_is_heard_while_many_levels_are_assigned(assignment):
     X, y = rng.integers(0, 3000, (30_000, 1)), rng.integers(0, 400, 30_000)
     model = ShapeTreeClassifier(
         max_branches=100, max_depth=1, categorical_features=[0], segment_penalty=0,
-        split_penalty=0, assignment=assignment, n_threads=1, refine=None,
+        leaf_penalty=0, assignment=assignment, n_threads=1, refine=None,
     )  # fmt: skip
     rang = []
 

@@ -58,9 +58,9 @@ class Fit:
 
     def _grown(self, rows):
         parameters, binned, goal = self.parameters, self.binned, self.goal
-        options = search_options(binned.n_rows, goal, parameters)
+        options = search_options(goal, parameters)
         search = CandidateSearch(binned.features, goal, options)
-        limits = limits_of(binned.n_rows, goal, parameters)
+        limits = limits_of(goal, parameters)
         with Progress(0, rows.n_rows, parameters.max_depth) as progress:
             tools = self._tools(rows)
             pairs = None if tools is None else PairSearch(tools[0], goal, tools[1])
@@ -80,7 +80,7 @@ class Fit:
 
     def refine(self, rows, owns_bins=False):
         """The tree grown and refined, and how its objective fell."""
-        options = refine_options(self.binned.n_rows, self.goal, self.parameters)
+        options = refine_options(self.goal, self.parameters)
         root, history = refine(
             self._grown(rows), rows, options, self._tools(rows), lambda *_: None, owns_bins
         )
@@ -135,6 +135,11 @@ def awkward_weights(rng, n_rows):
     return weights
 
 
+def frequencies(rng, n_rows):
+    """Weights that count rows."""
+    return rng.integers(1, 6, n_rows).astype(float)
+
+
 CASES = {
     "classes": (ShapeTreeClassifier, {}),
     "entropy": (ShapeTreeClassifier, {"criterion": "entropy", "max_branches": 4}),
@@ -151,7 +156,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("max_bins", [255, None])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("weighted", [None, awkward_weights, frequencies])
 @pytest.mark.parametrize("case", CASES)
 def test_any_partition_of_the_rows_gives_the_same_tree(case, weighted, max_bins):
     model, options = CASES[case]
@@ -159,8 +164,8 @@ def test_any_partition_of_the_rows_gives_the_same_tree(case, weighted, max_bins)
     n_rows = 400
     X = mixed_table(rng, n_rows)
     y = targets_for(model, rng, X, n_outputs=1)
-    weights = awkward_weights(rng, n_rows) if weighted else None
-    options = {"max_depth": 4, "split_penalty": 1.0} | options
+    weights = None if weighted is None else weighted(rng, n_rows)
+    options = {"max_depth": 4, "leaf_penalty": 1.0} | options
     estimator = model(max_bins=max_bins, categorical_features=[3], random_state=0, **options)
     fit = Fit(estimator, X, y, weights)
     grown, (refined, history) = fit.grow(fit.alone()), fit.refine(fit.alone())
@@ -179,8 +184,9 @@ def test_small_tables_may_be_parted_in_any_way(seed, case, n_outputs, n_rows):
     rng = np.random.default_rng(seed)
     X = mixed_table(rng, n_rows)
     y = targets_for(model, rng, X, n_outputs)
-    weights = awkward_weights(rng, n_rows) if rng.random() < 0.5 else None
-    free = {"min_samples_leaf": 1, "split_penalty": 0.0, "segment_penalty": 0.1, "max_depth": 3}
+    kind = rng.choice([None, awkward_weights, frequencies])
+    weights = None if kind is None else kind(rng, n_rows)
+    free = {"min_samples_leaf": 1, "leaf_penalty": 0.0, "segment_penalty": 0.1, "max_depth": 3}
     max_bins = None if rng.random() < 0.5 else 255
     fit = Fit(model(max_bins=max_bins, random_state=0, **free | options), X, y, weights)
     grown, (refined, _) = fit.grow(fit.alone()), fit.refine(fit.alone())
@@ -195,7 +201,9 @@ def test_the_fit_of_an_estimator_is_that_of_one_holder():
     X = mixed_table(rng, 300)
     y = targets_for(ShapeTreeClassifier, rng, X, n_outputs=1)
     for method in (None, "tao"):
-        model = ShapeTreeClassifier(refine=method, random_state=0, max_depth=4).fit(X, y)
+        model = ShapeTreeClassifier(
+            refine=method, random_state=0, max_depth=4, resamples=0, shrinkage=0
+        ).fit(X, y)
         fit = Fit(model, X, y)
         tree = fit.grow(fit.alone()) if method is None else fit.refine(fit.alone())[0]
         assert_same_arrays(tree, model._fitted.tree)
@@ -250,12 +258,15 @@ def test_any_partition_of_the_rows_gives_the_same_sketches(case, n_rows, scale):
     y = targets_for(model, rng, X, n_outputs=1)
     if model is ShapeTreeRegressor:
         y = scale * (y + (rng.random(n_rows) < 0.01) * 1e3)
-    options = {"max_depth": 4, "split_penalty": 0.0, "random_state": 0} | options
-    fit = Fit(model(categorical_features=[3], **options), X, y)
+    options = {"max_depth": 4, "leaf_penalty": 0.0, "random_state": 0} | options
+    weights = frequencies(rng, n_rows) if rng.random() < 0.5 else None
+    fit = Fit(model(categorical_features=[3], **options), X, y, weights)
     tree, features = fit.grow(fit.alone()), fit.table.features
     assert tree.node_count >= 3
-    rows = training_rows(X, y, None, fit.parameters, model is ShapeTreeClassifier)
-    whole = SpreadPart(tree, fit.table, sole_target(rows.targets, rows.classes is not None))
+    rows = training_rows(X, y, weights, fit.parameters, model is ShapeTreeClassifier)
+    counts = None if rows.counts is None else rows.counts.astype(np.int32)
+    y = sole_target(rows.targets, rows.classes is not None)
+    whole = SpreadPart(tree, fit.table, y, counts=counts)
 
     def found(rows_):
         summary, sketches = describe_training_rows(rows_, tree, features, rows.n_classes, True)

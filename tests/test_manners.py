@@ -50,20 +50,21 @@ def numbers():
 
 @pytest.fixture(scope="module")
 def classifier(classes):
-    return ShapeTreeClassifier(segment_penalty=1.0, split_penalty=0.0).fit(*classes)
+    return ShapeTreeClassifier(segment_penalty=1.0, leaf_penalty=0.0).fit(*classes)
 
 
 @pytest.fixture(scope="module")
 def regressor(numbers):
-    return ShapeTreeRegressor(segment_penalty=1.0, split_penalty=0.0).fit(*numbers)
+    return ShapeTreeRegressor(segment_penalty=1.0, leaf_penalty=0.0).fit(*numbers)
 
 
 # Predictions
 
 
-def test_probabilities_are_shares_of_the_leaf(classifier, classes):
+def test_without_shrinkage_probabilities_are_shares_of_the_leaf(classes):
     X, y = classes
-    leaves, probabilities = classifier.apply(X), classifier.predict_proba(X)
+    model = ShapeTreeClassifier(shrinkage=0).fit(X, y)
+    leaves, probabilities = model.apply(X), model.predict_proba(X)
     for leaf in np.unique(leaves):
         shares = np.bincount(y[leaves == leaf], minlength=3) / np.count_nonzero(leaves == leaf)
         assert_allclose(probabilities[leaves == leaf], np.tile(shares, ((leaves == leaf).sum(), 1)))
@@ -85,7 +86,7 @@ def test_the_most_probable_class_is_predicted(classifier, classes):
 )
 def test_the_middle_of_the_leaf_is_predicted(numbers, criterion, middle):
     X, y = numbers
-    model = ShapeTreeRegressor(criterion=criterion).fit(X, y)
+    model = ShapeTreeRegressor(criterion=criterion, shrinkage=0).fit(X, y)
     leaves, predicted = model.apply(X), model.predict(X)
     for leaf in np.unique(leaves):
         assert_allclose(predicted[leaves == leaf], getattr(np, middle)(y[leaves == leaf]))
@@ -182,7 +183,7 @@ def test_outputs_have_the_shapes_of_scikit_learn(classes, n_outputs):
 @pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
 def test_one_tree_learns_several_numbers(criterion):
     X, y = noisy_numbers(np.random.default_rng(0), n_outputs=2)
-    model = ShapeTreeRegressor(criterion=criterion).fit(X, y)
+    model = ShapeTreeRegressor(criterion=criterion, shrinkage=0).fit(X, y)
     middle = np.mean if criterion == "squared_error" else np.median
     leaves, predicted = model.apply(X), model.predict(X)
     for leaf in np.unique(leaves):
@@ -230,7 +231,8 @@ def test_any_labels_are_given_back(classes, labels):
         labels = labels * 2
     model = ShapeTreeClassifier().fit(X, labels[y])
     assert_array_equal(model.classes_, np.unique(labels))
-    assert model.predict(X).dtype == labels.dtype
+    # Text of any type is given back as objects.
+    assert model.predict(X).dtype == (object if labels.dtype.kind == "U" else labels.dtype)
     assert model.score(X, labels[y]) > 0.7
 
 
@@ -292,9 +294,16 @@ def test_constant_columns_are_never_split(classes, max_bins, constant):
 
 @pytest.mark.parametrize("max_bins", RESOLUTIONS)
 def test_two_rows_are_told_apart(max_bins):
-    free = {"segment_penalty": 0, "split_penalty": 0, "max_bins": max_bins}
-    model = ShapeTreeClassifier(**free).fit([[0.0], [1.0]], ["a", "b"])
+    free = {"segment_penalty": 0, "leaf_penalty": 0, "min_samples_leaf": 1, "max_bins": max_bins}
+    model = ShapeTreeClassifier(**free).fit([[0.1], [0.9]], ["a", "b"])
     assert_array_equal(model.predict([[-1], [0.5], [0.51], [2]]), ["a", "a", "b", "b"])
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_whole_numbers_are_told_apart_at_a_whole_number_whatever_their_type(dtype):
+    X = np.repeat(np.array([[0], [1]], dtype=dtype), 20, axis=0)
+    model = ShapeTreeClassifier(max_depth=1).fit(X, np.repeat(["a", "b"], 20))
+    assert model.rules()[0].premise() == "x0 ≤ 0 or missing"
 
 
 # Copies and the tools of scikit-learn
@@ -528,7 +537,8 @@ def test_thousands_of_categories_are_learnt(kind, max_bins):
     code = rng.permutation(np.repeat(np.arange(3000), 8))
     table = frame(kind, {"code": [f"code {number}" for number in code]})
     y = (code * 7919) % 3
-    model = ShapeTreeClassifier(max_bins=max_bins, segment_penalty=0.5, split_penalty=0)
+    free = {"max_parts": None, "segment_penalty": 0.5, "leaf_penalty": 0}
+    model = ShapeTreeClassifier(max_bins=max_bins, **free)
     assert model.fit(table, y).score(table, y) == 1.0
     assert model.get_n_leaves() == 3
 
@@ -656,7 +666,10 @@ def test_class_weights_are_weights_of_rows(classes, class_weight, weigh):
     X, y = classes
     weights = np.linspace(0.5, 2, len(X)) if weigh else np.ones(len(X))
     one = ShapeTreeClassifier(class_weight=class_weight).fit(X, y, sample_weight=weights)
-    total = weights * compute_sample_weight(class_weight, y)
+    factors = compute_sample_weight(class_weight, y)
+    if class_weight == "balanced":
+        factors = (weights.sum() / 3 / np.bincount(y, weights))[y]
+    total = weights * factors
     # Whole numbers would count rows.
     assert_predict_alike(X, one, ShapeTreeClassifier().fit(X, y, sample_weight=0.3 * total))
 

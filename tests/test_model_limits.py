@@ -5,6 +5,7 @@ import tracemalloc
 from dataclasses import replace
 from importlib.resources import files
 from itertools import chain, pairwise
+from time import perf_counter
 
 import numpy as np
 import pandas as pd
@@ -87,7 +88,7 @@ def many_leaves():
 
 def long_tree():
     X = np.arange(3_000.0)[:, None]
-    free = {"split_penalty": 0, "segment_penalty": 0, "inner_max_leaf_nodes": 2}
+    free = {"leaf_penalty": 0, "segment_penalty": 0, "inner_max_leaf_nodes": 2}
     tree = ShapeTreeRegressor(max_depth=None, max_branches=2, refine=None, **free)
     return json.loads(tree.fit(X, X[:, 0]).to_json())
 
@@ -124,6 +125,7 @@ def test_limits_hold_for_all_outputs_together():
 def test_labels_of_too_wide_a_type_are_not_written():
     X, y = noisy_classes(np.random.default_rng(0), n_classes=3)
     wide = ShapeTreeClassifier(max_depth=1).fit(X, y.astype("<U9"))
+    wide._fitted = replace(wide._fitted, classes=(wide.classes_.astype("<U9"),))
     assert from_json(wide.to_json()).classes_.dtype == "<U9"
     wide._fitted = replace(wide._fitted, classes=(wide.classes_.astype("<U200000"),))
     with pytest.raises(ValueError, match="labels of type object"):
@@ -150,7 +152,7 @@ def many_levels(n_levels=300, n_classes=20):
     rng = np.random.default_rng(0)
     level = rng.integers(n_levels, size=3_000)
     X = pd.DataFrame({"a": pd.Categorical(level), "b": rng.normal(size=3_000)})
-    tree = ShapeTreeClassifier(max_depth=3, refine=None, n_threads=1)
+    tree = ShapeTreeClassifier(max_depth=2, max_parts=None, refine=None, n_threads=1)
     return tree.fit(X, (level * 7 + rng.integers(2, size=3_000)) % n_classes)
 
 
@@ -230,3 +232,50 @@ def test_lists_ascend_each_on_its_own(lists):
     for wrong in ([[], [2, 1]], [[1], [], [2, 3], [5, 4]], [[7, 7], []]):
         with pytest.raises(NotAModel, match="must ascend"):
             Part(wrong).together().ascending_lists(is_strict=True)
+
+
+# Texts that never end, and refusals
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        lambda n: "{" + "[" * (n + 1000) + '"' + '\\"' * n,
+        lambda n: "{" + "[" * (n + 1000) + '"' + '\\"' * n + "\\",
+        lambda n: "{" + '"\\' * n + "[[" * (n + 1000),
+        lambda n: "{" + "[" * (n + 1000) + '"' * n,
+    ],
+)
+def test_texts_without_an_end_take_linear_time(text):
+    def seconds(n):
+        given, start = text(n), perf_counter()
+        with pytest.raises(NotAModel):
+            from_json(given)
+        return perf_counter() - start
+
+    # In quadratic time, the last would take minutes.
+    assert seconds(400_000) < 2.0
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda model: model["parameters"].update({"x" * 5000: 1}),
+        lambda model: model["parameters"].update(criterion="x" * 5000),
+        lambda model: model["parameters"].update(max_depth=-(10**3000)),
+        lambda model: model.update({"x" * 5000: 1}),
+        lambda model: model["nodes"][0].update({"x" * 5000: 1}),
+        lambda model: model.update(held_out={"rows": 1, "scores": {"x" * 5000: "x" * 5000}}),
+        lambda model: model.update(names={"units": {"x" * 5000: 4}}),
+        lambda model: model["target"]["outputs"][0].update(type="x" * 5000),
+        lambda model: model["features"][0].update(name=["x" * 5000]),
+    ],
+)
+def test_refusals_quote_at_most_200_characters_of_the_file(spoil):
+    model = json.loads(ShapeTreeClassifier(max_depth=1).fit([[0], [1]] * 9, [0, 1] * 9).to_json())
+    spoil(model)
+    with pytest.raises(NotAModel) as refused:
+        from_json(json.dumps(model))
+    message = str(refused.value)
+    assert max(message.count("x"), message.count("0")) <= 200
+    assert len(message) < 400

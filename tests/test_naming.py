@@ -258,6 +258,8 @@ def test_scores_on_unseen_rows_are_remembered_and_shown():
         assert said in export_html(read)
         assert export_text(read).startswith(said.capitalize())
     content = json.loads(model.to_json())
+    told = content["held_out"].pop("leaves")
+    assert sum(leaf["rows"] for leaf in told) == 89
     assert content["held_out"] == {"rows": 89, "scores": scores}
     for changed in (model.prune([0]), model.simplify(), refine_tree(model, X, y), model.fit(X, y)):
         assert fitted_tree(changed).held_out is None

@@ -21,8 +21,11 @@ def test_nodes_sum_up_their_rows(seed, n_threads, has_labels, has_weights):
     order = rng.integers(0, n_rows, 30).astype(np.int32)
     ends = np.sort(rng.integers(0, 31, (4, 2)), axis=1)
     starts, stops = ends[:, 0].copy(), ends[:, 1].copy()
-    given = Targets(targets, None, weights, 3) if has_labels else Targets(
-        None, targets.astype(float), weights, 3)  # fmt: skip
+    counts = rng.integers(1, 5, n_rows).astype(float) if has_weights and seed % 2 else None
+    given = Targets(
+        targets if has_labels else None, None if has_labels else targets.astype(float), weights, 3,
+        counts=counts,
+    )  # fmt: skip
     found = sum_nodes(given, order, starts, stops, n_threads)
     expected = np.zeros((4, 3 + has_weights))
     for node in range(4):
@@ -33,7 +36,7 @@ def test_nodes_sum_up_their_rows(seed, n_threads, has_labels, has_weights):
                     expected[node, label] += weight
             else:
                 expected[node, :3] += weight * np.append(1, targets[row])
-            expected[node, 3:] += 1
+            expected[node, 3:] += 1 if counts is None else counts[row]
     assert_array_equal(found, expected)
 
 

@@ -62,8 +62,8 @@ def test_rows_are_numbered_by_their_places():
 def goals(rng, n_rows, weights):
     """Goals of every kind for some rows."""
     numbers = rng.normal(size=(n_rows, 2))
-    yield ClassGoal(rng.integers(0, 3, (n_rows, 1)), [3], weights, "gini", 3)
-    yield ClassGoal(rng.integers(0, 3, (n_rows, 2)), [3, 3], weights, "entropy", 2)
+    yield ClassGoal(rng.integers(0, 3, (n_rows, 1)), [3], weights, criterion="gini")
+    yield ClassGoal(rng.integers(0, 3, (n_rows, 2)), [3, 3], weights, criterion="entropy")
     yield MeanGoal(numbers, weights)
     yield MedianGoal(numbers, weights)
 
@@ -103,7 +103,7 @@ def fits(X, score, weights):
     yield ShapeTreeClassifier(**usual, max_branches=2, min_samples_leaf=20).fit(X, kinds, weights)
     yield ShapeTreeRegressor(**usual).fit(X, score, weights)
     yield ShapeTreeRegressor(**usual, criterion="absolute_error").fit(X, score, weights)
-    yield ShapeTreeClassifier(**usual, strength="cv", folds=3).fit(X, classes, weights)
+    yield ShapeTreeClassifier(**usual, strength="cv", cv=3).fit(X, classes, weights)
     yield ShapeTreeClassifier(max_depth=3, pairs=[("x1", "x2")]).fit(X, classes, weights)
     other, _ = table_and_targets(len(X), 5)
     yield refine_tree(

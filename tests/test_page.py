@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from data import view_of
+from data import PLAIN, view_of
 from sklearn.base import is_classifier
 from sklearn.datasets import load_diabetes, load_iris
 from test_html import nasty_data
@@ -269,6 +269,62 @@ def test_a_click_opens_a_node(open_page):
     assert page.locator("#node").is_hidden()
 
 
+@pytest.mark.parametrize("name", ["classes", "numbers", "pairs"])
+def test_every_tab_stop_has_a_name(open_page, name):
+    tree = iris_tree(pairs="all") if name == "pairs" else mixed_tree(name, max_branches=3)[0]
+    page = open_page(tree)
+    session = page.context.new_cdp_session(page)
+    n_nodes = tree.tree_.node_count
+    for number in (0, n_nodes - 1):
+        page.evaluate("document.getElementById('unfold').click()")
+        page.locator(f"[data-node='{number}']").dispatch_event("click")
+        page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+        seen = 0
+        for _ in range(150):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement === document.body"):
+                break
+            found = session.send("Runtime.evaluate", {"expression": "document.activeElement"})
+            ((node, *_),) = session.send(
+                "Accessibility.getPartialAXTree",
+                {"objectId": found["result"]["objectId"], "fetchRelatives": False},
+            ).values()
+            said = node.get("name", {}).get("value", "")
+            assert said.strip(), page.evaluate("document.activeElement.outerHTML")[:200]
+            assert node["role"]["value"] not in ("generic", "none")
+            seen += 1
+        assert seen > 8
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_numbers_in_tables_are_those_of_the_rows_beside_them(open_page, kind):
+    x = np.repeat([1.0, 2.0, 3.0, np.nan], [40, 50, 25, 10])
+    y = np.concatenate([np.arange(40) < 36, np.zeros(50), np.arange(25) < 17, np.ones(10)])
+    X = pd.DataFrame({"x": x})
+    tree = (
+        ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2)
+        if kind == "classes"
+        else ShapeTreeRegressor(max_depth=1, max_branches=2)
+    )
+    labels = np.where(y, "alive", "dead") if kind == "classes" else y * 10
+    page = open_page(tree.fit(X, labels))
+    page.locator("[role=treeitem]").first.click()
+    table = page.locator("#node table")
+    assert table.locator("th").all_inner_texts() == [
+        "Values", "Rows with these values", "Branch: all its rows",
+    ]  # fmt: skip
+    rows = [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()]
+    own = [cells[1] for cells in rows]
+    branches = {" ".join(cells[2].split()) for cells in rows}
+    if kind == "classes":
+        said = ["40 (90 % are alive)", "50 (100 % are dead)", "25 (68 % are alive)"]
+        assert own == [*said, "10 (100 % are alive)"]
+        assert branches == {"1: alive (84 %), 75 rows", "2: dead (100 %), 50 rows"}
+    else:
+        assert own == ["40 (mean 9)", "50 (mean 0)", "25 (mean 6.8)", "10 (mean 10)"]
+        assert all(words.endswith(("50 rows", "75 rows")) for words in branches)
+
+
 def test_values_can_be_tried_out(open_page):
     tree = iris_tree(max_depth=1)
     page = open_page(tree)
@@ -330,7 +386,7 @@ def test_categories_can_be_tried_out(open_page):
 
 
 def test_subtrees_fold(open_page):
-    page = open_page(iris_tree())
+    page = open_page(iris_tree(max_depth=2))
     n_nodes = page.locator("[role=treeitem]").count()
     page.locator("[data-node='0'] .fold").click()
     assert page.locator("[role=treeitem]").count() == 1
@@ -523,13 +579,52 @@ def test_cards_do_not_overlap(open_page):
     assert (across & down).sum() == len(boxes)
 
 
-def test_on_paper_the_whole_tree_is_shown(open_page):
-    page = open_page(iris_tree())
+def test_on_paper_every_leaf_is_shown_and_afterwards_the_tree_is_as_before(open_page):
+    X, y = mixed_data(300)
+    tree = ShapeTreeRegressor(max_depth=6, max_branches=2, strength=0.1).fit(X, y)
+    assert tree.get_n_leaves() > 20
+    page = open_page(tree, width=900, height=500)
+    shown = page.locator("[role=treeitem]").count()
+    assert shown < tree.tree_.node_count
     page.emulate_media(media="print")
-    page.wait_for_selector("#stage[viewBox]")
+    page.wait_for_selector(".band")
     assert page.locator("#search").is_hidden()
+    bands = page.evaluate(
+        "[...document.querySelectorAll('.band')].map(b => b.viewBox.baseVal)"
+        ".map(({ x, y, width, height }) => [x, y, width, height])"
+    )
+    cards = page.evaluate(
+        "[...document.querySelectorAll('[role=treeitem]')].map(item => {"
+        "  const { e, f } = item.transform.baseVal.consolidate().matrix;"
+        "  const box = item.querySelector('.card-box');"
+        "  return [e, f, Number(box.getAttribute('width')), Number(box.getAttribute('height'))];"
+        "})"
+    )
+    assert len(cards) == tree.tree_.node_count
+    for x, y_, width, height in cards:
+        assert any(
+            left <= x and x + width <= left + wide and top <= y_ and y_ + height <= top + high
+            for left, top, wide, high in bands
+        )
+    # Lower than a sheet on its side, with room for the header on the first.
+    assert all(high <= 0.56 * wide for _, _, wide, high in bands)
     page.emulate_media(media="screen")
-    page.wait_for_selector("#stage:not([viewBox])")
+    page.wait_for_selector(".band", state="detached")
+    assert page.locator("[role=treeitem]").count() == shown
+
+
+@pytest.mark.parametrize("is_landscape", [False, True])
+def test_no_printed_sheet_is_empty(open_page, is_landscape):
+    X, y = mixed_data(300)
+    tree = ShapeTreeRegressor(max_depth=6, max_branches=2, strength=0.1).fit(X, y)
+    page = open_page(tree, width=900, height=500)
+    page.emulate_media(media="print")
+    page.wait_for_selector(".band")
+    # A sheet of A4 without margins, at 96 dots per inch.
+    width, height = (1122, 793) if is_landscape else (793, 1122)
+    page.set_viewport_size({"width": width, "height": height})
+    first = page.locator(".band").first.bounding_box()
+    assert first["y"] + first["height"] <= height
 
 
 @pytest.mark.parametrize("n_classes", [30, 100])
@@ -537,18 +632,21 @@ def test_any_number_of_classes_has_colours(open_page, n_classes):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 3))
     y = np.digitize(X[:, 0], np.quantile(X[:, 0], np.arange(1, n_classes) / n_classes))
-    page = open_page(ShapeTreeClassifier(max_depth=4, max_branches=4).fit(X, y))
+    page = open_page(ShapeTreeClassifier(**PLAIN, max_depth=4, max_branches=4).fit(X, y))
     colours = page.evaluate(
         "[...document.querySelectorAll('#legend .swatch')].map(one => one.style.background)"
     )
     assert len(set(colours)) >= n_classes
-    assert page.locator("#chances li").count() <= 9
+    assert page.locator("#chances .chance").count() <= 8
 
 
 def test_a_single_leaf_is_a_page(open_page):
-    page = open_page(ShapeTreeClassifier().fit([[0.0], [0.0]], ["a", "b"]))
+    tree = ShapeTreeClassifier().fit([[0.0], [0.0]], ["a", "b"])
+    page = open_page(tree)
     assert page.locator("[role=treeitem]").count() == 1
-    assert page.locator("#sentence").inner_text() == "Predicted a (50 %) for every row."
+    said = "Predicted a (50 %, 9 to 91 %) for every row"
+    reason = f"A single leaf: {tree.why_single_leaf_}"
+    assert page.locator("#sentence").inner_text() == f"{said}. {reason}."
     assert page.locator("#values").is_hidden()
 
 
@@ -567,7 +665,7 @@ def test_the_rows_given_may_be_few(open_page):
 def test_huge_numbers_can_be_drawn_and_tried_out(open_page):
     X = np.array([[-1e308], [1e308], [math.inf], [-math.inf]] * 20)
     y = np.array([0.0, 1.0, 2.0, 3.0] * 20)
-    tree = ShapeTreeRegressor(max_depth=2, min_samples_leaf=1, refine=None).fit(X, y)
+    tree = ShapeTreeRegressor(**PLAIN, max_depth=2, refine=None).fit(X, y)
     page = open_page(tree)
     page.locator("[data-node='0']").dispatch_event("click")
     slider = page.get_by_label("x0, slider")
@@ -578,7 +676,7 @@ def test_huge_numbers_can_be_drawn_and_tried_out(open_page):
 
 def test_a_leaf_shows_what_weights_make_of_the_shares_of_its_rows(open_page):
     X, y = load_iris(return_X_y=True, as_frame=True)
-    tree = ShapeTreeClassifier(max_depth=1, class_weight={0: 1, 1: 1, 2: 9}).fit(X, y)
+    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, class_weight={0: 1, 1: 1, 2: 9}).fit(X, y)
     page = open_page(tree)
     leaf = view_of(tree).nodes[int(tree.apply(X)[120])]
     words = page.locator(f"[data-node='{leaf.number}']").text_content()

@@ -403,7 +403,7 @@ def test_reported_gains_are_those_of_the_shape_function(problem, options):
     assert fitter.gains[0] == pytest.approx(gain, abs=tolerance)
     reached, _ = problem.rows_of_cuts(fitter)
     prices = [np.log2(1 + problem.sample.row_weights[some].sum()) for some in reached[1:]]
-    penalty = options["region_penalty"] * sum(prices) + options["branch_penalty"] * (k - 2)
+    penalty = options["region_penalty"] * sum(prices) + options["branch_penalty"] * (k - 1)
     assert fitter.penalised_gains[0] == pytest.approx(gain - penalty, abs=tolerance)
 
 
@@ -426,6 +426,23 @@ def test_regions_hold_rows_and_read_both_features(problem, options):
     expected = np.where(region >= 0, branch[region], fitter.missing_branch[0])
     assert_array_equal(problem.branches(fitter), expected)
     assert (fitter.missing_branch[0] >= 0) == (len(problem.lacking) > 0)
+
+
+@given(pair_problems(), st.integers(2, 3), st.integers(2, 4), st.sampled_from([0.0, 0.3]))
+def test_a_pair_has_no_more_regions_than_allowed(problem, k, most, penalty):
+    limits = {"inner_max_leaves": 12, "max_branches": k, "region_penalty": penalty}
+    free = problem.fit(**limits)
+    limited = problem.fit(**limits, max_parts=most)
+    for fitted in (free, limited):
+        if fitted.n_branches[0] > 0:
+            n_regions = len(problem.shape_of(fitted)[-1])
+            if fitted is limited:
+                assert n_regions <= most
+            gain = problem.whole - sum(
+                problem.impurity_of(np.flatnonzero(problem.branches(fitted) == branch))
+                for branch in range(fitted.n_branches[0])
+            )
+            assert fitted.gains[0] == pytest.approx(gain, abs=problem.sample.tolerance)
 
 
 @settings(max_examples=100)
@@ -451,7 +468,7 @@ def test_pruning_is_between_no_pruning_and_the_best_of_all(problem, k, leaves, p
     root = grow_naively(problem, penalty, leaves)
     fitted = problem.fit(inner_max_leaves=leaves, max_branches=k, region_penalty=penalty)
     full = max(len(regions) for regions, _, _ in prunings(root))
-    best, unpruned = 0.0, -np.inf
+    best, unpruned, best_parts, of_one_feature = 0.0, -np.inf, None, set()
     for regions, price, read in prunings(root):
         for way in set_partitions(len(regions), k):
             parts = [
@@ -460,12 +477,15 @@ def test_pruning_is_between_no_pruning_and_the_best_of_all(problem, k, leaves, p
             ]
             gain = problem.whole - sum(map(problem.impurity_of, parts)) - price
             best = max(best, gain)
-            if len(regions) == full and len(parts) > 1 and read - {0} and read - {1}:
-                unpruned = max(unpruned, gain)
+            rows_of_parts = frozenset(frozenset(rows.tolist()) for rows in parts)
+            if not (read - {0} and read - {1}):
+                of_one_feature.add(rows_of_parts)
+            elif len(regions) == full and len(parts) > 1 and gain > unpruned:
+                unpruned, best_parts = gain, rows_of_parts
     gain, tolerance = fitted.penalised_gains[0], problem.sample.tolerance
     assert gain <= best + tolerance
     # Where the best assignment makes siblings one, the cuts left may read a single feature.
-    assert gain >= unpruned - tolerance or gain == -np.inf
+    assert gain >= unpruned - tolerance or best_parts in of_one_feature
 
 
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
@@ -691,6 +711,14 @@ def test_dates_are_left_out_of_very_many_pairs_without_listing_these():
     assert len(pairs) == 19_999 * 19_998 // 2
     assert 7 not in pairs.take(np.arange(0, len(pairs), 9_999_991))
     assert_array_equal(pairs.take(np.array([6])), [[0, 8]])
+
+
+def test_very_many_pairs_are_those_of_their_features(monkeypatch):
+    monkeypatch.setattr(_pair_options, "MAX_SCREENED", 3)
+    for features in ([], [4], [1, 4], [0, 2, 3, 7, 9]):
+        pairs = _pair_options.PairList(np.array(features, dtype=np.int64))
+        taken = pairs.take(np.arange(len(pairs)))
+        assert pairs.features() == np.unique(taken).tolist()
 
 
 @pytest.mark.parametrize("n_classes", [2, 3, 6])

@@ -113,7 +113,7 @@ def test_a_turned_checkerboard_takes_one_node(kind, degrees, max_bins):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_papers_filter_misses_what_no_feature_tells_alone(kind, seed):
     X, y = mirrored_xor(np.random.default_rng(seed), 1000, n_noise=10)
-    params = {"max_depth": 1, "split_penalty": 0.0, "refine": None}
+    params = {"max_depth": 1, "leaf_penalty": 0.0, "refine": None}
     ours = kind(pairs="auto", **params).fit(X, y)
     papers = kind(pairs=1, pair_screen="delta", **params).fit(X, y)
     assert pair_of_root(ours) == [0, 1]
@@ -273,7 +273,7 @@ def test_a_forbidding_penalty_leaves_single_features(criterion):
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
 def test_a_pair_gains_more_than_a_single_feature_by_its_penalty_at_least(criterion):
     X, y = interacting(criterion, np.random.default_rng(0))
-    params = {"max_depth": 1, "segment_penalty": 0.0, "split_penalty": 0.0}
+    params = {"max_depth": 1, "segment_penalty": 0.0, "leaf_penalty": 0.0}
     params |= {"pairs": "auto", "inner_max_leaf_nodes": 4}
     single = tree_for(criterion, **params | {"pairs": 0}).fit(X, y).tree_.gain[0]
     free = tree_for(criterion, **params, pair_penalty=0.0).fit(X, y)
@@ -687,7 +687,7 @@ def test_only_pairs_that_are_allowed_interact(pairs):
     rng = np.random.default_rng(0)
     X, y = xor(rng, 1000, 0, (0, 1), n_features=4)
     X = pd.DataFrame(X, columns=list("abcd"))
-    params = {"pair_penalty": 0.0, "segment_penalty": 0.0, "split_penalty": 0.0, "max_depth": 3}
+    params = {"pair_penalty": 0.0, "segment_penalty": 0.0, "leaf_penalty": 0.0, "max_depth": 3}
     # Unrefined: these pairs tell nothing, and refinement takes most of them away again.
     model = ShapeTreeClassifier(pairs=pairs, **params, refine=None).fit(X, y)
     used = pairs_used(model)
@@ -706,7 +706,7 @@ def test_only_pairs_that_are_allowed_interact_in_refined_trees(kind, pairs):
     score += 2 * (above[:, 1] ^ above[:, 2]) + 2 * (above[:, 0] ^ above[:, 3])
     y = score + (rng.random(1000) < 0.1)
     X = pd.DataFrame(X, columns=list("abcd"))
-    params = {"pair_penalty": 0.0, "split_penalty": 0.0, "max_depth": 3}
+    params = {"pair_penalty": 0.0, "leaf_penalty": 0.0, "max_depth": 3}
     model = kind(pairs=pairs, **params).fit(X, y)
     assert len(model.refinement_history_) > 1
     used = pairs_used(model)
@@ -830,6 +830,7 @@ def test_trees_without_pairs_have_no_cuts():
     ("params", "message"),
     [
         ({"n_orientations": 1}, "n_orientations"),
+        ({"n_orientations": 10**6}, "n_orientations"),
         ({"n_orientations": 2.5}, "n_orientations"),
         ({"pairs": -1}, "pairs"),
         ({"pairs": 1.5}, "pairs"),

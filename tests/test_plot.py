@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from data import PLAIN
 
 mpl.use("Agg")
 
@@ -30,7 +31,13 @@ from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._view import view_of
 from shapetree.tree._words import readable
 
-FREE = {"refine": None, "segment_penalty": 0.0, "split_penalty": 0.0}
+FREE = {
+    **PLAIN,
+    "max_parts": None,
+    "refine": None,
+    "segment_penalty": 0.0,
+    "leaf_penalty": 0.0,
+}
 ODD_NAMES = [
     "a" * 200,
     "long name with many words " * 8,
@@ -265,16 +272,18 @@ def test_a_part_of_a_tree():
 
 def test_names_thresholds_and_classes_are_written():
     X = pd.DataFrame({"size": np.arange(40.0)})
-    tree = ShapeTreeClassifier().fit(X, np.where(X["size"] < 12, "small", "large"))
+    tree = ShapeTreeClassifier(**PLAIN).fit(X, np.where(X["size"] < 12, "small", "large"))
     for picture in (plot_tree(tree), plot_node(tree)):
-        assert {"size", "11.5"} <= set(words_of(picture))
+        assert {"size", "11"} <= set(words_of(picture))
         assert sum("small" in word for word in words_of(picture)) == 2
     assert "100 % of 12" in words_of(plot_tree(tree))
 
 
 def test_neighbouring_thresholds_look_different():
     x = np.concatenate([np.full(20, 1.00001), np.full(20, 1.00002), np.full(20, 1.00003)])[:, None]
-    tree = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(x, np.repeat([0, 1, 0], 20))
+    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2).fit(
+        x, np.repeat([0, 1, 0], 20)
+    )
     expected = {readable(threshold) for threshold in thresholds_of(tree)} | {"1.00001", "1.00003"}
     for picture in (plot_tree(tree), plot_node(tree)):
         assert expected <= set(words_of(picture))
@@ -283,7 +292,7 @@ def test_neighbouring_thresholds_look_different():
 
 def test_numbers_are_written_with_their_deviation():
     y = np.repeat([1.0, 3.0, 10.0, 14.0], 25)
-    tree = ShapeTreeRegressor(max_depth=1, max_branches=2).fit(y[:, None], y)
+    tree = ShapeTreeRegressor(**PLAIN, max_depth=1, max_branches=2).fit(y[:, None], y)
     assert {"2 ± 1", "12 ± 2", "n = 50"} <= set(words_of(plot_tree(tree)))
 
 
@@ -300,7 +309,7 @@ def test_other_rows_are_counted_instead():
 def test_shares_are_those_of_the_rows_whatever_their_weights():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
     y = np.array([0] * 5 + [1] * 5 + [1] * 10)
-    tree = ShapeTreeClassifier(class_weight={0: 3, 1: 1}, max_depth=1).fit(X, y)
+    tree = ShapeTreeClassifier(**PLAIN, class_weight={0: 3, 1: 1}, max_depth=1).fit(X, y)
     assert "50 % of 10, weighted 75 %" in words_of(plot_tree(tree))
     assert {"50 %, weighted 75 %", "50 %, weighted 25 %"} <= set(words_of(plot_node(tree, 1)))
 
@@ -495,10 +504,10 @@ def test_both_features_of_a_pair_are_named_and_maps_have_north_at_the_top():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(-1, 1, (900, 2)), columns=["Latitude", "Longitude"])
     tree = ShapeTreeClassifier(max_depth=1, pairs=1, **FREE).fit(X, X.product(axis=1) > 0)
-    assert "Longitude → \N{MULTIPLICATION SIGN} Latitude ↑" in words_of(plot_tree(tree))
-    assert "Latitude → \N{MULTIPLICATION SIGN} Longitude ↑" in words_of(plot_tree(tree, swap=True))
-    large = words_of(plot_node(tree))
-    assert {"Longitude \N{MULTIPLICATION SIGN} Latitude", "Longitude →", "Latitude ↑"} <= set(large)
+    for draw in (plot_tree, plot_node):
+        title = "Longitude \N{MULTIPLICATION SIGN} Latitude"
+        assert {title, "Longitude →", "Latitude ↑"} <= set(words_of(draw(tree)))
+        assert {"Latitude →", "Longitude ↑"} <= set(words_of(draw(tree, swap=True)))
     for picture in (plot_tree(tree, swap=True), plot_node(tree, swap=True)):
         check(picture)
 
@@ -789,3 +798,52 @@ def test_styles_do_not_change_the_drawing(fitted):
         check(picture)
         picture.save(io.BytesIO(), format="png")
         assert picture.figure.get_facecolor()[:3] == (1.0, 1.0, 1.0)
+
+
+# --- pairs, categories and spreads ---
+
+
+def pair_tree(names=("bill_length_mm", "bill_depth_mm"), n_rows=400, outlier=None):
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.uniform(-1, 1, size=(n_rows, 2)), columns=list(names))
+    y = (X.iloc[:, 0] > 0) ^ (X.iloc[:, 1] > 0)
+    if outlier is not None:
+        X.iloc[0, 1] = outlier
+    return ShapeTreeClassifier(max_depth=1, pairs=1).fit(X, y)
+
+
+@pytest.mark.parametrize("draw", [plot_tree, plot_node])
+@pytest.mark.parametrize("names", [("bill_length_mm", "bill_depth_mm"), ("a" * 28, "b" * 30)])
+def test_both_names_of_a_pair_are_whole_and_name_the_axes(draw, names):
+    words = words_of(draw(pair_tree(names)))
+    assert sum(names[0] in word for word in words) == 2
+    assert sum(names[1] in word for word in words) == 2
+    assert f"{names[0]} →" in words
+    assert f"{names[1]} ↑" in words
+
+
+@pytest.mark.parametrize(("n_rows", "said"), [(400, "150 of 400 shown"), (120, None)])
+def test_a_sample_of_points_says_so(n_rows, said):
+    words = words_of(plot_tree(pair_tree(n_rows=n_rows)))
+    assert [word for word in words if word.endswith("shown")] == ([said] if said else [])
+
+
+def test_a_few_rows_far_away_do_not_make_the_plane_empty():
+    tree = pair_tree(n_rows=90, outlier=1000.0)
+    plane = view_of(fitted_tree(tree)).nodes[0].plane
+    assert plane.axes[1].high < 20
+    assert any("of 90 shown" in word for word in words_of(plot_tree(tree)))
+
+
+def test_bars_of_categories_are_labelled():
+    X = pd.DataFrame({"rank": ["AssocProf", "AsstProf", "Prof"] * 30})
+    y = X["rank"].map({"AssocProf": 1.0, "AsstProf": 0.0, "Prof": 2.0})
+    picture = plot_tree(ShapeTreeRegressor(max_depth=1).fit(X, y))
+    placed = {text.get_text(): text.get_position()[0] for text in picture.texts}
+    assert placed["AssocProf"] < placed["Prof"]
+    assert [words_of(picture).count(name) for name in ("AssocProf", "AsstProf", "Prof")] == [1] * 3
+
+
+def test_the_sign_of_a_spread_is_explained():
+    tree = ShapeTreeRegressor(max_depth=1).fit([[0.0], [1.0]] * 20, np.arange(40.0))
+    assert any("± standard deviation" in word for word in words_of(plot_tree(tree)))

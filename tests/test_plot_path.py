@@ -1,5 +1,7 @@
 """The picture of accuracy against size."""
 
+import itertools
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -12,7 +14,7 @@ PATH = {
     "score": np.array([0.80, 0.86, 0.90, 0.88, 0.70]),
     "error": np.array([0.02, 0.02, 0.01, 0.01, 0.03]),
     "n_leaves": np.array([60, 40, 12, 6, 2]),
-    "n_segments": np.array([300, 120, 30, 12, 3]),
+    "n_parts": np.array([300, 120, 30, 12, 3]),
     "is_chosen": np.array([False, False, True, False, False]),
 }
 
@@ -23,7 +25,7 @@ def close_figures():
     plt.close("all")
 
 
-@pytest.mark.parametrize("size", ["leaves", "segments"])
+@pytest.mark.parametrize("size", ["leaves", "parts"])
 @pytest.mark.parametrize("kind", [dict, pd.DataFrame])
 def test_every_strength_is_drawn_where_it_belongs(size, kind):
     picture = plot_path(kind(PATH), size=size, title="A path")
@@ -66,9 +68,29 @@ def test_a_path_of_one_and_axes_of_ones_own():
 def test_what_is_no_path_is_refused():
     with pytest.raises(ValueError, match="it has no 'is_chosen'"):
         plot_path({name: column for name, column in PATH.items() if name != "is_chosen"})
-    with pytest.raises(ValueError, match="size must be 'leaves' or 'segments', got 'nodes'"):
+    with pytest.raises(ValueError, match="size must be 'leaves' or 'parts', got 'nodes'"):
         plot_path(PATH, size="nodes")
     with pytest.raises(TypeError, match="ax must be a matplotlib Axes"):
         plot_path(PATH, ax=3)
     with pytest.raises(TypeError, match="title must be"):
         plot_path(PATH, title=3)
+
+
+def test_ticks_are_written_alike_and_labels_do_not_touch():
+    path = {
+        "strength": np.array([0, 0.01, 0.03, 0.1, 0.3, 1, 3, 10]),
+        "score": np.array([0.5505, 0.5505, 0.5516, 0.5654, 0.6284, 0.664, 0.6594, 0.5401]),
+        "error": np.full(8, 0.01),
+        "n_leaves": np.array([62, 72, 66, 69, 54, 9, 4, 1]),
+        "n_parts": np.array([62, 72, 66, 69, 54, 9, 4, 1]),
+        "is_chosen": np.arange(8) == 5,
+    }
+    picture = plot_path(path)
+    figure = picture.figure
+    figure.canvas.draw()
+    ticks = {label.get_text() for label in picture.ax.get_xticklabels(which="both")} - {""}
+    assert {"1", "2", "5", "10", "20", "50"} <= ticks
+    assert not any("." in tick for tick in ticks if float(tick) >= 1)
+    boxes = [text.get_window_extent() for text in picture.texts]
+    for one, other in itertools.combinations(boxes, 2):
+        assert not one.overlaps(other)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from naive import extra_parts, n_segments, samples
+from naive import extra_parts, n_parts, samples
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.criterion import Criterion
@@ -41,7 +41,7 @@ def objective_of(sample, branch, options):
 
 
 def path_cost(costs, branch, penalty):
-    return costs[np.arange(len(costs)), branch].sum() + penalty * max(n_segments(branch) - 2, 0)
+    return costs[np.arange(len(costs)), branch].sum() + penalty * max(n_parts(branch) - 2, 0)
 
 
 @given(starts())
@@ -84,6 +84,33 @@ def test_a_dear_penalty_leaves_no_extra_parts(start):
     assert extra_parts(polished[:-1] if options["has_missing"] else polished) == 0
 
 
+def n_limited(branch, options):
+    """Segments, or categories outside the largest group."""
+    cells = branch[:-1] if options["has_missing"] else branch
+    return len(cells) - np.bincount(cells).max() if options["categorical"] else n_parts(cells)
+
+
+@given(starts(), st.integers(1, 4))
+def test_polish_keeps_to_few_parts_whatever_it_starts_from(start, most):
+    sample, branch, options = start
+    polished, objective = polish_branches(
+        sample.criterion, sample.stats, branch, max_parts=most, **options
+    )
+    assert n_limited(polished, options) <= most
+    assert_allclose(objective, objective_of(sample, polished, options), atol=sample.tolerance)
+    if n_limited(branch, options) <= most:
+        assert objective <= objective_of(sample, branch, options) + sample.tolerance
+
+
+@given(starts())
+def test_a_limit_that_is_not_reached_changes_nothing(start):
+    sample, branch, options = start
+    free, _ = polish_branches(sample.criterion, sample.stats, branch, **options)
+    most = sample.n_pieces
+    limited, _ = polish_branches(sample.criterion, sample.stats, branch, max_parts=most, **options)
+    assert_array_equal(limited, free)
+
+
 def test_polish_removes_a_sliver_that_does_not_earn_its_segments():
     stats = np.array([[20, 0], [0, 1], [20, 0], [0, 20.0]])
     criterion = Criterion("gini", [2])
@@ -112,6 +139,19 @@ def test_cheapest_path_is_the_cheapest_of_all(costs, penalty):
     assert path_cost(costs, path, penalty) == least
 
 
+@given(
+    arrays(np.float64, st.tuples(st.integers(1, 6), st.integers(1, 3)), elements=st.integers(0, 5)),
+    st.sampled_from([0.0, 0.5, 1.0, 2.5, 100.0]),
+    st.integers(1, 6),
+)
+def test_a_limited_path_is_the_cheapest_of_all_with_so_few_segments(costs, penalty, most):
+    n, k = costs.shape
+    path = cheapest_path(costs, penalty, most)
+    ways = [way for way in product(range(k), repeat=n) if n_parts(way) <= most]
+    assert n_parts(path) <= most
+    assert path_cost(costs, path, penalty) == min(path_cost(costs, way, penalty) for way in ways)
+
+
 def test_cheapest_path_prefers_to_stay_on_ties():
     assert_array_equal(cheapest_path([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0]], 1.0), [0, 0, 0])
 
@@ -120,6 +160,15 @@ def test_cheapest_path_prefers_to_stay_on_ties():
 def test_cheapest_path_needs_cells_and_few_enough_branches(costs):
     with pytest.raises(ValueError, match="costs must be"):
         cheapest_path(costs, 1.0)
+
+
+def test_a_limit_below_one_is_refused():
+    with pytest.raises(ValueError, match="max_segments positive"):
+        cheapest_path(np.ones((3, 2)), 1.0, 0)
+    with pytest.raises(ValueError, match="max_parts must be positive"):
+        polish_branches(
+            Criterion("gini", [2]), np.ones((2, 2)), [0, 1], n_branches=2, penalty=1.0, max_parts=0
+        )
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._core.criterion import NodeStatistics
 from shapetree.grow._nodes import TreeNode, tree_of
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
-from shapetree.refine._shrink import shrink
+from shapetree.refine._shrink import Shrinkage, shrink
 from shapetree.tree._shape import PairShape, ShapeFunction
 
 seeds = st.integers(0, 2**32 - 1)
@@ -260,7 +260,7 @@ def test_trees_of_scikit_learn_are_pruned_as_by_itself_where_prices_tie_too(crit
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])
 def test_the_path_of_a_fitted_tree_of_many_branches_gains_ever_more(criterion):
     X, y = data_for(criterion, np.random.default_rng(0))
-    model = tree_for(criterion, max_branches=4, split_penalty=0.0, segment_penalty=0.5)
+    model = tree_for(criterion, max_branches=4, leaf_penalty=0.0, segment_penalty=0.5)
     tree = model.fit(X, y).tree_
     assert tree.n_branches.max() > 2
     path = pruning_path(tree)
@@ -641,9 +641,14 @@ def test_fitted_classifiers_predict_the_same_with_fewer_leaves(max_branches):
     X, y = noisy_classes(rng, n_rows=600, n_values=40)
     X[rng.random(X.shape) < 0.1] = np.nan
     X[:, 3] = np.nan_to_num(X[:, 3]) % 5
-    growth = {"split_penalty": 0.0, "segment_penalty": 0.0, "pairs": "all"}
+    growth = {"leaf_penalty": 0.0, "segment_penalty": 0.0, "pairs": "all"}
     model = ShapeTreeClassifier(
-        refine=None, criterion="gini", max_branches=max_branches, categorical_features=[3], **growth
+        refine=None,
+        shrinkage=0,
+        criterion="gini",
+        max_branches=max_branches,
+        categorical_features=[3],
+        **growth,
     ).fit(X, y)
     tree = model.tree_
     assert (tree.second_feature >= 0).any()
@@ -669,8 +674,10 @@ def test_fitted_regressors_have_nothing_to_join():
 def test_shrunken_trees_predict_the_same_when_simplified():
     rng = np.random.default_rng(0)
     X, y = noisy_classes(rng)
-    model = ShapeTreeClassifier(refine=None, split_penalty=0.0, max_branches=3).fit(X, y)
-    set_tree(model, shrink(model.tree_, 20.0))
+    model = ShapeTreeClassifier(refine=None, shrinkage=0, leaf_penalty=0.0, max_branches=3).fit(
+        X, y
+    )
+    set_tree(model, shrink(model.tree_, Shrinkage(20.0)))
     new_X = rng.uniform(-10, 310, (500, X.shape[1]))
     before, n_leaves = model.predict(new_X), model.tree_.n_leaves
     set_tree(model, simplify(model.tree_, **CLASSES))
@@ -682,7 +689,7 @@ def test_leaves_of_two_outputs_are_joined_where_both_predict_the_same():
     X, one = noisy_classes(np.random.default_rng(0), n_classes=3)
     y = np.stack([one, (X[:, 1] > 140) * 5], axis=1)
     model = ShapeTreeClassifier(
-        refine=None, split_penalty=0.0, max_branches=3, criterion="gini"
+        refine=None, leaf_penalty=0.0, max_branches=3, criterion="gini"
     ).fit(X, y)
     before, n_leaves = model.predict(X), model.tree_.n_leaves
     set_tree(model, simplify(model.tree_, **CLASSES))

@@ -146,13 +146,30 @@ def test_the_papers_versions_fit_without_our_penalties(name, task):
     X, y = data_for(task)
     model = estimator(name, task=task, paper=True, max_depth=3)
     params = model.get_params()
-    ours = ("segment_penalty", "split_penalty", "branch_penalty")
+    ours = ("segment_penalty", "leaf_penalty", "branch_penalty")
     assert {params[penalty] for penalty in ours} == {0.0}
     assert params["max_bins"] is None
     assert params["criterion"] in ("gini", "squared_error")
     stronger = clone(model).set_params(strength=100.0)
     assert_same_tree(model.fit(X, y), stronger.fit(X, y))
     assert model.get_n_leaves() > 1
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if "GT" in name])
+def test_the_papers_versions_have_none_of_our_limits_and_smoothing(name):
+    params = estimator(name, paper=True).get_params()
+    assert params["objective"] == "error"
+    assert params["max_parts"] is None
+    assert (params["shrinkage"], params["resamples"], params["min_samples_leaf"]) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith(("TAO", "-T"))])
+def test_the_paper_refines_for_wrong_predictions_alone(name):
+    X, y = data_for("classification")
+    model = estimator(name, paper=True, max_depth=3).fit(X, y)
+    history = model.refinement_history_
+    assert_array_equal(history, np.rint(history))
+    assert history[-1] == (model.predict(X) != y).sum()
 
 
 @pytest.mark.parametrize("name", ["CART", "BiCART", "AxTAO", "BiTAO", "HSTree"])

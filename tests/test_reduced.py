@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from naive import extra_parts, n_segments
+from naive import extra_parts, n_parts
 from numpy.testing import assert_array_equal
 
 from shapetree._core.reduced import (
@@ -50,8 +50,10 @@ def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, only_best=F
         "segment_penalty": 0.0,
         "category_penalty": 0.0,
         "max_segments": UNLIMITED,
+        "max_listed": UNLIMITED,
     } | options
     choice_penalty = options.pop("choice_penalty", 0.0)
+    order = options.pop("order", np.arange(len(n_bins), dtype=np.int32))
     n_branches = histogram.shape[1]
     costs, least = cheapest_shapes(
         **cells_of(histograms),
@@ -59,6 +61,7 @@ def solve(histogram, n_bins, categorical, bound=np.inf, n_threads=1, only_best=F
         categorical=np.array(categorical, dtype=np.uint8),
         n_branches=np.array([n_branches], dtype=np.int32),
         bounds=np.array([bound]),
+        order=order,
         only_best=only_best,
         n_threads=n_threads,
         choice_penalty=choice_penalty,
@@ -99,7 +102,12 @@ def cost_of(histogram, held, branch, is_categorical, penalty):
     return losses[held, branch].sum() + penalty * extra_parts(np.array(branch), is_categorical)
 
 
-def cheapest_of_all(histogram, is_categorical, penalty, max_segments):
+def n_limited(branch, is_categorical):
+    """Segments, or categories outside the largest group."""
+    return len(branch) - np.bincount(branch).max() if is_categorical else n_parts(branch)
+
+
+def cheapest_of_all(histogram, is_categorical, penalty, most):
     """Least cost of any assignment of the bins with rows to branches."""
     held = np.flatnonzero(histogram[:-1, 0])
     n_branches = histogram.shape[1]
@@ -108,7 +116,7 @@ def cheapest_of_all(histogram, is_categorical, penalty, max_segments):
     return missing + min(
         cost_of(histogram, held, way, is_categorical, penalty)
         for way in ways
-        if is_categorical or n_segments(way) <= max_segments
+        if n_limited(way, is_categorical) <= most
     )
 
 
@@ -141,12 +149,17 @@ def problems(draw, max_features=3, max_bins=6):
         "segment_penalty": draw(PENALTIES),
         "category_penalty": draw(PENALTIES),
         "max_segments": draw(st.sampled_from([1, 2, 3, 4, 5, 7, UNLIMITED])),
+        "max_listed": draw(st.sampled_from([1, 2, 3, 4, UNLIMITED])),
     }
     return histograms, n_bins, rng.random(len(n_bins)) < 0.5, options
 
 
 def penalty_of(options, is_categorical):
     return options["category_penalty" if is_categorical else "segment_penalty"]
+
+
+def limit_of(options, is_categorical):
+    return options["max_listed" if is_categorical else "max_segments"]
 
 
 def solved(problem):
@@ -165,7 +178,8 @@ def test_no_shape_function_is_cheaper(problem):
             assert cost == np.inf
             continue
         penalty = penalty_of(options, is_categorical)
-        assert cost == cheapest_of_all(histogram, is_categorical, penalty, options["max_segments"])
+        most = limit_of(options, is_categorical)
+        assert cost == cheapest_of_all(histogram, is_categorical, penalty, most)
 
 
 @given(problems())
@@ -180,8 +194,7 @@ def test_shape_functions_cost_what_is_said(problem):
         if histogram[-1, 0] > 0:
             missing = np.append(0.0, histogram[-1, 1:])[branch[-1]]
         assert cost == missing + cost_of(histogram, held, branch[held], is_categorical, penalty)
-        if not is_categorical:
-            assert n_segments(branch[held]) <= options["max_segments"]
+        assert n_limited(branch[held], is_categorical) <= limit_of(options, is_categorical)
 
 
 def without_gaps(branch_of_bin, is_categorical):
@@ -230,12 +243,13 @@ def test_only_features_that_cannot_be_below_the_bound_are_passed_over(problem, b
 def test_the_best_feature_is_the_same_if_only_that_is_asked_for(problem, bound, n_threads):
     histograms, n_bins, categorical, options = problem
     histogram = np.concatenate(histograms)
-    free, _ = solve(histogram, n_bins, categorical, **options, bound=bound)
-    best, _ = solve(
-        histogram, n_bins, categorical, **options, bound=bound, only_best=True, n_threads=n_threads
-    )
+    order = np.random.default_rng(len(histogram)).permutation(len(n_bins)).astype(np.int32)
+    options |= {"bound": bound, "order": order}
+    free, _ = solve(histogram, n_bins, categorical, **options)
+    best, _ = solve(histogram, n_bins, categorical, **options, only_best=True, n_threads=n_threads)
     if free.min() < bound:
-        assert best.argmin() == free.argmin()
+        # Of equals, that which comes first.
+        assert best[order].argmin() == free[order].argmin()
         assert best.min() == free.min()
 
 
@@ -267,7 +281,7 @@ def test_a_limit_that_does_not_bind_changes_no_cost(seed, n_bins, n_branches, pe
     if not histogram[:-1, 0].any():
         return
     free, branches = solve(histogram, [n_bins], [False], segment_penalty=penalty)
-    n_used = n_segments(branches[0][:-1][histogram[:-1, 0] > 0])
+    n_used = n_parts(branches[0][:-1][histogram[:-1, 0] > 0])
     for limit in {n_used, n_used + 1, n_bins}:
         limited, same = solve(
             histogram, [n_bins], [False], segment_penalty=penalty, max_segments=limit
@@ -287,7 +301,7 @@ def test_no_path_within_a_limit_is_cheaper(seed, n_bins, n_branches, penalty, li
         histogram, [n_bins], [False], segment_penalty=penalty, max_segments=limit
     )
     assert cost == cheapest_limited(histogram, penalty, limit)
-    assert n_segments(branches[0][held]) <= limit
+    assert n_parts(branches[0][held]) <= limit
 
 
 def test_thousands_of_segments_are_still_a_limit():
@@ -297,7 +311,7 @@ def test_thousands_of_segments_are_still_a_limit():
     cost, branches = solve(histogram, [n_bins], [False], max_segments=limit)
     # To send a bin along with its neighbours costs 1, and joins three segments.
     assert cost == -n_bins / 2 + (n_bins - limit) / 2
-    assert n_segments(branches[0][:-1]) == limit
+    assert n_parts(branches[0][:-1]) == limit
 
 
 @given(SEEDS, st.integers(1, 30), PENALTIES)
@@ -317,7 +331,7 @@ def test_two_segments_are_free_and_ties_stay_together(max_segments):
     histogram = np.column_stack([np.ones(5), np.append(losses, 0.0)])
     costs, branches = solve(histogram, [4], [False], segment_penalty=9.0, max_segments=max_segments)
     assert costs == -2.0
-    assert n_segments(branches[0][:-1]) == 2
+    assert n_parts(branches[0][:-1]) == 2
 
 
 def test_the_first_category_to_be_listed_is_free():
@@ -329,6 +343,15 @@ def test_the_first_category_to_be_listed_is_free():
     cheap, branches = solve(histogram, [5], [True], category_penalty=0.5)
     assert_array_equal(branches[0], [1, 0, 0, 1, 0, 0])
     assert cheap == -3.5
+
+
+def test_as_many_categories_are_listed_as_may_be_though_several_save_the_same():
+    losses = np.array([-2.0, 5.0, -1.0, 5.0, -1.0, 5.0, -1.0, 5.0])
+    histogram = np.column_stack([np.ones(9), np.append(losses, 0.0)])
+    for most, cost in [(1, -2.0), (2, -3.0), (3, -4.0), (4, -5.0)]:
+        costs, branches = solve(histogram, [8], [True], max_listed=most)
+        assert np.count_nonzero(branches[0][:-1]) == most
+        assert costs == cost
 
 
 def test_missing_values_go_where_they_lose_least_for_free():
@@ -366,6 +389,8 @@ def test_nodes_are_solved_as_if_alone(seed, n_nodes, n_features):
         "category_penalty": 0.25,
         "choice_penalty": 0.0,
         "max_segments": 4,
+        "max_listed": 3,
+        "order": np.arange(n_features, dtype=np.int32),
         "only_best": False,
         "n_threads": 1,
     }
@@ -395,8 +420,8 @@ def test_no_features_are_no_trouble():
     costs, least = cheapest_shapes(
         np.empty((2, 0), np.int64), np.empty((2, 0), np.int32), np.empty(0, np.int32),
         np.empty((0, 1)), np.empty(0, np.int64), np.empty(0, np.uint8), np.full(2, 2, np.int32),
-        np.zeros(2), segment_penalty=0.0, category_penalty=0.0, choice_penalty=0.0,
-        max_segments=1, only_best=True, n_threads=1,
+        np.zeros(2), np.empty(0, np.int32), segment_penalty=0.0, category_penalty=0.0,
+        choice_penalty=0.0, max_segments=1, max_listed=1, only_best=True, n_threads=1,
     )  # fmt: skip
     assert costs.shape == (2, 0)
     assert least == [0.0, 0.0]
@@ -457,6 +482,8 @@ GOOD = {
     "category_penalty": 1.0,
     "choice_penalty": 0.0,
     "max_segments": 3,
+    "max_listed": 3,
+    "order": np.arange(2, dtype=np.int32),
     "only_best": False,
     "n_threads": 1,
 }
@@ -465,11 +492,14 @@ GOOD = {
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"losses": np.ones((3, 0))}, "n_branches or max_segments"),
-        ({"losses": np.ones((3, 254))}, "n_branches or max_segments"),
-        ({"n_branches": np.array([3], dtype=np.int32)}, "n_branches or max_segments"),
-        ({"n_branches": np.array([1], dtype=np.int32)}, "n_branches or max_segments"),
-        ({"max_segments": 0}, "n_branches or max_segments"),
+        ({"losses": np.ones((3, 0))}, "n_branches, max_segments or max_listed"),
+        ({"losses": np.ones((3, 254))}, "n_branches, max_segments or max_listed"),
+        ({"n_branches": np.array([3], dtype=np.int32)}, "n_branches, max_segments or max_listed"),
+        ({"n_branches": np.array([1], dtype=np.int32)}, "n_branches, max_segments or max_listed"),
+        ({"max_segments": 0}, "n_branches, max_segments or max_listed"),
+        ({"max_listed": 0}, "n_branches, max_segments or max_listed"),
+        ({"order": np.zeros(1, dtype=np.int32)}, "lack what they need"),
+        ({"order": np.array([0, 2], dtype=np.int32)}, "order out of range"),
         ({"n_threads": 0}, "n_threads is out of range"),
         ({"bounds": np.zeros(2)}, "lack what they need"),
         ({"n_branches": np.array([2, 2], dtype=np.int32)}, "lack what they need"),
@@ -507,7 +537,7 @@ def test_cells_that_do_not_fit_are_refused(bins, n_bins, message):
     with pytest.raises(ValueError, match=message):
         cheapest_shape(
             np.array(bins, dtype=np.int32), np.ones((2, 1)), n_bins, False, 2,
-            segment_penalty=0.0, category_penalty=0.0, max_segments=2,
+            segment_penalty=0.0, category_penalty=0.0, max_segments=2, max_listed=2,
         )  # fmt: skip
 
 
@@ -537,34 +567,36 @@ def test_bins_that_do_not_fit_are_refused(change, message):
 # What a new shape function must beat
 
 
-@given(SEEDS, st.integers(2, 4), st.sampled_from([0.0, 0.25, 2.0]))
-def test_problems_know_what_a_new_split_must_beat(seed, max_branches, unit):
+@given(SEEDS, st.integers(2, 4), st.sampled_from([0.25, 2.0]), st.sampled_from([0.0, 0.25, 2.0]))
+def test_problems_know_what_a_new_split_must_beat(seed, max_branches, price, leaf_penalty):
     rng = np.random.default_rng(seed)
     n_nodes = int(rng.integers(1, 4))
     n_branches = rng.integers(2, max_branches + 1, n_nodes)
     stops = n_nodes + np.cumsum(n_branches)
     children = [list(range(stop - n, stop)) for stop, n in zip(stops, n_branches, strict=True)]
-    n_parts = rng.integers(0, 5, stops[-1]).astype(float).tolist()
+    penalties = rng.integers(0, 5, stops[-1]).astype(float).tolist()
     sizes = rng.integers(1, 100, stops[-1]).tolist()
-    prices = rng.integers(1, 5, n_nodes).astype(float).tolist()
+    part_penalties = rng.integers(1, 5, n_nodes).astype(float).tolist()
     sums = rng.integers(-20, 20, (n_nodes, 1 + max_branches)) / 4
     n_care, least = rng.integers(0, 9, n_nodes), rng.integers(-40, 1, n_nodes) / 4
     problems = reduced_problems(
-        list(range(n_nodes)), children, prices, n_parts, sizes, sums, n_care, least, 1.0, unit
-    )
+        list(range(n_nodes)), children, part_penalties, penalties, sizes, sums, n_care, least,
+        price, leaf_penalty,
+    )  # fmt: skip
     wanted = [problem.may_improve and problem.n_care > 0 for problem in problems.each]
     assert_array_equal(problems.wanted, wanted)
     assert problems.are_open == any(wanted)
     assert_array_equal(problems.n_branches, n_branches)
     assert_array_equal(problems.bounds, [problem.bound for problem in problems.each])
-    assert_array_equal(problems.segment_penalties, unit * np.array(prices))
+    assert_array_equal(problems.segment_penalties, price * np.array(part_penalties))
     for i, problem in enumerate(problems.each):
-        assert (problem.unit, problem.parts_price) == (unit, prices[i])
-        below = [n_parts[child] for child in children[i]]
+        assert (problem.price, problem.leaf_penalty) == (price, leaf_penalty)
+        assert problem.part_penalty == part_penalties[i]
+        below = [penalties[child] for child in children[i]]
         lost = np.append(0.0, sums[i, 2 : 1 + n_branches[i]])
-        alone = sums[i, 1] + lost + unit * np.array(below)
-        present = sums[i, 0] + unit * n_parts[i]
-        tolerance = 1e-10 * sizes[i] + 1e-12 * alone.max()
+        alone = sums[i, 1] + lost + price * np.array(below)
+        present = sums[i, 0] + price * penalties[i]
+        tolerance = 1e-10 * price * sizes[i] + 1e-12 * alone.max()
         assert (problem.number, problem.n_rows, problem.n_care) == (i, sizes[i], n_care[i])
         assert (problem.n_branches, problem.below) == (n_branches[i], below)
         assert problem.tolerance == pytest.approx(tolerance)
@@ -574,6 +606,10 @@ def test_problems_know_what_a_new_split_must_beat(seed, max_branches, unit):
         losses = [0.0, float(least[i]), *[0.0] * (n_branches[i] - 2)]
         objective = problem.objective(0.0, losses, everywhere)
         assert problem.bound - least[i] == pytest.approx(problem.to_beat - objective)
+        extra = problem.objective(3.0, losses, everywhere) - objective
+        assert extra == pytest.approx(3.0 * price)
+        by_hand = sums[i, 1] + least[i] + price * (leaf_penalty * (len(below) - 1) + sum(below))
+        assert objective == pytest.approx(by_hand)
         assert problem.may_improve == (least[i] < problem.bound)
         is_no_worse = alone.min() <= present + problem.tolerance
         assert problem.only_branch == (alone.argmin() if is_no_worse else -1)
@@ -592,7 +628,7 @@ def test_problems_know_what_a_new_split_must_beat(seed, max_branches, unit):
         ({"children": [[1, 2, 1]]}, ValueError),
         ({"children": [[]]}, ValueError),
         ({"children": [[1, 7]]}, IndexError),
-        ({"parts_prices": []}, ValueError),
+        ({"part_penalties": []}, ValueError),
         ({"least": np.zeros(2)}, ValueError),
     ],
 )
@@ -600,14 +636,14 @@ def test_problems_that_lack_something_are_refused(change, error):
     good = {
         "nodes": [0],
         "children": [[1, 2]],
-        "parts_prices": [1.0],
-        "n_parts": [1.0, 0.0, 0.0],
+        "part_penalties": [1.0],
+        "penalties": [1.0, 0.0, 0.0],
         "sizes": [3, 2, 1],
         "sums": np.zeros((1, 3)),
         "n_care": np.zeros(1, dtype=np.int64),
         "least": np.zeros(1),
         "price": 1.0,
-        "unit": 1.0,
+        "leaf_penalty": 1.0,
     }
     assert len(reduced_problems(**good).each) == 1
     with pytest.raises(error):

@@ -6,15 +6,16 @@ The objective is computed anew from fitted trees and training rows, see `objecti
 import pickle
 import tracemalloc
 from itertools import product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
-from data import UNRESTRAINED, assert_same_tree, noisy_classes, noisy_numbers
+from data import UNRESTRAINED, assert_same_tree, counts_of, noisy_classes, noisy_numbers
 from data import rows_of_nodes as paths_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from naive import extra_parts, impurity, weighted_median
+from naive import entropy_mass, extra_parts, impurity, random_cuts, weighted_median
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -22,14 +23,20 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
+from shapetree.data._targets import PRICES, ClassGoal, Prices
 from shapetree.grow import _histograms
 from shapetree.refine import _working
+from shapetree.refine._loss import loss_of
+from shapetree.refine._pairs import assigned
+from shapetree.tree._shape import PairShape
 
 SEEDS = st.integers(0, 2**32 - 1)
 fits = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
 # Price of a category to be listed, in segments.
 CATEGORY_SHARE = 0.5
+# Trees with the values of their rows, whatever there is to learn; small leaves stay as they are.
+PLAIN = {"resamples": 0, "shrinkage": 0, "min_samples_leaf": 1}
 
 
 # The objective, computed anew
@@ -58,13 +65,34 @@ def as_columns(y):
     return np.asarray(y).reshape(len(y), -1)
 
 
-def class_losses(y, shares, classes):
-    """Of each row: [wrong class] + half of half its Brier score, summed over outputs."""
-    total = np.zeros(len(y))
-    for column, share, names in zip(as_columns(y).T, shares, classes, strict=True):
-        truth = column[:, None] == names
-        is_wrong = names[share.argmax(axis=1)] != column
-        total += is_wrong + 0.5 * ((truth - share) ** 2).sum(axis=1) / 2
+def class_losses(objective, labels, shares):
+    """Of rows of some classes, (n,), in leaves of some shares, (n, n_classes)."""
+    if objective == "error":
+        return (shares.argmax(axis=1) != labels).astype(float)
+    of_own = shares[np.arange(len(labels)), labels]
+    return -np.log2(np.where(of_own > 0, of_own, 1.0))
+
+
+def class_loss(objective, y, weights, leaves):
+    """Loss of all rows, summed over outputs; for log loss, of the rows that smooth leaves as well.
+
+    Every leaf counts two rows of the classes' shares overall, which lose what they do there beyond
+    what they would lose with these shares.
+    """
+    total = 0.0
+    for column in as_columns(y).T:
+        labels = np.unique(column, return_inverse=True)[1]
+        prior = 2 * np.bincount(labels, weights) / weights.sum()
+        for leaf in np.unique(leaves[weights > 0]):
+            rows = leaves == leaf
+            counts = np.bincount(labels[rows], weights[rows], minlength=len(prior))
+            if objective == "error":
+                total += counts.sum() - counts.max()
+                continue
+            shares = (counts + prior) / (counts + prior).sum()
+            held = prior > 0
+            total -= counts[held] @ np.log2(shares[held])
+            total -= prior[held] @ (np.log2(shares[held]) - np.log2(prior[held] / 2))
     return total
 
 
@@ -89,37 +117,76 @@ def centres(y, weights, criterion):
     )
 
 
+def sample_weights(y, sample_weight):
+    return np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+
+
+def importance_of(model, y, sample_weight):
+    """What the rows' weights are multiplied by for their classes."""
+    given, wanted = sample_weights(y, sample_weight), getattr(model, "class_weight", None)
+    if wanted is None:
+        return np.ones(len(y))
+    if wanted != "balanced":
+        return compute_sample_weight(wanted, y)
+    factors = np.ones(len(y))
+    for column in as_columns(y).T:
+        totals = {label: given[column == label].sum() for label in np.unique(column[given > 0])}
+        share = given.sum() / len(totals)
+        factors *= [share / totals[label] if label in totals else 0.0 for label in column]
+    return factors
+
+
 def weights_of(model, y, sample_weight):
-    weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-    if getattr(model, "class_weight", None) is not None:
-        weights = weights * compute_sample_weight(model.class_weight, y)
-    return weights
+    return sample_weights(y, sample_weight) * importance_of(model, y, sample_weight)
 
 
-def evidence(weights):
-    """Weights that are not whole are shares: they add up to (Σ w)² / Σ w² rows."""
-    if (weights == np.rint(weights)).all():
-        return weights
-    return weights * (weights.sum() / (weights**2).sum())
+def evidence_of(model, y, sample_weight):
+    """Sample weights that are whole count rows; all else are shares.
+
+    Shares are scaled so that rows which count c add up to (Σ c s)² / Σ c s² rows.
+    """
+    given, factors = sample_weights(y, sample_weight), importance_of(model, y, sample_weight)
+    counts, shares = given, factors
+    if not (given == np.rint(given)).all():
+        counts, shares = np.ones(len(y)), given * factors
+    return counts * shares * ((counts @ shares) / (counts @ shares**2))
 
 
-def penalty_of(model, weights):
-    """The given penalty, or the default: 12 average rows, or 3 wrong ones but no more than 2 %."""
+def prices_of(model, y, weights):
+    """What leaves beyond the first, and parts, cost: as given, or as while growing by default."""
     if model.refine_penalty != "auto":
-        return model.refine_penalty
-    is_classifier = isinstance(model, ShapeTreeClassifier)
-    return min(3.0, 0.02 * weights.sum()) if is_classifier else 12.0
+        return Prices(model.refine_penalty, model.refine_penalty)
+    if isinstance(model, ShapeTreeRegressor):
+        unit, total = "numbers", weights.sum()
+    elif model.objective == "error":
+        unit, total = "error", weights.sum()
+    else:
+        counts = [np.bincount(np.unique(c, return_inverse=True)[1], weights)
+                  for c in as_columns(y).T]  # fmt: skip
+        unit, total = "entropy", np.mean([entropy_mass(count) for count in counts])
+    leaf, part = min(PRICES[unit].leaf, 0.01 * total), PRICES[unit].part
+    if unit == "numbers" or (unit == "entropy" and model.criterion in ("auto", "entropy")):
+        if model.max_branches == model.inner_max_leaf_nodes == 2:
+            leaf = 0.0
+        leaf = leaf if model.leaf_penalty == "auto" else model.leaf_penalty
+        part = part if model.segment_penalty == "auto" else model.segment_penalty
+    return Prices(leaf, part)
+
+
+def penalties(tree, prices):
+    """What all leaves and parts of a tree cost."""
+    inner = np.flatnonzero(~tree.is_leaf)
+    n_added = sum(tree.n_branches[inner] - 1)
+    n_extra = n_parts(tree) - n_added
+    return prices.leaf * n_added + prices.part * n_extra
 
 
 def objective_of(model, X, y, sample_weight=None):
     """Penalised loss of a fitted tree on its training rows, from predictions alone."""
-    weights = evidence(weights_of(model, y, sample_weight))
-    penalty = penalty_of(model, weights) * n_parts(model.tree_)
+    weights = evidence_of(model, y, sample_weight)
+    penalty = penalties(model.tree_, prices_of(model, y, weights))
     if isinstance(model, ShapeTreeClassifier):
-        shares, classes = model.predict_proba(X), model.classes_
-        if model.n_outputs_ == 1:
-            shares, classes = [shares], [classes]
-        return float(weights @ class_losses(y, shares, classes)) + penalty
+        return class_loss(model.objective, y, weights, model.apply(X)) + penalty
     held = weights > 0
     root = np.broadcast_to(centres(as_columns(y)[held], weights[held], model.criterion),
                            as_columns(y).shape)  # fmt: skip
@@ -153,21 +220,26 @@ def problems(draw, criteria=CRITERIA, n_rows=(8, 120), **fixed):
     score = score[:, None] + rng.normal(scale=0.5, size=(n, n_outputs))
     if draw(st.booleans()):
         X[rng.random(X.shape) < 0.15] = np.nan
-    params = {
-        "criterion": criterion,
-        "max_depth": draw(st.integers(1, 4)),
-        "max_branches": draw(st.integers(2, 4)),
-        "pairs": draw(st.sampled_from([0, 0, "auto", 2])),
-        # Otherwise no pairs are fitted in nodes of so few rows.
-        "pair_penalty": draw(st.sampled_from([0.0, 0.02])),
-        "split_penalty": draw(st.sampled_from([0.0, 1.0])),
-        "segment_penalty": draw(st.sampled_from([0.0, 1.0, "auto"])),
-        "refine_penalty": draw(st.sampled_from([0.0, 0.3, 2.0, "auto"])),
-        "categorical_features": draw(st.sampled_from([None, [1], [1, 3]])),
-        "max_bins": draw(st.sampled_from([None, 5, 255])),
-        "random_state": 0,
-        "n_threads": 1,
-    } | fixed
+    params = (
+        {
+            "criterion": criterion,
+            "max_depth": draw(st.integers(1, 4)),
+            "max_branches": draw(st.integers(2, 4)),
+            "pairs": draw(st.sampled_from([0, 0, "auto", 2])),
+            # Otherwise no pairs are fitted in nodes of so few rows.
+            "pair_penalty": draw(st.sampled_from([0.0, 0.02])),
+            "leaf_penalty": draw(st.sampled_from([0.0, 1.0])),
+            "segment_penalty": draw(st.sampled_from([0.0, 1.0, "auto"])),
+            "refine_penalty": draw(st.sampled_from([0.0, 0.3, 2.0, "auto"])),
+            "categorical_features": draw(st.sampled_from([None, [1], [1, 3]])),
+            "max_bins": draw(st.sampled_from([None, 5, 255])),
+            "max_parts": draw(st.sampled_from([2, 4, 6, None])),
+            "random_state": 0,
+            "n_threads": 1,
+        }
+        | PLAIN
+        | fixed
+    )
     if params["categorical_features"] and n_values == n:
         X[:, 1], X[:, 3] = X[:, 1] % 9, X[:, 3] % 9
     weights = rng.choice([0.0, 0.5, 1.0, 1.7, 3.0], n) if draw(st.booleans()) else None
@@ -176,6 +248,7 @@ def problems(draw, criteria=CRITERIA, n_rows=(8, 120), **fixed):
     if criterion in ("gini", "entropy"):
         bounds = np.quantile(score, np.arange(1, n_classes) / n_classes)
         y = np.searchsorted(bounds, score)
+        params.setdefault("objective", draw(st.sampled_from(["log_loss", "error"])))
         if n_outputs == 1:
             params["class_weight"] = draw(st.sampled_from([None, "balanced"]))
         kind = ShapeTreeClassifier
@@ -218,8 +291,8 @@ def test_refinement_starts_from_the_grown_tree(problem):
     "params", [{}, {"max_branches": 2, "max_depth": 5}, {"pairs": "auto", "pair_penalty": 0.0}]
 )
 def test_refinement_lowers_the_objective_of_noisy_trees(criterion, params):
-    n_rows = 120 if "pairs" in params else 400
-    penalties = {"split_penalty": 0.0, "refine_penalty": 1.0}
+    n_rows = 200 if "pairs" in params else 400
+    penalties = {"leaf_penalty": 0.0, "refine_penalty": 1.0}
     model, X, y = noisy_problem(criterion, n_rows, **params, **penalties)
     history = model.fit(X, y).refinement_history_
     assert_falls(history)
@@ -231,9 +304,9 @@ def noisy_problem(criterion, n_rows=400, **params):
     rng = np.random.default_rng(0)
     if criterion in ("gini", "entropy"):
         X, y = noisy_classes(rng, n_rows=n_rows)
-        return ShapeTreeClassifier(criterion=criterion, **params), X, y
+        return ShapeTreeClassifier(criterion=criterion, **PLAIN | params), X, y
     X, y = noisy_numbers(rng, n_rows=n_rows)
-    return ShapeTreeRegressor(criterion=criterion, **params), X, y
+    return ShapeTreeRegressor(criterion=criterion, **PLAIN | params), X, y
 
 
 def test_only_the_last_fit_has_a_history():
@@ -325,9 +398,10 @@ def test_trees_can_be_refined_for_other_rows(problem, n_rows, seed):
 def assert_statistics_hold(model, X, y, weights):
     """Every node's statistics are those of the rows that pass it."""
     tree, passes = model.tree_, paths_of(model, X)
+    counts = counts_of(sample_weights(y, weights))
     weights = weights_of(model, y, weights)
     passes = passes & (weights > 0)
-    assert_array_equal(tree.n_node_samples, passes.sum(axis=1))
+    assert_array_equal(tree.n_node_samples, passes @ counts)
     assert_allclose(tree.weighted_n_node_samples, passes @ weights)
     columns = as_columns(y).T
     for node, rows in enumerate(passes):
@@ -414,7 +488,10 @@ def test_thresholds_lie_between_the_rows_values(problem):
             if not np.isnan(upper):
                 below, above = values[values <= upper].max(), values[values > upper].min()
                 assert below <= upper < above
-                assert abs(upper - (below + above) / 2) <= 0.3 * (above - below)
+                if model._fitted.features[tree.feature[node]].is_whole:
+                    assert upper == np.floor(upper)
+                else:
+                    assert abs(upper - (below + above) / 2) <= 0.3 * (above - below)
 
 
 @fits
@@ -488,7 +565,7 @@ def waves(seed, n_rows, n_values):
     return X, score + rng.normal(scale=0.5, size=n_rows)
 
 
-EAGER = {"split_penalty": 0.0, "segment_penalty": 0.0, "refine_penalty": 0.3, "max_depth": 3}
+EAGER = {"leaf_penalty": 0.0, "segment_penalty": 0.0, "refine_penalty": 0.3, "max_depth": 3}
 
 
 def test_segments_below_a_changed_node_hold_the_rows_asked_for():
@@ -514,7 +591,7 @@ def test_only_nodes_with_enough_rows_are_split():
 def test_the_tree_is_the_same_for_any_number_of_threads(criterion, params):
     fitted = []
     for n_threads in (1, 2, 5):
-        model, X, y = noisy_problem(criterion, n_threads=n_threads, split_penalty=1.0, **params)
+        model, X, y = noisy_problem(criterion, n_threads=n_threads, leaf_penalty=1.0, **params)
         fitted.append(model.fit(X, y))
     for other in fitted[1:]:
         assert_same_tree(fitted[0], other)
@@ -543,7 +620,9 @@ def test_categories_of_a_frame_are_refined_in_a_pipeline():
     is_warm = frame["colour"].isin(["red", "grey"]).to_numpy()
     y = np.where(is_warm ^ (frame["shape"] == "round"), "yes", "no")
     y = np.where(rng.random(n) < 0.1, "no", y)
-    model = make_pipeline(FunctionTransformer(), ShapeTreeClassifier(max_depth=3)).fit(frame, y)
+    model = make_pipeline(FunctionTransformer(), ShapeTreeClassifier(max_depth=3, **PLAIN)).fit(
+        frame, y
+    )
     refined = model[-1]
     assert_falls(refined.refinement_history_)
     assert_allclose(refined.refinement_history_[-1], objective_of(refined, frame, y))
@@ -568,18 +647,23 @@ def test_missing_values_are_routed_by_what_they_lose():
 # Exactness
 
 
-def reduced_objective(model, X, y, weights):
+def reduced_objective(model, X, y, weights, scale):
     """Of a fitted root with leaves: its reduced problem's value for any branches of the rows.
 
     Gives a function of branches and extra parts, for the leaves' present values.
     """
     tree = model.tree_
     values = tree.value[1:]
-    k, penalty = len(values), penalty_of(model, weights)
+    k, prices = len(values), prices_of(model, y, weights)
     if isinstance(model, ShapeTreeClassifier):
+        labels = np.unique(y, return_inverse=True)[1]
+        prior = 2 * np.bincount(labels, weights) / weights.sum()
+        counts = values[:, 0] * tree.weighted_n_node_samples[1:, None] * scale + prior
+        shares = counts / counts.sum(axis=1, keepdims=True)
+        if model.objective == "error":
+            shares = values[:, 0]
         losses = np.stack(
-            [class_losses(y, [np.tile(v[0], (len(y), 1))], [model.classes_]) for v in values],
-            axis=1,
+            [class_losses(model.objective, labels, np.tile(s, (len(y), 1))) for s in shares], axis=1
         )
         price = 1.0
     else:
@@ -592,7 +676,9 @@ def reduced_objective(model, X, y, weights):
     losses = losses * weights[:, None]
 
     def value(branches, extra):
-        return losses[np.arange(len(y)), branches].sum() + price * penalty * (extra + k - 1)
+        return losses[np.arange(len(y)), branches].sum() + price * (
+            prices.part * extra + prices.leaf * (k - 1)
+        )
 
     return value
 
@@ -616,18 +702,24 @@ def stumps(draw, **fixed):
     X = rng.integers(0, 5, (n, 2)).astype(float)
     X[rng.random(X.shape) < draw(st.sampled_from([0.0, 0.2]))] = np.nan
     score = np.nan_to_num((X[:, 0] % 2) + (X[:, 1] > 2), nan=1.0) + rng.normal(scale=0.4, size=n)
-    params = {
-        "criterion": criterion,
-        "max_depth": 1,
-        "max_branches": draw(st.integers(2, 3)),
-        "refine_penalty": draw(st.sampled_from([0.0, 0.3, 1.0, 3.0, "auto"])),
-        "split_penalty": 0.0,
-        "segment_penalty": draw(st.sampled_from([0.0, 1.0, "auto"])),
-        "refine_iter": 50,
-        "n_threads": 1,
-    } | fixed
+    params = (
+        {
+            "criterion": criterion,
+            "max_depth": 1,
+            "max_branches": draw(st.integers(2, 3)),
+            "refine_penalty": draw(st.sampled_from([0.0, 0.3, 1.0, 3.0, "auto"])),
+            "leaf_penalty": 0.0,
+            "segment_penalty": draw(st.sampled_from([0.0, 1.0, "auto"])),
+            "max_parts": None,
+            "refine_iter": 50,
+            "n_threads": 1,
+        }
+        | PLAIN
+        | fixed
+    )
     weights = rng.choice([0.5, 1.0, 1.7], n) if draw(st.booleans()) else None
     if criterion in ("gini", "entropy"):
+        params["objective"] = draw(st.sampled_from(["log_loss", "error"]))
         return ShapeTreeClassifier(**params), X, np.floor(score * 1.2).astype(int), weights
     return ShapeTreeRegressor(**params), X, np.round(score, 2), weights
 
@@ -639,8 +731,9 @@ def assert_no_shape_is_better(model, X, y, weights, is_categorical=False):
     tree = model.tree_
     if tree.node_count == 1:
         return
-    weights = weights_of(model, y, weights)
-    value = reduced_objective(model, X, y, weights)
+    evidence = evidence_of(model, y, weights)
+    scale = evidence.sum() / weights_of(model, y, weights).sum()
+    value = reduced_objective(model, X, y, evidence, scale)
     k = tree.node_count - 1
     present = value(model.apply(X) - 1, parts_of_node(tree, 0) - (k - 1))
     least = min(value(*shape) for shape in all_shapes(X, k, is_categorical))
@@ -665,8 +758,8 @@ def test_no_shape_function_of_categories_is_better_where_listing_them_hardly_pay
     X = rng.integers(0, 5, (n, 2)).astype(float)
     score = (X[:, 0] % 2) + (X[:, 1] > 2) + rng.normal(scale=0.4, size=n)
     model = ShapeTreeRegressor(
-        criterion="absolute_error", max_depth=1, refine_penalty=3.0, split_penalty=0.0,
-        segment_penalty=0.0, refine_iter=50, categorical_features=[0, 1],
+        criterion="absolute_error", max_depth=1, refine_penalty=3.0, leaf_penalty=0.0,
+        segment_penalty=0.0, refine_iter=50, categorical_features=[0, 1], **PLAIN,
     )  # fmt: skip
     assert_no_shape_is_better(model, X, np.round(score, 2), None, is_categorical=True)
 
@@ -687,7 +780,7 @@ def test_thresholds_stay_thresholds_and_do_no_worse_than_cart(criterion, max_dep
     kind = DecisionTreeClassifier if is_classifier else DecisionTreeRegressor
     cart = kind(criterion=criterion, max_depth=max_depth, random_state=0).fit(X, y)
     if is_classifier:
-        loss = class_losses(y, [cart.predict_proba(X)], [cart.classes_]).sum()
+        loss = class_loss("log_loss", y, np.ones(len(y)), cart.apply(X))
     else:
         ones = np.ones(len(y))
         root = np.full(len(y), centres(y, ones, criterion)[0])
@@ -708,6 +801,121 @@ def test_refined_thresholds_are_no_worse_than_grown_ones(problem):
     before = objective_of(grown(model).fit(X, y, weights), X, y, weights)
     assert objective_of(model, X, y, weights) <= before + 1e-9 * max(1.0, abs(before))
     assert np.diff(model.tree_.piece_start).max() <= 2
+
+
+# Few parts
+
+
+def parts_of(tree):
+    """Segments or regions of each inner node; listed categories of each that has categories."""
+    n_parts, n_listed = [0], [0]
+    for node in np.flatnonzero(~tree.is_leaf):
+        branches = tree.piece_branch[tree.pieces(node)]
+        if tree.second_feature[node] < 0 and np.isnan(tree.piece_upper[tree.pieces(node)][0]):
+            n_listed.append(len(branches) - np.bincount(branches).max())
+        else:
+            n_parts.append(len(branches))
+    return max(n_parts), max(n_listed)
+
+
+@fits
+@given(problems(segment_penalty=0.0, refine_penalty=0.0), st.sampled_from([None, "tao"]))
+def test_no_node_has_more_parts_than_allowed(problem, refine):
+    model, X, y, weights = problem
+    tree = model.set_params(refine=refine).fit(X, y, weights).tree_
+    if model.max_parts is not None:
+        n_parts, n_listed = parts_of(tree)
+        assert n_parts <= model.max_parts
+        assert n_listed <= 12
+
+
+@pytest.mark.parametrize("refine", [None, "tao"])
+@pytest.mark.parametrize("pairs", [0, "all"])
+@pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
+def test_nodes_of_default_trees_have_six_parts_at_most(kind, pairs, refine):
+    rng = np.random.default_rng(0)
+    x, z = rng.random((2, 4000))
+    colour = rng.integers(0, 40, 4000)
+    score = np.sin(30 * x) * np.sign(np.sin(9 * z)) + 2 * (colour % 2)
+    y = score > 1 if kind is ShapeTreeClassifier else score
+    table = pd.DataFrame({"x": x, "z": z, "colour": colour.astype(str)})
+    few = kind(pairs=pairs, refine=refine).fit(table, y)
+    n_parts, n_listed = parts_of(few.tree_)
+    assert n_parts <= 6
+    assert n_listed <= 12
+    if pairs == 0:
+        many = kind(refine=refine, max_parts=None).fit(table, y)
+        assert parts_of(many.tree_)[0] > 6 or parts_of(many.tree_)[1] > 12
+
+
+def naive_assigned(shape, costs, price, most):
+    """Least loss of any pruning of a pair's cuts to so many regions, and missing values' own."""
+
+    def ways(target):
+        """Regions' losses in each branch, for every pruning below a target."""
+        if target < 0:
+            yield [costs[-1 - target]]
+            return
+        below = [
+            [*low, *high]
+            for low in ways(shape.cut_low[target])
+            for high in ways(shape.cut_high[target])
+        ]
+        yield [np.sum(below[0], axis=0)]
+        yield from below
+
+    return (
+        min(
+            sum(loss.min() for loss in way) + price * (len(way) - 1)
+            for way in ways(0)
+            if len(way) <= most
+        )
+        + costs[-1].min()
+    )
+
+
+@given(SEEDS, st.integers(1, 5), st.integers(2, 3), st.integers(1, 4), st.sampled_from([0, 1, 3]))
+def test_no_pruning_of_a_pair_to_so_many_regions_loses_less(seed, n_cuts, k, most, price):
+    rng = np.random.default_rng(seed)
+    cuts = random_cuts(rng, n_cuts)
+    a, b, threshold, low, high = map(np.array, zip(*cuts, strict=True))
+    shape = PairShape(
+        first=0, second=1, n_branches=k, positions=(np.empty(0), np.empty(0)),
+        cut_a=a, cut_b=b, cut_threshold=threshold,
+        cut_low=low.astype(np.int32), cut_high=high.astype(np.int32),
+        branch_of_piece=np.zeros(n_cuts + 1, np.int32), missing_branch=0, saw_missing=True,
+    )  # fmt: skip
+    costs = rng.integers(-8, 9, (n_cuts + 2, k)).astype(float)
+    costs[:, 0] = 0.0
+    care = SimpleNamespace(n_branches=k, region_losses=lambda _: costs)
+    found = assigned(care, shape, float(price), most)
+    least = naive_assigned(shape, costs, price, most)
+    if found is None:
+        assert costs[:-1].sum(axis=0).min() + costs[-1].min() == least
+        return
+    n_regions = len(found.split.cuts.branch_of_piece)
+    assert 2 <= n_regions <= most
+    assert sum(found.losses) + price * (n_regions - 1) == least
+
+
+@given(SEEDS, st.integers(1, 2), st.integers(2, 4))
+def test_leaves_are_the_best_for_their_rows_and_the_prior(seed, n_outputs, n_classes):
+    rng = np.random.default_rng(seed)
+    labels = rng.integers(0, n_classes, (40, n_outputs)).astype(np.int32)
+    loss = loss_of(ClassGoal(labels, [n_classes] * n_outputs, None))
+    leaves = rng.integers(0, 3, 40)
+    counts = np.array([
+        np.concatenate([np.bincount(c[leaves == leaf], minlength=n_classes) for c in labels.T])
+        for leaf in range(3)
+    ], dtype=float)  # fmt: skip
+    lines = loss.fit_leaves(SimpleNamespace(leaf_sums=lambda _: counts), [0, 1, 2])
+    total = (counts * lines).sum() + loss.added(lines).sum()
+    every = class_loss("log_loss", labels, np.ones(40), leaves)
+    # A leaf without rows has the prior's shares, and nothing to lose.
+    assert_allclose(total, every, atol=1e-6)
+    other = rng.dirichlet(np.ones(n_classes), (3, n_outputs)).reshape(3, -1)
+    others = -np.log2(np.maximum(other, 1e-300))
+    assert total <= (counts * others).sum() + loss.added(others).sum() + 1e-6
 
 
 # Parameters
@@ -778,8 +986,8 @@ DEGENERATE = {
 def test_degenerate_data_are_refined(data, kind, params):
     X, y = map(np.array, DEGENERATE[data])
     for criterion in ["gini", "entropy"] if kind is ShapeTreeClassifier else CRITERIA[2:]:
-        for penalties in [{}, {"split_penalty": 0.0, "segment_penalty": 0, "refine_penalty": 0.0}]:
-            model = kind(criterion=criterion, **params, **penalties).fit(X, y)
+        for penalties in [{}, {"leaf_penalty": 0.0, "segment_penalty": 0, "refine_penalty": 0.0}]:
+            model = kind(criterion=criterion, **PLAIN, **params, **penalties).fit(X, y)
             assert_falls(model.refinement_history_)
             assert_statistics_hold(model, X, y, None)
             assert_allclose(
@@ -800,7 +1008,7 @@ def test_extreme_weights_are_refined(weight, criterion, refine_penalty):
 
 @pytest.mark.parametrize("criterion", CRITERIA)
 def test_some_rows_may_weigh_next_to_nothing(criterion):
-    model, X, y = noisy_problem(criterion, n_rows=200, split_penalty=0.0)
+    model, X, y = noisy_problem(criterion, n_rows=200, leaf_penalty=0.0)
     weights = np.where(np.arange(200) % 3 == 0, 1e-300, 1.0)
     model.fit(X, y, weights)
     assert_falls(model.refinement_history_)
@@ -829,7 +1037,7 @@ def test_a_tree_that_fits_perfectly_is_left_in_peace(criterion):
     X = np.repeat(np.arange(8.0), 50)[:, None]
     y = np.array([0, 1, 0, 2, 2, 1, 0, 1]).repeat(50)
     kind = ShapeTreeClassifier if criterion in ("gini", "entropy") else ShapeTreeRegressor
-    model = kind(criterion=criterion).fit(X, y)
+    model = kind(criterion=criterion, **PLAIN).fit(X, y)
     assert_falls(model.refinement_history_)
     assert_array_equal(model.predict(X), y)
     assert model.tree_.node_count == grown(model).fit(X, y).tree_.node_count
@@ -839,8 +1047,8 @@ def test_a_perfect_tree_of_numbers_settles():
     rng = np.random.default_rng(0)
     X = rng.integers(0, 6, (20_000, 4)).astype(float)
     y = rng.random((6, 6))[X[:, 0].astype(int), X[:, 1].astype(int)]
-    params = {"max_branches": 6, "max_depth": 3, "split_penalty": 0.0, "refine_penalty": 1.0}
-    model = ShapeTreeRegressor(**params).fit(X, y)
+    params = {"max_branches": 6, "max_depth": 3, "leaf_penalty": 0.0, "refine_penalty": 1.0}
+    model = ShapeTreeRegressor(**PLAIN, **params).fit(X, y)
     assert_falls(model.refinement_history_)
     assert len(model.refinement_history_) <= model.refine_iter
 
@@ -889,5 +1097,7 @@ def test_deep_trees_are_refined(kind):
     n = 700
     X, y = np.eye(n), np.arange(n) % 2
     params = {"inner_max_leaf_nodes": 2, "max_branches": 2, "max_depth": None, "n_threads": 1}
-    model = kind(**params, refine_penalty=0.0, refine_iter=1, max_leaf_nodes=None).fit(X, y)
+    model = kind(**PLAIN, **params, refine_penalty=0.0, refine_iter=1, max_leaf_nodes=None).fit(
+        X, y
+    )
     assert_falls(model.refinement_history_)

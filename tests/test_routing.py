@@ -1,6 +1,5 @@
 """Routing equals walks row by row, and what a branch costs is the loss of the leaf below it."""
 
-import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +10,7 @@ from naive import branch_of_pair, random_cuts, random_positions
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.leaf_losses import LeafLosses, losses_of_classes
+from shapetree._core.leaf_losses import LeafLosses
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import RoutedRows
 from shapetree._core.rows import NodeRows
@@ -613,30 +612,6 @@ def test_losses_are_those_of_the_table():
     # Once rows are sent again, these are forgotten.
     routed.send(numbers(0), 1)
     assert routed.care_sets() == []
-
-
-@given(SEEDS, st.integers(1, 3), st.integers(1, 12))
-def test_classes_lose_what_a_leaf_is_unsure_of(seed, n_outputs, max_classes):
-    rng = np.random.default_rng(seed)
-    sizes = rng.integers(1, max_classes + 1, n_outputs)
-    starts = np.cumsum([0, *sizes])
-    counts = rng.integers(0, 9, (5, starts[-1])) * rng.choice([1.0, 0.0], (5, 1), p=[0.8, 0.2])
-    found = losses_of_classes(counts, starts, 0.5, 2.0**20)
-    for start, stop in itertools.pairwise(starts):
-        for leaf in range(5):
-            total = counts[leaf, start:stop].sum()
-            shares = counts[leaf, start:stop] / total if total else np.zeros(stop - start)
-            for label in range(stop - start):
-                is_wrong = label != shares.argmax()
-                own = np.arange(stop - start) == label
-                score = ((own - shares) ** 2).sum() / 2
-                assert_allclose(found[leaf, start + label], is_wrong + 0.5 * score, atol=1e-9)
-
-
-@pytest.mark.parametrize("starts", [[0], [0, 2], [1, 3], [0, 0, 3], [0, 4, 3], [0, 9]])
-def test_outputs_whose_classes_are_elsewhere_are_refused(starts):
-    with pytest.raises(ValueError, match="classes of each output"):
-        losses_of_classes(np.ones((2, 3)), np.array(starts), 0.5, 1.0)
 
 
 # What does not fit

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from naive import AllAssignments, extra_parts, n_segments, samples
+from naive import AllAssignments, extra_parts, n_parts, samples
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
@@ -140,7 +140,7 @@ class OneFeature:
         return (
             self.sample.loss(branch)
             + self.penalties[kind] * parts
-            + self.penalties["branch_penalty"] * (max(branch) + 1 - 2)
+            + self.penalties["branch_penalty"] * max(branch)
         )
 
     def single_splits(self):
@@ -209,7 +209,7 @@ def test_shape_function_is_never_worse_than_carts_split(feature, min_rows, inner
         if feature.has_rows(split, min_rows)
     ]
     if losses:
-        best_gain = feature.whole - min(losses)
+        best_gain = feature.whole - min(losses) - feature.penalties["branch_penalty"]
         assert found.penalised_gains[0] >= best_gain - feature.sample.tolerance
         assert branch is not None
 
@@ -238,14 +238,59 @@ def test_no_search_finds_better_than_the_best_of_all(feature, min_rows):
 def test_segments_are_no_more_than_the_inner_trees_leaves(feature, inner_max_leaves, inner):
     feature.categorical = False
     _, branch = feature.found(inner_max_leaves=inner_max_leaves, inner_tree=inner)
-    assert branch is None or n_segments(branch[: feature.cells]) <= inner_max_leaves
+    assert branch is None or n_parts(branch[: feature.cells]) <= inner_max_leaves
 
 
 @given(features())
 def test_segments_of_a_shallow_inner_tree_are_few(feature):
     feature.categorical = False
     _, branch = feature.found(inner_max_depth=1)
-    assert branch is None or n_segments(branch[: feature.cells]) <= 2
+    assert branch is None or n_parts(branch[: feature.cells]) <= 2
+
+
+@given(features(), st.integers(2, 5), st.integers(1, 4), INNER_TREES, ASSIGNMENTS)
+def test_parts_are_no_more_than_allowed(feature, max_parts, max_listed, inner, assignment):
+    limits = {"max_parts": max_parts, "max_listed": max_listed}
+    found, branch = feature.found(inner_tree=inner, assignment=assignment, **limits)
+    if branch is None:
+        return
+    cells = branch[: feature.cells]
+    if feature.categorical:
+        assert len(cells) - np.bincount(cells).max() <= max_listed
+    else:
+        assert n_parts(cells) <= max_parts
+    penalised_gain = feature.whole - feature.objective(branch)
+    assert_allclose(found.penalised_gains[0], penalised_gain, atol=feature.sample.tolerance)
+
+
+@given(features())
+def test_limits_that_are_not_reached_change_nothing(feature):
+    assert_same_results(
+        feature.search(), feature.search(max_parts=feature.n_all, max_listed=feature.n_all)
+    )
+
+
+@given(exact_features(penalised=False), st.integers(2, 4))
+def test_within_few_parts_a_shape_function_is_never_worse_than_carts_split(feature, most):
+    assume(not feature.has_one_class)
+    found, _ = feature.found(max_parts=most, max_listed=1)
+    losses = [feature.sample.loss(split) for split in feature.single_splits()]
+    if losses:
+        best_gain = feature.whole - min(losses)
+        assert found.penalised_gains[0] >= best_gain - feature.sample.tolerance
+
+
+@given(exact_features(), INNER_TREES)
+def test_per_leaf_the_best_of_all_is_that_with_most_gain_for_each_added_branch(feature, inner):
+    assume(not feature.has_one_class)
+    feature.penalties = FREE | {"branch_penalty": feature.penalties["branch_penalty"]}
+    found, branch = feature.found(inner_tree=inner, inner_max_leaves=10, per_leaf=True)
+    every = AllAssignments(feature.sample, feature.max_branches)
+    best = max(
+        (feature.whole - feature.objective(way)) / max(way) for way in every.ways if max(way) > 0
+    )
+    assert branch is not None
+    assert_allclose(found.penalised_gains[0] / max(branch), best, atol=2 * feature.sample.tolerance)
 
 
 # Many features
@@ -597,11 +642,21 @@ def test_the_first_of_the_best_features_is_chosen_if_it_gains(seed):
     rng = np.random.default_rng(seed)
     gains = rng.choice([-np.inf, -1.0, 0.0, 1.0, 1.0 + 1e-9, 2.0], rng.integers(1, 6, 2))
     ties = rng.choice([0.0, 1e-8, 0.5], len(gains))
-    for found, of_node, tie in zip(best_features(gains, ties), gains, ties, strict=True):
-        close = [f for f, gain in enumerate(of_node) if gain >= of_node.max() - tie]
+    order = rng.permutation(gains.shape[1]).astype(np.int32)
+    for found, of_node, tie in zip(best_features(gains, ties, order), gains, ties, strict=True):
+        close = [f for f in order if of_node[f] >= of_node.max() - tie]
         assert found == (close[0] if of_node[close[0]] >= tie else -1)
 
 
-def test_every_node_needs_its_tie():
-    with pytest.raises(ValueError, match="every node needs its tie"):
-        best_features(np.zeros((2, 3)), np.zeros(1))
+@pytest.mark.parametrize(
+    ("n_ties", "order", "message"),
+    [
+        (1, [0, 1, 2], "every node needs its tie"),
+        (2, [0, 1], "every feature its place"),
+        (2, [0, 1, 3], "order must hold features"),
+        (2, [0, -1, 2], "order must hold features"),
+    ],
+)
+def test_every_node_needs_its_tie_and_every_feature_its_place(n_ties, order, message):
+    with pytest.raises(ValueError, match=message):
+        best_features(np.zeros((2, 3)), np.zeros(n_ties), np.array(order, dtype=np.int32))

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from naive import trees
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shapetree.refine._shrink import shrink
+from shapetree.refine._shrink import OF_CLASSES, OF_NUMBERS, Shrinkage, shrink
 
-shrinkages = st.sampled_from([0.0, 1e-20, 0.1, 1.0, 30.0, 1e6])
+amounts = st.sampled_from([0.0, 1e-20, 0.1, 1.0, 30.0, 1e6])
+shrinkages = st.builds(Shrinkage, amounts, amounts)
 
 
 @st.composite
@@ -29,13 +30,15 @@ def weighed_trees(draw, **options):
 
 
 def naive_value(tree, shrinkage, node):
-    """A node's shrunken value, by the formula of the paper."""
+    """A node's shrunken value, step by step: by the formula of the paper, and by its own rows."""
     if node == 0:
         return tree.value[0]
     parent = tree.parent[node]
     step = tree.value[node] - tree.value[parent]
-    shrunken_step = step / (1 + shrinkage / tree.weighted_n_node_samples[parent])
-    return naive_value(tree, shrinkage, parent) + shrunken_step
+    weight = tree.weighted_n_node_samples
+    of_parent = weight[parent] / (weight[parent] + shrinkage.of_parent)
+    of_node = weight[node] / (weight[node] + shrinkage.of_node)
+    return naive_value(tree, shrinkage, parent) + of_parent * of_node * step
 
 
 def assert_shrunk(tree, shrinkage):
@@ -54,12 +57,12 @@ def test_values_are_those_of_the_formula_whatever_the_weights(tree, shrinkage):
     assert_shrunk(tree, shrinkage)
 
 
-@pytest.mark.parametrize("shrinkage", [0.0, 0.7, 20.0])
+@pytest.mark.parametrize("shrinkage", [Shrinkage(0.0), Shrinkage(0.7), OF_CLASSES, OF_NUMBERS])
 @pytest.mark.parametrize("criterion", ["gini", "entropy", "squared_error", "absolute_error"])
 def test_values_of_fitted_trees_are_those_of_the_formula(criterion, shrinkage):
     rng = np.random.default_rng(0)
     X, y = data_for(criterion, rng)
-    model = tree_for(criterion, max_branches=3, split_penalty=0.0)
+    model = tree_for(criterion, max_branches=3, leaf_penalty=0.0)
     tree = model.fit(X, y, distinct_weights(rng, len(X))).tree_
     assert tree.max_depth > 2
     assert_shrunk(tree, shrinkage)
@@ -67,7 +70,7 @@ def test_values_of_fitted_trees_are_those_of_the_formula(criterion, shrinkage):
 
 def test_two_outputs_are_shrunk_each():
     X, y = data_for("squared_error", np.random.default_rng(0), n_outputs=2)
-    assert_shrunk(tree_for("squared_error").fit(X, y).tree_, 5.0)
+    assert_shrunk(tree_for("squared_error").fit(X, y).tree_, Shrinkage(5.0, 2.0))
 
 
 @given(weighed_trees(), shrinkages)
@@ -81,12 +84,14 @@ def test_only_values_change(tree, shrinkage):
 
 @given(trees())
 def test_no_shrinkage_changes_nothing(tree):
-    assert_array_equal(shrink(tree, 0).value, tree.value)
+    assert_array_equal(shrink(tree, Shrinkage(0.0)).value, tree.value)
 
 
 @given(weighed_trees())
 def test_endless_shrinkage_leaves_the_root(tree):
-    assert_array_equal(shrink(tree, np.inf).value, np.repeat(tree.value[:1], tree.node_count, 0))
+    assert_array_equal(
+        shrink(tree, Shrinkage(np.inf)).value, np.repeat(tree.value[:1], tree.node_count, 0)
+    )
 
 
 @given(weighed_trees(n_values=4), shrinkages)
@@ -99,7 +104,7 @@ def test_shares_of_classes_remain_shares(tree, shrinkage):
 @given(weighed_trees(max_nodes=2), st.lists(st.floats(0, 1e9), min_size=2, max_size=5))
 def test_more_shrinkage_draws_leaves_of_a_single_split_nearer_to_the_root(tree, amounts):
     distances = [
-        np.abs(shrink(tree, amount).value - tree.value[0]).sum(axis=(1, 2))
+        np.abs(shrink(tree, Shrinkage(amount, amount / 3)).value - tree.value[0]).sum(axis=(1, 2))
         for amount in sorted(amounts)
     ]
     for nearer, farther in zip(distances[1:], distances[:-1], strict=True):
@@ -110,4 +115,6 @@ def test_more_shrinkage_draws_leaves_of_a_single_split_nearer_to_the_root(tree, 
 @given(trees(max_nodes=4))
 def test_other_numbers_are_refused(shrinkage, tree):
     with pytest.raises(ValueError, match="shrinkage must be 0 or greater, got"):
-        shrink(tree, shrinkage)
+        shrink(tree, Shrinkage(shrinkage))
+    with pytest.raises(ValueError, match="shrinkage must be 0 or greater, got"):
+        shrink(tree, Shrinkage(1.0, shrinkage))

@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from data import view_of
+from data import PLAIN, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import branch_of_pair
@@ -83,7 +83,7 @@ BOTH_KINDS = pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegr
 @cache
 def fitted(name, after="fit"):
     kind, params = GRID[name]
-    params = {"refine": None, "max_depth": 4, "split_penalty": 0.0, "pair_penalty": 0.0} | params
+    params = {"refine": None, "max_depth": 4, "leaf_penalty": 0.0, "pair_penalty": 0.0} | params
     missing = params.pop("missing", 0.0)
     rng = np.random.default_rng(list(GRID).index(name))
     X = table(rng, 400, missing)
@@ -494,9 +494,11 @@ def test_deviations_are_those_of_the_known_numbers():
     X = np.random.default_rng(0).normal(size=(50, 3))
     X[::7, 1] = NAN
     X[:, 2] = NAN
-    found = deviations(np.ascontiguousarray(X.T))
-    assert_allclose(found[:2], np.nanstd(X[:, :2], axis=0))
-    assert np.isnan(found[2])
+    for counts in (np.ones(50), np.arange(50.0)):
+        found = deviations(np.ascontiguousarray(X.T), counts)
+        repeated = np.repeat(X, counts.astype(int), axis=0)
+        assert_allclose(found[:2], np.nanstd(repeated[:, :2], axis=0))
+        assert np.isnan(found[2])
 
 
 @settings(max_examples=150)
@@ -754,7 +756,7 @@ def test_strange_columns_are_sketched_without_warning(kind, pairs, name):
     X = np.stack([x, rng.permutation(x), rng.normal(size=len(x))], axis=1)
     above = np.nan_to_num(X[:, 0], nan=-1.0) > np.median(np.nan_to_num(X[:, 0]))
     y = (above ^ (X[:, 2] > 0)).astype(float)
-    params = {"max_depth": 3, "split_penalty": 0.0, "pair_penalty": 0.0, "n_threads": 1}
+    params = {"max_depth": 3, "leaf_penalty": 0.0, "pair_penalty": 0.0, "n_threads": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         model = kind(pairs=pairs, **params).fit(X, y)
@@ -805,7 +807,7 @@ def test_strange_targets_are_sketched_without_warning(scale, constant):
 
 def test_a_node_that_only_parts_missing_values_can_be_viewed_for_any_rows():
     x = np.where(np.arange(60) % 2, NAN, 1.5)[:, None]
-    model = ShapeTreeClassifier(max_depth=1).fit(x, np.arange(60) % 2)
+    model = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(x, np.arange(60) % 2)
     for rows in (x, x[::2], x[1::2]):
         view = view_of(model, rows, np.zeros(len(rows), dtype=int))
         assert view.nodes[0].n_rows == len(rows)
@@ -823,7 +825,7 @@ def same(one, other):
         )
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, tuple):
+    if isinstance(one, tuple | list):
         return len(one) == len(other) and all(map(same, one, other))
     if one is None:
         return other is None
@@ -885,7 +887,7 @@ def test_several_targets_have_no_sketch_and_everything_else_works(kind):
     _, X, y = fitted("five classes")
     codes = np.unique(y, return_inverse=True)[1]
     both = np.stack([codes, X["n"] > 5], axis=1)
-    params = {"pairs": "all", "pair_penalty": 0.0, "split_penalty": 0.0, "max_depth": 3}
+    params = {"pairs": "all", "pair_penalty": 0.0, "leaf_penalty": 0.0, "max_depth": 3}
     model = kind(**params).fit(X, both)
     for each in (model, model.simplify(), model.prune([1]), pickle.loads(pickle.dumps(model))):
         assert each.tree_.sketches is None

@@ -220,14 +220,14 @@ def test_several_outputs_say_what_is_known(weighted):
         shares = [(both[inside, i] == label).mean() for i, label in enumerate(rule.prediction)]
         said = re.findall(r"\((.*?)\)", rule.outcome)
         assert said == [percent(share) for share in shares]
-    weights = np.where(y == "virginica", 10.0, 1.0)
+    weights = np.where(y == "virginica", 10.0, 0.5)  # not whole, or they would count rows
     heavy = ShapeTreeClassifier(max_depth=1).fit(X, both, sample_weight=weights)
     assert all("weighted" in rule.outcome for rule in heavy.rules())
 
 
 def test_numbers_name_the_mean_of_the_rows_where_it_is_not_what_is_predicted():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
-    weights = np.where(y > 200, 20.0, 1.0)
+    weights = np.where(y > 200, 20.0, 0.5)  # not whole, or they would count rows
     for model, weight in (
         (ShapeTreeRegressor(max_depth=2), None),
         (ShapeTreeRegressor(max_depth=2), weights),
@@ -250,7 +250,7 @@ def test_numbers_name_the_mean_of_the_rows_where_it_is_not_what_is_predicted():
 def test_a_single_row_has_no_spread():
     X, y = [[0.0]] * 9 + [[1.0]], [1.0] * 9 + [50.0]
     model = ShapeTreeRegressor(
-        min_samples_leaf=1, split_penalty=0.0, segment_penalty=0.0, refine=None
+        min_samples_leaf=1, leaf_penalty=0.0, segment_penalty=0.0, refine=None
     ).fit(X, y)
     assert [rule.outcome for rule in model.rules()] == ["1 ± 0", "50 (1 row)"]
     assert "50 (1 row)" in export_text(model)

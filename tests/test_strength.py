@@ -2,25 +2,39 @@
 
 import numpy as np
 import pytest
-from data import assert_same_tree, data_for, tree_for
+from data import assert_same_tree, data_for, noisy_classes, tree_for
+from scipy.stats import entropy
+
+from shapetree import ShapeTreeClassifier
 
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
-# Prices of a segment, a split and a part of a refined tree that are in use by default.
-PRICES = {"gini": (5.0, 6.0, 3.0), "entropy": (6.0, 6.0, 3.0)}
-PENALTIES = ("segment_penalty", "split_penalty", "refine_penalty")
+# Prices in use by default, where rows are enough that a leaf can afford them. The price of
+# refinement is that of growth for log loss, and one for leaves and parts alike for errors.
+PRICES = {
+    "log_loss": {"segment_penalty": 6.0, "leaf_penalty": 4.0},
+    "error": {"segment_penalty": 5.0, "leaf_penalty": 3.0, "refine_penalty": 3.0},
+}
+PENALTIES = ("segment_penalty", "leaf_penalty", "refine_penalty")
 
 
-@pytest.mark.parametrize("criterion", PRICES)
+@pytest.mark.parametrize("objective", PRICES)
 @pytest.mark.parametrize("strength", [0.0, 0.5, 2.0])
 @pytest.mark.parametrize("pairs", [0, "auto"])
-def test_strength_multiplies_every_automatic_penalty(criterion, strength, pairs):
-    X, y = data_for(criterion, np.random.default_rng(0))
-    params = {"refine": "tao", "pairs": pairs, "max_depth": 3}
-    given = {
-        name: strength * price for name, price in zip(PENALTIES, PRICES[criterion], strict=True)
-    }
-    one_knob = tree_for(criterion, strength=strength, **params).fit(X, y)
-    assert_same_tree(one_knob, tree_for(criterion, **given, **params).fit(X, y))
+def test_strength_multiplies_every_automatic_penalty(objective, strength, pairs):
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=600)
+    params = {"objective": objective, "pairs": pairs, "max_depth": 3, "resamples": 0}
+    given = {name: strength * price for name, price in PRICES[objective].items()}
+    one_knob = ShapeTreeClassifier(strength=strength, **params).fit(X, y)
+    assert one_knob.get_n_leaves() > 1
+    assert_same_tree(one_knob, ShapeTreeClassifier(**given, **params).fit(X, y))
+
+
+def test_a_leaf_costs_no_more_than_its_share_of_all_there_is_to_explain():
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=100)
+    bits = 100 * entropy(np.bincount(y), base=2)
+    params = {"max_depth": 3, "resamples": 0}
+    usual = ShapeTreeClassifier(**params).fit(X, y)
+    assert_same_tree(usual, ShapeTreeClassifier(leaf_penalty=0.01 * bits, **params).fit(X, y))
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

@@ -167,7 +167,7 @@ def test_means_are_right_and_do_not_depend_on_order(seed, n, scale, weighted):
 def goal_of(kind, rng, n, scale, weights):
     if kind is ClassGoal:
         labels = rng.integers(0, 3, (n, 1)).astype(np.int32)
-        return ClassGoal(labels, [3], weights, "gini", max_branches=2)
+        return ClassGoal(labels, [3], weights, criterion="gini")
     return kind(rng.normal(size=(n, 2)) * scale, weights)
 
 

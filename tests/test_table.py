@@ -8,6 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -63,8 +64,7 @@ def test_every_real_dtype_is_read_as_a_native_float_that_holds_it(dtype, expecte
     X = np.array([[0, 1], [1, 0], [1, 1]], dtype=dtype, order=order)
     table = read_table(X)
     assert table.n_rows == 3
-    is_whole = X.dtype.kind in "iu"
-    assert table.features == tuple(FeatureInfo(name, is_whole=is_whole) for name in ("x0", "x1"))
+    assert table.features == tuple(FeatureInfo(name, is_whole=True) for name in ("x0", "x1"))
     for j, column in enumerate(table.columns):
         assert column.dtype == expected
         assert column.dtype.isnative
@@ -108,8 +108,8 @@ def test_infinities_are_ordinary_values_and_nan_stays_nan():
     assert_array_equal(only_column([[np.inf], [-np.inf], [NAN]]), [np.inf, -np.inf, NAN])
 
 
-def test_large_integers_are_rounded_to_float64():
-    assert only_column(np.array([[2**63 + 1]], np.uint64)).tolist() == [2.0**63]
+def test_large_integers_are_read_if_float64_holds_them():
+    assert only_column(np.array([[2**63]], np.uint64)).tolist() == [2.0**63]
     assert only_column([[2**70]]).tolist() == [2.0**70]
 
 
@@ -512,6 +512,18 @@ def test_names_indices_and_masks_choose_the_same_features(categorical_features, 
     assert table.columns[1].tolist() == [1, 0]
 
 
+@pytest.mark.parametrize("place", [0, 63, 64, 70_000, 150_000])
+def test_columns_are_whole_if_all_known_values_are_whatever_their_type(place):
+    numbers = np.arange(200_000.0) % 7
+    numbers[::5] = np.nan
+    frame = pd.DataFrame({"a": numbers, "b": pd.array([1, None] * 100_000, dtype="Int64")})
+    assert [feature.is_whole for feature in read_table(frame).features] == [True, True]
+    assert read_table(frame[["a"]].to_numpy(np.float32)).features[0].is_whole
+    frame.loc[place, "a"] = 0.5
+    assert [feature.is_whole for feature in read_table(frame).features] == [False, True]
+    assert not read_table(frame[["a"]].to_numpy(np.float32)).features[0].is_whole
+
+
 def test_array_columns_are_chosen_by_index_mask_or_generated_name():
     X = [[1, 2], [3, 4]]
     for categorical_features in ([1], [False, True], ["x1"]):
@@ -522,7 +534,7 @@ def test_array_columns_are_chosen_by_index_mask_or_generated_name():
 @pytest.mark.parametrize("categorical_features", ["from_dtype", None, [], (), np.array([])])
 def test_arrays_have_no_categorical_features_unless_asked(categorical_features):
     features = read_table(np.array([[True], [False]]), categorical_features).features
-    assert features == (FeatureInfo("x0"),)
+    assert features == (FeatureInfo("x0", is_whole=True),)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,9 @@
 """What a node says of its rows is what NumPy says of them."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,6 +11,7 @@ from joined_rows import in_parts
 from naive import describe_rows, entropy_mass, gini_mass, weighted_median
 from numpy.testing import assert_allclose, assert_array_equal
 
+from shapetree import ShapeTreeClassifier
 from shapetree.data._labels import read_targets
 from shapetree.data._targets import MAX_EXACT_LEVELS, MAX_LEVELS, ClassGoal, MeanGoal, MedianGoal
 
@@ -16,7 +20,7 @@ n_outputs = st.integers(1, 3)
 
 
 def class_goal(labels, n_classes, weights=None, criterion="gini"):
-    return ClassGoal(labels, n_classes, weights, criterion, max_branches=2)
+    return ClassGoal(labels, n_classes, weights, criterion=criterion)
 
 
 def random_rows(rng, n):
@@ -203,7 +207,7 @@ def test_a_goal_of_far_numbers_is_that_of_the_same_rows_at_hand(seed, n_outputs,
     far = MeanGoal(np.empty((0, n_outputs)), nothing, in_parts(rng, y, weights))
     assert far.total_weight == near.total_weight
     part = y[rows], None if weights is None else weights[rows]
-    one, other = near.without_rows().of(*part), far.without_rows().of(*part)
+    one, other = near.without_rows().of(*part, None), far.without_rows().of(*part, None)
     assert one.unit == other.unit
     assert one.spread_unit == other.spread_unit
     assert one.impurity_scale == other.impurity_scale
@@ -220,7 +224,69 @@ def test_a_goal_of_far_classes_is_that_of_the_same_rows_at_hand(seed, n_outputs,
     near = class_goal(labels, n_classes, weights, "auto")
     nothing = np.empty((0, n_outputs), dtype=np.int32), None if weights is None else np.empty(0)
     rows = in_parts(rng, labels, weights)
-    far = ClassGoal(nothing[0], n_classes, nothing[1], "auto", 2, rows)
+    far = ClassGoal(nothing[0], n_classes, nothing[1], far=rows)
     assert far.criterion_name == near.criterion_name
     assert far.total_weight == near.total_weight
-    assert far.refine_penalty == near.refine_penalty
+    assert_array_equal(far.totals, near.totals)
+    assert (far.prices, far.refine_prices) == (near.prices, near.refine_prices)
+
+
+# Prices
+
+
+@given(seeds, n_outputs, st.booleans())
+def test_a_leaf_costs_no_more_than_a_share_of_all_there_is_to_explain(seed, n_outputs, weighted):
+    rng = np.random.default_rng(seed)
+    n_classes, n = rng.integers(1, 5, n_outputs).tolist(), int(rng.choice([20, 2000]))
+    labels = np.stack([rng.integers(0, k, n) for k in n_classes], axis=1).astype(np.int32)
+    weights = random_weights(rng, n, weighted)
+    w = ones_if_none(weights, n)
+    counts = [np.bincount(labels[:, o], w) for o in range(n_outputs)]
+    most = {
+        "entropy": (4.0, np.mean([entropy_mass(c) for c in counts])),
+        "gini": (3.0, np.mean([gini_mass(c) for c in counts])),
+        "error": (3.0, w.sum()),
+    }
+    for objective, grown, refined in [("log_loss", "entropy", None), ("error", "gini", "error")]:
+        goal = ClassGoal(labels, n_classes, weights, objective)
+        assert goal.criterion_name == grown
+        for name, prices in [(grown, goal.prices), (refined, goal.refine_prices)]:
+            if name is None:
+                assert prices is None
+            else:
+                price, total = most[name]
+                assert_allclose(prices.leaf, min(price, 0.01 * total), atol=1e-9)
+
+
+# One form of classes
+
+
+def boxes(labels):
+    """Classes in all that may hold them."""
+    series = pd.Series(labels, name="y")
+    yield from (series, series.to_frame(), series.astype("category"), series.convert_dtypes())
+    yield pd.Series(labels, dtype=pd.ArrowDtype(pa.array(labels).type), name="y")
+    yield from (pl.Series("y", labels), pl.DataFrame({"y": labels}), pa.table({"y": labels}))
+    if isinstance(labels[0], str):
+        yield pl.Series("y", labels).cast(pl.Categorical)
+    if type(labels[0]) is int:
+        yield pl.Series("y", labels, dtype=pl.Int16)
+
+
+def boxes_without_names(labels):
+    yield from (labels, np.array(labels), np.array(labels, dtype=object))
+    yield from (pa.array(labels), pa.chunked_array([labels]))
+    if type(labels[0]) is int:
+        yield from (np.array(labels, dtype=np.int32), np.array(labels, dtype=np.uint8))
+
+
+@pytest.mark.parametrize("boxed", [boxes, boxes_without_names])
+@pytest.mark.parametrize("pair", [("no", "perhaps"), (0, 1), (False, True)])
+def test_model_files_do_not_depend_on_what_holds_y(boxed, pair):
+    X, labels = np.arange(40.0)[:, None], [pair[i >= 20] for i in range(40)]
+    models = [ShapeTreeClassifier(max_depth=1).fit(X, y) for y in boxed(labels)]
+    assert len({model.to_json() for model in models}) == 1
+    for model in models:
+        predicted = model.predict(X)
+        assert predicted.tolist() == labels
+        assert predicted.dtype == models[0].predict(X).dtype

@@ -14,6 +14,7 @@ const WAY_SIZE = 11.5;
 const TITLE_LINE = 19;
 const TITLE_SIZE = 14;
 const TITLE_WEIGHT = 650;
+const LEAST_TITLE = 9;
 const LEAF_FIGURE = { classes: 8, numbers: 22 };
 
 export const CARD_WIDTH = SMALL.width + 2 * PADDING;
@@ -74,20 +75,22 @@ function drawWay(model, node, y) {
 /** What a leaf predicts besides the share of its rows, such as "weighted 84 %". */
 function asideOf(model, node) {
   if (!node.isLeaf || !model.classes) return null;
-  const [, predicted] = node.share.split(", ");
-  return predicted ?? null;
+  return node.besideShare ?? null;
 }
 
 function drawTitle(model, node, y) {
   const rows = countOf(node.rows, "row");
   const room = SMALL.width - textWidth(rows, 11.5) - 12;
-  const title = node.isLeaf ? leafTitle(model, node, room) : splitTitle(model, node, room);
+  const title = node.isLeaf ? leafTitle(model, node, room) : splitTitle(model, node);
+  // A name is written smaller rather than cut, as long as it can be read.
+  const need = textWidth(title, TITLE_SIZE, TITLE_WEIGHT) + 1;
+  const size = Math.min(Math.max((TITLE_SIZE * room) / need, LEAST_TITLE), TITLE_SIZE);
   return [
     svgText(title, {
       x: PADDING,
       y: y + 14,
       width: room,
-      size: TITLE_SIZE,
+      size,
       weight: TITLE_WEIGHT,
       class: "card-title",
     }),
@@ -110,14 +113,9 @@ function leafTitle(model, node, room) {
   });
 }
 
-/** The features' names; those of a pair are cut so that both can be seen. */
-function splitTitle(model, node, room) {
-  const names = titleNames(model, node);
-  if (names.length === 1) return names[0] + scaleWords(node);
-  const widths = names.map((name) => textWidth(name, TITLE_SIZE, TITLE_WEIGHT));
-  const free = room - textWidth(" × ", TITLE_SIZE, TITLE_WEIGHT);
-  const shares = widths.map((_, i) => Math.max(free / 2, free - widths[1 - i]) - 1);
-  return names.map((name, i) => shorten(name, shares[i], TITLE_SIZE, TITLE_WEIGHT)).join(" × ");
+/** The features' names. */
+function splitTitle(model, node) {
+  return titleNames(model, node).join(" × ") + scaleWords(node);
 }
 
 function drawFigure(model, node, y) {

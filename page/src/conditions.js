@@ -25,6 +25,18 @@ export function predictionWords(model, node, isShort = false, shortened = (name)
   return `${shortened(model.classes[node.predicted], share)}${share}`;
 }
 
+/** How sure a node is, by its own rows and by those that the tree was evaluated on. */
+export function sureWords(node) {
+  const own = node.sure ? [`95 % interval: ${node.sure}`] : [];
+  return node.unseen ? [...own, node.unseen] : own;
+}
+
+/** What a branch leads to, and how many rows that is true of. */
+export function childWords(model, node, branch) {
+  const child = model.nodes[node.children[branch]];
+  return `${predictionWords(model, child)}, ${countOf(child.rows, "row")}`;
+}
+
 /** A node for those who cannot see it. */
 export function nodeLabel(model, node) {
   const rows = countOf(node.rows, "row");

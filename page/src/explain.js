@@ -17,12 +17,15 @@ const MOST_DIGITS = 9;
 export function explainRow(model, row, { newValues = new Map(), mayChange } = {}) {
   const path = pathOf(model, row);
   const conditions = merge(path.slice(0, -1).flatMap((node) => conditionsOf(node, row)));
-  const words = outcomeOf(path.at(-1));
+  const words = path.at(-1).trained;
   const outcome = model.target === null ? words : `${model.target}: ${words}`;
   const reasons = conditions.map((condition) => wordsOf(model, condition));
   const sentence = reasons.length
     ? `Predicted ${outcome} because ${listing(reasons)}`
-    : `Predicted ${outcome} for every row`;
+    : [
+        `Predicted ${outcome} for every row`,
+        ...(model.whySingleLeaf ? [model.whySingleLeaf] : []),
+      ].join(". ");
   const notes = notesOf(model, row, conditions, newValues);
   return { sentence, flip: flipSentence(model, row, mayChange), notes };
 }
@@ -31,7 +34,7 @@ function flipSentence(model, row, mayChange) {
   const flip = findFlip(model, row, mayChange);
   if (flip === null) return null;
   const words = listing(flipInWords(model, row, flip));
-  return `It would be ${outcomeOf(flip.leaf)} if ${words}`;
+  return `It would be ${flip.leaf.flipped} if ${words}`;
 }
 
 /** What is unlike training in the values that decide. */
@@ -60,6 +63,3 @@ export function beyondWords(model, feature, value) {
   });
   return `${texts[0]} is outside the range ${texts[1]} to ${texts[2]} seen in training`;
 }
-
-/** What a leaf predicts, and how its training rows are spread. */
-const outcomeOf = (leaf) => leaf.trained ?? leaf.outcome;

@@ -16,6 +16,7 @@ import {
   exact,
   FEW_DIGITS,
   nextAbove,
+  nextBelow,
   nextMultiple,
   numberAt,
   orderOf,
@@ -138,12 +139,12 @@ function categoryGroups(model, feature) {
 function changesOfNumber(model, feature, row) {
   const own = row[feature];
   const step = stepOf(model.features[feature]);
-  const isWhole = step !== null && (own === null || own / step === Math.floor(own / step));
+  const limits = limitsOf(model.features[feature]);
   const edges = cellEdges(model, feature, row);
   return [...edges, Infinity].flatMap((high, i) => {
     const low = i === 0 ? -Infinity : edges[i - 1];
     if (own !== null && low < own && own <= high) return [];
-    const value = nearest(own, low, high, isWhole ? step : null);
+    const value = nearest(own, low, high, step, limits);
     if (value === null) return [];
     return [{ feature, value, size: changeSize(model.features[feature], own, value) }];
   });
@@ -162,10 +163,18 @@ function stepOf({ whole, date }) {
   return whole ? 1 : null;
 }
 
-/** The nearest value above `low` and at most `high`, a multiple of a step; null if there is none. */
-function nearest(own, low, high, step) {
-  if (own === null && low === -Infinity && high === Infinity) return 0;
-  const goesUp = own === null ? high === Infinity : own <= low;
+/** Between which numbers a flip may choose: the least and the greatest of training. */
+function limitsOf({ range }) {
+  return [range?.[0] ?? -Infinity, range?.[1] ?? Infinity];
+}
+
+/** The nearest value above a number, at most another and within limits, a multiple of a step; null if there is none. */
+function nearest(own, above, upTo, step, [first, last]) {
+  if (own === null && above === -Infinity && upTo === Infinity)
+    return Math.min(Math.max(0, first), last);
+  const goesUp = own === null ? upTo === Infinity : own <= above;
+  const low = Math.max(above, nextBelow(first));
+  const high = Math.min(upTo, last);
   const least = step ? nextMultiple(low, step) : nextAbove(low);
   const value = goesUp ? least : step ? step * Math.floor(high / step) : high;
   return value > low && value <= high && Number.isFinite(value) ? value : null;
@@ -224,9 +233,14 @@ function shownValue(model, row, flip, place) {
   if (isCategorical(model.features[feature])) return exactly(model, feature, value);
   const changed = changedRow(row, flip.changes);
   const { date } = model.features[feature];
+  const [least, greatest] = limitsOf(model.features[feature]);
   const texts = beyond(value, row[feature] ?? NaN, date);
-  const isSame = (text) => leafOf(model, changed.with(feature, read(text, date))) === flip.leaf;
-  return texts.slice(0, -1).find(isSame) ?? texts.at(-1);
+  const isTrue = (text) => {
+    const shown = read(text, date);
+    const isSeen = least <= shown && shown <= greatest;
+    return isSeen && leafOf(model, changed.with(feature, shown)) === flip.leaf;
+  };
+  return texts.slice(0, -1).find(isTrue) ?? texts.at(-1);
 }
 
 function exactly(model, feature, value) {

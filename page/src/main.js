@@ -57,6 +57,8 @@ function showHeader() {
   ];
   facts.unshift(...model.scores.map(capitalised));
   if (model.target !== null) facts.unshift(`Predicts ${model.target}`);
+  byId("why").hidden = model.whySingleLeaf === null;
+  byId("why").textContent = model.whySingleLeaf === null ? "" : `${model.whySingleLeaf}.`;
   byId("facts").replaceChildren(...facts.map((fact) => html("li", { dir: "auto" }, fact)));
 }
 
@@ -73,6 +75,7 @@ function showLegend() {
           html("span", { class: "swatch line" }),
           "mean target, or a leaf’s prediction",
         ]),
+        html("li", {}, "± standard deviation of the rows"),
         ...(model.nodes.some((node) => node.plane) ? [targetLegend()] : []),
       ];
   const most = Math.max(...model.nodes.map((node) => node.children.length));

@@ -5,7 +5,7 @@
  */
 
 import { readModel } from "./model.js";
-import { leafOf, readRow } from "./predict.js";
+import { pathOf, readRow } from "./predict.js";
 
 /**
  * Functions of a tree. `data` has its features and nodes as the page has them, except that nodes
@@ -13,11 +13,18 @@ import { leafOf, readRow } from "./predict.js";
  */
 export function readTree({ classes, features, nodes }) {
   const model = readModel({ features: features.map(withCategories), nodes });
-  const valuesOf = (row) => leafOf(model, readRow(model, row)).value;
+  const pathTo = (row) => pathOf(model, readRow(model, row));
+  const valuesOf = (row) => pathTo(row).at(-1).value;
+  const leaf = (row) => pathTo(row).at(-1).number;
+  const reasons = (row) => [
+    ...new Set(pathTo(row).flatMap((node) => node.features.map((j) => model.features[j].name))),
+  ];
   if (classes === null) {
-    return { predict: (row) => alone(valuesOf(row).map(([number]) => number)) };
+    return { leaf, reasons, predict: (row) => alone(valuesOf(row).map(([number]) => number)) };
   }
   return {
+    leaf,
+    reasons,
     predict: (row) => alone(valuesOf(row).map((shares, i) => classes[i][likeliest(shares)])),
     predictProba: (row) => alone(valuesOf(row).map((shares) => [...shares])),
   };

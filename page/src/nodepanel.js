@@ -1,9 +1,18 @@
 /** The panel with everything about one node. */
 
 import { branchColour, classColour } from "./colours.js";
-import { branchWords, predictionWords } from "./conditions.js";
+import { branchWords, childWords, predictionWords, sureWords } from "./conditions.js";
 import { byId, html, nameText, svg } from "./dom.js";
-import { missingCounts, missingRows, showsMissing, sum, classCounts } from "./figures/bars.js";
+import {
+  addCounts,
+  classCounts,
+  grouped,
+  joinMeans,
+  missingCounts,
+  missingRows,
+  ownRows,
+  showsMissing,
+} from "./figures/bars.js";
 import { drawShape, LARGE, shapeHeight } from "./figures/index.js";
 import { drawTargets } from "./figures/leaf.js";
 import { orderedParts } from "./figures/ordered.js";
@@ -11,8 +20,6 @@ import { featureNames, pathTo, scaleWords, titleNames } from "./model.js";
 import { countOf, percent } from "./words.js";
 
 const LEAF_HEIGHT = 110;
-
-const grouped = (count) => count.toLocaleString("en-US");
 
 export function showNode(model, number, onOpen) {
   const node = model.nodes[number];
@@ -41,8 +48,9 @@ function title(model, node) {
 function facts(model, node) {
   const all = model.nodes[0].rows;
   const share = node.parent === null || !all ? "" : `, ${percent(node.rows / all)} of all`;
-  const here = node.isLeaf ? "" : ` · alone it would predict ${predictionWords(model, node)}`;
-  return `${countOf(node.rows, "row")}${share}${here}`;
+  const here = node.isLeaf ? "" : ` · as a leaf it would predict ${predictionWords(model, node)}`;
+  const sure = sureWords(node).map((words) => ` · ${words}`);
+  return `${countOf(node.rows, "row")}${share}${here}${sure.join("")}`;
 }
 
 // --- a node that splits ---
@@ -67,12 +75,13 @@ function shapeTable(model, node, onOpen) {
   const rows = tableRows(model, node).map(({ content, branch, rows: count }) =>
     html("tr", {}, [
       html("td", { class: "values", dir: "auto" }, content),
-      html("td", {}, branchButton(node, branch, onOpen)),
-      html("td", { dir: "auto" }, predictionWords(model, model.nodes[node.children[branch]])),
-      html("td", { class: "number" }, count),
+      html("td", { dir: "auto" }, count),
+      html("td", {}, branchButton(model, node, branch, onOpen)),
     ]),
   );
-  const heads = [node.regions ? "Region" : "Values", "Branch", "Predicts", "Rows"];
+  const heads = node.regions
+    ? ["Region", "Rows in the region", "Branch: all its rows"]
+    : ["Values", "Rows with these values", "Branch: all its rows"];
   return tableOf(heads, rows);
 }
 
@@ -81,25 +90,28 @@ function tableRows(model, node) {
     ? regionRows(model, node)
     : node.segments[0].codes
       ? categoryRows(model, node)
-      : orderedParts(model, node).map(({ words, branch, counts }) => ({
+      : orderedParts(model, node).map(({ words, branch, counts, mean }) => ({
           content: words,
           branch,
-          rows: grouped(sum(counts.map(([, count]) => count))),
+          rows: ownRows(model, node, branch, counts, mean),
         }));
   if (showsMissing(node)) {
-    const count = node.regions ? missingRows(node) : sum(missingCounts(node).map(([, n]) => n));
-    rows.push({ content: "missing", branch: node.missingBranch, rows: grouped(count) });
+    const branch = node.missingBranch;
+    const count = node.regions
+      ? grouped(missingRows(node))
+      : ownRows(model, node, branch, missingCounts(node), node.density.missingMean);
+    rows.push({ content: "missing", branch, rows: count });
   }
   return rows;
 }
 
-/** Rows of a region are known only where it is the only way to its branch; else the branch's are. */
+/** Rows of a region are known only where it is the only way to its branch. */
 function regionRows(model, node) {
   return node.joined.map((region) => {
     const isOnly = node.joined.filter(({ branch }) => branch === region.branch).length === 1;
     const child = model.nodes[node.children[region.branch]];
     const known = isOnly && !(showsMissing(node) && node.missingBranch === region.branch);
-    const rows = known ? grouped(child.rows) : `of ${grouped(child.rows)}`;
+    const rows = known ? grouped(child.rows) : "not counted";
     return { content: region.words, branch: region.branch, rows };
   });
 }
@@ -114,21 +126,27 @@ function categoryRows(model, node) {
       codes.map((code) => nameText(categories[code], "chip")),
     ),
     branch,
-    rows: grouped(sum(codes.flatMap((code) => classCounts(model, node, code).map(([, n]) => n)))),
+    rows: ownRows(
+      model,
+      node,
+      branch,
+      addCounts(codes.map((code) => classCounts(model, node, code))),
+      joinMeans(node, codes),
+    ),
   }));
 }
 
-function branchButton(node, branch, onOpen) {
+function branchButton(model, node, branch, onOpen) {
   const swatch = html("span", { class: "swatch" });
   swatch.style.background = branchColour(branch);
   const attributes = {
     type: "button",
     class: "branch",
-    "aria-label": `Branch ${branch + 1}: open its node`,
+    title: "Open its node",
   };
   return html("button", { ...attributes, onclick: () => onOpen(node.children[branch]) }, [
     swatch,
-    String(branch + 1),
+    html("span", { dir: "auto" }, `${branch + 1}: ${childWords(model, node, branch)}`),
   ]);
 }
 
@@ -182,7 +200,7 @@ function classTable(model, node) {
   });
   const word = model.predictedWord;
   const predicted = isAlike ? [] : [word[0].toUpperCase() + word.slice(1)];
-  return tableOf(["Class", "Rows", "Share", ...predicted], rows, { class: "classes" });
+  return tableOf(["Class", "Rows in this leaf", "Share", ...predicted], rows, { class: "classes" });
 }
 
 function tableOf(heads, rows, attributes = {}) {

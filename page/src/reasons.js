@@ -5,7 +5,7 @@ import { inRegion, isMissing, partOf } from "./predict.js";
 import { joinBounds } from "./words.js";
 
 // Categories that are named before the rest is only counted.
-const MAX_CATEGORIES = 8;
+const MAX_CATEGORIES = 12;
 
 /** What a row satisfies in a node: that it lacks a value, or the part that it lies in. */
 export function conditionsOf(node, row) {

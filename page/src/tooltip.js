@@ -8,6 +8,8 @@ const GAP = 14;
 export function addTooltip(element, lines) {
   element.addEventListener("pointermove", (event) => show(lines, event.clientX, event.clientY));
   element.addEventListener("pointerleave", hideTooltip);
+  // In SVG, whatever listens to the focus can have it; what cannot be named should not.
+  if (!element.hasAttribute("tabindex")) return element;
   element.addEventListener("focus", () => {
     const box = element.getBoundingClientRect();
     show(lines, box.left + box.width / 2, box.bottom);

@@ -25,7 +25,7 @@ export class Tree {
     this.cards = new Map();
     this.edges = svg("g", { "aria-hidden": "true" });
     this.items = svg("g", { role: "tree", "aria-label": "Nodes of the tree", id: "nodes" });
-    this.content = svg("g", {}, [this.edges, this.items]);
+    this.content = svg("g", { id: "tree-content" }, [this.edges, this.items]);
     this.frame = byId("stage");
     this.frame.append(this.content);
     this.folded = firstFolding(model, this.frame.getBoundingClientRect());

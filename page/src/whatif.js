@@ -1,6 +1,7 @@
 /** Trying out a row: its values, what is predicted for it and why, and what would change that. */
 
 import { classColour } from "./colours.js";
+import { sureWords } from "./conditions.js";
 import { inputValue, nearMoment, readMoment } from "./dates.js";
 import { byId, html, nameText, textWidth } from "./dom.js";
 import { beyondWords, explainRow } from "./explain.js";
@@ -209,21 +210,23 @@ function chances(model, leaf) {
     ]);
   });
   const others = model.classes.length - shown.length;
-  if (leaf.rows > 0 && leaf.share !== percent(leaf.value[leaf.predicted]))
-    bars.push(html("li", { class: "muted" }, rowsBehind(model, leaf)));
+  if (leaf.rows > 0) bars.push(html("li", { class: "muted" }, rowsBehind(model, leaf)));
   if (others > 0)
     bars.push(html("li", { class: "muted" }, `${others} others: ${percent(Math.max(rest, 0))}`));
   return bars;
 }
 
-/** What the bars are, where they are not shares of the rows. */
+/** The rows' share and how sure it is, and what the bars are, where they are not such shares. */
 function rowsBehind(model, leaf) {
   const rows = `${leaf.shortShare} of the rows here are ${model.classes[leaf.predicted]}`;
-  return `${rows}; the bars show ${model.predictedWord} probabilities`;
+  const isRows = leaf.share === percent(leaf.value[leaf.predicted]);
+  const bars = isRows ? [] : [`the bars show ${model.predictedWord} probabilities`];
+  return [rows, ...sureWords(leaf), ...bars].join("; ");
 }
 
 function spread(leaf) {
-  return html("li", { class: "muted" }, leaf.spreadWords.trim());
+  const words = [leaf.spreadWords.trim(), ...sureWords(leaf)].filter(Boolean).join("; ");
+  return html("li", { class: "muted" }, words);
 }
 
 function showReasons(model, row, kept) {
@@ -237,5 +240,5 @@ function showReasons(model, row, kept) {
 
 function nothingFlips(kept) {
   const which = kept.size ? "the other values" : "the values";
-  return `No change of one or two of ${which} would change that.`;
+  return `No change of one or two of ${which} to what training has seen would change that.`;
 }

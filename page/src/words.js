@@ -120,6 +120,11 @@ export function nextAbove(number) {
   return number === Infinity ? number : numberAt(orderOf(number) + 1n);
 }
 
+/** The next smaller number. */
+export function nextBelow(number) {
+  return number === -Infinity ? number : numberAt(orderOf(number) - 1n);
+}
+
 /** The least multiple of a step above a number, among the numbers that there are. */
 export function nextMultiple(number, step) {
   return Math.max(step * (Math.floor(number / step) + 1), nextAbove(number));

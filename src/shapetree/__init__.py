@@ -15,6 +15,7 @@ from shapetree._predictions import predict_parquet
 from shapetree.data._batches import from_batches, from_parquet
 from shapetree.data._dates import date_parts
 from shapetree.export import (
+    SqlExpression,
     export_dot,
     export_html,
     export_js,
@@ -23,11 +24,14 @@ from shapetree.export import (
     export_sql,
     export_text,
 )
+from shapetree.fit import IdentifierWarning
 from shapetree.plot import plot_node, plot_path, plot_tree
 
 __all__ = [
+    "IdentifierWarning",
     "ShapeTreeClassifier",
     "ShapeTreeRegressor",
+    "SqlExpression",
     "date_parts",
     "export_dot",
     "export_html",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
@@ -21,15 +23,16 @@ from sklearn.utils._param_validation import (
     StrOptions,
     validate_parameter_constraints,
 )
+from sklearn.utils._pprint import _EstimatorPrettyPrinter
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shapetree._files import PathLike, read_text, write_file
-from shapetree._threads import effective_threads
+from shapetree._threads import effective_threads, started_threads
 from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._labels import read_targets
-from shapetree.data._open import open_table
 from shapetree.data._stored import read_labels
-from shapetree.data._table import Table, new_categories
+from shapetree.data._sums import count_rows
+from shapetree.data._table import Table, encode_table, new_categories
 from shapetree.explain import (
     Explainer,
     Explanation,
@@ -39,17 +42,24 @@ from shapetree.explain import (
     shape_table,
 )
 from shapetree.fit import Parameters, fit_path, fit_tree, simplify_fitted
-from shapetree.model_file import PREFIX, Model, NotAModel, read_model, write_model
+from shapetree.model_file import PREFIX, Model, NotAModel, read_model, short, write_model
+from shapetree.plot import plot_tree
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, fitted_tree
 from shapetree.tree._predictor import leaves_of, paths_to
 from shapetree.tree._scores import HeldOut, scores_of
+from shapetree.tree._sure import unseen_leaves
 from shapetree.tree._view import view_of
+from shapetree.tree._words import printable
 
 if TYPE_CHECKING:
     import pandas as pd
 
+# Nodes up to which a notebook shows all of a tree.
+MOST_DRAWN = 40
+# Characters of a value in a model file that an error shows.
+MAX_QUOTED = 100
 # What is the same for all rows of a tree takes much longer to find than a row's explanation.
 _explainers: WeakKeyDictionary[FittedTree, Explainer] = WeakKeyDictionary()
 
@@ -67,7 +77,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             StrOptions({"cv"}),
             "array-like",
         ],
-        "folds": [Interval(Integral, 2, None, closed="left"), None],
+        "max_parts": [Interval(Integral, 2, None, closed="left"), None],
+        "cv": ["cv_object"],
+        "resamples": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
         "pairs": [
             Interval(Integral, 0, None, closed="left"),
             StrOptions({"auto", "all"}),
@@ -75,7 +87,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         ],
         "pair_screen": [StrOptions({"grid", "delta"})],
         "pair_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "n_orientations": [Interval(Integral, 2, None, closed="left")],
+        "n_orientations": [Interval(Integral, 2, 256, closed="both")],
         "min_samples_split": [
             Interval(Integral, 2, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
@@ -83,6 +95,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         "min_samples_leaf": [
             Interval(Integral, 1, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
+            StrOptions({"auto"}),
         ],
         "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="both")],
         "min_impurity_decrease": [Interval(Real, 0, None, closed="left")],
@@ -96,14 +109,14 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         ],
         "inner_max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "segment_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "split_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
+        "leaf_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "branch_penalty": [Interval(Real, 0, None, closed="left")],
         "assignment": [StrOptions({"auto", "coordinate_descent", "kmeans", "random"})],
         "refine": [StrOptions({"tao"}), None],
         "refine_iter": [Interval(Integral, 1, None, closed="left")],
         "refine_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "ccp_alpha": [Interval(Real, 0, None, closed="left")],
-        "shrinkage": [StrOptions({"cv"}), Interval(Real, 0, None, closed="left")],
+        "shrinkage": [StrOptions({"auto", "cv"}), Interval(Real, 0, None, closed="left")],
         "max_bins": [Interval(Integral, 2, 65_535, closed="both"), None],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
@@ -117,15 +130,17 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         *,
         max_depth: int | None,
         max_branches: int,
+        max_parts: int | None,
         criterion: str,
         strength: Any,
-        folds: int | None,
+        cv: Any,
+        resamples: int | str,
         pairs: Any,
         pair_screen: str,
         pair_penalty: float | str,
         n_orientations: int,
         min_samples_split: float,
-        min_samples_leaf: float,
+        min_samples_leaf: float | str,
         min_weight_fraction_leaf: float,
         min_impurity_decrease: float,
         max_leaf_nodes: int | None,
@@ -135,7 +150,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         inner_min_samples_leaf: float,
         inner_max_depth: int | None,
         segment_penalty: float | str,
-        split_penalty: float | str,
+        leaf_penalty: float | str,
         branch_penalty: float,
         assignment: str,
         refine: str | None,
@@ -151,9 +166,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     ) -> None:
         self.max_depth = max_depth
         self.max_branches = max_branches
+        self.max_parts = max_parts
         self.criterion = criterion
         self.strength = strength
-        self.folds = folds
+        self.cv = cv
+        self.resamples = resamples
         self.pairs = pairs
         self.pair_screen = pair_screen
         self.pair_penalty = pair_penalty
@@ -169,7 +186,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         self.inner_min_samples_leaf = inner_min_samples_leaf
         self.inner_max_depth = inner_max_depth
         self.segment_penalty = segment_penalty
-        self.split_penalty = split_penalty
+        self.leaf_penalty = leaf_penalty
         self.branch_penalty = branch_penalty
         self.assignment = assignment
         self.refine = refine
@@ -205,7 +222,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     # --- fitting ---
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None) -> Self:
         """Grow the tree.
 
         If this fails or is interrupted, the estimator stays as it was.
@@ -219,19 +236,24 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             or `from_batches`, with their targets and weights.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         sample_weight : array-like of shape (n_samples,), optional
+        groups : array-like of shape (n_samples,), optional
+            Rows of a group, such as those of a patient, are held out together wherever rows are
+            held out: to choose `strength` and `shrinkage`, and in resamples.
 
         Returns
         -------
         self
         """
         # Nothing is noted before the end, so that a fit that fails leaves all as it was.
-        self._fitted = fit_tree(X, y, sample_weight, self._parameters(), is_classifier(self))
+        parameters, has_classes = self._parameters(), is_classifier(self)
+        self._fitted = fit_tree(X, y, sample_weight, parameters, has_classes, groups)
         return self
 
     def _parameters(self) -> Parameters:
         given = vars(self)
         names = [field.name for field in fields(Parameters) if field.name in given]
-        return Parameters(**{name: given[name] for name in names})
+        known = {name: given[name] for name in names}
+        return Parameters(**known | {"n_threads": started_threads(self.n_threads)})
 
     def __fitted_tree__(self) -> FittedTree:
         if not self.__sklearn_is_fitted__():
@@ -283,6 +305,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         return history
 
     @property
+    def why_single_leaf_(self) -> str | None:
+        """Why the tree has no split, and what to do about it; None if it has one."""
+        return self.__fitted_tree__().why_single_leaf
+
+    @property
     def n_outputs_(self) -> int:
         """Number of targets."""
         return self.__fitted_tree__().n_outputs
@@ -324,7 +351,11 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features), or Batches
+        X : table of shape (n_samples, n_features), row, list of rows, or Batches
+            Columns that have names are found by them: their order does not matter, there may be
+            others, and those that the tree does not use may be absent. A row is a mapping by the
+            names of the features, or a pandas Series with these as its index; None and NaN are
+            missing values.
 
         Returns
         -------
@@ -337,6 +368,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             each = [leaves_of(self.tree_, table, n_threads) for table, _ in batches]
             return np.concatenate([np.empty(0, dtype=np.int32), *each])
         return leaves_of(self.tree_, self._read_for_prediction(X), n_threads)
+
+    @abstractmethod
+    def _of_leaves(self, leaves: np.ndarray) -> np.ndarray:
+        """What is predicted for rows in some leaves."""
 
     def decision_path(self, X: Any) -> csr_matrix:
         """The nodes that each row passes.
@@ -356,7 +391,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """Score the tree on rows that it was not fitted on, and remember the scores.
 
         From then on, pictures, pages, texts and the model file show these scores next to those in
-        training. Evaluating again replaces them; fitting or changing the tree clears them.
+        training; and rules, explanations, texts and pages show what the new rows tell of each leaf.
+        Evaluating again replaces them; fitting or changing the tree clears them. Scores on the rows
+        of training are returned with a warning, but not remembered.
 
         Parameters
         ----------
@@ -385,24 +422,48 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         fitted = self.__fitted_tree__()
         if isinstance(X, Batches):
             refuse_beside_batches(y=y, sample_weight=sample_weight)
+            X = X.watched()
             y, sample_weight = read_labels(X, fitted.classes is not None)
         targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
+        is_known = False
         if not isinstance(X, Batches):
             check_consistent_length(X, targets)
-        return self._evaluated(self.predict(X), targets, sample_weight)
+            is_known = fitted.is_of_training(X, targets)
+        if is_known:
+            warnings.warn(
+                "evaluate was given the rows that the tree was fitted on, which tell little about "
+                "new ones; the scores are not remembered",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self._evaluated(self.apply(X), targets, sample_weight, is_known)
 
     def _evaluated(
-        self, predicted: np.ndarray, targets: np.ndarray, sample_weight: Any
+        self,
+        leaves: np.ndarray,
+        targets: np.ndarray,
+        sample_weight: Any,
+        is_known: bool = False,
     ) -> dict[str, float]:
-        """Scores of predictions, which are remembered."""
+        """Scores of rows by their leaves, remembered unless the rows are those of training."""
         fitted, weights = self.__fitted_tree__(), None
         if sample_weight is not None:
             weights = _check_sample_weight(
                 sample_weight, targets, dtype=np.float64, ensure_non_negative=True
             )
-        predicted = predicted.reshape(targets.shape)
+        # Sums of the same numbers may differ in the last digit if these are stored differently.
+        targets = np.ascontiguousarray(targets)
+        predicted = np.ascontiguousarray(self._of_leaves(leaves).reshape(targets.shape))
+        weights = None if weights is None else np.ascontiguousarray(weights)
         scores = scores_of(targets, predicted, fitted.classes is not None, weights)
-        self._fitted = replace(fitted, held_out=HeldOut(len(targets), scores))
+        if not is_known:
+            found = {}
+            if targets.size == len(targets):
+                y, said = targets.ravel(), predicted.ravel()
+                is_right = None if fitted.classes is None else y == said
+                found = unseen_leaves(leaves, y, is_right, weights, fitted.predicts_medians)
+            n_rows = count_rows(weights, len(targets))
+            self._fitted = replace(fitted, held_out=HeldOut(n_rows, scores, found))
         return scores
 
     # --- what the fitted tree does, in words ---
@@ -415,6 +476,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         only: Any = None,
         direction: Mapping[Any, str] | None = None,
         target: Any = None,
+        unseen: bool = False,
         feature_names: Sequence[str] | None = None,
         class_names: Any = None,
         target_name: str | None = None,
@@ -424,7 +486,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
 
         Parameters
         ----------
-        X : table of shape (n_samples, n_features)
+        X : table of shape (n_samples, n_features), row, or list of rows
+            As for `predict`: columns that have names are found by them.
         fixed : list of features, optional
             Features that a flip must not change, by name or by index.
         only : list of features, optional
@@ -435,6 +498,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             The wanted prediction: a class, or one of several; a number to reach, from above or
             below; or the two ends of a range, with None for no limit. By default, any other class,
             or a number that differs by more than the standard deviation of the leaf's rows.
+        unseen : bool, default=False
+            Whether a flip may change a number to one beyond the range seen in training, or to a
+            fraction where all numbers in training were whole.
         feature_names : list of str, optional
             Names to show for the features, in the order of the columns.
         class_names : list of str, or mapping from class labels to names, optional
@@ -461,10 +527,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         >>> from shapetree import ShapeTreeClassifier
         >>> iris = load_iris(as_frame=True)
         >>> species = iris.target_names[iris.target]
-        >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
+        >>> tree = ShapeTreeClassifier(max_depth=1, shrinkage=0).fit(iris.data, species)
         >>> (why,) = tree.explain(iris.data.iloc[[70]])
         >>> print(why)
-        Predicted virginica (98 %) because petal width (cm) > 1.75
+        Predicted virginica (98 %, 89 to 99.6 %) because petal width (cm) > 1.75
         >>> print(why.flip)
         It would be versicolor (91 %) if petal width (cm) fell from 1.8 to 1.75
         >>> (why,) = tree.explain(iris.data.iloc[[70]], target="setosa")
@@ -473,9 +539,12 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         """
         fitted = fitted_tree(self, feature_names, class_names, target_name, units)
         view = view_of(fitted)
-        wish = read_wish(view, fitted.feature_names, fitted.classes, fixed, only, direction, target)
-        opened = open_table(X)
-        table = fitted.read_table(opened, type(self).__name__, fitted.tree.used_features)
+        wish = read_wish(
+            view, fitted.feature_names, fitted.classes, fixed, only, direction, target, unseen
+        )
+        used = fitted.tree.used_features
+        opened = fitted.open_rows(X, type(self).__name__, used)
+        table = encode_table(opened, fitted.features, used)
         n_threads = effective_threads(self.n_threads)
 
         def route(columns: Sequence[np.ndarray | None]) -> np.ndarray:
@@ -521,7 +590,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             a rule's share of the training rows. Confidence is the share of these rows that belong
             to the predicted class, and lift is the ratio of that to the share among all rows. If
             weights or shrinkage make the tree predict a different probability, the rule shows it as
-            well, and the table has a column `predicted`.
+            well, and the table has a column `predicted`. Columns `low` and `high` bound the share,
+            or the mean or median of the rows' targets, at a level of 95 %; after `evaluate`,
+            `new_rows`, `new_value`, `new_low` and `new_high` tell the same of the new rows.
 
         Examples
         --------
@@ -530,8 +601,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         >>> iris = load_iris(as_frame=True)
         >>> species = iris.target_names[iris.target]
         >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
-        >>> print(tree.rules()[0])
-        if petal width (cm) ≤ 0.8 then setosa (100 %)  [50 rows, support 33 %, lift 3]
+        >>> tree.rules()[0].premise(), tree.rules()[0].outcome
+        ('petal width (cm) ≤ 0.8', 'setosa (100 % of rows, 93 to 100 %; predicted 89 %)')
         """
         if digits is not None and digits < 1:
             raise ValueError(f"digits must be at least 1, got {digits}")
@@ -567,9 +638,13 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         -------
         DataFrame
             One row for each segment (values above `low` up to `high`, `dates` in words, or
-            `categories`) or for each region of a pair: the branch it goes to, its number of
-            training rows, and where the branch leads. Missing values have their own row if
-            training saw any.
+            `categories`) or for each region of a pair, with the `branch` it goes to. Of a segment,
+            `n_rows` is its number of training rows, and `share` how many of them are of the class
+            that its branch predicts, or `mean` the mean of their targets. Of the branch, which may
+            have more segments, `child` is the number of its node, `child_rows` its number of
+            training rows, `child_low` and `child_high` the interval of its share, mean or median at
+            a level of 95 %, and `leads_to` what it predicts or splits on. Missing values have their
+            own row if training saw any.
 
         Examples
         --------
@@ -586,6 +661,38 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         return shape_table(
             view_of(fitted_tree(self, feature_names, class_names, target_name, units)), node
         )
+
+    # --- in notebooks ---
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        """The parameters, as scikit-learn writes them, and if the tree has no split, why."""
+        words: str = super().__repr__(N_CHAR_MAX)
+        why = self._why_single_leaf()
+        return words if why is None else f"{words}  # {why}"
+
+    def _why_single_leaf(self) -> str | None:
+        return view_of(self._fitted).single_leaf_words if self.__sklearn_is_fitted__() else None
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._drawn()
+        return bundle
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._drawn()
+
+    def _drawn(self) -> str:
+        """The fitted tree as a picture, below what scikit-learn shows of an estimator."""
+        if not self.__sklearn_is_fitted__() or self._fitted.n_outputs > 1:
+            return ""
+        is_large = self.tree_.node_count > MOST_DRAWN
+        why = self._why_single_leaf()
+        said = "" if why is None else f"<p>{html.escape(printable(why))}.</p>"
+        try:
+            return said + (plot_tree(self, max_depth=2 if is_large else None)._repr_html_() or "")
+        except ImportError:  # without matplotlib
+            return said
 
     # --- the model file ---
 
@@ -674,37 +781,39 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
     def _of_model(cls, model: Model) -> Self:
         strange = sorted(set(model.parameters) - set(cls._get_param_names()))
         if strange:
-            raise NotAModel(f"{PREFIX}: {cls.__name__} has no parameter {strange[0]!r}")
+            raise NotAModel(f"{PREFIX}: {cls.__name__} has no parameter {short(strange[0])}")
         estimator = cls(**model.parameters)
         try:
             estimator._validate_params()
         except (ValueError, TypeError) as error:
-            raise NotAModel(f"{PREFIX}: {error}") from None
+            reason, got, value = str(error).partition(" Got ")
+            raise NotAModel(f"{PREFIX}: {reason}{got}{value[:MAX_QUOTED]}") from None
         estimator._fitted = model.fitted
         return estimator
 
     # --- choosing a size ---
 
     @_fit_context(prefer_skip_nested_validation=True)
-    def strength_path(self, X: Any, y: Any = None, sample_weight: Any = None) -> Bunch:
+    def strength_path(
+        self, X: Any, y: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Bunch:
         """Fit trees for a range of strengths, to see how accurate and how large each is.
 
         `shapetree.plot_path` draws the result, to help you pick a tree.
 
         Parameters
         ----------
-        X, y, sample_weight
+        X, y, sample_weight, groups
             As in `fit`. This estimator is not changed. If its `strength` is a list, that is the
-            path; otherwise it goes from 0 to 10. `folds` is 5 by default.
+            path; otherwise it goes from 0 to 10.
 
         Returns
         -------
         Bunch
-            Arrays of equal length, ready for `pandas.DataFrame`: each `strength`; its `score` on
-            held-out rows (accuracy, or the share of the error that the tree removes) and the
-            standard `error` of that; `n_leaves` and `n_segments` of the tree fitted on all rows
-            (regions of pairs count as segments); and `is_chosen`, the strength that
-            cross-validation would choose.
+            Arrays of equal length: each `strength`; its mean `score` on held-out rows (the
+            objective's, see `score_name`) and the standard `error` of that; `n_leaves` and
+            `n_parts` of the tree that `fit` makes with it; and `is_chosen`, the strength that
+            `fit` chooses from these. Beside them `score_name`, what the score is called.
 
         Examples
         --------
@@ -715,7 +824,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         >>> path.n_leaves
         array([9, 4, 1])
         """
-        return Bunch(**fit_path(X, y, sample_weight, self._parameters(), is_classifier(self)))
+        parameters, has_classes = self._parameters(), is_classifier(self)
+        return Bunch(**fit_path(X, y, sample_weight, parameters, has_classes, groups))
 
     # --- making the fitted tree smaller ---
 
@@ -780,3 +890,9 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         tags.target_tags.multi_output = True
         tags.target_tags.single_output = True
         return tags
+
+
+# scikit-learn breaks the lines of estimators that have its own `__repr__`.
+_EstimatorPrettyPrinter._dispatch[BaseShapeTree.__repr__] = (
+    _EstimatorPrettyPrinter._pprint_estimator
+)

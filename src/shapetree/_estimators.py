@@ -33,31 +33,34 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         Maximum depth of the tree; None for no limit.
     max_branches : int, default=3
         Maximum number of branches of a node. A node uses fewer where more would gain nothing.
+    max_parts : int or None, default=6
+        Maximum number of parts of a node: segments of its feature's axis, or regions of its pair's
+        plane. At most 12 categories are listed then; all others are one group. The search finds the
+        best shape function within the limit. None for no limit.
+    objective : {"log_loss", "error"}, default="log_loss"
+        What the tree is to have least of, with the price of its size: log loss of its predicted
+        probabilities, or wrong predictions. Refinement, the choice of `strength`, and growth, by
+        its `criterion`, all serve the same objective.
     criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
-        Impurity of a node. "auto" takes Gini if there are few classes for the branches (a
-        perplexity below twice `max_branches`) and entropy otherwise. "log_loss" is another name
-        for "entropy".
+        Impurity that growth lowers. "auto" is entropy for `objective="log_loss"` and Gini for
+        "error". "log_loss" is another name for "entropy".
     strength : float, "cv" or array-like, default=1.0
-        Multiplies all penalties below that are "auto" (for segments, regions, splits, pairs and
+        Multiplies all penalties below that are "auto" (for leaves, segments, regions, pairs and
         refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
-        functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
-        and 3 by cross-validation on the training rows; give a list to choose from other values. It
-        stays at 1 (or the nearest value) unless, on held-out rows, a weaker one is better by more
-        than 1.5 standard errors of the difference, or a stronger one by 2.5. If no tree is better
-        than a leaf, it is the greatest. With the chosen strength, up to six trees are fitted to all
-        rows, which begin in different ways: as usual; looking ahead at 3 features (not with pairs);
-        with two other first splits that gain at least half as much; grown at 0.3 or 3 times the
-        strength; and by the other criterion if `criterion` is "auto". With more than 20,000 rows,
-        or with pairs and a weaker strength, there are three. The usual tree is kept unless the
-        penalised loss of another (wrong predictions and the price of its parts) is clearly lower.
-        Choosing takes 5 to 12 times as long as a fit, and up to 25 times with few rows.
-    folds : int or None, default=None
-        Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
-        number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
-        up to 20,000, and 2 of 3 beyond or with pairs (always 5 where only the shrinkage is chosen).
-        If you give a number, all strengths are tested on all folds, by both criteria if `criterion`
-        is "auto". Equal rows stay in one fold, unless there are very many, and each fold has its
-        share of every class.
+        functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0.3, 1 and
+        3 by cross-validation on the training rows: it takes the one with the best mean score of the
+        objective on held-out rows. Give a list to choose from other values. With `max_leaf_nodes`,
+        the number of branches is chosen, too.
+    cv : int, splitter, iterable or None, default=None
+        Folds of the cross-validation that chooses `strength` or `shrinkage`: a number, any
+        scikit-learn splitter, or pairs of the numbers of rows to fit and to hold out. None is 5
+        folds up to 1,000 rows, and 3 beyond. With a number or None, each fold has its share of
+        every class, and equal rows stay in one fold, as do rows of a group if `fit` is given
+        `groups`.
+    resamples : int or "auto", default="auto"
+        Number of resamples that decide whether there is anything to learn: small trees are grown on
+        bootstrap samples, and if what they say of the rows they have not seen is not better than no
+        tree, the tree is a single leaf. "auto" is 25 up to 5,000 rows and 0, none, beyond.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, besides single features: a shape function of a
         pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 means
@@ -82,12 +85,13 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in BiCART.
     n_orientations : int, default=8
         Number of directions for a pair's cuts, evenly spaced in the plane of the standardised pair
-        and including both axes. With 2, cuts are parallel to the axes.
+        and including both axes; at most 256. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
         Minimum number of rows a node needs to be split, or their fraction of all rows.
-    min_samples_leaf : int or float, default=1
+    min_samples_leaf : int, float or "auto", default="auto"
         Minimum number of rows in each branch, or their fraction of all rows. If a shape function
-        breaks this, the next best is taken.
+        breaks this, the next best is taken. "auto" is 3 rows; leaves that refinement makes
+        smaller join their siblings.
     min_weight_fraction_leaf : float, default=0.0
         Minimum weight of each branch, as a fraction of the weight of all rows.
     min_impurity_decrease : float, default=0.0
@@ -117,10 +121,10 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         (6 by default). Each category that has to be listed costs half as much; each region of a
         pair beyond two costs a tenth (a fifth, for entropy) of it times log2 of the rows it is cut
         from. 0 gives the paper's unpenalised shape functions.
-    split_penalty : float or "auto", default="auto"
-        Penalty for a split: the impurity of that many average rows of the node. "auto" is 6, but 0
-        if shape functions are plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in
-        CART.
+    leaf_penalty : float or "auto", default="auto"
+        Penalty for every leaf beyond the first, in bits of entropy (4 by default) or rows of Gini
+        mass (3 by default). "auto" is no more than 1 % of all impurity, and 0 if shape functions
+        are plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in CART.
     branch_penalty : float, default=0.0
         Penalty for every branch beyond two, as mean impurity of the node.
     assignment : {"auto", "coordinate_descent", "kmeans", "random"}, default="auto"
@@ -136,19 +140,21 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     refine_iter : int, default=4
         Maximum number of sweeps over the tree; refinement stops early when nothing changes.
     refine_penalty : float or "auto", default="auto"
-        Penalty for every segment beyond two and every branch beyond the first in refinement, as a
-        number of misclassified rows; regions of a pair count as segments, and the pair itself as
-        one more. "auto" is 3, but no more than 2 % of all rows. Ties are broken by how certain the
-        leaves are, so certainty counts a little, too. With several outputs, each wrong class
-        counts.
+        Penalty for every leaf beyond the first and every segment beyond two in refinement, in bits
+        of log loss or in wrongly classified rows, depending on the objective; regions of a pair
+        count as segments, and the pair itself as one more. "auto" takes `leaf_penalty` and
+        `segment_penalty` for log loss, and 3 rows (no more than 1 % of all rows for a leaf) for
+        wrong predictions. With several outputs, losses are added up.
     ccp_alpha : float, default=0.0
         Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
         removes less impurity than this for each further leaf.
-    shrinkage : float or "cv", default=0.0
-        Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
-        above; with a value of n, a step below a node of n rows counts half. "cv" chooses a value
-        from 0 to 500 by the loss on held-out rows in 5-fold cross-validation, which takes 5 more
-        fits.
+    shrinkage : float, "auto" or "cv", default="auto"
+        How much the predictions of nodes with few rows lean on those of the nodes above. A
+        prediction is the root's value plus one step for each node on the way. With "auto", a step
+        counts half if the split that it is made by gains no more than 4 bits, or if it leads to a
+        node of 3 rows, and fully where both are large. A number is the λ of hierarchical shrinkage,
+        by which a step below a node of λ rows counts half. "cv" chooses λ from 0 to 500 by
+        cross-validation. 0 is off.
     max_bins : int or None, default=255
         Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
         values keep them all; up to 255 bins take one byte per value. Beyond 200,000 rows, quantiles
@@ -186,9 +192,9 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     strength_ : float
         The strength in use.
     cv_results_ : dict
-        How it was chosen, in the form of scikit-learn's `GridSearchCV`: scores on held-out rows are
-        accuracies, or the share of the error that the tree removes. NaN where a strength was not
-        tested further. Only if strength or shrinkage was chosen, and not in model files.
+        How strength and shrinkage were chosen, in the form of scikit-learn's `GridSearchCV`: scores
+        on held-out rows are the objective's, log losses (negated) or accuracies. Only if they were
+        chosen, and not in model files.
     shrinkage_ : float
         The shrinkage in use.
     n_features_in_ : int
@@ -204,9 +210,11 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
     branch if training saw none there. Categories that training has not seen count as missing.
     Infinite numbers are ordinary extreme values.
 
-    Weights count as evidence. If all of them are whole numbers, a row of weight 2 is the same as a
-    row given twice. Otherwise they are shares: they are scaled to add up to the effective number of
-    rows, (Σw)² / Σw², so that equal weights of any size give the same tree as no weights.
+    Sample weights count as evidence. If all of them are whole numbers, they are frequencies: a row
+    of weight 2 is the same as a row given twice, in limits such as `min_samples_leaf` as well as in
+    `n_node_samples`, shares, supports and pictures. Otherwise they are shares, and every row counts
+    as one row: they are scaled to add up to the effective number of rows, (Σw)² / Σw², so that
+    equal weights of any size give the same tree as no weights.
 
     References
     ----------
@@ -225,6 +233,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseShapeTree._parameter_constraints,
+        "objective": [StrOptions({"log_loss", "error"})],
         "criterion": [StrOptions({"auto", "gini", "entropy", "log_loss"})],
         "class_weight": [dict, list, StrOptions({"balanced"}), None],
     }
@@ -234,15 +243,18 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         *,
         max_depth: int | None = 4,
         max_branches: int = 3,
+        max_parts: int | None = 6,
+        objective: str = "log_loss",
         criterion: str = "auto",
         strength: Any = 1.0,
-        folds: int | None = None,
+        cv: Any = None,
+        resamples: int | str = "auto",
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
         n_orientations: int = 8,
         min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
+        min_samples_leaf: float | str = "auto",
         min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
@@ -252,14 +264,14 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         inner_min_samples_leaf: float = 1,
         inner_max_depth: int | None = None,
         segment_penalty: float | str = "auto",
-        split_penalty: float | str = "auto",
+        leaf_penalty: float | str = "auto",
         branch_penalty: float = 0.0,
         assignment: str = "auto",
         refine: str | None = "tao",
         refine_iter: int = 4,
         refine_penalty: float | str = "auto",
         ccp_alpha: float = 0.0,
-        shrinkage: float | str = 0.0,
+        shrinkage: float | str = "auto",
         max_bins: int | None = 255,
         categorical_features: Any = "from_dtype",
         class_weight: Any = None,
@@ -270,9 +282,11 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         super().__init__(
             max_depth=max_depth,
             max_branches=max_branches,
+            max_parts=max_parts,
             criterion=criterion,
             strength=strength,
-            folds=folds,
+            cv=cv,
+            resamples=resamples,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,
@@ -288,7 +302,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             inner_min_samples_leaf=inner_min_samples_leaf,
             inner_max_depth=inner_max_depth,
             segment_penalty=segment_penalty,
-            split_penalty=split_penalty,
+            leaf_penalty=leaf_penalty,
             branch_penalty=branch_penalty,
             assignment=assignment,
             refine=refine,
@@ -302,6 +316,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             random_state=random_state,
             verbose=verbose,
         )
+        self.objective = objective
         self.class_weight = class_weight
 
     @property
@@ -338,8 +353,13 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
             return [np.log(shares) for shares in probabilities]
 
     def predict(self, X: Any) -> np.ndarray:
-        """Most probable class of each row; if tied, the first in `classes_`."""
-        leaves = self.apply(X)
+        """Most probable class of each row; if tied, the first in `classes_`.
+
+        `apply` says what `X` may be.
+        """
+        return self._of_leaves(self.apply(X))
+
+    def _of_leaves(self, leaves: np.ndarray) -> np.ndarray:
         best = self.tree_.value.argmax(axis=2)
         columns = [labels[best[:, output]] for output, labels in enumerate(self._labels())]
         return columns[0].take(leaves) if len(columns) == 1 else np.stack(columns, axis=1)[leaves]
@@ -363,29 +383,30 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         Maximum depth of the tree; None for no limit.
     max_branches : int, default=3
         Maximum number of branches of a node. A node uses fewer where more would gain nothing.
+    max_parts : int or None, default=6
+        Maximum number of parts of a node: segments of its feature's axis, or regions of its pair's
+        plane. At most 12 categories are listed then; all others are one group. The search finds the
+        best shape function within the limit. None for no limit.
     criterion : {"squared_error", "absolute_error"}, default="squared_error"
         Impurity of a node. Absolute error is computed exactly if y has at most 512 distinct values,
         and from 64 quantile groups of them otherwise; leaves predict exact medians.
     strength : float, "cv" or array-like, default=1.0
-        Multiplies all penalties below that are "auto" (for segments, regions, splits, pairs and
+        Multiplies all penalties below that are "auto" (for leaves, segments, regions, pairs and
         refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
-        functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0, 0.3, 1
-        and 3 by cross-validation on the training rows; give a list to choose from other values. It
-        stays at 1 (or the nearest value) unless, on held-out rows, a weaker one is better by more
-        than 1.5 standard errors of the difference, or a stronger one by 2.5. If no tree is better
-        than a leaf, it is the greatest. With the chosen strength, up to six trees are fitted to all
-        rows, which begin in different ways: as usual; looking ahead at 3 features (not with pairs);
-        with two other first splits that gain at least half as much; and grown at 0.3 or 3 times the
-        strength. With more than 20,000 rows, or with pairs and a weaker strength, there are three.
-        The usual tree is kept unless the penalised loss of another (its error and the price of its
-        parts) is clearly lower. Choosing takes 5 to 12 times as long as a fit, and up to 25 times
-        with few rows.
-    folds : int or None, default=None
-        Folds of the cross-validation that chooses `strength` or `shrinkage`. None decides by the
-        number of rows, and stops testing hopeless strengths early: 5 folds up to 2,500 rows, 3 of 4
-        up to 20,000, and 2 of 3 beyond or with pairs (always 5 where only the shrinkage is chosen).
-        If you give a number, all strengths are tested on all folds. Equal rows stay in one fold,
-        unless there are very many, and each fold has its share of small and great numbers.
+        functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0.3, 1 and
+        3 by cross-validation on the training rows: it takes the one with the best mean score of the
+        objective on held-out rows. Give a list to choose from other values. With `max_leaf_nodes`,
+        the number of branches is chosen, too.
+    cv : int, splitter, iterable or None, default=None
+        Folds of the cross-validation that chooses `strength` or `shrinkage`: a number, any
+        scikit-learn splitter, or pairs of the numbers of rows to fit and to hold out. None is 5
+        folds up to 1,000 rows, and 3 beyond. With a number or None, each fold has its share of
+        every class, and equal rows stay in one fold, as do rows of a group if `fit` is given
+        `groups`.
+    resamples : int or "auto", default="auto"
+        Number of resamples that decide whether there is anything to learn: small trees are grown on
+        bootstrap samples, and if what they say of the rows they have not seen is not better than no
+        tree, the tree is a single leaf. "auto" is 25 up to 5,000 rows and 0, none, beyond.
     pairs : 0, int, "auto", "all" or list, default=0
         Which pairs of features a node may split on, besides single features: a shape function of a
         pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 means
@@ -411,12 +432,13 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         max_branches=2`), as in BiCART.
     n_orientations : int, default=8
         Number of directions for a pair's cuts, evenly spaced in the plane of the standardised pair
-        and including both axes. With 2, cuts are parallel to the axes.
+        and including both axes; at most 256. With 2, cuts are parallel to the axes.
     min_samples_split : int or float, default=2
         Minimum number of rows a node needs to be split, or their fraction of all rows.
-    min_samples_leaf : int or float, default=1
+    min_samples_leaf : int, float or "auto", default="auto"
         Minimum number of rows in each branch, or their fraction of all rows. If a shape function
-        breaks this, the next best is taken.
+        breaks this, the next best is taken. "auto" is 5 rows; leaves that refinement makes
+        smaller join their siblings.
     min_weight_fraction_leaf : float, default=0.0
         Minimum weight of each branch, as a fraction of the weight of all rows.
     min_impurity_decrease : float, default=0.0
@@ -446,8 +468,9 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         by default). Each category that has to be listed costs half as much; each region of a pair
         beyond two costs a tenth of it times log2 of the rows it is cut from. 0 gives the paper's
         unpenalised shape functions.
-    split_penalty : float or "auto", default="auto"
-        Penalty for a split: the impurity of that many average rows of the node. "auto" is 6, but 0
+    leaf_penalty : float or "auto", default="auto"
+        Penalty for every leaf beyond the first, as a number of the node's rows: it must take away
+        as much error as these have on average. "auto" is 6, but no more than 1 % of all rows, and 0
         if shape functions are plain thresholds (`inner_max_leaf_nodes=2, max_branches=2`), as in
         CART.
     branch_penalty : float, default=0.0
@@ -467,15 +490,18 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     refine_penalty : float or "auto", default="auto"
         Penalty for every segment beyond two and every branch beyond the first in refinement, as the
         loss of that many average rows of the tree; regions of a pair count as segments, and the
-        pair itself as one more. "auto" is 12.
+        pair itself as one more. "auto" takes `leaf_penalty` and
+        `segment_penalty`.
     ccp_alpha : float, default=0.0
         Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
         removes less impurity than this for each further leaf.
     shrinkage : float, "auto" or "cv", default="auto"
-        Hierarchical shrinkage: pulls the predictions of small nodes towards those of the nodes
-        above; with a value of n, a step below a node of n rows counts half. "cv" chooses a value
-        from 0 to 500 by the loss on held-out rows in 5-fold cross-validation, which takes 5 more
-        fits. "auto" chooses it together with the strength if that is chosen, and is 0 otherwise.
+        How much the predictions of nodes with few rows lean on those of the nodes above. A
+        prediction is the root's value plus one step for each node on the way. With "auto", a step
+        counts half if the split that it is made by takes away no more error than 6 rows of it have
+        on average, or if it leads to a node of 1 row, and fully where both are large. A number is
+        the λ of hierarchical shrinkage, by which a step below a node of λ rows counts half. "cv"
+        chooses λ from 0 to 500 by cross-validation. 0 is off.
     max_bins : int or None, default=255
         Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
         values keep them all; up to 255 bins take one byte per value. Beyond 200,000 rows, quantiles
@@ -506,9 +532,9 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     strength_ : float
         The strength in use.
     cv_results_ : dict
-        How it was chosen, in the form of scikit-learn's `GridSearchCV`: scores on held-out rows are
-        accuracies, or the share of the error that the tree removes. NaN where a strength was not
-        tested further. Only if strength or shrinkage was chosen, and not in model files.
+        How strength and shrinkage were chosen, in the form of scikit-learn's `GridSearchCV`: scores
+        on held-out rows are the share of the error that the tree removes. Only if they were chosen,
+        and not in model files.
     shrinkage_ : float
         The shrinkage in use.
     n_features_in_ : int
@@ -524,9 +550,11 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
     branch if training saw none there. Categories that training has not seen count as missing.
     Infinite numbers are ordinary extreme values.
 
-    Weights count as evidence. If all of them are whole numbers, a row of weight 2 is the same as a
-    row given twice. Otherwise they are shares: they are scaled to add up to the effective number of
-    rows, (Σw)² / Σw², so that equal weights of any size give the same tree as no weights.
+    Sample weights count as evidence. If all of them are whole numbers, they are frequencies: a row
+    of weight 2 is the same as a row given twice, in limits such as `min_samples_leaf` as well as in
+    `n_node_samples`, shares, supports and pictures. Otherwise they are shares, and every row counts
+    as one row: they are scaled to add up to the effective number of rows, (Σw)² / Σw², so that
+    equal weights of any size give the same tree as no weights.
 
     References
     ----------
@@ -554,15 +582,17 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         *,
         max_depth: int | None = 4,
         max_branches: int = 3,
+        max_parts: int | None = 6,
         criterion: str = "squared_error",
         strength: Any = 1.0,
-        folds: int | None = None,
+        cv: Any = None,
+        resamples: int | str = "auto",
         pairs: Any = 0,
         pair_screen: str = "grid",
         pair_penalty: float | str = "auto",
         n_orientations: int = 8,
         min_samples_split: float = 2,
-        min_samples_leaf: float = 1,
+        min_samples_leaf: float | str = "auto",
         min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
@@ -572,7 +602,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         inner_min_samples_leaf: float = 1,
         inner_max_depth: int | None = None,
         segment_penalty: float | str = "auto",
-        split_penalty: float | str = "auto",
+        leaf_penalty: float | str = "auto",
         branch_penalty: float = 0.0,
         assignment: str = "auto",
         refine: str | None = "tao",
@@ -589,9 +619,11 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         super().__init__(
             max_depth=max_depth,
             max_branches=max_branches,
+            max_parts=max_parts,
             criterion=criterion,
             strength=strength,
-            folds=folds,
+            cv=cv,
+            resamples=resamples,
             pairs=pairs,
             pair_screen=pair_screen,
             pair_penalty=pair_penalty,
@@ -607,7 +639,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
             inner_min_samples_leaf=inner_min_samples_leaf,
             inner_max_depth=inner_max_depth,
             segment_penalty=segment_penalty,
-            split_penalty=split_penalty,
+            leaf_penalty=leaf_penalty,
             branch_penalty=branch_penalty,
             assignment=assignment,
             refine=refine,
@@ -623,8 +655,10 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         )
 
     def predict(self, X: Any) -> np.ndarray:
-        """Mean or median of the training rows in each row's leaf."""
-        leaves = self.apply(X)
+        """Mean or median of the training rows in each row's leaf; `apply` says what `X` may be."""
+        return self._of_leaves(self.apply(X))
+
+    def _of_leaves(self, leaves: np.ndarray) -> np.ndarray:
         values = self.tree_.value[leaves, :, 0]
         return values[:, 0] if self.n_outputs_ == 1 else values
 

@@ -38,7 +38,8 @@ def predict_parquet(
     data : Batches
         What `from_parquet` or `from_batches` returns.
     path : str or path-like
-        The file to write. It has the column `prediction`; of several targets, `prediction of` each.
+        The file to write: not one of the data's, and not in a folder of theirs. It has the column
+        `prediction`; of several targets, `prediction of` each.
     proba : bool, default=False
         Whether to add the probability of each class, in columns such as `p(yes)`.
     leaf : bool, default=False
@@ -78,11 +79,12 @@ def predict_parquet(
             f"{type(data).__name__}; the estimator's predict takes tables"
         )
     fitted = fitted_tree(estimator)
+    data.check_output(path, "predictions")
     if proba and not isinstance(estimator, ShapeTreeClassifier):
         raise ValueError("proba=True is for classes, but this tree predicts numbers")
     kept = data.columns if keep == "all" else [keep] if isinstance(keep, str) else list(keep)
     data.check_columns(kept, "keep")
-    columns = _columns(fitted, proba, leaf)
+    columns = {name: pa.array(each) for name, each in _columns(fitted, proba, leaf).items()}
     names = [free_name(name, kept) for name in columns]
     n_threads, n_rows, writer = effective_threads(estimator.n_threads), 0, None
     with (
@@ -95,7 +97,7 @@ def predict_parquet(
                 beside = nw.from_native(batch, eager_only=True).select(kept).to_arrow()
                 every = [
                     *beside.columns,
-                    *(pa.array(values[leaves]) for values in columns.values()),
+                    *(each.take(pa.array(leaves)) for each in columns.values()),
                 ]
                 written = pa.table(every, names=[*kept, *names])
                 if writer is None:
@@ -106,8 +108,6 @@ def predict_parquet(
         finally:
             if writer is not None:
                 writer.close()
-        if writer is None:
-            raise ValueError("there are no rows to predict")
     return n_rows
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
+import warnings
 from functools import cache
 
 from joblib import cpu_count
 
-from shapetree._core.threads import max_threads
+from shapetree._core.threads import can_start, max_threads, start_team
 
 # Threads beyond the cores that one may ask for.
 MAX_THREADS = 64
@@ -17,6 +19,8 @@ VISITS_PER_CALL = 20_000_000
 VISITS_PER_THREAD = 250_000
 
 _is_forked = False
+# How many threads OpenMP has started for the loops of each thread of Python's.
+_team = threading.local()
 
 
 def _note_fork() -> None:
@@ -41,6 +45,33 @@ def effective_threads(n_threads: int | None) -> int:
     return min(n_threads, max(MAX_THREADS, _n_cores()))
 
 
+def started_threads(n_threads: int | None) -> int:
+    """The same, if so many threads can be started; otherwise one, and a warning."""
+    wanted = effective_threads(n_threads)
+    return wanted if _has_team(wanted) else 1
+
+
+def _has_team(n_threads: int) -> bool:
+    """Whether OpenMP has started so many threads, or can do so now; it warns if not.
+
+    OpenMP itself would end the process.
+    """
+    if n_threads == 1 or getattr(_team, "size", 1) == n_threads:
+        return True
+    if not can_start(n_threads - 1):
+        warnings.warn(
+            f"{n_threads} threads could not be started: a limit of memory or of processes is too "
+            "low. This runs on one thread, which takes longer. Raise the limit (ulimit -v, ulimit "
+            "-u, or those of the container), or set n_threads=1.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return False
+    start_team(n_threads)
+    _team.size = n_threads
+    return True
+
+
 @cache
 def _n_cores() -> int:
     return int(cpu_count())
@@ -48,7 +79,7 @@ def _n_cores() -> int:
 
 def threads_for(n_visits: int, n_threads: int) -> int:
     """Threads worth starting for a number of visits of a row by a feature."""
-    return n_threads if n_visits >= VISITS_PER_THREAD * n_threads else 1
+    return n_threads if n_visits >= VISITS_PER_THREAD * n_threads and _has_team(n_threads) else 1
 
 
 def feature_chunks(n_features: int, n_rows: int) -> list[tuple[int, int]]:

@@ -46,28 +46,30 @@ __all__ = ["NAMES", "estimator", "search_space"]
 # What trees split on where that is not left to the estimator, by task.
 _CRITERIA = {"classification": "gini", "regression": "squared_error"}
 
+# Neither paper nor CART limit parts, smooth leaves, ask for rows in them, or resample.
+_PLAIN = {"max_parts": None, "shrinkage": 0.0, "min_samples_leaf": 1, "resamples": 0}
 _THRESHOLDS = {
     "max_branches": 2,
     "inner_max_leaf_nodes": 2,
     "pairs": 0,
     "segment_penalty": 0.0,
-    "split_penalty": 0.0,
+    "leaf_penalty": 0.0,
     "branch_penalty": 0.0,
     "refine": None,
     "max_bins": None,
-}
+} | _PLAIN
 _OBLIQUE_THRESHOLDS = _THRESHOLDS | {"pairs": "all", "pair_penalty": 0.0}
 _REFINED = {"refine": "tao", "refine_penalty": 0.0}
 # What makes a shape tree the paper's own; how many pairs pass its filter is up to the user.
 _PAPER = {
     "inner_max_leaf_nodes": 32,
     "segment_penalty": 0.0,
-    "split_penalty": 0.0,
+    "leaf_penalty": 0.0,
     "branch_penalty": 0.0,
     "refine_penalty": 0.0,
     "assignment": "coordinate_descent",
     "max_bins": None,
-}
+} | _PLAIN
 _PAPER_PAIRS = {"pairs": 5, "pair_screen": "delta", "pair_penalty": 0.0}
 
 # What the paper tunes in every model, and its values for all kinds of small penalties.
@@ -97,6 +99,8 @@ class _Recipe:
             params = params | _PAPER | (_PAPER_PAIRS if params["pairs"] else {})
         if paper or self.is_threshold:
             params = params | {"criterion": _CRITERIA[task]}
+            if task == "classification":
+                params = params | {"objective": "error"}
         return params
 
 

@@ -83,9 +83,12 @@ def _lead(analysis: Analysis) -> list[str]:
         "**SGT** is a shape tree whose nodes split on one feature; in an **S2GT**, nodes may split "
         "on two. A **3** in the name allows three branches per node. **C** trees are grown from "
         "the root down; **T** trees are then refined. Plain names are this package's trees, and "
-        "“(paper)” marks the paper's own recipe. `SGT3-T` is what `ShapeTreeClassifier()` fits. An "
-        "asterisk marks partial copies of the paper's datasets, and means that include such "
-        "copies.",
+        "“(paper)” marks the paper's own recipe. An asterisk marks partial copies of the paper's "
+        "datasets, and means that include such copies.",
+        "These fits were made with the defaults of version 0.1, where `SGT3-T` is what "
+        "`ShapeTreeClassifier()` fits: trees refined for fewest wrong predictions, with no limit "
+        "of parts. The present defaults learn for log loss with at most six parts a node; the "
+        "README has first figures of theirs.",
     ]
 
 

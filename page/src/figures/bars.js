@@ -1,7 +1,7 @@
 /** The parts that pictures of one feature share: bars of rows, strips of branches, missing values. */
 
 import { branchColour, classColour } from "../colours.js";
-import { predictionWords } from "../conditions.js";
+import { childWords } from "../conditions.js";
 import { svg } from "../dom.js";
 import { addTooltip } from "../tooltip.js";
 import { countOf, percent, rounded } from "../words.js";
@@ -86,13 +86,26 @@ function missingSign(x, bottom, size) {
 
 /** What a tooltip says about rows and about where they go. */
 export function partLines(model, node, words, branch, counts, mean) {
-  const rows = sum(counts.map(([, count]) => count));
-  const child = model.nodes[node.children[branch]];
+  const rows = rowsIn(counts);
   const lines = [words, countOf(rows, "row")];
   if (model.classes && rows > 0) lines.push(classLine(model, counts, rows));
   if (!model.classes && mean !== null && rows > 0) lines.push(`mean ${rounded(mean)}`);
-  return [...lines, `branch ${branch + 1}: ${predictionWords(model, child)}`];
+  return [...lines, `branch ${branch + 1}: ${childWords(model, node, branch)}`];
 }
+
+/** Some of a node's rows in words: how many, and how many of them are what their branch predicts. */
+export function ownRows(model, node, branch, counts, mean) {
+  const rows = rowsIn(counts);
+  const { predicted } = model.nodes[node.children[branch]];
+  if (rows === 0) return "0";
+  if (!model.classes) return `${grouped(rows)} (mean ${rounded(mean)})`;
+  const right = counts.find(([number]) => number === predicted)?.[1] ?? 0;
+  return `${grouped(rows)} (${percent(right / rows)} are ${model.classes[predicted]})`;
+}
+
+const rowsIn = (counts) => sum(counts.map(([, count]) => count));
+
+export const grouped = (count) => count.toLocaleString("en-US");
 
 function classLine(model, counts, rows) {
   const most = [...counts].sort((a, b) => b[1] - a[1]).slice(0, 4);

@@ -62,7 +62,7 @@ function groupsOf(node) {
 /** Place of each category. */
 function columnsOf(node, size) {
   const groups = groupsOf(node);
-  const n = node.density.counts.length;
+  const n = groups.flatMap(({ codes }) => codes).length;
   const gap = Math.min(BETWEEN_GROUPS, size.width / n / 3);
   const step = (axisWidth(node, size) - gap * (groups.length - 1)) / n;
   let x = 0;

@@ -69,7 +69,8 @@ export function orderedParts(model, node) {
 
 export function drawMissing(model, node, size) {
   const counts = missingCounts(node);
-  const lines = partLines(model, node, "missing", node.missingBranch, counts, null);
+  const mean = node.density.missingMean ?? null;
+  const lines = partLines(model, node, "missing", node.missingBranch, counts, mean);
   const x = size.width - size.missing;
   const part = { x, width: size.missing, branch: node.missingBranch, isMissing: true };
   return drawPart(node, part, size, lines);
@@ -104,6 +105,7 @@ export function markValue(node, row, size) {
 /** Bars along the axis; cells too narrow to be seen are joined to their neighbours. */
 function columnsOf(model, node, width) {
   const edges = node.density.positions.map((place) => place * width);
+  if (node.density.isValues) return columnsOfValues(model, node, edges);
   const kept = [0];
   edges.slice(1, -1).forEach((x, i) => {
     if (Math.min(x - edges[kept.at(-1)], edges.at(-1) - x) >= NARROW_BAR) kept.push(i + 1);
@@ -117,6 +119,17 @@ function columnsOf(model, node, width) {
       counts: addCounts(cells.map((cell) => classCounts(model, node, cell))),
       mean: joinMeans(node, cells),
     };
+  });
+}
+
+/** A bar for each of a few whole numbers. */
+function columnsOfValues(model, node, edges) {
+  return node.density.counts.flatMap((_, cell) => {
+    const counts = classCounts(model, node, cell);
+    if (!counts.length) return [];
+    const width = Math.max(edges[cell + 1] - edges[cell], 1);
+    const x = (edges[cell] + edges[cell + 1] - width) / 2;
+    return [{ x: x + 0.03 * width, width: 0.94 * width, counts, mean: joinMeans(node, [cell]) }];
   });
 }
 

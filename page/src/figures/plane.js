@@ -1,12 +1,12 @@
 /** The shape function of a pair: a map of its branches, with some rows on it. */
 
 import { branchColour, classColour, targetColour } from "../colours.js";
-import { predictionWords, shortBranchWords } from "../conditions.js";
+import { childWords, shortBranchWords } from "../conditions.js";
 import { shortenMiddle, svg, svgText, textWidth } from "../dom.js";
 import { isMissing } from "../predict.js";
 import { addTooltip } from "../tooltip.js";
 import { countOf } from "../words.js";
-import { axisWidth, missingCentre, missingRows, round, showsMissing } from "./bars.js";
+import { axisWidth, grouped, missingCentre, missingRows, round, showsMissing } from "./bars.js";
 import { withoutCollisions } from "./labels.js";
 
 // Room along an axis that the name of a category needs at least.
@@ -29,6 +29,7 @@ export function drawPlane(model, node, size) {
     svg("rect", { ...box, class: "plane-frame" }),
     ...node.plane.axes.flatMap((axis, i) => drawScale(model, node, axis, i, frame, size)),
     ...drawNames(model, node, frame, size),
+    ...drawShown(node, frame, size),
     ...(showsMissing(node) ? [drawMissing(model, node, frame, size)] : []),
   ]);
 }
@@ -83,11 +84,9 @@ function drawArea(model, node, loops, branch, place, size) {
   const d = loops
     .map((loop) => `M${loop.map((point) => place(point).join(" ")).join("L")}Z`)
     .join("");
-  const child = model.nodes[node.children[branch]];
   const lines = [
-    `branch ${branch + 1}: ${predictionWords(model, child)}`,
+    `branch ${branch + 1}: ${childWords(model, node, branch)}`,
     shortBranchWords(node, branch, (words) => words.length <= LONG_WORDS),
-    countOf(child.rows, "row"),
   ];
   const focus =
     size.isLarge && loops.length
@@ -107,6 +106,15 @@ function drawPoints(model, node, place, size) {
       : targetColour(shareOf(targets[i], model.targets));
     return svg("circle", { cx, cy, r: size.point, fill, class: "point" });
   });
+}
+
+/** How many rows are drawn, if that is not all that have both features. */
+function drawShown(node, { height }, size) {
+  const all = node.rows - node.plane.missing;
+  const shown = node.plane.points.length;
+  if (!size.isLarge || shown >= all) return [];
+  const words = `${grouped(shown)} of ${grouped(all)} rows shown`;
+  return [svgText(words, { x: 0, y: height + 36, size: size.axisFont, class: "muted" })];
 }
 
 /** The names of the features: what goes to the right below, what goes up on the left. */
@@ -176,11 +184,10 @@ function categoryLabels(model, node, { codes }, i, length) {
 
 function drawMissing(model, node, frame, size) {
   const [x, width] = [size.width - size.missing, size.missing];
-  const child = model.nodes[node.children[node.missingBranch]];
   const lines = [
     "either is missing",
     countOf(missingRows(node), "row"),
-    `branch ${node.missingBranch + 1}: ${predictionWords(model, child)}`,
+    `branch ${node.missingBranch + 1}: ${childWords(model, node, node.missingBranch)}`,
   ];
   const colour = branchColour(node.missingBranch);
   const box = svg("rect", {

@@ -67,34 +67,37 @@ cdef inline double raw_number_at(const Column* column, Py_ssize_t row) noexcept 
 
 def deviations(
     const double[:, ::1] values not None,     # IN: (n_features, n_values)
+    const double[::1] counts not None,        # IN: (n_values,) how many rows each counts as
 ):
     """Standard deviation of each feature's numbers; NaN if there are none."""
     cdef:
         Py_ssize_t f
         double[::1] deviation
+    if counts.shape[0] != values.shape[1]:
+        raise ValueError("there is a count for each value")
     found = np.empty(values.shape[0])
     deviation = found
     with nogil:
         for f in range(values.shape[0]):
-            deviation[f] = deviation_of(values[f])
+            deviation[f] = deviation_of(values[f], counts)
     return found
 
 
-cdef double deviation_of(const double[::1] values) noexcept nogil:
+cdef double deviation_of(const double[::1] values, const double[::1] counts) noexcept nogil:
     cdef:
-        Py_ssize_t i, n = 0
-        double value, mean = 0.0, squares = 0.0
+        Py_ssize_t i
+        double value, n = 0.0, mean = 0.0, squares = 0.0
     for i in range(values.shape[0]):
         value = within_range(values[i])
         if value == value:
-            mean += value
-            n += 1
-    mean = mean / n if n else NAN
+            mean += counts[i] * value
+            n += counts[i]
+    mean = mean / n if n > 0.0 else NAN
     for i in range(values.shape[0]):
         value = within_range(values[i])
         if value == value:
-            squares += (value - mean) * (value - mean)
-    return sqrt(squares / n) if n else NAN
+            squares += counts[i] * (value - mean) * (value - mean)
+    return sqrt(squares / n) if n > 0.0 else NAN
 
 
 cdef inline double within_range(double value) noexcept nogil:

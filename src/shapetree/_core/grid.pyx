@@ -21,7 +21,8 @@ from shapetree._core.criterion cimport (
 )
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows, targets_from
 from shapetree._core.pair_tree cimport (
-    PairNode, PairShape, PairTree, add_children, can_pay, choose_branches, grow, set_price,
+    PairNode, PairShape, PairTree, add_children, can_pay, choose_branches, grow, max_leaves_of,
+    set_price,
 )
 from shapetree._core.search cimport Options
 
@@ -72,7 +73,7 @@ cdef void add_rows(
         for k in range(n):
             cell = cells + (code_a[k] * stride + code_b[k]) * n_channels
             cell[targets.labels[k]] += targets.weights[k]
-            cell[n_channels - 1] += 1.0
+            cell[n_channels - 1] += targets.counts[k] if targets.counts != NULL else 1.0
         return
     for k in range(n):
         add_row(targets, k, cells + (code_a[k] * stride + code_b[k]) * n_channels)
@@ -320,7 +321,8 @@ def sum_grids(
     if n_threads == 1 or n < MIN_ROWS_PER_PART * <Py_ssize_t> n_threads or (
             (n_threads - 1) * size > MAX_OWN_CELLS):
         n_parts = min(n_threads, n_pairs)
-        for p in prange(n_parts, nogil=True, num_threads=n_parts, schedule="static", chunksize=1):
+        # As many threads as ever: OpenMP would end the others, and start them again.
+        for p in prange(n_parts, nogil=True, num_threads=n_threads, schedule="static", chunksize=1):
             add_range(&sums, targets, in_order, 0, n, n_pairs * p // n_parts,
                       n_pairs * (p + 1) // n_parts, True, &arenas.of_thread[threadid()],
                       &cells[n_pairs * p // n_parts, 0, 0])
@@ -620,7 +622,7 @@ cdef void grow_and_choose(
     """Grow what was planted, and update `best` if its regions make a better shape function."""
     if grid.arena.failed:
         return
-    grow(tree, options.inner_max_leaves, options.inner_max_depth, grid, describe_and_cut,
+    grow(tree, max_leaves_of(options), options.inner_max_depth, grid, describe_and_cut,
          part_cells)
     choose_branches(grid.c, tree, grid.missing, grid.n_missing, options, grid.arena, best)
 

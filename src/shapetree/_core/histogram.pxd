@@ -11,6 +11,7 @@ ctypedef struct NodeTargets:
     const int32_t* labels    # n_rows x n_outputs, or NULL
     const double* values     # or these, multiplied by weights
     const double* weights    # or NULL
+    const double* counts     # how many rows each stands for, if they have weights; NULL for 1
     int n_outputs
     int n_stats
     int n_channels
@@ -29,7 +30,7 @@ cdef inline void add_row(const NodeTargets* targets, Py_ssize_t i, double* cell)
         for o in range(n_outputs):
             cell[1 + o] += targets.values[i * n_outputs + o]
     if targets.weights != NULL:
-        cell[targets.n_stats] += 1.0
+        cell[targets.n_stats] += targets.counts[i] if targets.counts != NULL else 1.0
 
 
 cdef inline NodeTargets targets_from(NodeTargets node, Py_ssize_t start) noexcept nogil:
@@ -40,6 +41,8 @@ cdef inline NodeTargets targets_from(NodeTargets node, Py_ssize_t start) noexcep
         node.values += start * node.n_outputs
     if node.weights != NULL:
         node.weights += start
+    if node.counts != NULL:
+        node.counts += start
     return node
 
 
@@ -47,8 +50,10 @@ cdef class Targets:
     cdef const int32_t[:, ::1] labels      # statistic that each row counts for, per output
     cdef const double[:, ::1] values       # or y, per output
     cdef const double[::1] weights         # or none: every row weighs 1
+    cdef const double[::1] counts          # or none: every row stands for itself
     cdef bint has_labels
     cdef bint has_weights
+    cdef bint has_counts
     cdef readonly Py_ssize_t n_rows
     cdef readonly int n_outputs
     cdef readonly int n_stats
@@ -56,4 +61,4 @@ cdef class Targets:
 
     cdef NodeTargets gather(self, const int32_t* rows, Py_ssize_t n, Arena* arena) noexcept nogil
     cdef NodeTargets as_they_are(self) noexcept nogil
-    cdef int set_weights(self, const double[::1] weights) except -1
+    cdef int set_weights(self, weights, counts) except -1

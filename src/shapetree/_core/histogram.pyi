@@ -12,6 +12,7 @@ class Targets:
         weights: NDArray[Any] | None,
         n_stats: int,
         unit: float = 0.0,
+        counts: NDArray[Any] | None = None,
     ) -> None: ...
     @property
     def n_rows(self) -> int: ...

@@ -47,9 +47,12 @@ cdef class Targets:
     unit : float
         Grid that values multiplied by weights are rounded to; 0 for none. Weights and values must
         lie on grids themselves, see `shapetree.data._sums`, for sums to be exact.
+    counts : float64 array (n_rows,) or None
+        How many rows each stands for, whole numbers; 1 by default. Rows that stand for several need
+        weights, too, which may be the same array.
     """
 
-    def __init__(self, labels, values, weights, int n_stats, double unit=0.0):
+    def __init__(self, labels, values, weights, int n_stats, double unit=0.0, counts=None):
         self.has_labels = labels is not None
         self.has_weights = weights is not None
         if self.has_labels == (values is not None):
@@ -77,14 +80,23 @@ cdef class Targets:
                     given = np.rint(given / unit) * unit
             self.values = given
         if self.has_weights:
-            self.set_weights(np.ascontiguousarray(weights, dtype=np.float64))
+            self.set_weights(weights, counts)
+        elif counts is not None:
+            raise ValueError("rows that stand for several need weights")
 
-    cdef int set_weights(self, const double[::1] weights) except -1:
-        """Note the rows' weights."""
-        if weights.shape[0] != self.n_rows:
+    cdef int set_weights(self, weights, counts) except -1:
+        """Note the rows' weights, and how many rows each stands for."""
+        cdef const double[::1] given = np.ascontiguousarray(weights, dtype=np.float64)
+        if given.shape[0] != self.n_rows:
             raise ValueError("weights must be (n_rows,)")
-        self.weights = weights
+        self.weights = given
         self.has_weights = True
+        self.has_counts = counts is not None
+        if self.has_counts:
+            self.counts = given if counts is weights else np.ascontiguousarray(
+                counts, dtype=np.float64)
+            if self.counts.shape[0] != self.n_rows:
+                raise ValueError("counts must be (n_rows,)")
         self.n_channels = self.n_stats + 1
         return 0
 
@@ -102,12 +114,15 @@ cdef class Targets:
             int32_t* labels = NULL
             double* values = NULL
             double* weights = NULL
+            double* counts = NULL
         if node.labels != NULL:
             labels = take_ints(arena, n * n_outputs)
         if node.values != NULL:
             values = take_doubles(arena, n * n_outputs)
         if node.weights != NULL:
             weights = take_doubles(arena, n)
+        if node.counts != NULL:
+            counts = take_doubles(arena, n)
         if not arena.failed:
             for i in range(n):
                 for o in range(n_outputs):
@@ -117,7 +132,9 @@ cdef class Targets:
                         values[i * n_outputs + o] = node.values[rows[i] * n_outputs + o]
                 if weights != NULL:
                     weights[i] = node.weights[rows[i]]
-        node.labels, node.values, node.weights = labels, values, weights
+                if counts != NULL:
+                    counts[i] = node.counts[rows[i]]
+        node.labels, node.values, node.weights, node.counts = labels, values, weights, counts
         return node
 
     cdef NodeTargets as_they_are(self) noexcept nogil:
@@ -126,6 +143,7 @@ cdef class Targets:
         node.labels = NULL
         node.values = NULL
         node.weights = NULL
+        node.counts = NULL
         node.n_outputs = self.n_outputs
         node.n_stats = self.n_stats
         node.n_channels = self.n_channels
@@ -136,16 +154,17 @@ cdef class Targets:
                 node.values = &self.values[0, 0]
             if self.has_weights:
                 node.weights = &self.weights[0]
+            if self.has_counts:
+                node.counts = &self.counts[0]
         return node
 
     @staticmethod
     def joined(parts):
         """The targets of several sets of rows, one after another."""
         cdef Targets part, first = parts[0], taken
-        labels, values, weights = [], [], []
+        labels, values, weights, counts = [], [], [], []
         for part in parts:
-            if (part.n_stats, part.has_labels, part.has_weights, part.n_outputs) != (
-                    first.n_stats, first.has_labels, first.has_weights, first.n_outputs):
+            if part.kind() != first.kind():
                 raise ValueError("targets differ in kind")
             if part.n_rows == 0:
                 continue
@@ -155,14 +174,21 @@ cdef class Targets:
                 values.append(np.asarray(part.values))
             if part.has_weights:
                 weights.append(np.asarray(part.weights))
+            if part.has_counts:
+                counts.append(np.asarray(part.counts))
         if not (labels or values):
             return first
         taken = Targets(
             np.concatenate(labels) if labels else None,
             np.concatenate(values) if values else None, None, first.n_stats)
         if first.has_weights:
-            taken.set_weights(np.concatenate(weights))
+            taken.set_weights(
+                np.concatenate(weights), np.concatenate(counts) if counts else None)
         return taken
+
+    def kind(self):
+        """What targets of other rows must have in common with these to be joined with them."""
+        return self.n_stats, self.has_labels, self.has_weights, self.has_counts, self.n_outputs
 
     def __reduce__(self):
         # Values have been multiplied by weights already.
@@ -171,6 +197,7 @@ cdef class Targets:
             None if self.has_labels else np.asarray(self.values),
             np.asarray(self.weights) if self.has_weights else None,
             self.n_stats,
+            np.asarray(self.counts) if self.has_counts else None,
         )
 
     def take(self, const int32_t[::1] rows not None):
@@ -184,7 +211,9 @@ cdef class Targets:
             self.n_stats,
         )
         if self.has_weights:  # which values have been multiplied by already
-            taken.set_weights(np.asarray(self.weights)[chosen])
+            taken.set_weights(
+                np.asarray(self.weights)[chosen],
+                np.asarray(self.counts)[chosen] if self.has_counts else None)
         return taken
 
     def totals(self, const int32_t[::1] rows not None):
@@ -223,11 +252,11 @@ cdef class Targets:
         return out
 
 
-def _targets_of(labels, values, weights, int n_stats):
+def _targets_of(labels, values, weights, int n_stats, counts):
     """Targets whose values have been multiplied by weights."""
     targets = Targets(labels, values, None, n_stats)
     if weights is not None:
-        (<Targets> targets).set_weights(weights)
+        (<Targets> targets).set_weights(weights, counts)
     return targets
 
 
@@ -359,6 +388,7 @@ cdef class PlacedTargets:
     cdef object _labels
     cdef object _values
     cdef object _weights
+    cdef object _counts
 
     cdef NodeTargets at(self, Py_ssize_t start) noexcept nogil:
         """Those from some place on."""
@@ -376,6 +406,7 @@ cdef bint gather_places(
         int32_t* labels = <int32_t*> placed.labels
         double* values = <double*> placed.values
         double* weights = <double*> placed.weights
+        double* counts = <double*> placed.counts
     for i in range(start, stop):
         if not 0 <= order[i] < n_rows:
             return False
@@ -386,6 +417,8 @@ cdef bint gather_places(
                 values[i * n_outputs + o] = targets.values[order[i], o]
         if weights != NULL:
             weights[i] = targets.weights[order[i]]
+        if counts != NULL:
+            counts[i] = targets.counts[order[i]]
     return True
 
 
@@ -430,7 +463,7 @@ cdef PlacedTargets place_targets(
         PlacedTargets placed = PlacedTargets()
         int32_t[:, ::1] labels
         double[:, ::1] values
-        double[::1] weights
+        double[::1] weights, counts
         Py_ssize_t node, block
         int n_outputs = targets.n_outputs, n_strange = 0
     placed.node.n_outputs = n_outputs
@@ -448,6 +481,10 @@ cdef PlacedTargets place_targets(
         placed._weights = np.empty(order.shape[0])
         weights = placed._weights
         placed.node.weights = &weights[0] if weights.size else NULL
+    if targets.has_counts:
+        placed._counts = np.empty(order.shape[0])
+        counts = placed._counts
+        placed.node.counts = &counts[0] if counts.size else NULL
     for block in prange(bounds.shape[1] - 1, nogil=True, num_threads=n_threads,
                         schedule="dynamic"):
         for node in range(bounds.shape[0]):

@@ -25,6 +25,12 @@ cdef enum:
     # The dynamic programme's time grows with the square of the bins: more than these are first
     # brought down to as many by an inner CART.
     MAX_OPTIMAL_BINS = 512
+    # Where every cut takes but a few bins off a leaf, an inner CART's time would grow with the
+    # square of the bins, too. Once it has looked at so many bins, for each bin and in any case,
+    # leaves of more bins than a few are cut in the middle.
+    LOOKS_PER_BIN = 64
+    LOOKS = 1 << 20
+    FEW_BINS = 64
 
 ctypedef struct Leaf:
     int start
@@ -251,7 +257,29 @@ cdef inline int heap_pop(int32_t* heap, int* size, const Leaf* leaves) noexcept 
     return top
 
 
-cdef Cut cut_leaf(Scan* scan, int start, int stop, double whole, double least_gain) noexcept nogil:
+cdef Cut cut_in_the_middle(Scan* scan, int start, int stop) noexcept nogil:
+    """The cut that leaves half of the rows on either side, to be made before all others."""
+    cdef:
+        int b, rows = 0, rows_left = 0
+        Cut cut
+    cut.position = -1
+    cut.gain = INFINITY
+    for b in range(start, stop):
+        rows += scan.bins.n_rows[b]
+    for b in range(start, stop - 1):
+        rows_left += scan.bins.n_rows[b]
+        if 2 * <int64_t> rows_left >= rows:
+            break
+    if rows_left >= scan.min_rows and rows - rows_left >= scan.min_rows:
+        cut.position = b + 1
+        cut.left = interval_impurity(scan, start, b + 1)
+        cut.right = interval_impurity(scan, b + 1, stop)
+    return cut
+
+
+cdef Cut cut_leaf(
+    Scan* scan, int start, int stop, double whole, double least_gain, int64_t* looks_left
+) noexcept nogil:
     """The best cut of a leaf other than the root, unless it is sure not to gain `least_gain`."""
     cdef Cut cut
     # No cut gains more than all there is, except where squared error leaves out a constant.
@@ -259,6 +287,11 @@ cdef Cut cut_leaf(Scan* scan, int start, int stop, double whole, double least_ga
         cut.position = start + 1 if stop - start > 1 else -1
         cut.gain = 0.0
         return cut
+    looks_left[0] -= stop - start
+    if looks_left[0] < 0 and stop - start > FEW_BINS:
+        cut = cut_in_the_middle(scan, start, stop)
+        if cut.position >= 0:
+            return cut
     return cut_interval(scan, start, stop, whole)
 
 
@@ -281,6 +314,7 @@ cdef int inner_cart(
         int32_t* heap = take_ints(arena, room)
         Leaf* leaves = <Leaf*> take_doubles(arena, room * sizeof(Leaf) // sizeof(double) + 1)
         int32_t* stop_of_start
+        int64_t looks_left = LOOKS + LOOKS_PER_BIN * <int64_t> n_bins
         Cut cut
     root_cut[0] = -1
     if arena.failed:
@@ -316,7 +350,8 @@ cdef int inner_cart(
             side = parent if b == 0 else n_leaves - 1
             leaves[side].depth += 1
             leaves[side].cut = cut_leaf(scan, leaves[side].start, leaves[side].stop,
-                                        cut.left if b == 0 else cut.right, least_gain)
+                                        cut.left if b == 0 else cut.right, least_gain,
+                                        &looks_left)
             if leaves[side].cut.position >= 0:
                 heap_push(heap, &heap_size, leaves, side)
     for side in range(n_leaves):

@@ -1,10 +1,4 @@
-from typing import Any
-
-from numpy.typing import ArrayLike, NDArray
-
-def losses_of_classes(
-    counts: NDArray[Any], starts: NDArray[Any], score_share: float, anchor: float
-) -> NDArray[Any]: ...
+from numpy.typing import ArrayLike
 
 class LeafLosses:
     n_rows: int

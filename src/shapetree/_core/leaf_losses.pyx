@@ -8,50 +8,7 @@ subtract it leaves multiples of anchor / 2**52.
 cimport cython
 import numpy as np
 
-from libc.float cimport DBL_MIN
-from libc.stdint cimport int32_t, int64_t
-
-
-def losses_of_classes(
-    const double[:, ::1] counts not None,       # IN: (n_leaves, n_columns) weight of each class
-    const int64_t[::1] starts not None,         # IN: (n_outputs + 1,) first class of each output
-    double score_share,                         # IN: what being unsure counts beside being wrong
-    double anchor,                              # IN: see the head of this module
-):
-    """What a row of each class loses in each leaf, if this predicts its commonest class.
-
-    A wrong class loses 1, and any row the given share of half the Gini score: (1 - p)^2 of its own
-    class, and p^2 of the others. Returns an array (n_leaves, n_columns).
-    """
-    cdef:
-        Py_ssize_t leaf, c, first, last, o, commonest
-        double total, squares, share
-        double[:, ::1] table
-    if starts.shape[0] < 2 or starts[0] != 0 or starts[starts.shape[0] - 1] != counts.shape[1]:
-        raise ValueError("starts must tell where the classes of each output are")
-    for o in range(starts.shape[0] - 1):
-        if starts[o + 1] <= starts[o]:
-            raise ValueError("starts must tell where the classes of each output are")
-    result = np.empty_like(counts)
-    table = result
-    for leaf in range(counts.shape[0]):
-        for o in range(starts.shape[0] - 1):
-            first, last, commonest = starts[o], starts[o + 1], starts[o]
-            total, squares = 0.0, 0.0
-            for c in range(first, last):
-                total += counts[leaf, c]
-            total = max(total, DBL_MIN)
-            for c in range(first, last):
-                share = counts[leaf, c] / total
-                table[leaf, c] = share
-                squares += share * share
-                if share > table[leaf, commonest]:
-                    commonest = c
-            for c in range(first, last):
-                share = (c != commonest) + score_share * (
-                    (1.0 - 2.0 * table[leaf, c] + squares) / 2.0)
-                table[leaf, c] = (share + anchor) - anchor
-    return result
+from libc.stdint cimport int32_t
 
 
 @cython.final

@@ -22,6 +22,13 @@ cdef inline int check_leaves(const int32_t[::1] leaves, Py_ssize_t n_nodes) exce
     return 0
 
 
+cdef inline int check_counts(const int32_t[::1] counts, Py_ssize_t n_rows) except -1:
+    """Refuse numbers of times that rows count, unless there is one for each; none stands for 1."""
+    if counts is not None and counts.shape[0] != n_rows:
+        raise ValueError("there is a count for each row")
+    return 0
+
+
 cdef inline int check_parents(const int32_t[::1] parent) except -1:
     """Refuse nodes that are no tree's."""
     cdef Py_ssize_t node

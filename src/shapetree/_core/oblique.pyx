@@ -24,7 +24,8 @@ from shapetree._core.grid cimport Start, check_pairs
 from shapetree._core.histogram cimport NodeTargets, Targets, add_row, check_rows
 from shapetree._core.pair_start cimport grow_from
 from shapetree._core.pair_tree cimport (
-    HIDDEN, INNER, MAX_REGIONS, PairNode, PairShape, PairTree, choose_branches, grow, take_tree,
+    HIDDEN, INNER, MAX_REGIONS, PairNode, PairShape, PairTree, choose_branches, grow, max_leaves_of,
+    take_tree,
 )
 from shapetree._core.points cimport (
     Points, copy_orders, find_cut, part_points, plant, sort_points,
@@ -94,7 +95,7 @@ cdef void grow_greedily(PairFit* fit, const Options* options, Arena* arena) noex
     copy_orders(&points, fit.points.order)
     plant(&points, &fit.tree)
     find_cut(&points, &fit.tree, 0)
-    grow(&fit.tree, options.inner_max_leaves, options.inner_max_depth, &points, find_cut,
+    grow(&fit.tree, max_leaves_of(options), options.inner_max_depth, &points, find_cut,
          part_points)
     arena_release(arena, mark)
 
@@ -191,7 +192,7 @@ cdef class PairFitter:
             raise ValueError("there must be two orientations at least")
         self.exact = exact
         self.options = options_of(limits)
-        self.room = 2 * min(self.options.inner_max_leaves, MAX_REGIONS) - 1
+        self.room = 2 * max_leaves_of(&self.options) - 1
 
     def fit(
         self,
@@ -390,6 +391,8 @@ cdef class PairFitter:
         points.n = self.gather_points(
             columns, first, second, offsets, positions, rows, n, targets, fit.missing, place, u, v)
         fit.n_missing = n - points.n
+        if targets.counts != NULL:
+            fit.n_missing = <int> fit.missing[targets.n_stats]
         points.c = c
         points.targets = targets
         points.place = place

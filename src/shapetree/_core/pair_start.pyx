@@ -8,7 +8,7 @@ from shapetree._core.arena cimport Mark, arena_mark, arena_release, take_branche
 from shapetree._core.criterion cimport impurity
 from shapetree._core.grid cimport Start
 from shapetree._core.histogram cimport add_row
-from shapetree._core.pair_tree cimport PairNode, PairTree, add_children, grow
+from shapetree._core.pair_tree cimport PairNode, PairTree, add_children, grow, max_leaves_of
 from shapetree._core.points cimport (
     Points, along, copy_orders, find_cut, part_points, plant, set_threshold,
 )
@@ -135,4 +135,4 @@ cdef void grow_from(
         if position < 0 or position == before or not loss < least:
             break
         least = loss
-    grow(tree, options.inner_max_leaves, options.inner_max_depth, points, find_cut, part_points)
+    grow(tree, max_leaves_of(options), options.inner_max_depth, points, find_cut, part_points)

@@ -46,6 +46,8 @@ ctypedef struct PairShape:
 ctypedef void (*FindCut)(void* points, PairTree* tree, int leaf) noexcept nogil
 ctypedef void (*MakeCut)(void* points, PairTree* tree, int leaf) noexcept nogil
 
+cdef int max_leaves_of(const Options* options) noexcept nogil
+
 cdef void take_tree(
     const CriterionInfo* c, const Options* options, Arena* arena, PairTree* tree
 ) noexcept nogil

@@ -20,6 +20,8 @@ from shapetree._core.search cimport Options, has_room, least_gain_of_cut, number
 
 cdef enum:
     MAX_ROUNDS = 10
+    # Leaves of an inner tree for each region that may be left of them.
+    GROWN_PER_PART = 4
 
 ctypedef struct Regions:
     # The missing rows, if there are any, then a tree's regions, as one list.
@@ -31,13 +33,18 @@ ctypedef struct Regions:
     branch_t* branch
 
 
+cdef int max_leaves_of(const Options* options) noexcept nogil:
+    """Leaves that an inner tree may grow: more than its regions may be, as it is pruned then."""
+    cdef int n_leaves = min(options.inner_max_leaves, MAX_REGIONS)
+    return min(n_leaves, GROWN_PER_PART * options.max_parts) if options.max_parts < 2**20 else (
+        n_leaves)
+
+
 cdef void take_tree(
     const CriterionInfo* c, const Options* options, Arena* arena, PairTree* tree
 ) noexcept nogil:
     """Take room for a tree within the options' limits."""
-    cdef int n_leaves = options.inner_max_leaves
-    if n_leaves > MAX_REGIONS:
-        n_leaves = MAX_REGIONS
+    cdef int n_leaves = max_leaves_of(options)
     tree.n_nodes = 0
     tree.room = 2 * n_leaves - 1
     tree.nodes = <PairNode*> arena_take(arena, tree.room * sizeof(PairNode))
@@ -207,12 +214,13 @@ cdef void consider_regions(
         int i, b, n_branches
         double objective, loss, weight = 0.0
     n_branches = number_branches(regions.branch, regions.n)
-    if (n_branches < 2 or not reads_both(tree, branch)
-            or not has_room(regions.branch, regions.n_rows, regions.n, n_branches,
-                            options.min_rows)):
+    if n_branches < 2 or regions.n - regions.has_missing > options.max_parts:
+        return
+    if not reads_both(tree, branch) or not has_room(
+            regions.branch, regions.n_rows, regions.n, n_branches, options.min_rows):
         return
     objective = penalised_loss(c, tree, branch, regions, n_branches, &loss, sums)
-    objective += options.branch_penalty * (n_branches - 2)
+    objective += options.branch_penalty * (n_branches - 1)
     for b in range(n_branches):
         if weight_of(c, sums + b * c.n_stats) < options.min_weight:
             return
@@ -243,23 +251,54 @@ cdef inline int cheapest(
 
 
 cdef void prune_at_prices(
-    const CriterionInfo* c, const PairTree* tree, int k, const double* cost_of,
-    double* cost, branch_t* branch,
+    const CriterionInfo* c, const PairTree* tree, int k, const double* cost_of, int max_regions,
+    double* cost, branch_t* low_regions, branch_t* branch,
 ) noexcept nogil:
-    """Mark the tree's cheapest pruning, if statistics cost what branches charge for them."""
+    """Mark the tree's cheapest pruning to so many regions, at what branches charge for statistics.
+
+    cost[node, r] is the least cost of what is below a node with at most 1 + r regions: that of one
+    region, or the price of the cut and the least of
+
+        cost[low, i] + cost[high, r - i - 1]    for i = 0 .. r - 1,
+
+    and low_regions[node, r] is 1 + the best i, or 0 for one region. Where their number is free
+    (max_regions = 0), there is but one r.
+    """
     cdef:
-        int node, low, best
+        bint free = max_regions == 0
+        int node, low, best, r, i, n = 1 if free else max_regions
         double as_region, as_cut
+        double* here
+        branch_t room[2 * MAX_REGIONS]
     for node in range(tree.n_nodes - 1, -1, -1):
         best = cheapest(c, tree.stats + node * c.n_stats, k, cost_of, &as_region)
         branch[node] = best
-        cost[node] = as_region
         low = tree.nodes[node].low
-        if low >= 0:
-            as_cut = cost[low] + cost[low + 1] + tree.nodes[node].price
-            if as_cut < as_region or node == 0:
-                branch[node] = INNER
-                cost[node] = as_cut
+        here = cost + <Py_ssize_t> node * n
+        for r in range(n):
+            here[r] = as_region
+            low_regions[node * n + r] = 0
+            if low < 0:
+                continue
+            if node == 0 and (free or r > 0):
+                here[r] = INFINITY  # the root is cut
+            for i in range(1 if free else r):
+                as_cut = (cost[<Py_ssize_t> low * n + i] + tree.nodes[node].price
+                          + cost[<Py_ssize_t> (low + 1) * n + (0 if free else r - i - 1)])
+                if as_cut < here[r]:
+                    here[r] = as_cut
+                    low_regions[node * n + r] = 1 + i
+    memset(room, 0, tree.n_nodes)
+    room[0] = n
+    for node in range(tree.n_nodes):
+        low = tree.nodes[node].low
+        if low < 0 or room[node] == 0:
+            continue
+        i = low_regions[node * n + room[node] - 1]
+        if i > 0:
+            branch[node] = INNER
+            room[low] = i
+            room[low + 1] = 1 if free else room[node] - i
     merge_like_siblings(tree, branch)
 
 
@@ -276,19 +315,23 @@ cdef void prune(
         Mark mark = arena_mark(arena)
         double* sums = take_doubles(arena, k * c.n_stats)
         double* cost_of = take_doubles(arena, k * c.n_stats)
-        double* cost = take_doubles(arena, tree.n_nodes)
+        int max_regions = options.max_parts if options.max_parts < (tree.n_nodes + 1) // 2 else 0
+        double* cost = take_doubles(arena, <size_t> tree.n_nodes * max(max_regions, 1))
+        branch_t* low_regions = take_branches(arena, <size_t> tree.n_nodes * max(max_regions, 1))
         branch_t* trial = take_branches(arena, tree.n_nodes)
         int b, missing_branch = regions.branch[0], trial_missing = 0
         double objective, trial_objective, loss, ignored, tolerance = 0.0
     if arena.failed:
         return
     objective = penalised_loss(c, tree, branch, regions, k, &loss, sums)
+    if regions.n - regions.has_missing > options.max_parts:
+        objective = INFINITY
     for b in range(k):
         tolerance += 1e-12 * weight_of(c, sums + b * c.n_stats)
     for _ in range(MAX_ROUNDS):
         for b in range(k):
             supergradient(c, sums + b * c.n_stats, cost_of + b * c.n_stats)
-        prune_at_prices(c, tree, k, cost_of, cost, trial)
+        prune_at_prices(c, tree, k, cost_of, max_regions, cost, low_regions, trial)
         if regions.has_missing:
             trial_missing = cheapest(c, regions.stats, k, cost_of, &ignored)
         list_regions(c, tree, trial, trial_missing, regions)
@@ -355,7 +398,7 @@ cdef void choose_branches(
         merge_like_siblings(tree, branch)
         list_regions(c, tree, branch, assigned[(k - 2) * pieces.n_pieces], &regions)
         consider_regions(c, tree, branch, &regions, options, sums, best)
-        if options.region_penalty > 0.0:
+        if options.region_penalty > 0.0 or regions.n - first > options.max_parts:
             list_regions(c, tree, branch, assigned[(k - 2) * pieces.n_pieces], &regions)
             prune(c, tree, k, options, arena, &regions, branch)
             consider_regions(c, tree, branch, &regions, options, sums, best)

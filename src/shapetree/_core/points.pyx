@@ -86,7 +86,7 @@ cdef int fill_bins(
     cdef:
         const int32_t* order = points.order[orientation]
         int n_stats = points.c.n_stats, n_channels = points.targets.n_channels
-        int i = start, n = first, begin, known = -1
+        int i = start, n = first, begin, n_more, known = -1
         int32_t point
         double here, last = 0.0, weight
         double* cell
@@ -101,6 +101,7 @@ cdef int fill_bins(
         cell = stats + <Py_ssize_t> n * n_stats
         memset(cell, 0, n_channels * sizeof(double))
         begin = i
+        n_more = 0
         weight = 0.0
         while i < stop:
             point = order[i]
@@ -117,8 +118,10 @@ cdef int fill_bins(
             else:
                 add_row(points.targets, points.place[point], cell)
             weight += points.weight[point] if points.weight != NULL else 1.0
+            if points.targets.counts != NULL:
+                n_more += <int> points.targets.counts[points.place[point]] - 1
             i += 1
-        n_rows[n] = i - begin
+        n_rows[n] = i - begin + n_more
         bin_stop[n] = i
         n += 1
     return n
@@ -225,6 +228,8 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
     else:
         for i in range(node.start, node.stop):
             add_row(points.targets, points.place[points.order[points.first_active][i]], sums)
+    if points.targets.counts != NULL:
+        node.n_rows = <int> sums[n_stats]
     memcpy(total, sums, n_stats * sizeof(double))
     set_price(points.c, points.region_penalty, points.scale, tree, leaf)
     weight = weight_of(points.c, total)
@@ -239,7 +244,7 @@ cdef void find_cut(void* context, PairTree* tree, int leaf) noexcept nogil:
     if points.arena.failed:
         return
     # The children of a root that a start gives are cut whatever they earn.
-    if (n >= 2 * <int64_t> points.min_rows and (leaf < 3 or can_pay(points.c, tree, leaf))
+    if (node.n_rows >= 2 * <int64_t> points.min_rows and (leaf < 3 or can_pay(points.c, tree, leaf))
             and not must_stop(points.arena, n)):
         for h in range(points.first_active, points.stop_active):
             if points.order[h] == NULL:

@@ -45,17 +45,20 @@ cdef double segments_loss(
 cdef void take_room_to_polish(Axis* axis, int max_branches, Arena* arena) noexcept nogil
 
 cdef bint polish_segments(
-    Axis* axis, int k, double penalty, double* objective, double* sums, Segments* shape,
-    const Segments* settled, Arena* arena,
+    Axis* axis, int k, double penalty, int max_segments, double* objective, double* sums,
+    Segments* shape, const Segments* settled, Arena* arena,
 ) noexcept nogil
 
 cdef int extra_parts(Cells cells, const branch_t* branch) noexcept nogil
 
+cdef int n_listed(Cells cells, const branch_t* branch) noexcept nogil
+
 cdef void find_cheapest_path(
-    const double* costs, int n, int k, double penalty, Arena* arena, branch_t* branch
+    const double* costs, int n, int k, double penalty, int max_segments, Arena* arena,
+    branch_t* branch,
 ) noexcept nogil
 
 cdef bint polish_categories(
-    const CriterionInfo* c, Cells cells, int k, double penalty, double* objective, Arena* arena,
-    branch_t* branch,
+    const CriterionInfo* c, Cells cells, int k, double penalty, int max_listed, double* objective,
+    Arena* arena, branch_t* branch,
 ) noexcept nogil

@@ -58,6 +58,13 @@ cdef int extra_parts(Cells cells, const branch_t* branch) noexcept nogil:
     return parts if parts > 0 else 0
 
 
+cdef int n_listed(Cells cells, const branch_t* branch) noexcept nogil:
+    """Categories outside the largest group."""
+    cdef int size
+    largest_group(branch, cells.n_cells, &size)
+    return cells.n_cells - size
+
+
 cdef inline int cheapest_branch(
     const CriterionInfo* c, const double* stats, int k, const double* cost_of, int free_branch,
     double penalty,
@@ -75,11 +82,44 @@ cdef inline int cheapest_branch(
     return best
 
 
-cdef bint polish_categories(
-    const CriterionInfo* c, Cells cells, int k, double penalty, double* objective, Arena* arena,
-    branch_t* branch,
+cdef void unlist(
+    const CriterionInfo* c, Cells cells, const double* prices, int default, int max_listed,
+    Arena* arena, branch_t* branch,
 ) noexcept nogil:
-    """Polish a categorical feature's branches in place, as `polish_segments` does; see there."""
+    """Send all but `max_listed` categories to the default branch, those first that lose least."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        int n = cells.n_cells, i, n_listed = 0, cheapest
+        double* saving = take_doubles(arena, n)
+        const double* stats
+    if arena.failed:
+        return
+    for i in range(n):
+        saving[i] = INFINITY
+        if branch[i] != default:
+            stats = cells.stats + <Py_ssize_t> i * c.n_stats
+            saving[i] = (dot(stats, prices + default * c.n_stats, c.n_stats)
+                         - dot(stats, prices + branch[i] * c.n_stats, c.n_stats))
+            n_listed += 1
+    while n_listed > max_listed:
+        cheapest = 0
+        for i in range(n):
+            if saving[i] < saving[cheapest]:
+                cheapest = i
+        branch[cheapest] = default
+        saving[cheapest] = INFINITY
+        n_listed -= 1
+    arena_release(arena, mark)
+
+
+cdef bint polish_categories(
+    const CriterionInfo* c, Cells cells, int k, double penalty, int max_listed, double* objective,
+    Arena* arena, branch_t* branch,
+) noexcept nogil:
+    """Polish a categorical feature's branches in place, as `polish_segments` does; see there.
+
+    At most `max_listed` categories are outside the largest group.
+    """
     cdef:
         Mark mark = arena_mark(arena)
         int n = cells.n_cells, n_all = cells.n_cells + cells.has_missing
@@ -93,10 +133,12 @@ cdef bint polish_categories(
         return False
     objective[0] = (partition_loss(c, cells.stats, branch, n_all, k, sums)
                     + penalty * extra_parts(cells, branch))
+    if n_listed(cells, branch) > max_listed:
+        objective[0] = INFINITY
     for b in range(k):
         tolerance += 1e-12 * weight_of(c, sums + b * c.n_stats)
     for _ in range(MAX_ROUNDS):
-        if must_stop(arena, n):
+        if must_stop(arena, n) or arena.failed:
             break
         for b in range(k):
             supergradient(c, sums + b * c.n_stats, prices + b * c.n_stats)
@@ -105,6 +147,8 @@ cdef bint polish_categories(
             trial[i] = cheapest_branch(
                 c, cells.stats + i * c.n_stats, k, prices, default, penalty
             )
+        if n > max_listed:
+            unlist(c, cells, prices, default, max_listed, arena, trial)
         if cells.has_missing:
             trial[n] = cheapest_branch(
                 c, cells.stats + n * c.n_stats, k, prices, branch[n], 0.0
@@ -216,7 +260,9 @@ cdef void take_room_to_polish(Axis* axis, int max_branches, Arena* arena) noexce
     axis.trial = take_segments(arena, n)
 
 
-cdef void find_cheapest_segments(Axis* axis, int k, double penalty) noexcept nogil:
+cdef void find_cheapest_segments(
+    Axis* axis, int k, double penalty, int max_segments, Arena* arena
+) noexcept nogil:
     """The cheapest path through the cells at the current prices, into `axis.trial`."""
     cdef:
         int n = axis.scan.bins.n_bins, n_stats = axis.scan.c.n_stats, i, b
@@ -234,13 +280,112 @@ cdef void find_cheapest_segments(Axis* axis, int k, double penalty) noexcept nog
     axis.trial.n = cheapest_segments_of(
         costs, prices, n, k, penalty, axis.came_entered, axis.came_branch,
         axis.trial.stop, axis.trial.branch)
+    if axis.trial.n > max_segments:
+        limit_path(costs, prices, n, k, penalty, max_segments, arena, &axis.trial)
+
+
+cdef void find_cheapest_path(
+    const double* costs, int n, int k, double penalty, int max_segments, Arena* arena,
+    branch_t* branch,
+) noexcept nogil:
+    """The cheapest path of at most so many segments through costs (n x k).
+
+    Every switch but the first costs `penalty`.
+    """
+    cdef:
+        Mark mark = arena_mark(arena)
+        size_t n_states = <size_t> n * k
+        int32_t* came_entered = take_ints(arena, n_states)
+        branch_t* came_branch = take_branches(arena, n_states)
+        Segments path = take_segments(arena, n)
+        int i, start = 0
+    if arena.failed:
+        return
+    path.n = cheapest_segments_of(
+        costs, NULL, n, k, penalty, came_entered, came_branch, path.stop, path.branch)
+    if path.n > max_segments:
+        limit_path(costs, NULL, n, k, penalty, max_segments, arena, &path)
+    for i in range(path.n):
+        memset(branch + start, path.branch[i], path.stop[i] - start)
+        start = path.stop[i]
+    arena_release(arena, mark)
+
+
+cdef void limit_path(
+    const double* costs, const double* prices, int n, int k, double penalty, int max_segments,
+    Arena* arena, Segments* path,
+) noexcept nogil:
+    """The cheapest path of at most so many segments, those beyond two at a price.
+
+    best[s, b] is the cost of the cheapest path so far that is in branch b after s switches:
+
+        best'[s, b] = cost[i, b] + min(best[s, b], price + min of best[s - 1, c] over c != b)
+
+    A cell costs an entry of `costs` (n x k) or, where there are prices (k x 2), its two statistics
+    times these.
+    """
+    cdef:
+        Mark mark = arena_mark(arena)
+        int n_states = max_segments * k, i, s, b, state, other, cheapest, second
+        double* best = take_doubles(arena, n_states)
+        # For each cell and state, the branch it was entered from at that cell, or NO_NAME.
+        branch_t* came_from = take_branches(arena, <size_t> n * n_states)
+        double cost, switched
+    if arena.failed:
+        return
+    for i in range(n):
+        # From the most switches down: what best[s - 1] holds is still of the cell before.
+        for s in range(max_segments - 1, -1, -1):
+            cheapest = second = -1
+            if s > 0 and i > 0:
+                for b in range(k):
+                    other = (s - 1) * k + b
+                    if cheapest < 0 or best[other] < best[(s - 1) * k + cheapest]:
+                        second = cheapest
+                        cheapest = b
+                    elif second < 0 or best[other] < best[(s - 1) * k + second]:
+                        second = b
+            for b in range(k):
+                state = s * k + b
+                if prices != NULL:
+                    cost = costs[2 * i] * prices[2 * b] + costs[2 * i + 1] * prices[2 * b + 1]
+                else:
+                    cost = costs[<Py_ssize_t> i * k + b]
+                came_from[<Py_ssize_t> i * n_states + state] = NO_NAME
+                if i == 0:
+                    best[state] = cost if s == 0 else INFINITY
+                    continue
+                other = second if b == cheapest else cheapest
+                if other >= 0:
+                    switched = best[(s - 1) * k + other] + (penalty if s > 1 else 0.0)
+                    if switched < best[state]:
+                        best[state] = switched
+                        came_from[<Py_ssize_t> i * n_states + state] = other
+                best[state] += cost
+    state = 0
+    for other in range(1, n_states):
+        if best[other] < best[state]:
+            state = other
+    s = state // k
+    path.n = s + 1
+    path.stop[s] = n
+    path.branch[s] = state % k
+    for i in range(n - 1, 0, -1):
+        other = came_from[<Py_ssize_t> i * n_states + s * k + path.branch[s]]
+        if other != NO_NAME:
+            s -= 1
+            path.stop[s] = i
+            path.branch[s] = other
+    arena_release(arena, mark)
 
 
 cdef bint polish_segments(
-    Axis* axis, int k, double penalty, double* objective, double* sums, Segments* shape,
-    const Segments* settled, Arena* arena,
+    Axis* axis, int k, double penalty, int max_segments, double* objective, double* sums,
+    Segments* shape, const Segments* settled, Arena* arena,
 ) noexcept nogil:
     """Lower impurity + penalty * extra parts in place, round by round; whether that was possible.
+
+    A shape function of more than `max_segments` segments is brought down to them by the first.
 
     Each round takes the branches' supergradients as the price of every statistic, then solves
     for the cheapest assignment of the cells at these prices. Neither step can raise the objective.
@@ -255,14 +400,16 @@ cdef bint polish_segments(
         Segments swap
         bint changed = False
     objective[0] = segments_loss(axis, shape, k, sums) + penalty * extra_segments(shape)
+    if shape.n > max_segments:
+        objective[0] = INFINITY
     for b in range(k):
         tolerance += 1e-12 * weight_of(c, sums + b * n_stats)
     for _ in range(MAX_ROUNDS):
-        if must_stop(arena, n):
+        if must_stop(arena, n) or arena.failed:
             break
         for b in range(k):
             supergradient(c, sums + b * n_stats, axis.prices + b * n_stats)
-        find_cheapest_segments(axis, k, penalty)
+        find_cheapest_segments(axis, k, penalty, max_segments, arena)
         axis.trial.missing = shape.missing
         if axis.has_missing:
             axis.trial.missing = cheapest_branch(
@@ -285,8 +432,8 @@ cdef bint polish_segments(
 
 
 cdef bint polish_cells(
-    const CriterionInfo* c, Cells cells, int k, double penalty, double* objective, Arena* arena,
-    branch_t* branch,
+    const CriterionInfo* c, Cells cells, int k, double penalty, int max_segments,
+    double* objective, Arena* arena, branch_t* branch,
 ) noexcept nogil:
     """Polish an ordered feature's branches, cell by cell."""
     cdef:
@@ -314,7 +461,8 @@ cdef bint polish_cells(
             shape.n += 1
         shape.stop[shape.n - 1] = i + 1
     shape.missing = branch[n] if cells.has_missing else 0
-    changed = polish_segments(&axis, k, penalty, objective, sums, &shape, NULL, arena)
+    changed = polish_segments(
+        &axis, k, penalty, max_segments, objective, sums, &shape, NULL, arena)
     for i in range(shape.n):
         memset(branch + start, shape.branch[i], shape.stop[i] - start)
         start = shape.stop[i]
@@ -324,7 +472,7 @@ cdef bint polish_cells(
 
 
 def polish_branches(Criterion criterion not None, stats, branch, *, int n_branches, double penalty,
-                    bint categorical=False, bint has_missing=False):
+                    bint categorical=False, bint has_missing=False, int max_parts=2**30):
     """Polished branches of the cells (the last one being the missing cell) and their objective."""
     cdef:
         const double[:, ::1] s = np.ascontiguousarray(stats, dtype=np.float64)
@@ -341,42 +489,26 @@ def polish_branches(Criterion criterion not None, stats, branch, *, int n_branch
         raise ValueError("stats must be (n_cells, n_stats) and branch (n_cells,), not empty")
     if not 1 <= n_branches <= 254 or polished.max() >= n_branches:
         raise ValueError("branch must hold values below n_branches, itself at most 254")
+    if max_parts < 1:
+        raise ValueError("max_parts must be positive")
     cells.stats = &s[0, 0]
     with nogil:
         arena_init(&arena)
         if categorical:
             polish_categories(
-                &criterion.info, cells, n_branches, penalty, &objective, &arena, &out[0])
+                &criterion.info, cells, n_branches, penalty, max_parts, &objective, &arena,
+                &out[0])
         else:
-            polish_cells(&criterion.info, cells, n_branches, penalty, &objective, &arena, &out[0])
+            polish_cells(
+                &criterion.info, cells, n_branches, penalty, max_parts, &objective, &arena,
+                &out[0])
         arena_free(&arena)
     if arena.failed:
         raise MemoryError("no memory to polish")
     return polished, objective
 
 
-cdef void find_cheapest_path(
-    const double* costs, int n, int k, double penalty, Arena* arena, branch_t* branch
-) noexcept nogil:
-    """The cheapest path through costs (n x k); every switch but the first costs `penalty`."""
-    cdef:
-        Mark mark = arena_mark(arena)
-        size_t n_states = <size_t> n * k
-        int32_t* came_entered = take_ints(arena, n_states)
-        branch_t* came_branch = take_branches(arena, n_states)
-        Segments path = take_segments(arena, n)
-        int i, start = 0
-    if arena.failed:
-        return
-    path.n = cheapest_segments_of(
-        costs, NULL, n, k, penalty, came_entered, came_branch, path.stop, path.branch)
-    for i in range(path.n):
-        memset(branch + start, path.branch[i], path.stop[i] - start)
-        start = path.stop[i]
-    arena_release(arena, mark)
-
-
-def cheapest_path(costs, double penalty):
+def cheapest_path(costs, double penalty, int max_segments=2**30):
     """Branches of the cheapest path through a table of costs (n_cells, n_branches).
 
     Every switch of branch but the first costs `penalty`.
@@ -386,13 +518,13 @@ def cheapest_path(costs, double penalty):
         int n = table.shape[0], k = table.shape[1]
         branch_t[::1] branch
         Arena arena
-    if n == 0 or not 1 <= k <= 254:
-        raise ValueError("costs must be (n_cells, n_branches), not empty")
+    if n == 0 or not 1 <= k <= 254 or max_segments < 1:
+        raise ValueError("costs must be (n_cells, n_branches), not empty, max_segments positive")
     out = np.empty(n, dtype=np.uint8)
     branch = out
     with nogil:
         arena_init(&arena)
-        find_cheapest_path(&table[0, 0], n, k, penalty, &arena, &branch[0])
+        find_cheapest_path(&table[0, 0], n, k, penalty, max_segments, &arena, &branch[0])
         arena_free(&arena)
     if arena.failed:
         raise MemoryError("no memory to find a path")

@@ -11,14 +11,16 @@ def cheapest_shapes(
     categorical: NDArray[Any],
     n_branches: NDArray[Any],
     bounds: NDArray[Any],
+    order: NDArray[Any],
     *,
     segment_penalty: NDArray[Any] | float,
     category_penalty: NDArray[Any] | float,
     choice_penalty: NDArray[Any] | float,
     max_segments: int,
+    max_listed: int,
     only_best: bool,
     n_threads: int,
-) -> NDArray[Any]: ...
+) -> tuple[NDArray[Any], list[float]]: ...
 def cheapest_shape(
     bin_of_cell: NDArray[Any],
     losses: NDArray[Any],
@@ -29,6 +31,7 @@ def cheapest_shape(
     segment_penalty: float,
     category_penalty: float,
     max_segments: int,
+    max_listed: int,
 ) -> tuple[NDArray[Any], list[float], list[int]]: ...
 def fill_gaps(branch_of_bin: NDArray[Any], categorical: bool) -> None: ...
 def count_extra_parts(branch_of_bin: NDArray[Any], categorical: bool) -> int: ...
@@ -47,15 +50,16 @@ class ReducedProblem:
     n_branches: int
     below: list[float]
     first: float
-    unit: float
-    parts_price: float
+    price: float
+    part_penalty: float
+    leaf_penalty: float
     tolerance: float
     to_beat: float
     bound: float
     may_improve: bool
     only_branch: int
 
-    def objective(self, n_extra: float, losses: list[float], counts: list[int]) -> float: ...
+    def objective(self, penalty: float, losses: list[float], counts: list[int]) -> float: ...
 
 class ReducedProblems:
     each: list[ReducedProblem]
@@ -68,12 +72,12 @@ class ReducedProblems:
 def reduced_problems(
     nodes: list[int],
     children: list[list[int]],
-    parts_prices: list[float],
-    n_parts: list[float],
+    part_penalties: list[float],
+    penalties: list[float],
     sizes: list[int],
     sums: NDArray[Any],
     n_care: NDArray[Any],
     least: NDArray[Any],
     price: float,
-    unit: float,
+    leaf_penalty: float,
 ) -> ReducedProblems: ...

@@ -40,69 +40,10 @@ ctypedef struct Problem:
     int n_branches
     int n_others             # branches beyond the first that cells have losses of
     int max_segments
+    int max_listed           # categories outside the branch of "all others"
     double segment_penalty
     double category_penalty
     double bound             # a feature that cannot cost less is passed over
-
-
-cdef void limited_path(
-    const double* cost, int n, int k, int max_segments, double penalty, Arena* arena,
-    branch_t* branch,
-) noexcept nogil:
-    """The cheapest path of at most so many segments, those beyond two at a price.
-
-    State (s, b): in branch b, after s switches.
-    """
-    cdef:
-        Py_ssize_t n_states = <Py_ssize_t> max_segments * k, state, other, cheapest
-        int i, s, b
-        double* best = take_doubles(arena, n_states)
-        double* before = take_doubles(arena, n_states)
-        int32_t* came_from = take_ints(arena, <size_t> n * n_states)
-        double least
-    if arena.failed:
-        return
-    for state in range(n_states):
-        best[state] = cost[state] if state < k else INFINITY
-    for i in range(1, n):
-        memcpy(before, best, n_states * sizeof(double))
-        for s in range(max_segments):
-            for b in range(k):
-                state = s * k + b
-                cheapest = state
-                least = before[state]
-                if s > 0:
-                    for other in range((s - 1) * k, s * k):
-                        if other != state - k and (
-                                before[other] + (penalty if s > 1 else 0.0) < least):
-                            cheapest = other
-                            least = before[other] + (penalty if s > 1 else 0.0)
-                best[state] = least + cost[i * k + b]
-                came_from[i * n_states + state] = cheapest
-    state = 0
-    for other in range(1, n_states):
-        if best[other] < best[state]:
-            state = other
-    for i in range(n - 1, -1, -1):
-        branch[i] = state % k
-        if i > 0:
-            state = came_from[i * n_states + state]
-
-
-cdef void cheapest_segments(
-    const double* cost, int n, const Problem* problem, Arena* arena, branch_t* branch
-) noexcept nogil:
-    cdef:
-        int k = problem.n_branches
-        Cells cells
-    find_cheapest_path(cost, n, k, problem.segment_penalty, arena, branch)
-    cells.n_cells = n
-    cells.categorical = False
-    if arena.failed:
-        return
-    if problem.max_segments < n and extra_parts(cells, branch) + 2 > problem.max_segments:
-        # Only now is it worth to count the segments on the way.
-        limited_path(cost, n, k, problem.max_segments, problem.segment_penalty, arena, branch)
 
 
 cdef void cheapest_listing(
@@ -110,46 +51,65 @@ cdef void cheapest_listing(
 ) noexcept nogil:
     """The cheapest branches of categories, if those of one branch need not be listed.
 
-    Each branch is tried for the one whose categories are "all others"; the first category that has
-    to be listed is free.
+    Each branch is tried for the one whose categories are "all others". A category is listed if that
+    saves more than its price, the first one for free; if too many do, those that save most.
     """
     cdef:
-        int k = problem.n_branches, i, b, default, choice, n_listed, wish
+        int k = problem.n_branches, i, b, default, n_listed, n_equal
         branch_t* trial = take_branches(arena, n)
-        double total, least = INFINITY, saving, greatest
+        double* saving = take_doubles(arena, n)
+        double* ranked = take_doubles(arena, n)
+        double total, least = INFINITY, threshold
     if arena.failed:
         return
     for default in range(k):
         total = 0.0
-        n_listed = 0
-        wish = -1
-        greatest = 0.0
         for i in range(n):
-            choice = default
+            trial[i] = default
             for b in range(k):
-                if cost[i * k + b] < cost[i * k + choice]:
-                    choice = b
-            saving = cost[i * k + default] - cost[i * k + choice]
-            if saving > problem.category_penalty:
-                n_listed += 1
-                total += cost[i * k + choice]
+                if cost[i * k + b] < cost[i * k + trial[i]]:
+                    trial[i] = b
+            saving[i] = cost[i * k + default] - cost[i * k + trial[i]]
+            ranked[i] = saving[i]
+            total += cost[i * k + default]
+        sort_descending(ranked, n)
+        n_listed = 0
+        while n_listed < min(n, problem.max_listed) and ranked[n_listed] > (
+                problem.category_penalty if n_listed > 0 else 0.0):
+            n_listed += 1
+        # Of categories that save as much as the last one listed, the first are listed as well.
+        threshold = ranked[n_listed - 1] if n_listed > 0 else INFINITY
+        n_equal = n_listed
+        for i in range(n_listed):
+            n_equal -= ranked[i] > threshold
+        for i in range(n):
+            if saving[i] > threshold or (saving[i] == threshold and n_equal > 0):
+                n_equal -= saving[i] == threshold
+                total -= saving[i]
             else:
-                if saving > greatest:
-                    greatest = saving
-                    wish = i
-                total += cost[i * k + default]
-                choice = default
-            trial[i] = choice
-        if n_listed > 0:
+                trial[i] = default
+        if n_listed > 1:
             total += problem.category_penalty * (n_listed - 1)
-        elif wish >= 0:
-            for b in range(k):
-                if cost[wish * k + b] < cost[wish * k + trial[wish]]:
-                    trial[wish] = b
-            total -= greatest
         if total < least:
             least = total
             memcpy(branch, trial, n)
+
+
+cdef void sort_descending(double* values, int n) noexcept nogil:
+    """Shell sort."""
+    cdef int gap = 1, i, j
+    cdef double value
+    while gap < n // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(gap, n):
+            value = values[i]
+            j = i
+            while j >= gap and values[j - gap] < value:
+                values[j] = values[j - gap]
+                j -= gap
+            values[j] = value
+        gap //= 3
 
 
 cdef inline int ranking(const double* lost, int k) noexcept nogil:
@@ -276,13 +236,14 @@ cdef double least_cost(
 
 
 cdef inline Problem problem_of(
-    int n_branches, Py_ssize_t n_others, int max_segments, double segment_penalty,
+    int n_branches, Py_ssize_t n_others, int max_segments, int max_listed, double segment_penalty,
     double category_penalty, double bound,
 ) noexcept nogil:
     cdef Problem problem
     problem.n_branches = n_branches
     problem.n_others = <int> n_others
     problem.max_segments = max_segments
+    problem.max_listed = max_listed
     problem.segment_penalty = segment_penalty
     problem.category_penalty = category_penalty
     problem.bound = bound
@@ -321,7 +282,8 @@ cdef double solve_feature(
     if categorical:
         cheapest_listing(cost, n, problem, arena, branch)
     else:
-        cheapest_segments(cost, n, problem, arena, branch)
+        find_cheapest_path(
+            cost, n, k, problem.segment_penalty, problem.max_segments, arena, branch)
     if arena.failed:
         return INFINITY
     total = 0.0
@@ -349,8 +311,9 @@ cdef double solve_feature(
 
 
 cdef int check_problem(const Problem* problem) except -1:
-    if not 2 <= problem.n_branches <= problem.n_others + 1 <= 254 or problem.max_segments < 1:
-        raise ValueError("n_branches or max_segments out of range")
+    if not 2 <= problem.n_branches <= problem.n_others + 1 <= 254 or (
+            problem.max_segments < 1 or problem.max_listed < 1):
+        raise ValueError("n_branches, max_segments or max_listed out of range")
     if not (problem.segment_penalty >= 0.0 and problem.category_penalty >= 0.0):
         raise ValueError("penalties must not be negative")
     return 0
@@ -365,9 +328,10 @@ def cheapest_shapes(
     const uint8_t[::1] categorical not None,       # IN: (n_features,)
     const int32_t[::1] n_branches not None,        # IN: (n_nodes,)
     const double[::1] bounds not None,             # IN: (n_nodes,)
+    const int32_t[::1] order not None,             # IN: (n_features,) which of equals comes first
     *,
-    segment_penalty, double category_penalty, choice_penalty, int max_segments, bint only_best,
-    int n_threads,
+    segment_penalty, double category_penalty, choice_penalty, int max_segments, int max_listed,
+    bint only_best, int n_threads,
 ):
     """What every feature's cheapest shape function costs, for each of some nodes.
 
@@ -382,7 +346,7 @@ def cheapest_shapes(
     Returns an array (n_nodes, n_features), and a list of each node's least cost or bound.
     """
     cdef:
-        Py_ssize_t task, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f, i
+        Py_ssize_t task, n_nodes = starts.shape[0], n_features = starts.shape[1], node, f, i, place
         Problem problem
         Arenas arenas
         double[:, ::1] costs
@@ -390,7 +354,7 @@ def cheapest_shapes(
         const double[::1] segment = one_for_each(segment_penalty, n_nodes)
         const double[::1] choice = one_for_each(choice_penalty, n_features)
     if n_threads < 1 or n_branches.shape[0] != n_nodes or bounds.shape[0] != n_nodes or not (
-            n_bins.shape[0] == categorical.shape[0] == n_features):
+            n_bins.shape[0] == categorical.shape[0] == order.shape[0] == n_features):
         raise ValueError("n_threads is out of range, or nodes or features lack what they need")
     if n_cells.shape[0] != n_nodes or n_cells.shape[1] != n_features or (
             losses.shape[0] != bin_of_cell.shape[0]):
@@ -401,12 +365,12 @@ def cheapest_shapes(
                     0 <= starts[node, f] <= bin_of_cell.shape[0] - n_cells[node, f]):
                 raise ValueError("starts must tell where the cells are")
     for f in range(n_features):
-        if not 0 <= n_bins[f] < 2**31 - 1:
-            raise ValueError("n_bins out of range")
+        if not 0 <= n_bins[f] < 2**31 - 1 or not 0 <= order[f] < n_features:
+            raise ValueError("n_bins or order out of range")
     for node in range(n_nodes):
         problem = problem_of(
-            n_branches[node], losses.shape[1], max_segments, segment[node], category_penalty,
-            INFINITY)
+            n_branches[node], losses.shape[1], max_segments, max_listed, segment[node],
+            category_penalty, INFINITY)
         check_problem(&problem)
     result = np.empty((n_nodes, n_features))
     costs = result
@@ -419,16 +383,16 @@ def cheapest_shapes(
     arenas = Arenas(n_threads)
     if only_best:
         for node in prange(n_nodes, nogil=True, num_threads=n_threads, schedule="dynamic"):
-            for f in range(n_features):
+            for place in range(n_features):
+                f = order[place]
                 i = starts[node, f]
                 costs[node, f] = choice[f] + solve_feature(
                     &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
                     <int> n_bins[f], categorical[f],
-                    problem_of(n_branches[node], losses.shape[1], max_segments, segment[node],
-                               category_penalty, least[node] - choice[f]),
+                    problem_of(n_branches[node], losses.shape[1], max_segments, max_listed,
+                               segment[node], category_penalty, least[node] - choice[f]),
                     &arenas.of_thread[threadid()], NULL)
                 if costs[node, f] < least[node]:
-                    # Of equals, the first is as good as any.
                     least[node] = costs[node, f]
     else:
         for task in prange(n_nodes * n_features, nogil=True, num_threads=n_threads,
@@ -439,8 +403,8 @@ def cheapest_shapes(
             costs[node, f] = choice[f] + solve_feature(
                 &bin_of_cell[0] + i, &losses[0, 0] + i * losses.shape[1], n_cells[node, f],
                 <int> n_bins[f], categorical[f],
-                problem_of(n_branches[node], losses.shape[1], max_segments, segment[node],
-                           category_penalty, bounds[node] - choice[f]),
+                problem_of(n_branches[node], losses.shape[1], max_segments, max_listed,
+                           segment[node], category_penalty, bounds[node] - choice[f]),
                 &arenas.of_thread[threadid()], NULL)
         for node in range(n_nodes):
             for f in range(n_features):
@@ -463,7 +427,7 @@ def cheapest_shape(
     const double[:, ::1] losses not None,          # IN: (n_cells, n_others)
     int n_bins, bint categorical, int n_branches,
     *,
-    double segment_penalty, double category_penalty, int max_segments,
+    double segment_penalty, double category_penalty, int max_segments, int max_listed,
 ):
     """The cheapest shape function of one feature, see `cheapest_shapes`.
 
@@ -485,7 +449,8 @@ def cheapest_shape(
         double lost[256]
         int n_of_branch[256]
     problem = problem_of(
-        n_branches, losses.shape[1], max_segments, segment_penalty, category_penalty, INFINITY)
+        n_branches, losses.shape[1], max_segments, max_listed, segment_penalty, category_penalty,
+        INFINITY)
     check_problem(&problem)
     if losses.shape[0] != n_cells or not 0 <= n_bins < 2**31 - 1:
         raise ValueError("n_bins out of range, or cells without losses")
@@ -661,13 +626,13 @@ cdef class ReducedProblem:
         The node's rows, and those of them for which branches differ.
     n_branches : int
     below : list of float
-        Complexity of what each branch leads to.
+        What the parts and leaves that each branch leads to cost, in penalty units.
     first : float
         Loss of all rows in branch 0.
-    unit : float
-        Loss that a part is worth.
-    parts_price : float
-        How many times as much as a branch a segment or region costs here.
+    price : float
+        Loss that a penalty of 1 is worth.
+    part_penalty, leaf_penalty : float
+        What a segment beyond two, and a branch beyond the first, costs here.
     tolerance : float
         Objectives that differ by less are equal.
     to_beat : float
@@ -687,21 +652,22 @@ cdef class ReducedProblem:
     cdef readonly int n_branches
     cdef readonly list below
     cdef readonly double first
-    cdef readonly double unit
-    cdef readonly double parts_price
+    cdef readonly double price
+    cdef readonly double part_penalty
+    cdef readonly double leaf_penalty
     cdef readonly double tolerance
     cdef readonly double to_beat
     cdef readonly double bound
     cdef readonly bint may_improve
     cdef readonly int only_branch
 
-    def objective(self, double n_extra, list losses, list counts):
+    def objective(self, double penalty, list losses, list counts):
         """Objective with another split; branches that no row takes are as good as gone.
 
         Parameters
         ----------
-        n_extra : float
-            Parts of the split beyond those of CART's.
+        penalty : float
+            What the parts of the split beyond those of CART's cost.
         losses : list of float
             What the rows of each branch lose beyond branch 0.
         counts : list of int
@@ -709,8 +675,8 @@ cdef class ReducedProblem:
         """
         used = [branch for branch, count in enumerate(counts) if count > 0]
         loss = self.first + sum([losses[branch] for branch in used if branch > 0])
-        parts = n_extra + len(used) - 1 + sum([self.below[branch] for branch in used])
-        return loss + self.unit * parts
+        penalty += self.leaf_penalty * (len(used) - 1)
+        return loss + self.price * (penalty + sum([self.below[branch] for branch in used]))
 
 
 cdef class ReducedProblems:
@@ -739,14 +705,14 @@ cdef class ReducedProblems:
 def reduced_problems(
     list nodes not None,                   # IN: numbers of nodes
     list children not None,                # IN: nodes that their branches lead to, a list for each
-    list parts_prices not None,            # IN: what a segment costs in each, in branches
-    list n_parts not None,                 # IN: complexity from every node of the tree on
+    list part_penalties not None,          # IN: what a segment beyond two costs in each
+    list penalties not None,               # IN: what all costs from every node of the tree on
     list sizes not None,                   # IN: rows of every node of the tree
     const double[:, ::1] sums not None,    # IN: (n_nodes, 1 + max_branches)
     const int64_t[::1] n_care not None,    # IN: (n_nodes,)
     const double[::1] least not None,      # IN: (n_nodes,) all three as `branch_losses` returns
     double price,                          # IN: loss that a penalty of 1 is worth
-    double unit,                           # IN: loss that a part is worth
+    double leaf_penalty,                   # IN: what a branch beyond the first costs
 ):
     """The reduced problems of some nodes of one level."""
     cdef:
@@ -754,12 +720,12 @@ def reduced_problems(
         int b
         ReducedProblems problems = ReducedProblems.__new__(ReducedProblems)
         ReducedProblem problem
-        double present, alone, best, most, complexity
+        double present, alone, best = 0.0, most = 0.0, complexity
         list branches
         uint8_t[::1] wanted
         int32_t[::1] n_branches
         double[::1] bounds, segment_penalties
-    if not (len(children) == len(parts_prices) == sums.shape[0] == n_care.shape[0]
+    if not (len(children) == len(part_penalties) == sums.shape[0] == n_care.shape[0]
             == least.shape[0] == n_nodes):
         raise ValueError("every node needs its children and its losses")
     problems.each = []
@@ -771,24 +737,25 @@ def reduced_problems(
         branches = children[i]
         problem = ReducedProblem.__new__(ReducedProblem)
         problem.number = nodes[i]
-        if not 0 <= problem.number < min(len(sizes), len(n_parts)):
+        if not 0 <= problem.number < min(len(sizes), len(penalties)):
             raise IndexError(f"there is no node {problem.number}")
         problem.n_rows = sizes[problem.number]
         problem.n_care = n_care[i]
         problem.n_branches = len(branches)
         if not 1 <= problem.n_branches < sums.shape[1]:
             raise ValueError("every branch needs its losses")
-        problem.below = [n_parts[child] for child in branches]
+        problem.below = [penalties[child] for child in branches]
         problem.first = sums[i, 1]
-        problem.unit = unit
-        problem.parts_price = parts_prices[i]
-        present = sums[i, 0] + unit * <double> n_parts[problem.number]
+        problem.price = price
+        problem.part_penalty = part_penalties[i]
+        problem.leaf_penalty = leaf_penalty
+        present = sums[i, 0] + price * <double> penalties[problem.number]
         complexity = 0.0
         for b in range(problem.n_branches):
             alone = problem.first
             if b > 0:
                 alone += sums[i, 1 + b]
-            alone += unit * <double> problem.below[b]
+            alone += price * <double> problem.below[b]
             complexity += <double> problem.below[b]
             if b == 0 or alone < best:
                 best = alone
@@ -799,7 +766,7 @@ def reduced_problems(
         # One branch for all is simpler: it wins where it is no worse.
         problem.to_beat = min(present, best) - problem.tolerance
         problem.bound = problem.to_beat - (
-            problem.first + unit * (problem.n_branches - 1 + complexity))
+            problem.first + price * (leaf_penalty * (problem.n_branches - 1) + complexity))
         problem.may_improve = least[i] < problem.bound
         if not best <= present + problem.tolerance:
             problem.only_branch = -1
@@ -809,5 +776,5 @@ def reduced_problems(
         problems.are_open |= wanted[i]
         n_branches[i] = problem.n_branches
         bounds[i] = problem.bound
-        segment_penalties[i] = unit * problem.parts_price
+        segment_penalties[i] = price * problem.part_penalty
     return problems

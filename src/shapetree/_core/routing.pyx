@@ -470,11 +470,12 @@ cdef class RoutedRows:
 
     # Counts
 
-    def pieces_below(self, int node, weights):
+    def pieces_below(self, int node, weights, row_counts=None):
         """What nodes and pieces would hold if a node's rows were sent down now.
 
         Returns, for every node of the tree, its rows and their weight (None without weights), and
         a dict of each split node's rows by piece: bins, or regions of a pair, missing values last.
+        A row may count as several.
         """
         cdef:
             Py_ssize_t at, row
@@ -482,12 +483,16 @@ cdef class RoutedRows:
             int64_t** counts
             int64_t[::1] n_rows, piece
             double[::1] weight_of, given
-            bint has_weights = weights is not None
+            int64_t[::1] times
+            int64_t n_times = 1
+            bint has_weights = weights is not None, has_counts = row_counts is not None
         self.check_node(node)
         self.count_steps()
         given = np.ones(0) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
-        if has_weights and given.shape[0] != self.n_rows:
-            raise ValueError("weights must be (n_rows,)")
+        times = np.ascontiguousarray(row_counts if has_counts else np.ones(0), dtype=np.int64)
+        if has_weights and given.shape[0] != self.n_rows or (
+                has_counts and times.shape[0] != self.n_rows):
+            raise ValueError("weights and counts must be (n_rows,)")
         found, weighed = np.zeros(self.n_nodes, dtype=np.int64), np.zeros(self.n_nodes)
         n_rows, weight_of = found, weighed
         pieces = {}
@@ -503,13 +508,15 @@ cdef class RoutedRows:
             for at in range(self.rows._start[node], self.rows._stop[node]):
                 row = self.order[at]
                 here = node
+                if has_counts:
+                    n_times = times[row]
                 while True:
-                    n_rows[here] += 1
+                    n_rows[here] += n_times
                     if has_weights:
                         weight_of[here] += given[row]
                     if self.steps[here].n_branches == 0:
                         break
-                    counts[here][piece_at(&self.steps[here], row)] += 1
+                    counts[here][piece_at(&self.steps[here], row)] += n_times
                     here = self.child[here, branch_at(&self.steps[here], row)]
         free(counts)
         return found, weighed if has_weights else None, pieces

@@ -18,6 +18,9 @@ class NodeSearch:
         inner_min_rows: int = 1,
         inner_max_depth: int = ...,
         assignment: str = "auto",
+        max_parts: int = ...,
+        max_listed: int = ...,
+        per_leaf: bool = False,
         min_rows: int = 1,
         min_weight: float = 0.0,
     ) -> None: ...
@@ -43,4 +46,4 @@ class NodeSearch:
         n_threads: int,
     ) -> None: ...
 
-def best_features(penalised_gains: NDArray[Any], ties: NDArray[Any]) -> list[int]: ...
+def best_features(scores: NDArray[Any], ties: NDArray[Any], order: NDArray[Any]) -> list[int]: ...

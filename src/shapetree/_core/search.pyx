@@ -19,8 +19,9 @@ from shapetree._core.inner_tree cimport (
     Bins, inner_cart, optimal_intervals, prepare_scan, sum_bins, sum_interval,
 )
 from shapetree._core.polish cimport (
-    Axis, Cells, Segments, copy_segments, extra_parts, number_segments, polish_categories,
-    polish_segments, same_segments, segments_loss, take_room_to_polish, take_segments,
+    Axis, Cells, Segments, copy_segments, extra_parts, n_listed, number_segments,
+    polish_categories, polish_segments, same_segments, segments_loss, take_room_to_polish,
+    take_segments,
 )
 
 from shapetree._core.assignment import KINDS as ASSIGNMENTS
@@ -35,13 +36,15 @@ cdef double LEAST_SHARE = 0.5
 
 LIMITS = {
     "inner_tree": "cart", "inner_max_leaves": 32, "inner_min_rows": 1, "inner_max_depth": 2**30,
-    "assignment": "auto", "min_rows": 1, "min_weight": 0.0,
+    "assignment": "auto", "max_parts": 2**30, "max_listed": 2**30, "per_leaf": False, "min_rows": 1,
+    "min_rows_is_soft": False, "min_weight": 0.0,
 }
 
 ctypedef struct Best:
-    # The best shape function so far: impurity plus penalties, impurity alone, branches.
-    double objective
-    double loss
+    # The best shape function so far: how it ranks, its gain after penalties, and before.
+    double score
+    double penalised_gain
+    double gain
     int n_branches
     branch_t* branch
 
@@ -53,15 +56,19 @@ cdef Options options_of(dict limits) except *:
     if unknown:
         raise TypeError(f"unexpected arguments: {sorted(unknown)}")
     limits = {**LIMITS, **limits}
-    if min(limits["inner_max_leaves"], limits["inner_min_rows"], limits["min_rows"]) < 1 or (
-            limits["inner_max_depth"] < 0):
+    if min(limits["inner_max_leaves"], limits["inner_min_rows"], limits["min_rows"],
+           limits["max_parts"] - 1, limits["max_listed"]) < 1 or limits["inner_max_depth"] < 0:
         raise ValueError("limits of the inner tree and of branches must be positive")
     options.optimal_inner_tree = {"cart": False, "optimal": True}[limits["inner_tree"]]
     options.inner_max_leaves = limits["inner_max_leaves"]
     options.inner_min_rows = limits["inner_min_rows"]
     options.inner_max_depth = limits["inner_max_depth"]
     options.assignment = ASSIGNMENTS[limits["assignment"]]
+    options.max_parts = limits["max_parts"]
+    options.max_listed = limits["max_listed"]
+    options.per_leaf = limits["per_leaf"]
     options.min_rows = limits["min_rows"]
+    options.min_rows_is_soft = limits["min_rows_is_soft"]
     options.min_weight = limits["min_weight"]
     # A tree of this depth has no more leaves than this.
     if options.inner_max_depth < 30:
@@ -99,9 +106,14 @@ cdef bint has_room(
     return True
 
 
-cdef inline bint is_better(double objective, const Best* best, double node_weight) noexcept nogil:
+cdef double score_of(const Options* options, double gain, int n_branches) noexcept nogil:
+    """How a shape function ranks: by its gain after penalties, or by that for each leaf it adds."""
+    return gain / (n_branches - 1) if options.per_leaf else gain
+
+
+cdef inline bint is_better(double score, const Best* best, double node_weight) noexcept nogil:
     # Rounding must not decide, and the first, simplest candidate wins ties.
-    return objective < best.objective - 1e-10 * node_weight
+    return score > best.score + 1e-10 * node_weight
 
 
 cdef inline bint has_weight(
@@ -206,6 +218,7 @@ ctypedef struct SegmentSearch:
     const int32_t* rows_before   # rows in the cells before each one, n_cells + 1
     int missing_rows
     double node_weight
+    double whole                 # impurity of the node
     double* sums                 # max_branches x n_stats
     Best* best
     Segments kept                # the best one's
@@ -236,10 +249,8 @@ cdef bint segments_have_room(
 
 
 cdef bint keeps_inner_limits(const SegmentSearch* search, const Segments* shape) noexcept nogil:
-    """Whether segments are as few and as large as the inner tree's leaves must be."""
+    """Whether segments are as large as the inner tree's leaves must be."""
     cdef int i, start = 0
-    if shape.n > search.options.inner_max_leaves:
-        return False
     for i in range(shape.n):
         if (search.rows_before[shape.stop[i]] - search.rows_before[start]
                 < search.options.inner_min_rows):
@@ -248,22 +259,30 @@ cdef bint keeps_inner_limits(const SegmentSearch* search, const Segments* shape)
     return True
 
 
+cdef inline int max_segments(const Options* options) noexcept nogil:
+    """Most segments of a shape function; no more than the inner tree may have leaves."""
+    return min(options.max_parts, options.inner_max_leaves)
+
+
 cdef void consider_segments(SegmentSearch* search, Segments* shape) noexcept nogil:
     """Keep a shape function if it is eligible and better than the best so far."""
     cdef:
         const Options* options = search.options
         const CriterionInfo* c = search.axis.scan.c
         int n_branches = number_segments(&search.axis, shape)
-        double loss, objective
-    if n_branches < 2 or not segments_have_room(search, shape, n_branches):
+        double gain, penalised, score
+    if n_branches < 2 or shape.n > max_segments(options) or not segments_have_room(
+            search, shape, n_branches):
         return
-    loss = segments_loss(&search.axis, shape, n_branches, search.sums)
-    objective = (loss + options.segment_penalty * (shape.n - 2 if shape.n > 2 else 0)
-                 + options.branch_penalty * (n_branches - 2))
-    if is_better(objective, search.best, search.node_weight) and has_weight(
+    gain = search.whole - segments_loss(&search.axis, shape, n_branches, search.sums)
+    penalised = (gain - options.segment_penalty * (shape.n - 2 if shape.n > 2 else 0)
+                 - options.branch_penalty * (n_branches - 1))
+    score = score_of(options, penalised, n_branches)
+    if is_better(score, search.best, search.node_weight) and has_weight(
             c, search.sums, n_branches, options.min_weight):
-        search.best.objective = objective
-        search.best.loss = loss
+        search.best.score = score
+        search.best.penalised_gain = penalised
+        search.best.gain = gain
         search.best.n_branches = n_branches
         copy_segments(shape, &search.kept)
 
@@ -275,8 +294,8 @@ cdef void polish_and_consider(
         double objective
         bint has_settled = search.has_settled and k == 2
         bint changed = polish_segments(
-            &search.axis, k, search.options.segment_penalty, &objective, search.sums, shape,
-            &search.settled if has_settled else NULL, arena)
+            &search.axis, k, search.options.segment_penalty, max_segments(search.options),
+            &objective, search.sums, shape, &search.settled if has_settled else NULL, arena)
     if has_settled and same_segments(shape, &search.settled):
         return
     if k == 2:
@@ -314,8 +333,9 @@ cdef void start_with_one_cut(
         int n = cells.n_cells, cut
         bint missing_in_first = True
     if (root_cut > 0 and not cells.has_missing
-            and options.min_rows <= 1 and options.inner_min_rows <= 1
-            and options.min_weight <= 0.0):
+            and search.rows_before[root_cut] >= options.min_rows
+            and search.rows_before[n] - search.rows_before[root_cut] >= options.min_rows
+            and options.inner_min_rows <= 1 and options.min_weight <= 0.0):
         # The inner tree's root is the very threshold looked for.
         cut = root_cut - 1
     else:
@@ -404,22 +424,22 @@ cdef void search_axis(
                         assigned + (k - 2) * pieces.n_pieces, &shape)
             consider_segments(search, &shape)
             start_is_known |= k == 2 and same_segments(&shape, &start)
-            if options.segment_penalty > 0.0:
+            if options.segment_penalty > 0.0 or shape.n > max_segments(options):
                 polish_and_consider(search, &shape, k, arena)
     if options.segment_penalty > 0.0 and not start_is_known:
         polish_and_consider(search, &start, 2, arena)
 
 
-cdef double search_segments(
+cdef void search_segments(
     const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
     Arena* arena, Best* best,
 ) noexcept nogil:
-    """Find the best shape function of an ordered feature; returns the impurity before it."""
+    """Find the best shape function of an ordered feature."""
     cdef:
         int n = cells.n_cells, n_stats = c.n_stats, i, start = 0
         int32_t* rows_before = take_ints(arena, n + 1)
         double* total = take_doubles(arena, n_stats)
-        double whole, least_gain
+        double least_gain
         SegmentSearch search
         Bins bins
     search.sums = take_doubles(arena, options.max_branches * n_stats)
@@ -431,7 +451,7 @@ cdef double search_segments(
     prepare_scan(c, bins, options.inner_min_rows, arena, &search.axis.scan)
     take_room_to_polish(&search.axis, options.max_branches, arena)
     if arena.failed:
-        return 0.0
+        return
     rows_before[0] = 0
     for i in range(n):
         rows_before[i + 1] = rows_before[i] + n_rows[i]
@@ -440,7 +460,7 @@ cdef double search_segments(
     if cells.has_missing:
         for i in range(n_stats):
             total[i] += cells.stats[<Py_ssize_t> n * n_stats + i]
-    whole = impurity(c, total)
+    search.whole = impurity(c, total)
     search.axis.has_missing = cells.has_missing
     search.options = options
     search.rows_before = rows_before
@@ -455,29 +475,30 @@ cdef double search_segments(
             start = search.kept.stop[i]
         if cells.has_missing:
             best.branch[n] = search.kept.missing
-    return whole
 
 
 # --- categorical features -----------------------------------------------------------------------
 
 cdef void consider_categories(
     const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
-    double node_weight, branch_t* branch, double* sums, Best* best,
+    double node_weight, double whole, branch_t* branch, double* sums, Best* best,
 ) noexcept nogil:
     """Keep a shape function if it is eligible and better than the best so far."""
     cdef:
         int n = cells.n_cells + cells.has_missing
         int n_branches = number_branches(branch, n)
-        double loss, objective
-    if n_branches < 2 or not has_room(branch, n_rows, n, n_branches, options.min_rows):
+        double gain, penalised, score
+    if (n_branches < 2 or n_listed(cells, branch) > options.max_listed
+            or not has_room(branch, n_rows, n, n_branches, options.min_rows)):
         return
-    loss = partition_loss(c, cells.stats, branch, n, n_branches, sums)
-    objective = (loss + options.category_penalty * extra_parts(cells, branch)
-                 + options.branch_penalty * (n_branches - 2))
-    if is_better(objective, best, node_weight) and has_weight(
-            c, sums, n_branches, options.min_weight):
-        best.objective = objective
-        best.loss = loss
+    gain = whole - partition_loss(c, cells.stats, branch, n, n_branches, sums)
+    penalised = (gain - options.category_penalty * extra_parts(cells, branch)
+                 - options.branch_penalty * (n_branches - 1))
+    score = score_of(options, penalised, n_branches)
+    if is_better(score, best, node_weight) and has_weight(c, sums, n_branches, options.min_weight):
+        best.score = score
+        best.penalised_gain = penalised
+        best.gain = gain
         best.n_branches = n_branches
         memcpy(best.branch, branch, n)
 
@@ -505,11 +526,11 @@ cdef int group_categories(
     return n_pieces
 
 
-cdef double search_categories(
+cdef void search_categories(
     const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
     Arena* arena, Best* best,
 ) noexcept nogil:
-    """Find the best shape function of a categorical feature; returns the impurity before it."""
+    """Find the best shape function of a categorical feature."""
     cdef:
         int n = cells.n_cells, n_all = cells.n_cells + cells.has_missing, n_stats = c.n_stats
         int most = options.max_branches
@@ -527,7 +548,7 @@ cdef double search_categories(
         double node_weight, whole, objective
         bint missing_in_first, start_is_known = False
     if arena.failed:
-        return 0.0
+        return
     sum_bins(c, cells.stats, 0, n_all, sums)
     node_weight = weight_of(c, sums)
     whole = impurity(c, sums)
@@ -537,7 +558,7 @@ cdef double search_categories(
     if cells.has_missing:
         start[n] = cut >= 0 and not missing_in_first
     memcpy(branch, start, n_all)
-    consider_categories(c, cells, n_rows, options, node_weight, branch, sums, best)
+    consider_categories(c, cells, n_rows, options, node_weight, whole, branch, sums, best)
 
     pieces.n_pieces = group_categories(cells, n_rows, options.inner_min_rows, piece_of_cell)
     pieces.root_cut = 0
@@ -557,34 +578,31 @@ cdef double search_categories(
             continue
         for i in range(n_all):
             branch[i] = assigned[(k - 2) * pieces.n_pieces + piece_of_cell[i]]
-        consider_categories(c, cells, n_rows, options, node_weight, branch, sums, best)
+        consider_categories(c, cells, n_rows, options, node_weight, whole, branch, sums, best)
         start_is_known |= k == 2 and memcmp(branch, start, n_all) == 0
-        if penalty > 0.0 and polish_categories(c, cells, k, penalty, &objective, arena, branch):
-            consider_categories(c, cells, n_rows, options, node_weight, branch, sums, best)
+        if (penalty > 0.0 or n_listed(cells, branch) > options.max_listed) and polish_categories(
+                c, cells, k, penalty, options.max_listed, &objective, arena, branch):
+            consider_categories(c, cells, n_rows, options, node_weight, whole, branch, sums, best)
     if penalty > 0.0 and not start_is_known and polish_categories(
-            c, cells, 2, penalty, &objective, arena, start):
-        consider_categories(c, cells, n_rows, options, node_weight, start, sums, best)
-    return whole
+            c, cells, 2, penalty, options.max_listed, &objective, arena, start):
+        consider_categories(c, cells, n_rows, options, node_weight, whole, start, sums, best)
 
 
 # --- any feature --------------------------------------------------------------------------------
 
-cdef double search_cells(
+cdef void search_cells(
     const CriterionInfo* c, Cells cells, const int32_t* n_rows, const Options* options,
     Arena* arena, Best* best,
 ) noexcept nogil:
-    """Find the best shape function of at least two cells; returns the impurity before it."""
-    cdef:
-        Mark mark = arena_mark(arena)
-        double whole
-    best.objective = INFINITY
+    """Find the best shape function of at least two cells."""
+    cdef Mark mark = arena_mark(arena)
+    best.score = -INFINITY
     best.n_branches = 0
     if cells.categorical:
-        whole = search_categories(c, cells, n_rows, options, arena, best)
+        search_categories(c, cells, n_rows, options, arena, best)
     else:
-        whole = search_segments(c, cells, n_rows, options, arena, best)
+        search_segments(c, cells, n_rows, options, arena, best)
     arena_release(arena, mark)
-    return whole
 
 
 ctypedef struct NodeCells:
@@ -615,14 +633,28 @@ cdef inline bint may_join(
 ) noexcept nogil:
     """Whether cells may be joined: they have an order, and no limit asks for a cut within."""
     return (not categorical and c.n_outputs == 1 and c.kind in (GINI, ENTROPY)
-            and options.min_rows <= 1 and options.inner_min_rows <= 1
-            and options.min_weight <= 0.0)
+            and (options.min_rows <= 1 or options.min_rows_is_soft)
+            and options.inner_min_rows <= 1 and options.min_weight <= 0.0)
 
 
-cdef inline int only_class(const CriterionInfo* c, const double* stats) noexcept nogil:
+cdef int find_present(
+    const CriterionInfo* c, const NodeCells* given, int32_t* present
+) noexcept nogil:
+    """Classes of which there are rows; returns how many."""
+    cdef int i, j, n_present = 0
+    for j in range(c.n_stats):
+        for i in range(given.n_cells):
+            if given.sums[<Py_ssize_t> i * given.n_channels + j] > 0.0:
+                present[n_present] = j
+                n_present += 1
+                break
+    return n_present
+
+
+cdef inline int only_class(const double* stats, int n_stats) noexcept nogil:
     """The class of all rows of a bin; -1 if they have several."""
     cdef int j, found = -1
-    for j in range(c.n_stats):
+    for j in range(n_stats):
         if stats[j] > 0.0:
             if found >= 0:
                 return -1
@@ -638,20 +670,22 @@ ctypedef struct HeldBins:
 
 
 cdef int gather_cells(
-    const CriterionInfo* c, const NodeCells* given, int n_joined, double* stats, int32_t* n_rows,
-    HeldBins* held,
+    const CriterionInfo* c, const NodeCells* given, const int32_t* present, int n_present,
+    int n_joined, double* stats, int32_t* n_rows, HeldBins* held,
 ) noexcept nogil:
     """Make cells of the bins that hold rows; returns how many they are.
 
-    The first `n_joined` bins are joined with neighbours whose rows are all of the same class. No
-    best cut and no cheapest path parts them: to cut before or behind them costs less.
+    They have the statistics that are `present`, or all of them if that is NULL. The first
+    `n_joined` bins are joined with neighbours whose rows are all of the same class. No best cut and
+    no cheapest path parts them: to cut before or behind them costs less.
     """
     cdef:
-        int i, j, b, n_stats = c.n_stats, n_cells = 0, before = -1, now
+        int i, j, b, n_cells = 0, before = -1, now
         double rows
         const double* sums
         double* cell = stats
-    if n_stats == 2 and given.n_channels == 2 and c.kind != SQUARED and c.n_outputs == 1:
+    if present == NULL and n_present == 2 and given.n_channels == 2 and (
+            c.kind != SQUARED and c.n_outputs == 1):
         return gather_cells_of_two_classes(given, n_joined, stats, n_rows, held)
     held.n = 0
     for i in range(given.n_cells):
@@ -660,14 +694,15 @@ cdef int gather_cells(
         if rows < 0.5:
             continue
         b = bin_of(given, i)
-        now = only_class(c, sums) if b < n_joined else -1
+        # First where the next cell would be; it may turn out to be part of the last one.
+        cell = stats + <Py_ssize_t> n_cells * n_present
+        for j in range(n_present):
+            cell[j] = sums[j if present == NULL else present[j]]
+        now = only_class(cell, n_present) if b < n_joined else -1
         if now >= 0 and now == before:
-            cell[now] += sums[now]
+            (cell - n_present)[now] += cell[now]
             n_rows[n_cells - 1] += <int32_t> (rows + 0.5)
         else:
-            cell = stats + <Py_ssize_t> n_cells * n_stats
-            for j in range(n_stats):
-                cell[j] = sums[j]
             n_rows[n_cells] = <int32_t> (rows + 0.5)
             n_cells += 1
         before = now
@@ -884,15 +919,17 @@ cdef class NodeSearch:
             Options options = self.options
             Mark mark = arena_mark(arena)
             const CriterionInfo* c = &self.criterion.info
+            CriterionInfo narrow
+            int32_t block[2]
             int n_bins = <int> (self.offsets[f + 1] - self.offsets[f])
-            int room = given.n_cells
+            int room = given.n_cells, n_present = c.n_stats
+            int32_t* present = NULL
             double* stats = take_doubles(arena, <size_t> (room + 1) * c.n_stats)
             int32_t* n_rows = take_ints(arena, room + 1)
             branch_t* branch = take_branches(arena, room)
             HeldBins held
             Cells cells
             Best best
-            double whole
             int n_cells, n_joined, i
         held.bin = take_ints(arena, room + 1)
         held.cell = take_ints(arena, room + 1)
@@ -906,7 +943,23 @@ cdef class NodeSearch:
         options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
         cells.categorical = self.categorical[f]
         n_joined = n_bins - 1 if may_join(c, &options, cells.categorical) else 0
-        n_cells = gather_cells(c, &given, n_joined, stats, n_rows, &held)
+        if c.n_stats > 2 and c.n_outputs == 1 and c.kind in (GINI, ENTROPY):
+            # Deep in a tree, most classes are gone, and time grows with their number.
+            present = take_ints(arena, c.n_stats)
+            if arena.failed:
+                return
+            n_present = find_present(c, &given, present)
+            if n_present < 2:
+                arena_release(arena, mark)
+                return
+        n_cells = gather_cells(c, &given, present, n_present, n_joined, stats, n_rows, &held)
+        if n_present < c.n_stats:
+            block[0] = 0
+            block[1] = n_present
+            narrow = c[0]
+            narrow.n_stats = n_present
+            narrow.block = block
+            c = &narrow
         cells.has_missing = held.n > 0 and held.bin[held.n - 1] == n_bins - 1
         cells.n_cells = n_cells - cells.has_missing
         cells.stats = stats
@@ -914,10 +967,10 @@ cdef class NodeSearch:
             arena_release(arena, mark)
             return
         best.branch = branch
-        whole = search_cells(c, cells, n_rows, &options, arena, &best)
+        search_cells(c, cells, n_rows, &options, arena, &best)
         if best.n_branches >= 2:
-            gain[0] = whole - best.loss
-            penalised_gain[0] = whole - best.objective
+            gain[0] = best.gain
+            penalised_gain[0] = best.penalised_gain
             n_branches[0] = best.n_branches
             for i in range(held.n):
                 branch_of_bin[held.bin[i]] = branch[held.cell[i]]
@@ -925,25 +978,30 @@ cdef class NodeSearch:
 
 
 def best_features(
-    const double[:, ::1] penalised_gains not None,   # IN: (n_nodes, n_features)
-    const double[::1] ties not None,                 # IN: (n_nodes,) gains closer are equal
+    const double[:, ::1] scores not None,            # IN: (n_nodes, n_features)
+    const double[::1] ties not None,                 # IN: (n_nodes,) scores closer are equal
+    const int32_t[::1] order not None,               # IN: (n_features,) which of equals comes first
 ):
-    """Each node's feature with the greatest gain, the first of equals; -1 where none gains."""
+    """Each node's feature with the greatest score; -1 where none is positive."""
     cdef:
-        Py_ssize_t node, f, n_features = penalised_gains.shape[1]
+        Py_ssize_t node, i, n_features = scores.shape[1]
         double greatest
-        int best
-    if ties.shape[0] != penalised_gains.shape[0]:
-        raise ValueError("every node needs its tie")
+        int f, best
+    if ties.shape[0] != scores.shape[0] or order.shape[0] != n_features:
+        raise ValueError("every node needs its tie, and every feature its place")
+    for i in range(n_features):
+        if not 0 <= order[i] < n_features:
+            raise ValueError("order must hold features")
     features = []
     for node in range(ties.shape[0]):
         greatest = -INFINITY
-        for f in range(n_features):
-            greatest = max(greatest, penalised_gains[node, f])
+        for i in range(n_features):
+            greatest = max(greatest, scores[node, i])
         best = -1
-        for f in range(n_features):
-            if penalised_gains[node, f] >= greatest - ties[node]:
-                best = <int> f if penalised_gains[node, f] >= ties[node] else -1
+        for i in range(n_features):
+            f = order[i]
+            if scores[node, f] >= greatest - ties[node]:
+                best = f if scores[node, f] >= ties[node] else -1
                 break
         features.append(best)
     return features

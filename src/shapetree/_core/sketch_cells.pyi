@@ -16,4 +16,5 @@ def count_cells(
     targets: NDArray[Any] | None,
     n_classes: int,
     n_threads: int = 1,
+    row_counts: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], NDArray[Any]]: ...

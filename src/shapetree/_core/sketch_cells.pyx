@@ -10,7 +10,7 @@ from shapetree._core.columns cimport (
     FLOAT32, FLOAT64, INT32, NOT_GIVEN, Column, Columns, number_at,
 )
 from shapetree._core.lookup cimport Lookup, bin_of, lay_out_cells
-from shapetree._core.node_checks cimport are_below, check_nodes, check_starts
+from shapetree._core.node_checks cimport are_below, check_counts, check_nodes, check_starts
 
 cdef enum:
     ROWS_AT_ONCE = 16384      # that one thread counts in one go
@@ -51,6 +51,7 @@ def count_cells(
     const double[::1] targets,
     Py_ssize_t n_classes,
     int n_threads=1,
+    const int32_t[::1] row_counts=None,
 ):
     """Count rows in the cells of every node that they pass.
 
@@ -78,6 +79,8 @@ def count_cells(
     n_classes : int
         1 for targets.
     n_threads : int
+    row_counts : int32 array of shape (n_rows,) or None
+        How many rows each counts as; None for 1.
 
     Returns
     -------
@@ -97,6 +100,7 @@ def count_cells(
     if n_rows != (labels.shape[0] if has_labels else targets.shape[0]):
         raise ValueError("there is a label or target for each row")
     check_nodes(columns, leaves, parent, feature)
+    check_counts(row_counts, n_rows)
     check_starts(edge_start, n_nodes, edges.shape[0])
     check_starts(cell_start, n_nodes, cell_start[n_nodes] if cell_start.shape[0] > n_nodes else 0)
     check_cells(columns, feature, edge_start, cell_start)
@@ -141,7 +145,7 @@ def count_cells(
             for block in prange(n_blocks, num_threads=n_threads, schedule="dynamic"):
                 part = threadid()
                 count_block(
-                    nodes, leaves, labels, targets,
+                    nodes, leaves, labels, targets, row_counts,
                     block * ROWS_AT_ONCE, min((block + 1) * ROWS_AT_ONCE, n_rows), n_classes,
                     &counts[part, 0, 0], &totals[part, 0], &least[part, 0], &greatest[part, 0])
     free(nodes)
@@ -152,17 +156,20 @@ def count_cells(
 
 cdef void count_block(
     const Passed* nodes, const int32_t[::1] leaves, const int32_t[::1] labels,
-    const double[::1] targets, Py_ssize_t first, Py_ssize_t last, Py_ssize_t n_classes,
-    int32_t* counts, double* totals, double* least, double* greatest,
+    const double[::1] targets, const int32_t[::1] row_counts, Py_ssize_t first, Py_ssize_t last,
+    Py_ssize_t n_classes, int32_t* counts, double* totals, double* least, double* greatest,
 ) noexcept nogil:
     """Count some rows in the cells of every node that they pass."""
     cdef:
         Py_ssize_t row, cell
         int node
         double value
-        bint has_labels = labels is not None
+        int32_t times = 1
+        bint has_labels = labels is not None, has_counts = row_counts is not None
     for row in range(first, last):
         node = leaves[row]
+        if has_counts:
+            times = row_counts[row]
         while node >= 0:
             if nodes[node].column.kind != NOT_GIVEN:
                 cell = cell_of_row(&nodes[node], row)
@@ -174,10 +181,10 @@ cdef void count_block(
                         greatest[node] = value
                 cell += nodes[node].first_cell
                 if has_labels:
-                    counts[cell * n_classes + labels[row]] += 1
+                    counts[cell * n_classes + labels[row]] += times
                 else:
-                    counts[cell] += 1
-                    totals[cell] += targets[row]
+                    counts[cell] += times
+                    totals[cell] += times * targets[row]
             node = nodes[node].parent
 
 

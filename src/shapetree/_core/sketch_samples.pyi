@@ -21,4 +21,5 @@ def sample_points(
     limit: NDArray[Any],
     first_row: int = 0,
     n_threads: int = 1,
+    row_counts: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...

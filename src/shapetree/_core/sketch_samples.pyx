@@ -6,7 +6,7 @@ from cython.parallel cimport prange
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from shapetree._core.columns cimport FLOAT32, FLOAT64, INT32, Column, Columns, number_at
-from shapetree._core.node_checks cimport check_nodes
+from shapetree._core.node_checks cimport check_counts, check_nodes
 from shapetree._core.sampling cimport hash_of
 
 
@@ -152,7 +152,8 @@ cdef inline bint is_known(const Column* column, Py_ssize_t row) noexcept nogil:
 cdef Py_ssize_t choose_points(
     Columns columns, const int32_t[::1] leaves, const int32_t[::1] parent,
     const int32_t[:, ::1] pairs, const uint64_t[::1] limit, int64_t first_row, Py_ssize_t first,
-    Py_ssize_t last, int32_t* chosen, int64_t* count, int64_t* missing,
+    Py_ssize_t last, const int32_t[::1] row_counts, int32_t* chosen, int64_t* count,
+    int64_t* missing,
 ) noexcept nogil:
     """Choose rows for the nodes they pass, and count these by node; returns how many there are."""
     cdef:
@@ -168,7 +169,7 @@ cdef Py_ssize_t choose_points(
             if pairs[up, 0] >= 0:
                 if not (is_known(&columns.column[pairs[up, 0]], row)
                         and is_known(&columns.column[pairs[up, 1]], row)):
-                    missing[up] += 1
+                    missing[up] += row_counts[row] if row_counts is not None else 1
                 elif its_hash <= limit[up]:
                     count[up] += 1
                     is_chosen = True
@@ -210,6 +211,7 @@ def sample_points(
     const uint64_t[::1] limit not None,
     int64_t first_row=0,
     int n_threads=1,
+    const int32_t[::1] row_counts=None,
 ):
     """A sample of each node's rows that have both features of the node's pair.
 
@@ -228,6 +230,8 @@ def sample_points(
     first_row : int
         Number of the first row in the whole of the data.
     n_threads : int
+    row_counts : int32 array of shape (n_rows,) or None
+        How many rows each counts as; None for 1.
 
     Returns
     -------
@@ -255,6 +259,7 @@ def sample_points(
                 raise ValueError(f"column {pairs[node, side]} holds neither numbers nor codes")
     if not 0 <= first_row <= 2**62 or n_threads < 1:
         raise ValueError("rows or n_threads are out of range")
+    check_counts(row_counts, n_rows)
     # Every thread chooses from a part of the rows.
     first = np.arange(n_threads + 1, dtype=np.int64) * n_rows // n_threads
     n_chosen = np.zeros(n_threads, dtype=np.int64)
@@ -265,7 +270,7 @@ def sample_points(
     for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
         n_chosen[part] = choose_points(
             columns, leaves, parent, pairs, limit, first_row, first[part], first[part + 1],
-            &chosen[first[part]], &place[part, 0], &missing[part, 0])
+            row_counts, &chosen[first[part]], &place[part, 0], &missing[part, 0])
     starts = share_places(places[:, :n_nodes])
     start = starts
     found = np.empty(start[n_nodes] + 1, dtype=np.int32)

@@ -9,9 +9,14 @@ def count_targets(
     n_nodes: int,
     n_cells: int,
     n_threads: int = 1,
+    row_counts: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 def sum_targets(
-    leaves: NDArray[Any], targets: NDArray[Any], exponent: NDArray[Any], unit: NDArray[Any]
+    leaves: NDArray[Any],
+    targets: NDArray[Any],
+    exponent: NDArray[Any],
+    unit: NDArray[Any],
+    row_counts: NDArray[Any] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any]]: ...
 def sum_squares(
     leaves: NDArray[Any],
@@ -20,6 +25,7 @@ def sum_squares(
     centre: NDArray[Any],
     reach: NDArray[Any],
     unit: NDArray[Any],
+    row_counts: NDArray[Any] | None = None,
 ) -> NDArray[Any]: ...
 def add_up(
     parent: NDArray[Any],

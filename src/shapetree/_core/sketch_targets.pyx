@@ -6,7 +6,7 @@ from cython.parallel cimport prange
 from libc.math cimport ceil, fabs, ldexp, rint, sqrt
 from libc.stdint cimport int32_t, int64_t
 
-from shapetree._core.node_checks cimport are_below, check_leaves, check_parents
+from shapetree._core.node_checks cimport are_below, check_counts, check_leaves, check_parents
 
 cdef enum:
     MAX_EXPONENT = 1 << 12    # beyond those of all numbers
@@ -19,6 +19,7 @@ def count_targets(
     Py_ssize_t n_nodes,
     Py_ssize_t n_cells,
     int n_threads=1,
+    const int32_t[::1] row_counts=None,
 ):
     """Count the rows of each leaf by class or cell of the target.
 
@@ -30,6 +31,8 @@ def count_targets(
         Classes, or cells of the target.
     targets : float64 array of shape (n_rows,) or None
     n_nodes, n_cells, n_threads : int
+    row_counts : int32 array of shape (n_rows,) or None
+        How many rows each counts as; None for 1.
 
     Returns
     -------
@@ -44,6 +47,7 @@ def count_targets(
     if n_threads < 1:
         raise ValueError("n_threads must be at least 1")
     check_leaves(leaves, n_nodes)
+    check_counts(row_counts, leaves.shape[0])
     if cells.shape[0] != leaves.shape[0]:
         raise ValueError("there is a leaf and a cell for each row")
     if targets is not None and targets.shape[0] != leaves.shape[0]:
@@ -55,7 +59,7 @@ def count_targets(
     count, least, greatest = counts, lows, highs
     for part in prange(n_threads, nogil=True, num_threads=n_threads, schedule="static"):
         count_part(
-            leaves, cells, targets, leaves.shape[0] * part // n_threads,
+            leaves, cells, targets, row_counts, leaves.shape[0] * part // n_threads,
             leaves.shape[0] * (part + 1) // n_threads, count[part], least[part], greatest[part])
     if n_threads == 1:
         return counts[0], lows[0], highs[0]
@@ -64,15 +68,15 @@ def count_targets(
 
 cdef void count_part(
     const int32_t[::1] leaves, const int32_t[::1] cells, const double[::1] targets,
-    Py_ssize_t first, Py_ssize_t last, int32_t[:, ::1] count, double[::1] least,
-    double[::1] greatest,
+    const int32_t[::1] row_counts, Py_ssize_t first, Py_ssize_t last, int32_t[:, ::1] count,
+    double[::1] least, double[::1] greatest,
 ) noexcept nogil:
     """Count some of the rows, and find the least and the greatest of their targets."""
     cdef:
         Py_ssize_t row
         int leaf
     for row in range(first, last):
-        count[leaves[row], cells[row]] += 1
+        count[leaves[row], cells[row]] += row_counts[row] if row_counts is not None else 1
     if targets is not None:
         for row in range(first, last):
             leaf = leaves[row]
@@ -85,6 +89,7 @@ def sum_targets(
     const double[::1] targets not None,
     const int32_t[::1] exponent not None,
     const double[::1] unit not None,
+    const int32_t[::1] row_counts=None,
 ):
     """Sum the targets of each leaf, on a grid on which sums are exact.
 
@@ -97,6 +102,8 @@ def sum_targets(
         Powers of two that no target of a leaf is above; targets are counted in these.
     unit : float64 array of shape (n_nodes,)
         Units to which a leaf's targets are then rounded.
+    row_counts : int32 array of shape (n_rows,) or None
+        How many rows each counts as; None for 1.
 
     Returns
     -------
@@ -107,20 +114,25 @@ def sum_targets(
     cdef:
         Py_ssize_t row, n_nodes = exponent.shape[0]
         int leaf
+        int64_t times = 1
         double share
         double[::1] total
         int64_t[::1] bound
+        bint has_counts = row_counts is not None
     check_moments(leaves, targets, n_nodes, unit)
+    check_counts(row_counts, leaves.shape[0])
     check_exponents(exponent)
     sums, bounds = np.zeros(n_nodes), np.zeros(n_nodes, dtype=np.int64)
     total, bound = sums, bounds
     with nogil:
         for row in range(leaves.shape[0]):
             leaf = leaves[row]
+            if has_counts:
+                times = row_counts[row]
             share = ldexp(targets[row], -exponent[leaf])
-            total[leaf] += rint(share / unit[leaf]) * unit[leaf]
+            total[leaf] += times * rint(share / unit[leaf]) * unit[leaf]
             # In this order, what is no number counts as 1.
-            bound[leaf] += <int64_t> ceil(min(1.0, fabs(share)) * 65536.0)
+            bound[leaf] += times * <int64_t> ceil(min(1.0, fabs(share)) * 65536.0)
     return sums, bounds
 
 
@@ -131,6 +143,7 @@ def sum_squares(
     const double[::1] centre not None,
     const int32_t[::1] reach not None,
     const double[::1] unit not None,
+    const int32_t[::1] row_counts=None,
 ):
     """Sum the squares of what the targets of each leaf are off a centre, on an exact grid.
 
@@ -144,13 +157,18 @@ def sum_squares(
         Powers of two, of the former, that none is farther off.
     unit : float64 array of shape (n_nodes,)
         Units to which squares are rounded, which are counted in squares of `reach`.
+    row_counts : int32 array of shape (n_rows,) or None
+        How many rows each counts as; None for 1.
     """
     cdef:
         Py_ssize_t row, n_nodes = exponent.shape[0]
         int leaf
+        int64_t times = 1
         double off
         double[::1] total
+        bint has_counts = row_counts is not None
     check_moments(leaves, targets, n_nodes, unit)
+    check_counts(row_counts, leaves.shape[0])
     if centre.shape[0] != n_nodes or reach.shape[0] != n_nodes:
         raise ValueError("arrays of nodes have one entry for each node")
     check_exponents(exponent)
@@ -160,8 +178,10 @@ def sum_squares(
     with nogil:
         for row in range(leaves.shape[0]):
             leaf = leaves[row]
+            if has_counts:
+                times = row_counts[row]
             off = ldexp(ldexp(targets[row], -exponent[leaf]) - centre[leaf], -reach[leaf])
-            total[leaf] += rint(off * off / unit[leaf]) * unit[leaf]
+            total[leaf] += times * rint(off * off / unit[leaf]) * unit[leaf]
     return sums
 
 

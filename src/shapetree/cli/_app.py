@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
 
 import shapetree
 from shapetree.cli._demo import demo
+from shapetree.cli._evaluate import evaluate
 from shapetree.cli._explain import explain
 from shapetree.cli._export import export
 from shapetree.cli._fit import fit
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import typer
     from typer.core import TyperGroup
 
-COMMANDS = (fit, predict, explain, plot, export, inspect_model, demo)
+COMMANDS = (fit, predict, evaluate, explain, plot, export, inspect_model, demo)
 SHARED = {"as_json": AsJson, "quiet": Quiet, "debug": Debug}
 
 EXAMPLES = """For example:

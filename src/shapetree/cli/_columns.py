@@ -12,6 +12,7 @@ import numpy as np
 
 from shapetree.cli._dates import TWO_WAYS, dates_of, look_like_dates
 from shapetree.cli._read import RawTable
+from shapetree.data._table import odd_texts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,8 +59,6 @@ MANY_LEVELS = 50
 # and the fewest rows for which this can be judged.
 NEARLY_ALL = 0.95
 LEAST_NAMED = 50
-# Largest share of distinct values for which text among numbers looks like a mistake.
-MOST_ODD = 0.2
 
 
 class Kind(StrEnum):
@@ -88,8 +87,8 @@ class Column:
     example : str
     reason : str or None
         Why a tree should not look at it; None if it may.
-    odd : str or None
-        A text that keeps the column from being numbers, if nearly all others are.
+    odd : tuple of str
+        Texts that keep the column from being numbers, if nearly all others are.
     """
 
     name: str
@@ -99,7 +98,7 @@ class Column:
     n_missing: int
     example: str
     reason: str | None = None
-    odd: str | None = None
+    odd: tuple[str, ...] = ()
 
     @property
     def is_numeric(self) -> bool:
@@ -150,6 +149,21 @@ def texts_of(column: pa.ChunkedArray, missing: frozenset[str] = MISSING) -> Text
     return Texts(kept, new_code[codes])
 
 
+def plain_numbers(column: pa.ChunkedArray) -> np.ndarray | None:
+    """A column of numbers in the usual style, without a look at single texts; None if it is not."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    try:
+        if pa.types.is_string(column.type):
+            texts = pc.utf8_trim_whitespace(column)
+            gone = pc.is_in(texts, value_set=pa.array(sorted(MISSING)))
+            column = pc.if_else(gone, pa.scalar(None, pa.string()), texts)
+        return np.asarray(column.cast(pa.float64()).to_numpy())
+    except pa.ArrowException:
+        return None
+
+
 def read_columns(table: RawTable) -> list[Column]:
     """Guess what the columns of a file hold."""
     return [read_column(name, values, table) for name, values in table.columns.items()]
@@ -170,7 +184,7 @@ def read_column(name: str, values: pa.ChunkedArray, table: RawTable) -> Column:
 def _column_of_texts(name: str, texts: Texts, separator: str) -> Column:
     kind, values = _read_texts(texts, separator)
     return Column(
-        odd=_odd_text(texts.distinct, separator) if kind is Kind.CATEGORY else None,
+        odd=_odd_texts(texts.distinct, separator) if kind is Kind.CATEGORY else (),
         name=name,
         kind=kind,
         values=values,
@@ -186,7 +200,8 @@ def _read_texts(texts: Texts, separator: str) -> tuple[Kind, pd.Series | None]:
         return Kind.EMPTY, None
     if all(text.lower() in TRUTH for text in distinct):
         return Kind.BOOLEAN, _booleans(texts)
-    if not any(map(_is_code, distinct)):
+    # Numbers that would be rounded, and so be confused, name something.
+    if not any(map(_is_code, distinct)) and sum(map(_is_long, distinct)) * 2 <= len(distinct):
         numbers = numbers_of(distinct, separator)
         if None not in numbers:
             return _as_numbers(texts, [number for number in numbers if number is not None])
@@ -195,19 +210,20 @@ def _read_texts(texts: Texts, separator: str) -> tuple[Kind, pd.Series | None]:
     return Kind.CATEGORY, as_categories(texts)
 
 
-def _odd_text(texts: list[str], separator: str) -> str | None:
-    """The first text among many numbers that is not a number; None if nothing is odd."""
-    odd = [
-        text
-        for text, number in zip(texts, numbers_of(texts, separator), strict=True)
-        if number is None
-    ]
-    return odd[0] if 0 < len(odd) <= MOST_ODD * len(texts) else None
+def _odd_texts(texts: list[str], separator: str) -> tuple[str, ...]:
+    """Texts among many numbers that are no numbers; none if nothing is odd."""
+    are_numbers = [number is not None for number in numbers_of(texts, separator)]
+    return tuple(odd_texts(texts, are_numbers))
 
 
 def _is_code(text: str) -> bool:
     """Whether digits are a post code or the like: 01099 is not 1099."""
     return text[0] == "0" and len(text) > 1 and text.isdecimal()
+
+
+def _is_long(text: str) -> bool:
+    """Whether these are more digits than a number can hold."""
+    return 15 < len(text) < 300 and text.isdecimal() and int(float(text)) != int(text)
 
 
 def numbers_of(texts: Sequence[str], separator: str | None) -> list[float | None]:

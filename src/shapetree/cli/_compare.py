@@ -12,9 +12,10 @@ from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
+from shapetree.cli._columns import Kind
 from shapetree.cli._lesson import Lesson
 from shapetree.cli._model import Tree
-from shapetree.cli._problems import Misuse
+from shapetree.cli._problems import Misuse, suggestion
 from shapetree.cli._voice import Head, Voice
 from shapetree.tree._scores import scores_of
 
@@ -40,29 +41,87 @@ class Score:
     scores: dict[str, float]
     n_leaves: int
     depth: int
-    seconds: float
+    seconds: float | None
 
     def record(self) -> dict[str, Any]:
         """The same for JSON."""
         return asdict(self)
 
 
-def split_rows(lesson: Lesson, test_size: float, seed: int) -> Split:
-    """Hold out rows for the test, the same share of each class if classes are large enough."""
+def split_rows(lesson: Lesson, test_size: float, seed: int, by: str | None = None) -> Split:
+    """Hold out rows for the test, the same share of each class if classes are large enough.
+
+    Parameters
+    ----------
+    lesson : Lesson
+    test_size : float
+        Share of the rows; 0 for none.
+    seed : int
+    by : str, optional
+        "time=NAME" holds out the latest rows, "group=NAME" all rows of some groups, and
+        "stratum=NAME" the same share of the rows of each value of a column.
+    """
     rows = np.arange(len(lesson.y))
+    way, column = (None, None) if by is None else _split_column(lesson, by)
     if test_size == 0:
         return Split(rows, rows, False, False)
     n_test = int(np.ceil(test_size * len(rows)))
     if n_test < 2 or len(rows) - n_test < 2:
         raise Misuse(f"--test-size {test_size} leaves too few of {len(rows)} rows")
-    is_stratified = lesson.is_classification and _can_stratify(lesson.y, n_test)
+    if column is not None and way in ("time", "group"):
+        is_test = _latest(column, n_test) if way == "time" else _groups(column, n_test, seed)
+        if min(is_test.sum(), (~is_test).sum()) < 2:
+            raise Misuse(f"--split {by} leaves too few rows to train on, or none to test on")
+        return Split(rows[~is_test], rows[is_test], True, False)
+    strata = lesson.y if column is None else column
+    is_stratified = (lesson.is_classification or by is not None) and _can_stratify(strata, n_test)
+    if by is not None and not is_stratified:
+        raise Misuse(f"--split {by} needs at least 2 rows of each value")
     train, test = train_test_split(
         rows,
         test_size=n_test,
         random_state=seed,
-        stratify=lesson.y if is_stratified else None,
+        stratify=strata if is_stratified else None,
     )
     return Split(np.sort(train), np.sort(test), True, is_stratified)
+
+
+def _split_column(lesson: Lesson, by: str) -> tuple[str, np.ndarray]:
+    """How to split, and by which codes or numbers of the rows; missing values have a code of -1."""
+    way, _, name = by.partition("=")
+    if way not in ("time", "group", "stratum") or not name:
+        raise Misuse(f"--split takes time=NAME, group=NAME or stratum=NAME, got {by!r}")
+    known = {column.name: column for column in [*lesson.columns, lesson.target]}
+    if name not in known:
+        raise Misuse(f"--split names {name!r}; {suggestion(name, known)}")
+    values = known[name].values
+    if values is None:
+        raise Misuse(f"--split cannot use {name}: {known[name].reason}")
+    codes = values.iloc[lesson.rows].astype("category").cat.codes.to_numpy()
+    if way == "time":
+        if not (known[name].is_numeric or known[name].kind is Kind.DATE):
+            raise Misuse(f"--split time={name} needs dates or numbers; {name} holds text")
+        if (codes < 0).any():
+            raise Misuse(
+                f"--split time={name} needs a time in every row; {(codes < 0).sum()} have none"
+            )
+    return way, codes
+
+
+def _latest(times: np.ndarray, n_test: int) -> np.ndarray:
+    """The rows from a moment on; all of a moment are on one side."""
+    first = np.sort(times)[-n_test]
+    # All rows of the first moment are tested, unless none would be left.
+    return times >= first if first > times.min() else times > first
+
+
+def _groups(groups: np.ndarray, n_test: int, seed: int) -> np.ndarray:
+    """All rows of some groups, which have about as many rows as are to be tested."""
+    names, sizes = np.unique(groups, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(names))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    # The last group is taken if that is nearer to what was asked for.
+    return np.isin(groups, names[order][before + sizes[order] / 2 <= n_test])
 
 
 def _can_stratify(y: np.ndarray, n_test: int) -> bool:
@@ -147,7 +206,8 @@ def show_scores(scores: list[Score], n_new: int | None, voice: Voice) -> None:
     }
     heads = [Head("")]
     heads += [Head(titles[name], is_number=True) for name in scores[0].scores]
-    heads += [Head(title, is_number=True) for title in ("leaves", "depth", "fit")]
+    fit = "" if scores[0].seconds is None else "fit"
+    heads += [Head(title, is_number=True) for title in ("leaves", "depth", fit)]
     decimals = _decimals(scores[0].scores.get("mean_absolute_error", 1.0))
     voice.table(heads, [_cells(score, decimals) for score in scores])
 
@@ -167,5 +227,7 @@ def _cells(score: Score, decimals: int) -> list[str]:
     return [*cells, f"{score.n_leaves:,}", str(score.depth), _duration(score.seconds)]
 
 
-def _duration(seconds: float) -> str:
+def _duration(seconds: float | None) -> str:
+    if seconds is None:
+        return ""
     return f"{1000 * seconds:,.0f} ms" if seconds < 1 else f"{seconds:,.1f} s"

@@ -16,6 +16,7 @@ from shapetree.cli._options import (
     names_in,
     settings_in,
 )
+from shapetree.cli._outputs import check_inputs
 from shapetree.cli._problems import Misuse, Problem, listed, message_of
 from shapetree.cli._read import RawTable, read_file
 from shapetree.cli._voice import Voice
@@ -64,6 +65,10 @@ def explain(
             "WHAT",
         ),
     ] = None,
+    unseen: Annotated[
+        bool,
+        Option("Also change numbers to what training has not seen.", ("--unseen",)),
+    ] = False,
     encoding: Encoding = "utf-8",
     separator: Separator = None,
 ) -> None:
@@ -82,6 +87,7 @@ def explain(
     """
     changes = settings_in(settings, "--set")
     _check_usage(data, row, changes)
+    check_inputs(model, data)
     tree = read_model(model)
     fitted = fitted_tree(tree)
     table = None if data is None else read_file(data, encoding, separator)
@@ -98,6 +104,8 @@ def explain(
         "direction": settings_in(direction, "--direction") or None,
         "target": None if target is None else _target_in(target, fitted),
     }
+    if unseen:
+        wish["unseen"] = True
     rows = rows_for(fitted, table, voice)
     with voice.progress("Explaining"):
         try:

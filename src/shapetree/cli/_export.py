@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import shapetree.export
 from shapetree.cli._model import Tree, read_model
 from shapetree.cli._options import Model, Option, settings_in, value_in
-from shapetree.cli._outputs import check_outputs, write_outputs
+from shapetree.cli._outputs import check_outputs, none_if_standard, write_outputs
 from shapetree.cli._problems import Misuse, Problem, listed, message_of
 from shapetree.cli._voice import Voice
 
@@ -69,6 +69,7 @@ def export(
       shapetree export model.json -o tree.onnx
       shapetree export model.json -o report.html --option title="Who leaves"
     """
+    output = none_if_standard(output)
     form = _format(to, output)
     if form is Format.ONNX and output is None:
         raise Misuse("ONNX is binary; name a file with -o")

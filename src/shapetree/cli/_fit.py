@@ -28,7 +28,7 @@ from shapetree.cli._outputs import check_outputs, write_outputs
 from shapetree.cli._parts import is_in_parts, open_parts, sample_parts
 from shapetree.cli._pictures import check_picture, picture_of_tree
 from shapetree.cli._problems import Misuse, message_of
-from shapetree.cli._read import read_file
+from shapetree.cli._read import STANDARD, read_file
 from shapetree.cli._voice import Voice
 from shapetree.data._batches import Batches
 from shapetree.data._store import bytes_of
@@ -102,6 +102,15 @@ def fit(
             most=0.9,
         ),
     ] = 0.2,
+    split_by: Annotated[
+        str | None,
+        Option(
+            "Test on the latest rows (time=NAME), on whole groups (group=NAME), or on a share of "
+            "each value (stratum=NAME).",
+            ("--split",),
+            "HOW=NAME",
+        ),
+    ] = None,
     seed: Annotated[
         int, Option("Seed that picks the test rows.", ("--seed",), "N", least=0, most=MAX_SEED)
     ] = 0,
@@ -139,15 +148,20 @@ def fit(
       shapetree fit iris.csv --target species -o model.json
       shapetree fit houses.csv -t price --depth 5 --html report.html
       shapetree fit visits.parquet -t churn --pairs auto --ignore id,name
+      shapetree fit visits.csv -t churn --split group=patient --ignore patient
       shapetree fit data.csv -t y --test-size 0 --param criterion=entropy
       shapetree fit folder/ -t churn --memory 4GB -o model.json
     """
+    if output == STANDARD:
+        raise Misuse("-o - would mix the model with what fit says; name a file")
     outputs = Outputs(output, html, plot)
     check_picture(plot)
     check_outputs([output, html, plot], [data])
     parameters = _parameters(depth, branches, pairs, seed, param)
     choices = Choices(target, task, names_in(categorical), names_in(ignore), names_in(keep))
     if is_in_parts(data):
+        if split_by is not None:
+            raise Misuse("--split needs a single file; rows of a folder are held out at random")
         budget = _memory(memory)
         fit_parts(voice, data, choices, parameters, outputs, test_size, seed, refit_all, budget)
         return
@@ -157,7 +171,7 @@ def fit(
     voice.say(f"{data}: {table.n_rows:,} rows, {len(table.columns):,} columns")
     voice.say()
     lesson = make_lesson(table, columns, choices, voice)
-    split = split_rows(lesson, test_size, seed)
+    split = split_rows(lesson, test_size, seed, split_by)
     estimator = _estimator(lesson, parameters)
     tree, seconds = _fitted(estimator, lesson, split.train, voice)
     with voice.progress("Comparing with CART"):
@@ -342,6 +356,7 @@ def _record(
         "fitted_on": fitted_on,
         "leaves": tree.get_n_leaves(),
         "depth": tree.get_depth(),
+        "why_single_leaf": tree.why_single_leaf_,
         "text": export_text(tree),
         "parameters": tree.get_params(deep=False),
         "written": written,

@@ -66,6 +66,8 @@ def _show_summary(model: Path, estimator: Tree, view: TreeView, voice: Voice) ->
     scores = ", ".join(view.scores_in_words())
     if scores:
         voice.say(scores[0].upper() + scores[1:])
+    if view.single_leaf_words is not None:
+        voice.say(f"{view.single_leaf_words}.")
     changed = _changed_parameters(estimator)
     words = ", ".join(f"{name}={value}" for name, value in changed.items())
     voice.say(f"Parameters: {words or 'all by default'}")
@@ -125,8 +127,10 @@ def _feature_row(view: TreeView, feature: FeatureInfo, importance: float) -> lis
 
 
 def _kind(feature: FeatureInfo) -> str:
-    if feature.categories is not None:
+    if feature.categories:
         return _counted(len(feature.categories), "category", "categories")
+    if feature.is_categorical:
+        return "categories"
     if feature.is_date:
         return "date"
     return "whole number" if feature.is_whole else "number"
@@ -150,6 +154,7 @@ def _record(model: Path, estimator: Tree, view: TreeView) -> dict[str, Any]:
         "leaves": estimator.get_n_leaves(),
         "depth": estimator.get_depth(),
         "target_names": view.target_names,
+        "why_single_leaf": view.why_single_leaf,
         "training_score": view.score(),
         "held_out": None if view.held_out is None else vars(view.held_out),
         "parameters": estimator.get_params(deep=False),
@@ -157,7 +162,7 @@ def _record(model: Path, estimator: Tree, view: TreeView) -> dict[str, Any]:
             {
                 "name": feature.name,
                 "type": "category" if feature.is_categorical else _kind(feature),
-                "categories": feature.categories,
+                "categories": feature.categories or None,
                 "importance": importance[j],
                 "nodes": _n_nodes(view, feature),
             }

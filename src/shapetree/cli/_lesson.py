@@ -65,6 +65,8 @@ class Lesson:
     columns : list of Column
         All columns of the file but the target; those with a `reason` are ignored.
     target : Column
+    rows : int array
+        Numbers of its rows in the file.
     """
 
     X: pd.DataFrame
@@ -72,6 +74,7 @@ class Lesson:
     task: Task
     columns: list[Column]
     target: Column
+    rows: np.ndarray
 
     @property
     def is_classification(self) -> bool:
@@ -99,8 +102,9 @@ def make_lesson(table: RawTable, read: list[Column], choices: Choices, voice: Vo
     _warn(table, chosen, choices, voice)
     if not used:
         raise Problem(f"no column of {table.path} is left to predict {target.name} from")
+    rows = np.flatnonzero(_known(y))
     X, y = _with_known_target(frame_of(used), y, voice)
-    return Lesson(X, y, task, chosen, target)
+    return Lesson(X, y, task, chosen, target, rows)
 
 
 def _check_names(table: RawTable, names: Iterable[str]) -> None:
@@ -191,8 +195,8 @@ def _check_target(y: np.ndarray, target: Column, task: Task) -> None:
         raise Problem(f"the target {target.name} is always {target.example}; nothing to learn")
     if task is Task.CLASSIFICATION and n_distinct > min(MOST_CLASSES, len(y) // 2):
         advice = "try --task regression" if target.is_numeric else "join the rare ones first"
-        if target.odd is not None:
-            advice = f"it is a category only because of texts such as {target.odd!r}"
+        if target.odd:
+            advice = f"it is a category only because of {listed(target.odd)}"
         raise Problem(
             f"the target {target.name} has {n_distinct:,} classes in {len(y):,} rows, which is too "
             f"many; {advice}"
@@ -248,8 +252,12 @@ def _warn(table: RawTable, columns: list[Column], choices: Choices, voice: Voice
             "too good"
         )
     for column in columns:
-        if column.odd is not None and column.name not in choices.categorical:
-            voice.note(f"{column.name} is a category only because of texts such as {column.odd!r}")
+        if column.odd and column.name not in choices.categorical:
+            voice.note(
+                f"{column.name} is a category only because of {listed(column.odd)}; to use it as a "
+                "number, put numbers in their place (for <50, the limit or half of it) or leave "
+                f"these cells empty, and if it is a category, use --categorical {column.name}"
+            )
         elif column.reason is None and is_like_a_name(column, table.n_rows):
             voice.note(
                 f"{column.name} has {column.n_distinct:,} categories; if these identify rows, use "

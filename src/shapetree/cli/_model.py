@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -10,9 +11,17 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
-from shapetree.cli._columns import MISSING, TRUTH, Texts, as_dates, numbers_of, texts_of
+from shapetree.cli._columns import (
+    MISSING,
+    TRUTH,
+    Texts,
+    as_dates,
+    numbers_of,
+    plain_numbers,
+    texts_of,
+)
 from shapetree.cli._problems import Problem, listed, message_of
-from shapetree.cli._read import RawTable
+from shapetree.cli._read import STANDARD, RawTable
 from shapetree.cli._voice import Voice
 from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
@@ -20,12 +29,18 @@ from shapetree.tree._fitted import FittedTree
 
 if TYPE_CHECKING:
     import pandas as pd
+    import pyarrow as pa
 
 Tree: TypeAlias = ShapeTreeClassifier | ShapeTreeRegressor
 
 
 def read_model(path: Path) -> Tree:
     """The fitted estimator in a model file."""
+    if path == STANDARD:
+        try:
+            return from_json(sys.stdin.read())
+        except ValueError as error:
+            raise Problem(f"standard input: {message_of(error)}") from error
     if not path.exists():
         raise Problem(f"cannot read a model from {path}: there is no such file")
     try:
@@ -60,20 +75,42 @@ def rows_for(fitted: FittedTree, table: RawTable, voice: Voice) -> pd.DataFrame:
     return pd.DataFrame({feature.name: read.get(feature.name, absent) for feature in features})
 
 
+def targets_for(fitted: FittedTree, name: str, table: RawTable) -> tuple[np.ndarray, np.ndarray]:
+    """A file's targets as the model knows them, and which rows have one."""
+    if fitted.classes is None:
+        numbers = _numbers(name, table.columns[name], table).to_numpy()
+        return numbers, ~np.isnan(numbers)
+    labels = fitted.classes[0].tolist()
+    known = {label.strip() for label in labels if isinstance(label, str)}
+    texts = texts_of(table.columns[name], MISSING - known)
+    found = list(map(_level_reader(labels), texts.distinct))
+    new = [text for text, label in zip(texts.distinct, found, strict=True) if label is None]
+    if new:
+        raise Problem(
+            f"{table.path}: column {name} has classes that the model does not know: {listed(new)}; "
+            f"it knows {listed(labels)}"
+        )
+    return texts.map(found, fitted.classes[0].dtype, labels[0]), ~texts.is_missing
+
+
 def _read_column(feature: FeatureInfo, table: RawTable, voice: Voice) -> pd.Series:
     column = table.columns[feature.name]
     if feature.is_date:
         return _dates(feature, texts_of(column), table)
     if feature.categories is None:
-        return _numbers(feature.name, texts_of(column), table)
+        return _numbers(feature.name, column, table)
     # A text that the model knows as a category is not a missing value.
     known = {level.strip() for level in feature.categories if isinstance(level, str)}
     return _levels(feature, texts_of(column, MISSING - known), voice)
 
 
-def _numbers(name: str, texts: Texts, table: RawTable) -> pd.Series:
+def _numbers(name: str, column: pa.ChunkedArray, table: RawTable) -> pd.Series:
     import pandas as pd
 
+    plain = plain_numbers(column)
+    if plain is not None:
+        return pd.Series(plain)
+    texts = texts_of(column)
     numbers = numbers_of([_truth_as_number(text) for text in texts.distinct], table.separator)
     if None in numbers:
         code = numbers.index(None)

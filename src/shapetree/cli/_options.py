@@ -50,11 +50,24 @@ class Option:
         )
 
 
-Model = Annotated[Path, Argument("A model written by `shapetree fit` or `to_json`.", "MODEL")]
-Data = Annotated[Path, Argument("A CSV or Parquet file with column names.", "DATA")]
+Model = Annotated[
+    Path, Argument("A model written by `shapetree fit` or `to_json`; - for stdin.", "MODEL")
+]
+Data = Annotated[
+    Path,
+    Argument(
+        "A file with column names: CSV, Parquet, Feather, JSON lines or Excel; may be compressed "
+        "(.gz). - for stdin.",
+        "DATA",
+    ),
+]
 DataOrParts = Annotated[
     Path,
-    Argument("A CSV or Parquet file with column names, or a folder of Parquet files.", "DATA"),
+    Argument(
+        "A file with column names: CSV, Parquet, Feather, JSON lines or Excel; may be compressed "
+        "(.gz). - for stdin. Or a folder of Parquet files.",
+        "DATA",
+    ),
 ]
 Encoding = Annotated[
     str, Option("Encoding of a CSV file, such as latin-1.", ("--encoding",), "NAME")

@@ -10,6 +10,17 @@ from shapetree._files import is_read_only, write_file
 from shapetree.cli._problems import Misuse, Problem
 
 
+def none_if_standard(output: Path | None) -> Path | None:
+    """No file if "-" was given, which stands for standard output."""
+    return None if output == Path("-") else output
+
+
+def check_inputs(*inputs: Path | None) -> None:
+    """Refuse to read standard input twice."""
+    if sum(path == Path("-") for path in inputs) > 1:
+        raise Misuse("standard input (-) can be read only once; name a file for the other")
+
+
 def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
     """Refuse outputs that cannot be written, or that would overwrite something in use."""
     taken = {path.resolve(): "it is read by this command" for path in inputs if path is not None}
@@ -44,7 +55,7 @@ def _check_place(path: Path) -> None:
 def check_ending(path: Path | None, endings: Iterable[str]) -> None:
     """Refuse a file name whose ending does not say what to write."""
     known = list(endings)
-    if path is not None and path.suffix.lower() not in known:
+    if path is not None and not path.name.lower().endswith(tuple(known)):
         raise Misuse(
             f"cannot tell what to write to {path}; its name must end in {' or '.join(known)}"
         )

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import io
+import gzip
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from shapetree import ShapeTreeClassifier, predict_parquet
+from shapetree._files import new_file
 from shapetree._predictions import free_name
-from shapetree.cli._model import read_model, rows_for
+from shapetree.cli._model import read_model, rows_for, used_features
 from shapetree.cli._options import DataOrParts, Encoding, Model, Option, Separator
-from shapetree.cli._outputs import check_ending, check_outputs, write_outputs
+from shapetree.cli._outputs import check_ending, check_inputs, check_outputs, none_if_standard
 from shapetree.cli._parts import check_parquet, is_in_parts, open_parts, predictions_in
 from shapetree.cli._problems import Misuse, Problem
-from shapetree.cli._read import PARQUET_ENDINGS, RawTable, read_file
+from shapetree.cli._read import (
+    GZIP_ENDING,
+    PARQUET_ENDINGS,
+    RawTable,
+    as_file,
+    in_batches,
+    read_local,
+)
 from shapetree.cli._voice import Voice, class_counts
 from shapetree.tree._digits import rounded
 from shapetree.tree._fitted import fitted_tree
@@ -25,7 +34,9 @@ from shapetree.tree._fitted import fitted_tree
 if TYPE_CHECKING:
     import pandas as pd
 
-ENDINGS = (".csv", ".tsv", *PARQUET_ENDINGS)
+ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_ENDINGS)
+# Rows that are written at a time.
+ROWS_TOGETHER = 20_000
 # First characters of texts that spreadsheets would run as formulas.
 FORMULA_SIGNS = ("=", "+", "-", "@")
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
@@ -38,7 +49,9 @@ def predict(
     output: Annotated[
         Path | None,
         Option(
-            "Write to a .csv, .tsv or .parquet instead of the screen.", ("--output", "-o"), "FILE"
+            "Write to a .csv, .tsv, .csv.gz or .parquet instead of the screen.",
+            ("--output", "-o"),
+            "FILE",
         ),
     ] = None,
     proba: Annotated[bool, Option("Add the probability of each class.", ("--proba",))] = False,
@@ -54,7 +67,8 @@ def predict(
 
     The result has the columns of the file and the column `prediction`. Columns are found by name:
     their order does not matter, and columns that the tree never looks at may be absent. In CSV,
-    a label that a spreadsheet would take for a formula is given a leading apostrophe.
+    a label that a spreadsheet would take for a formula is given a leading apostrophe. The columns
+    of the file are written as they are, with the formulas that they hold.
 
     The predictions for a folder of Parquet files, or for a quoted pattern, are made batch by batch
     and written to a Parquet file.
@@ -62,10 +76,13 @@ def predict(
     For example:
       shapetree predict model.json new.csv -o predictions.csv
       shapetree predict model.json new.csv --proba --only | head
+      zcat new.csv.gz | shapetree predict model.json - -o predictions.csv.gz
       shapetree predict model.json new.parquet --json
       shapetree predict model.json folder/ -o predictions.parquet
     """
+    output = none_if_standard(output)
     check_ending(output, ENDINGS)
+    check_inputs(model, data)
     check_outputs([output], [model, data])
     tree = read_model(model)
     fitted = fitted_tree(tree)
@@ -79,16 +96,22 @@ def predict(
             voice, model, data, check_parquet(data, output, PARQUET_ENDINGS), proba, only
         )
         return
-    with voice.progress(f"Reading {data.name}"):
-        table = read_file(data, encoding, separator)
-        rows = rows_for(fitted, table, voice)
-    predictions = tree.predict(rows)
-    shares = tree.predict_proba(rows) if isinstance(tree, ShapeTreeClassifier) and proba else None
-    if output is not None or not voice.as_json:
-        is_csv = output is None or output.suffix.lower() not in PARQUET_ENDINGS
-        say = _safe_label if is_csv and not raw else _same
-        frame = _frame(None if only else table, table, predictions, shares, labels, say)
-        _deliver(frame, output, table.separator or ",", voice)
+    with as_file(data) as file:
+        # Columns that the tree does not look at are read while they are written.
+        wanted = {feature.name for feature in used_features(fitted)} if fitted.has_names else None
+        with voice.progress(f"Reading {data.name}"):
+            table = replace(read_local(file, encoding, separator, wanted), path=data)
+            rows = rows_for(fitted, table, voice)
+        predictions = tree.predict(rows)
+        is_class = isinstance(tree, ShapeTreeClassifier)
+        shares = tree.predict_proba(rows) if is_class and proba else None
+        del rows
+        if output is not None or not voice.as_json:
+            is_csv = output is None or output.suffix.lower() not in PARQUET_ENDINGS
+            say = _safe_label if is_csv and not raw else _same
+            added = _added(predictions, shares, labels, say)
+            parts = _parts(file, table, encoding, only)
+            _deliver(_frames(parts, added), output, table.separator or ",", voice)
     if output is not None:
         voice.say(f"Wrote {output}: {len(predictions):,} rows, {_summary(predictions, labels)}")
     voice.result(_record(model, data, output, predictions, shares, labels))
@@ -110,26 +133,55 @@ def _predict_parts(
     voice.result(_record(model, data, output, predictions, None, labels))
 
 
-def _frame(
-    shown: RawTable | None,
-    table: RawTable,
+def _parts(
+    file: Path, table: RawTable, encoding: str, only: bool
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Numbers of rows, and what to write of the file's columns, some rows at a time."""
+    if only:
+        for first in range(0, table.n_rows, ROWS_TOGETHER):
+            yield min(ROWS_TOGETHER, table.n_rows - first), {}
+    elif table.separator is not None:
+        for batch in in_batches(file, encoding, table.separator):
+            yield from _slices(batch)
+    else:
+        yield from _slices(table.columns)
+
+
+def _slices(columns: Mapping[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    n_all = len(next(iter(columns.values())))
+    for first in range(0, n_all, ROWS_TOGETHER):
+        n_rows = min(ROWS_TOGETHER, n_all - first)
+        yield n_rows, {name: column.slice(first, n_rows) for name, column in columns.items()}
+
+
+def _added(
     predictions: np.ndarray,
     shares: np.ndarray | None,
     labels: np.ndarray | None,
     say: Callable[[Any], Any],
-) -> pd.DataFrame:
-    """Predictions, beside the columns of the file if these are wanted."""
-    import pandas as pd
-
-    columns = {} if shown is None else {n: c.to_pandas() for n, c in shown.columns.items()}
+) -> dict[str, np.ndarray]:
+    """Columns of predictions."""
     if labels is not None and any(say(label) != label for label in labels.tolist()):
         predictions = np.array([say(label) for label in predictions.tolist()], dtype=object)
     added = {"prediction": predictions}
     if shares is not None and labels is not None:
         added |= {f"p({say(label)})": shares[:, j] for j, label in enumerate(labels)}
-    for name, values in added.items():
-        columns[free_name(name, columns)] = values
-    return pd.DataFrame(columns, index=range(table.n_rows))
+    return added
+
+
+def _frames(
+    parts: Iterator[tuple[int, dict[str, Any]]], added: dict[str, np.ndarray]
+) -> Iterator[pd.DataFrame]:
+    """Predictions, beside the columns of the file if these are wanted."""
+    import pandas as pd
+
+    first = 0
+    for n_rows, columns in parts:
+        written = {name: column.to_pandas() for name, column in columns.items()}
+        for name, values in added.items():
+            written[free_name(name, written)] = values[first : first + n_rows]
+        first += n_rows
+        yield pd.DataFrame(written, index=range(n_rows))
 
 
 def _same(label: Any) -> Any:
@@ -150,17 +202,37 @@ def _safe_label(label: Any) -> Any:
     return f"'{plain}" if plain.startswith(FORMULA_SIGNS) else plain
 
 
-def _deliver(frame: pd.DataFrame, output: Path | None, separator: str, voice: Voice) -> None:
-    """Write a table to a file, or as CSV to stdout."""
+def _deliver(
+    frames: Iterator[pd.DataFrame], output: Path | None, separator: str, voice: Voice
+) -> None:
+    """Write the parts of a table to a file, or as CSV to stdout."""
+    if output is not None and ".tsv" in output.suffixes:
+        separator = "\t"
+    texts = (
+        frame.to_csv(index=False, sep=separator, lineterminator="\n", header=number == 0)
+        for number, frame in enumerate(frames)
+    )
     if output is None:
-        voice.text(frame.to_csv(index=False, sep=separator, lineterminator="\n"))
-    elif output.suffix.lower() in PARQUET_ENDINGS:
-        buffer = io.BytesIO()
-        frame.to_parquet(buffer, index=False)
-        write_outputs({output: buffer.getvalue()})
-    else:
-        sign = "\t" if output.suffix.lower() == ".tsv" else separator
-        write_outputs({output: frame.to_csv(index=False, sep=sign, lineterminator="\n")})
+        for text in texts:
+            voice.text(text)
+        return
+    with new_file(output, "the result") as draft:
+        if output.suffix.lower() in PARQUET_ENDINGS:
+            _write_parquet(frames, draft)
+            return
+        is_packed = output.suffix.lower() == GZIP_ENDING
+        with gzip.open(draft, "xb") if is_packed else open(draft, "xb") as file:
+            for text in texts:
+                file.write(text.encode("utf-8"))
+
+
+def _write_parquet(frames: Iterator[pd.DataFrame], path: Path) -> None:
+    import pandas as pd
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.Table.from_pandas(pd.concat(list(frames), ignore_index=True), preserve_index=False)
+    pq.write_table(table, path)
 
 
 def _summary(predictions: np.ndarray, labels: np.ndarray | None) -> str:

@@ -1,16 +1,20 @@
-"""Reading CSV and Parquet files, with a line number for what is wrong in them."""
+"""Reading files of many formats, with a line number for what is wrong in a CSV file."""
 
 from __future__ import annotations
 
 import codecs
 import csv
+import gzip
 import shutil
+import sys
 import tempfile
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from shapetree.cli._problems import Misuse, Problem, listed
 
@@ -22,19 +26,31 @@ SIGNATURES = {
     b"\x89PNG": "a PNG picture",
     b"\xff\xd8\xff": "a JPEG picture",
     b"%PDF": "a PDF document",
-    b"PK\x03\x04": "a zip archive or an Excel workbook; export it as CSV",
-    b"\xd0\xcf\x11\xe0": "an Excel workbook; export it as CSV",
-    b"\x1f\x8b": "compressed; unpack it first",
+    b"PK\x03\x04": "a zip archive or an Excel workbook; name a workbook .xlsx, or export it as CSV",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook; export it as CSV",
+    b"\x1f\x8b": "compressed; name it .gz",
     b"PAR1": "a Parquet file; name it .parquet",
+    b"ARROW1": "a Feather file; name it .feather",
     b"\xff\xfe": "encoded as UTF-16; save it as UTF-8, or use --encoding utf-16",
     b"\xfe\xff": "encoded as UTF-16; save it as UTF-8, or use --encoding utf-16",
-    b"{": "JSON",
+    b"{": "JSON; name it .jsonl if each line is a row",
     b"<": "HTML or XML",
 }
 PARQUET_ENDINGS = (".parquet", ".pq")
+FEATHER_ENDINGS = (".feather", ".arrow")
+JSON_ENDINGS = (".jsonl", ".ndjson")
+EXCEL_ENDING, GZIP_ENDING = ".xlsx", ".gz"
+# What a stream holds, which has no name, by its first bytes.
+STREAM_ENDINGS = {
+    b"PAR1": ".parquet",
+    b"ARROW1": ".feather",
+    b"PK\x03\x04": ".xlsx",
+    b"{": ".jsonl",
+}
+STANDARD = Path("-")
 SEPARATORS = (",", ";", "\t", "|")
 CHUNK = 1 << 20
-BLOCK = 1 << 26
+BLOCK = 1 << 24
 
 
 @dataclass(frozen=True)
@@ -47,7 +63,7 @@ class RawTable:
     columns : dict of str to pyarrow arrays
     n_rows : int
     separator : str or None
-        Separator of the values in a CSV file; None for Parquet.
+        Separator of the values in a CSV file; None for files whose columns have types.
     """
 
     path: Path
@@ -67,58 +83,139 @@ class RawTable:
 
 
 def read_file(path: Path, encoding: str = "utf-8", separator: str | None = None) -> RawTable:
-    """Read a file with a row of names; Parquet by the ending of its name, else CSV."""
+    """Read a file with names of columns, by the ending of its name; CSV if that is another one."""
+    with as_file(path) as file:
+        return replace(read_local(file, encoding, separator), path=path)
+
+
+@contextmanager
+def as_file(path: Path) -> Iterator[Path]:
+    """An ordinary file: the path's own, or a copy of a stream or of what is compressed."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = _ordinary_file(path, Path(folder))
+        try:
+            yield file
+        except Problem as problem:
+            shown = "standard input" if path == STANDARD else str(path)
+            raise type(problem)(str(problem).replace(str(file), shown)) from None
+
+
+def _ordinary_file(path: Path, folder: Path) -> Path:
     try:
+        if path == STANDARD:
+            return _copied(sys.stdin.buffer, path, folder)
         if path.is_dir():
             raise Problem(f"cannot read {path}: it is a folder")
         if path.is_char_device():
             raise Problem(f"cannot read {path}: it is a device; name a file")
-        if path.exists() and not path.is_file():
-            return _read_stream(path, encoding, separator)
-        with open(path, "rb") as file:
-            start = file.read(CHUNK)
-    except OSError as error:
-        raise Problem(f"cannot read {path}: {error.strerror or error}") from error
+        with open(path, "rb") as stream:
+            if not path.is_file() or path.suffix.lower() == GZIP_ENDING:
+                return _copied(stream, path, folder)
+        return path
+    except (OSError, EOFError, zlib.error) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise Problem(f"cannot read {path}: {reason}") from error
+
+
+def _copied(stream: BinaryIO, path: Path, folder: Path) -> Path:
+    """A copy of a stream, unpacked if it is compressed, whose name tells its format."""
+    packed = folder / "packed"
+    with open(packed, "wb") as file:
+        shutil.copyfileobj(stream, file)
+    name = path.name if path != STANDARD else "input"
+    with open(packed, "rb") as file:
+        is_packed = file.read(2) == b"\x1f\x8b"
+    with gzip.open(packed) if is_packed else open(packed, "rb") as content:
+        start = content.read(CHUNK)
+        if name.lower().endswith(GZIP_ENDING):
+            name = name[: -len(GZIP_ENDING)]
+        if "." not in name:
+            found = (end for sign, end in STREAM_ENDINGS.items() if start.startswith(sign))
+            name += next(found, ".csv")
+        copy = folder / name
+        with open(copy, "wb") as file:
+            file.write(start)
+            shutil.copyfileobj(content, file)
+    packed.unlink()
+    return copy
+
+
+def read_local(
+    path: Path, encoding: str, separator: str | None, wanted: Collection[str] | None = None
+) -> RawTable:
+    """Read an ordinary file.
+
+    Parameters
+    ----------
+    path : Path
+    encoding : str
+    separator : str or None
+        Of a CSV file; None to detect it.
+    wanted : collection of str, optional
+        The only columns of a CSV file to keep, as far as it has them.
+    """
+    with open(path, "rb") as file:
+        start = file.read(CHUNK)
     if not start.strip():
         raise Problem(f"{path} is empty")
-    if path.suffix.lower() in PARQUET_ENDINGS:
-        table = _read_parquet(path, start)
+    ending = path.suffix.lower()
+    if ending in (*PARQUET_ENDINGS, *FEATHER_ENDINGS, *JSON_ENDINGS, EXCEL_ENDING):
+        table = _read_typed(path, start, ending)
     else:
-        table = _read_csv(path, start, encoding, separator)
+        table = _read_csv(path, start, encoding, separator, wanted)
     if table.n_rows == 0:
         raise Problem(f"{path} has column names, but no rows")
     return table
 
 
-def _read_stream(path: Path, encoding: str, separator: str | None) -> RawTable:
-    """Copy a pipe to a file first, because it can be read only once."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, path.name)
-        with open(path, "rb") as stream, open(copy, "wb") as file:
-            shutil.copyfileobj(stream, file)
-        try:
-            return replace(read_file(copy, encoding, separator), path=path)
-        except Problem as problem:
-            raise type(problem)(str(problem).replace(str(copy), str(path))) from None
-
-
-def _read_parquet(path: Path, start: bytes) -> RawTable:
+def _read_typed(path: Path, start: bytes, ending: str) -> RawTable:
+    """Read a file whose columns have types."""
     import pyarrow as pa
-    import pyarrow.parquet as pq
+    from pyarrow import feather, json, parquet
 
-    if not start.startswith(b"PAR1"):
-        raise Problem(f"{path} is not a Parquet file, though its name says so")
+    if ending in PARQUET_ENDINGS:
+        kind, read, sign = "a Parquet file", parquet.read_table, b"PAR1"
+    elif ending in FEATHER_ENDINGS:
+        kind, read, sign = "a Feather file", feather.read_table, b"ARROW1"
+    elif ending == EXCEL_ENDING:
+        kind, read, sign = "an Excel workbook", _read_excel, b"PK\x03\x04"
+    else:
+        kind, read, sign = "a file of JSON lines", json.read_json, b"{"
+    if not start.lstrip().startswith(sign):
+        raise Problem(f"{path} is not {kind}, though its name says so")
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise Problem(f"{path} is a damaged Parquet file: {_first_line(error)}") from error
+        table = read(path)
+    except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+        raise Problem(
+            f"{path} is a damaged {kind.split(' ', 1)[1]}: {_first_line(error)}"
+        ) from error
     names = _checked_names(path, table.column_names)
     return RawTable(path, dict(zip(names, table.columns, strict=True)), table.num_rows, None)
 
 
-def _read_csv(path: Path, start: bytes, encoding: str, separator: str | None) -> RawTable:
+def _read_excel(path: Path) -> pa.Table:
+    """The first sheet of a workbook."""
+    import pandas as pd
     import pyarrow as pa
-    from pyarrow import csv as arrow_csv
+
+    try:
+        frame = pd.read_excel(path)
+    except ImportError:
+        raise Problem(f"reading {path} needs openpyxl: pip install openpyxl") from None
+    columns = {}
+    for name, values in frame.items():
+        try:
+            columns[str(name)] = pa.array(values, from_pandas=True)
+        except (pa.ArrowInvalid, pa.ArrowTypeError):  # of several types
+            texts = [None if pd.isna(value) else str(value) for value in values]
+            columns[str(name)] = pa.array(texts, pa.string())
+    return pa.table(columns)
+
+
+def _read_csv(
+    path: Path, start: bytes, encoding: str, separator: str | None, wanted: Collection[str] | None
+) -> RawTable:
+    import pyarrow as pa
 
     is_utf8 = _check_encoding(encoding)
     _check_signature(path, start, is_utf8)
@@ -129,20 +226,53 @@ def _read_csv(path: Path, start: bytes, encoding: str, separator: str | None) ->
     names = _checked_names(path, header)
     if n_quotes % 2:
         _check_last_quote(path, reader_encoding, separator)
+    kept = {
+        name: column
+        for name, column in zip(names, header, strict=True)
+        if wanted is None or name in wanted
+    }
+    # A column to count the rows by, if none is wanted.
+    kept = kept or {names[0]: header[0]}
     try:
-        table = arrow_csv.read_csv(
-            path,
-            read_options=arrow_csv.ReadOptions(block_size=BLOCK, encoding=encoding),
-            parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types=dict.fromkeys(header, pa.string()), strings_can_be_null=False
-            ),
-        )
+        batches = list(_batches_of(path, encoding, separator, list(kept.values())))
     except pa.ArrowException as error:
         _check_lengths(path, reader_encoding, separator, len(header))
         raise Problem(f"cannot read {path} as CSV: {_first_line(error)}") from error
-    columns = [column.cast(pa.string()) for column in table.columns]
-    return RawTable(path, dict(zip(names, columns, strict=True)), table.num_rows, separator)
+    n_rows = sum(batch.num_rows for batch in batches)
+    columns = {
+        name: pa.chunked_array([batch.column(j) for batch in batches], pa.string())
+        for j, name in enumerate(kept)
+    }
+    return RawTable(path, columns, n_rows, separator)
+
+
+def _batches_of(
+    path: Path, encoding: str, separator: str, columns: list[str]
+) -> Iterator[pa.RecordBatch]:
+    """Columns of a CSV file as text, a part of the rows at a time."""
+    import pyarrow as pa
+    from pyarrow import csv as arrow_csv
+
+    with arrow_csv.open_csv(
+        path,
+        read_options=arrow_csv.ReadOptions(block_size=BLOCK, encoding=encoding, use_threads=False),
+        parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types=dict.fromkeys(columns, pa.string()),
+            include_columns=columns,
+            strings_can_be_null=False,
+        ),
+    ) as reader:
+        yield from reader
+
+
+def in_batches(path: Path, encoding: str, separator: str) -> Iterator[dict[str, pa.Array]]:
+    """All columns of a CSV file that has been read before, a part of the rows at a time."""
+    reader_encoding = "utf-8-sig" if _check_encoding(encoding) else encoding
+    header = next(_records(path, reader_encoding, separator), (1, []))[1]
+    names = _checked_names(path, header)
+    for batch in _batches_of(path, encoding, separator, header):
+        yield dict(zip(names, batch.columns, strict=True))
 
 
 def _first_line(error: BaseException) -> str:

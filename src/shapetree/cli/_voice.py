@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import sys
 import textwrap
 from collections import Counter
@@ -15,10 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import numpy as np
 
+from shapetree.tree._words import printable
+
 if TYPE_CHECKING:
     from rich.console import Console
 
 MAX_TABLE_ROWS = 40
+# Text between tabs and ends of lines, which a terminal may see as they are.
+SEPARATING = re.compile(r"[^\t\n]+")
 # Characters between two columns, and the fewest that a cell is shortened to.
 GAP = 2
 LEAST_WIDTH = 8
@@ -145,6 +150,8 @@ class Voice:
     def text(self, content: str) -> None:
         """Print a result that is already text, such as CSV."""
         if not self.as_json:
+            if self._out.is_terminal:
+                content = SEPARATING.sub(lambda line: printable(line[0]), content)
             sys.stdout.write(content if content.endswith("\n") else content + "\n")
 
 
@@ -193,17 +200,6 @@ def _shortened(text: str, width: int) -> str:
 def complain(message: str) -> None:
     """Print an error, or that a command was interrupted, on one line."""
     print(f"shapetree: {printable(message)}", file=sys.stderr, flush=True)
-
-
-def printable(text: str) -> str:
-    r"""Text without control characters, which could change what a terminal shows.
-
-    Examples
-    --------
-    >>> printable("red\x1b[2Jblue")
-    'red·[2Jblue'
-    """
-    return "".join(sign if sign.isprintable() else "·" for sign in text)
 
 
 def class_counts(labels: np.ndarray) -> str:

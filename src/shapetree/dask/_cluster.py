@@ -13,7 +13,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from distributed import Client, Future, TimeoutError, default_client
+from distributed import CancelledError, Client, Future, TimeoutError, default_client
+from distributed.comm.core import CommClosedError
 
 from shapetree.dask._held import Held, value_of
 from shapetree.grow._joined import Join, Step
@@ -22,9 +23,10 @@ from shapetree.refine._joined import PartRows, Place
 # Answers that are joined by one task, and how few are joined here: a task would take longer.
 JOINED_TOGETHER = 16
 FEW = 4
-# Bytes of what all parts are told, from which on it is sent once and not with every task. From
-# 100,000 on, Dask would do that by itself, with the name of the argument as a key for all fits.
+# Bytes of a message from which on it is sent once, as a task, and not with every task.
 MUCH = 50_000
+# Bytes that are sent at a time: Dask warns of large graphs.
+PIECE = 2_000_000
 # Seconds after which a fit that waits looks whether anybody works for it.
 PATIENCE = 30.0
 
@@ -57,11 +59,17 @@ class Cluster:
     def __enter__(self) -> Cluster:
         return self
 
-    def __exit__(self, *about: object) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         # An error's traceback may keep futures alive: let go of all that the workers hold, and of
         # what they have not begun. Dask's own cancel would not do: it fails where one task waits
         # for another that nobody else wants.
         self.release(list(self._live.values()))
+        if isinstance(error, CancelledError | CommClosedError):
+            raise RuntimeError(
+                "the Dask scheduler was restarted, or the connection to it was lost, and with it "
+                "what this call had computed so far: call it again when the cluster is up. "
+                "Collections that were persisted must be persisted again"
+            ) from error
 
     def hold(self, collections: Sequence[Any]) -> list[Future[Any]]:
         """Have the workers compute what was delayed."""
@@ -74,16 +82,28 @@ class Cluster:
         """
         name = f"shapetree-{function.__name__}-{uuid.uuid4().hex}"
         keys = [f"{name}-{number}" for number in range(len(columns[0]))]
-        told = {"function": function, "told": self._say(told)}
-        futures = self._client.map(_run, *columns, key=keys, pure=False, **told)
-        return Parts(self, self._note(futures))
+        return Parts(self, self._map(_run, keys, (function, told), *columns))
 
-    def _say(self, value: Any) -> Any:
-        """Something for all parts, sent once if it is much."""
-        message = Held(value)
-        if len(pickle.dumps(value, protocol=5)) < MUCH:
-            return message
-        return self._client.submit(_itself, message, key=f"shapetree-say-{uuid.uuid4().hex}")
+    def _map(
+        self, task: Callable[..., Any], keys: list[str], told: Any, *columns: Sequence[Any]
+    ) -> list[Future[Any]]:
+        """Futures of a task of what all parts are told, and of what is a part's."""
+        # As a named argument of all tasks, Dask would make large values tasks by themselves, with
+        # the argument's name as the key: two such values would be taken for the same.
+        messages = [self.message(told)] * len(keys)
+        return self._note(self._client.map(task, messages, *columns, key=keys, pure=False))
+
+    def message(self, value: Any) -> Held | Future[Any]:
+        """A value to give to tasks; if it is large, the result of a task of its own."""
+        sent = pickle.dumps(value, protocol=5)
+        if len(sent) < MUCH:
+            return Held(value)
+        name = f"shapetree-message-{uuid.uuid4().hex}"
+        pieces = [
+            self._client.submit(_itself, sent[first : first + PIECE], key=f"{name}-{first}")
+            for first in range(0, len(sent), PIECE)
+        ]
+        return self._client.submit(_whole, pieces, key=name)
 
     def joined(self, futures: Sequence[Future[Any]], join: Join, finish: Any = None) -> Any:
         """One result of many, joined on the workers some at a time, and brought here.
@@ -103,7 +123,8 @@ class Cluster:
 
     def _join(self, futures: Sequence[Future[Any]], join: Join, finish: Any) -> Future[Any]:
         """One future of many."""
-        name, made = f"shapetree-join-{uuid.uuid4().hex}", list[Future[Any]]()
+        name = f"shapetree-join-{uuid.uuid4().hex}"
+        made: list[Future[Any]] = []
         while not made or len(futures) > 1:
             groups = [
                 list(futures[at : at + JOINED_TOGETHER])
@@ -111,9 +132,7 @@ class Cluster:
             ]
             keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
             last = finish if len(groups) == 1 else None
-            futures = self._note(
-                self._client.map(_joined, groups, key=keys, pure=False, join=join, finish=last)
-            )
+            futures = self._map(_joined, keys, (join, last), groups)
             made += futures
         self.release(made[:-1])
         return made[-1]
@@ -280,11 +299,17 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _run(*part: Any, function: Callable[..., Any], told: Any) -> Held:
-    return Held(function(*map(value_of, part), **value_of(told)))
+def _whole(pieces: list[bytes]) -> Held:
+    return Held(pickle.loads(b"".join(pieces)))
 
 
-def _joined(parts: list[Any], join: Join, finish: Any) -> Held:
+def _run(message: Held, *part: Any) -> Held:
+    function, told = message.value
+    return Held(function(*map(value_of, part), **told))
+
+
+def _joined(message: Held, parts: list[Any]) -> Held:
+    join, finish = message.value
     answer = join(value_of(parts))
     return Held(answer if finish is None else finish(answer))
 

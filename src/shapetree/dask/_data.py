@@ -24,6 +24,7 @@ from shapetree.dask._tasks import (
     ask_numbers,
     bin_part,
     bin_values,
+    classes_of_parts,
     encode_rows,
     features_of_sample,
     hashes_of_part,
@@ -32,11 +33,13 @@ from shapetree.dask._tasks import (
     join_keys,
     join_lists,
     join_looks,
+    join_profiles,
     join_weighted,
     keys_of_part,
     leaves_of_part,
     length_of,
     look_at_part,
+    profiles_of_part,
     recode_part,
     sample_of_parts,
     seen_codes,
@@ -45,6 +48,7 @@ from shapetree.dask._tasks import (
     targets_of_parts,
     values_of,
     weights_of_parts,
+    with_weight,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, FeatureBins, bin_table
 from shapetree.data._parts import Reading, join_distinct
@@ -55,11 +59,13 @@ from shapetree.data._sums import (
     evidence_of,
     ones_and_whole,
     sum_of_products,
+    sum_of_values,
     weight_of,
+    weights_alone,
 )
 from shapetree.data._table import Table, still_kept, with_seen
 from shapetree.data._targets import Goal
-from shapetree.fit._folds import hashes_of_rows
+from shapetree.fit._folds import TargetCodes, codes_of_categories, hashes_of_rows
 from shapetree.fit._rows import (
     TrainingRows,
     check_ends,
@@ -212,20 +218,21 @@ class DaskTable(Table):
         return replace(self, features=features, encoded=encoded)
 
     @cached_property
-    def kept_rows(self) -> list[KeptRows]:
-        """Which rows of every part are kept."""
-        return kept_of_parts(self.kept, self.lengths)
+    def kept_rows(self) -> list[Any]:
+        """Which rows of every part are kept, as messages to workers."""
+        return kept_of_parts(self.encoded.cluster, self.kept, self.lengths)
 
 
-def kept_of_parts(kept: np.ndarray | None, lengths: np.ndarray) -> list[KeptRows]:
-    """What a mask of all rows says of every part."""
+def kept_of_parts(cluster: Cluster, kept: np.ndarray | None, lengths: np.ndarray) -> list[Any]:
+    """What a mask of all rows says of every part: a `KeptRows` each, as messages to workers."""
     firsts = np.cumsum([0, *lengths])
     if kept is None:
         return [KeptRows(None, int(first)) for first in firsts[:-1]]
     masks = [kept[first:last] for first, last in pairwise(firsts)]
     before = np.cumsum([0, *map(np.count_nonzero, masks)])
     return [
-        KeptRows(np.packbits(mask), int(first)) for mask, first in zip(masks, before, strict=False)
+        cluster.message(KeptRows(np.packbits(mask), int(first)))
+        for mask, first in zip(masks, before, strict=False)
     ]
 
 
@@ -237,7 +244,9 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
         delayed = _delayed_parts(given)
         columns = list(given.X.columns) if hasattr(given.X, "columns") else None
         n_outputs = given.y.shape[1] if given.y.ndim == 2 else 1
-    held = [[None] * len(each) if each[0] is None else cluster.hold(each) for each in delayed]
+    # At once: what X and y are made of is computed once, and gives the same rows to both.
+    each_held = iter(cluster.hold([part for each in delayed for part in each if part is not None]))
+    held = [[None if part is None else next(each_held) for part in each] for each in delayed]
     names = [f"part {number}" for number in range(len(held[0]))]
     reading = Reading(
         (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features, has_classes
@@ -246,18 +255,22 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     look = looks.joined(join_looks)
     _check(look, parameters.criterion)
     factors, found = None, look.found
-    if parameters.class_weight is not None and found.classes is not None:
-        factors = factors_of_classes(found.classes, look.counts, parameters.class_weight)
-    encoded = cluster.each(encode_rows, *held, names, reading=reading, found=found, factors=factors)
+    told = {"reading": reading, "found": found}
+    encoded = cluster.each(encode_rows, *held, names, look.prints, **told)
     for each in held:
         cluster.release([future for future in each if future is not None])
+    if parameters.class_weight is not None and found.classes is not None:
+        labels = DaskNumbers(PartsToBe(encoded, classes_of_parts), found.n_rows)
+        factors = factors_of_classes(found.classes, labels, parameters.class_weight)
+        encoded = encoded.each(with_weight, factors=factors)
     table = DaskTable(
         found.n_rows, found.features, [None] * len(found.features), look.has_names,
         encoded=encoded, lengths=np.array(look.lengths), has_classes=has_classes,
     )  # fmt: skip
     nothing = np.empty((0, n_outputs), dtype=np.int32 if has_classes else np.float64)
     rows = DaskTrainingRows(table, nothing, found.classes, None)
-    return rows if look.weight is None and factors is None else _weighed(rows, factors)
+    has_weights = look.weight is not None
+    return _weighed(rows, factors, has_weights) if has_weights or factors is not None else rows
 
 
 def _check(look: Look, criterion: str) -> None:
@@ -271,7 +284,9 @@ def _check(look: Look, criterion: str) -> None:
         check_total(found.n_weighted > 0, look.weight)
 
 
-def _weighed(rows: DaskTrainingRows, factors: list[np.ndarray] | None) -> DaskTrainingRows:
+def _weighed(
+    rows: DaskTrainingRows, factors: list[np.ndarray] | None, has_weights: bool
+) -> DaskTrainingRows:
     """Take weights as evidence, as `TrainingRows.weighed` does where all rows are at hand."""
     table = rows.table
     assert isinstance(table, DaskTable)
@@ -284,11 +299,19 @@ def _weighed(rows: DaskTrainingRows, factors: list[np.ndarray] | None) -> DaskTr
     evidence = evidence_of(weights)
     are_ones, is_whole = weights.made(evidence.columns).ask(ones_and_whole, every).tolist()
     is_short = n_rows < table.n_rows
-    weighing = Weighing(evidence, factors, is_whole)
+    n_counted = None
+    if evidence.are_counts and has_weights:
+        n_counted = int(weights.made(weights_alone).ask(sum_of_values, added))
+    weighing = Weighing(evidence, factors, is_whole, None if n_counted == n_rows else n_counted)
     table = replace(table, n_rows=n_rows, lengths=lengths, weighing=weighing)
     table = table.with_seen_categories() if is_short else table
+    counts = None if weighing.n_counted is None else np.empty(0)
     return replace(
-        rows, table=table, weights=None if are_ones else np.empty(0), weight_size=evidence.size
+        rows,
+        table=table,
+        weights=None if are_ones and counts is None else np.empty(0),
+        weight_size=evidence.size,
+        counts=counts,
     )
 
 
@@ -366,6 +389,13 @@ class DaskTrainingRows(TrainingRows):
         """Weight of all rows, or their number."""
         return self.table.n_rows if self.weights is None else weight_of(self.far)
 
+    @property
+    def n_counted(self) -> int:
+        """Number of rows, each as often as it counts."""
+        weighing = self._weighing
+        counted = None if weighing is None else weighing.n_counted
+        return self.table.n_rows if counted is None else counted
+
     def here(self) -> TrainingRows:
         """The same rows, with the targets and weights of all of them in this process."""
         return self._here
@@ -377,9 +407,10 @@ class DaskTrainingRows(TrainingRows):
         if self.n_classes is not None:
             dtype = np.min_scalar_type(max(self.n_classes) - 1)
         parts = self._table.encoded.each(targets_of_part, dtype=dtype, weighing=self._weighing)
-        targets, weights = zip(*parts.results(), strict=True)
+        targets, weights, counts = zip(*parts.results(), strict=True)
         every = None if self.weights is None else np.concatenate(weights)
-        about = np.concatenate(targets), self.classes, every, self.weight_size
+        times = None if self.counts is None else np.concatenate(counts)
+        about = np.concatenate(targets), self.classes, every, self.weight_size, times
         return TrainingRows(self.table, *about)
 
     def take(self, kept: np.ndarray) -> TrainingRows:
@@ -416,9 +447,9 @@ class DaskBins(BinnedTable):
         return replace(self, columns=columns, wanted=still_kept(self.wanted, kept))
 
     @cached_property
-    def wanted_rows(self) -> list[KeptRows]:
-        """Which rows of every part are these."""
-        return kept_of_parts(self.wanted, self.lengths)
+    def wanted_rows(self) -> list[Any]:
+        """Which rows of every part are these, as messages to workers."""
+        return kept_of_parts(self.parts.cluster, self.wanted, self.lengths)
 
 
 def _nothing(features: tuple[FeatureBins, ...], n_rows: int) -> Columns:
@@ -485,19 +516,22 @@ def _(
 
 
 @hashes_of_rows.register
-def _(binned: DaskBins, targets: Any, weights: Any, with_targets: bool = False) -> np.ndarray:
+def _(binned: DaskBins, targets: Any, weights: Any, told: TargetCodes) -> np.ndarray:
     """A hash of each row's bins."""
     assert binned.wanted is None
     table = binned.table
     rows = table.encoded.futures, table.kept_rows
-    keys = binned.parts.each(
-        keys_of_part, *rows,
-        weighing=None if weights is None else table.weighing,
-        are_counts=weights is not None and table.weighing is not None and table.weighing.is_whole,
-    )  # fmt: skip
-    hashes = binned.parts.each(
-        hashes_of_part, *rows, keys=keys.joined(join_keys), with_targets=with_targets
-    )
+    about = {
+        "told": told,
+        "weighing": None if weights is None else table.weighing,
+        "are_counts": weights is not None
+        and table.weighing is not None
+        and table.weighing.is_whole,
+    }
+    profiles = binned.parts.each(profiles_of_part, *rows, features=binned.features, **about)
+    codes = codes_of_categories(profiles.joined(join_profiles))
+    keys = binned.parts.each(keys_of_part, *rows, codes=codes, **about).joined(join_keys)
+    hashes = binned.parts.each(hashes_of_part, codes=codes, keys=keys)
     return np.concatenate(hashes.results())
 
 
@@ -517,11 +551,12 @@ def _(binned: DaskBins, table: DaskTable, tree: TreeArrays, n_threads: int) -> n
 class DaskSpread:
     """Rows on workers under a finished tree; see `SpreadRows`."""
 
-    def __init__(self, tree: TreeArrays, table: DaskTable) -> None:
+    def __init__(self, tree: TreeArrays, table: DaskTable, weighing: Weighing | None) -> None:
         self.n_rows = table.n_rows
         self._parts = table.encoded.together(
-            spread_parts, table.kept_rows, tree=tree, has_classes=table.has_classes
-        )
+            spread_parts, table.kept_rows, tree=tree, has_classes=table.has_classes,
+            weighing=weighing,
+        )  # fmt: skip
 
     def ask(self, *questions: Question[Any]) -> list[Any]:
         """Answers for all rows."""
@@ -531,5 +566,5 @@ class DaskSpread:
 
 
 @spread_of_table.register
-def _(table: DaskTable, tree: TreeArrays, y: Any, n_threads: int) -> SpreadRows:
-    return DaskSpread(tree, table)
+def _(table: DaskTable, tree: TreeArrays, y: Any, counts: Any, n_threads: int) -> SpreadRows:
+    return DaskSpread(tree, table, None if counts is None else table.weighing)

@@ -112,12 +112,12 @@ class OnDask(Base):
             return super().evaluate(X, y, sample_weight)
         check_in_step(X, y, sample_weight)
         fitted = self.__fitted_tree__()
-        wanted = [each for each in (self.predict(X), y, sample_weight) if each is not None]
-        client = find_client(self.client)
-        predicted, y, *weights = client.gather(client.compute(wanted))
+        wanted = [each for each in (self.apply(X), y, sample_weight) if each is not None]
+        with Cluster(find_client(self.client)) as cluster:
+            leaves, y, *weights = cluster.results(cluster.hold(wanted))
         targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
-        check_consistent_length(predicted, targets)
-        return self._evaluated(np.asarray(predicted), targets, weights[0] if weights else None)
+        check_consistent_length(leaves, targets)
+        return self._evaluated(np.asarray(leaves), targets, weights[0] if weights else None)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy or R² of the tree on some rows; see `evaluate`."""
@@ -158,15 +158,19 @@ class OnDask(Base):
 
     def apply(self, X: Any) -> Any:
         """The leaf that each row ends up in; lazy for a Dask collection."""
-        return self._predicted("apply", X, np.int32)
+        local = self.to_local()
+        return lazily(local, "apply", X, np.int32, "leaf") if is_lazy(X) else local.apply(X)
 
-    def _predicted(self, method: str, X: Any, dtype: Any, n_columns: int | None = None) -> Any:
+    def _predicted(self, X: Any, dtype: Any) -> Any:
+        """Predictions; of a Dask frame with the names of its targets, if there are several."""
         local = self.to_local()
         if not is_lazy(X):
-            return getattr(local, method)(X)
-        self.__fitted_tree__()
-        width = n_columns if self.n_outputs_ == 1 or n_columns is not None else self.n_outputs_
-        return lazily(local, method, X, np.dtype(dtype), width)
+            return local.predict(X)
+        names: Any = "prediction"
+        if self.n_outputs_ > 1:
+            targets = self.__fitted_tree__().names.targets
+            names = list(targets or map(str, range(self.n_outputs_)))
+        return lazily(local, "predict", X, dtype, names)
 
     def __getstate__(self) -> Any:
         # A client is a connection, which cannot be stored.
@@ -204,18 +208,25 @@ class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
     _local = ShapeTreeClassifier
 
     def predict(self, X: Any) -> Any:
-        """Most probable class of each row; lazy for a Dask collection."""
-        return self._predicted("predict", X, np.result_type(*self._labels()))
+        """Most probable class of each row; lazy for a Dask collection.
+
+        Classes that are text come as strings of Arrow for a DataFrame.
+        """
+        return self._predicted(X, np.result_type(*self._labels()))
 
     def predict_proba(self, X: Any) -> Any:
-        """Share of each class; of several outputs, a list. Lazy for a Dask collection."""
-        if not is_lazy(X) or self.n_outputs_ == 1:
-            return self._predicted("predict_proba", X, np.float64, len(self._labels()[0]))
+        """Share of each class; of several outputs, a list. Lazy for a Dask collection.
+
+        For a DataFrame, the columns are the names of the classes, as text.
+        """
         local = self.to_local()
-        return [
-            lazily(local, "predict_proba", X, np.dtype(np.float64), len(labels), output)
+        if not is_lazy(X):
+            return local.predict_proba(X)
+        shares = [
+            lazily(local, "predict_proba", X, np.float64, list(map(str, labels.tolist())), output)
             for output, labels in enumerate(self._labels())
         ]
+        return shares[0] if len(shares) == 1 else shares
 
     def predict_log_proba(self, X: Any) -> Any:
         """Logarithm of each class's share; lazy for a Dask collection."""
@@ -254,4 +265,4 @@ class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
 
     def predict(self, X: Any) -> Any:
         """Mean or median of each row's leaf; lazy for a Dask collection."""
-        return self._predicted("predict", X, np.float64)
+        return self._predicted(X, np.float64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def refuse_lazy(X: Any, method: str) -> None:
 
 
 def lazily(
-    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, of_output: Any = None
+    model: Any, method: str, X: Any, dtype: Any, names: str | list[str], of_output: int = 0
 ) -> Any:
     """What a model's method says of every part of X.
 
@@ -40,58 +41,60 @@ def lazily(
     X : dask DataFrame or Array
     dtype : dtype
         Of what the method returns.
-    n_columns : int or None
-        Columns of what it returns; None for one number a row.
-    of_output : int, optional
-        Which of the arrays that it returns to take.
+    names : str or list of str
+        What frames call it: the name of a number for each row, or names of columns.
+    of_output : int, default=0
+        Which of the arrays to take, if the method returns one for each output.
 
     Returns
     -------
     dask Series or DataFrame for a DataFrame, Array for an Array
     """
+    predict = Predict(model, method, np.dtype(dtype), names, of_output)
     with LOOKING:
-        of_kind = _of_array if hasattr(X, "chunks") else _of_frame
-        return of_kind(model, method, X, dtype, n_columns, of_output)
+        return _of_array(predict, X) if hasattr(X, "chunks") else _of_frame(predict, X)
 
 
-def _of_array(
-    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, of_output: Any
-) -> Any:
+def _of_array(predict: Predict, X: Any) -> Any:
     if len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
     options: dict[str, Any] = {"drop_axis": 1}
-    if n_columns is not None:
-        options = {"chunks": (X.chunks[0], (n_columns,))}
-    shape = (0,) if n_columns is None else (0, n_columns)
-    return X.map_blocks(
-        _predict, model=model, method=method, kind=dtype, n_columns=n_columns, of_output=of_output,
-        dtype=dtype, meta=np.empty(shape, dtype), **options,
-    )  # fmt: skip
+    if not isinstance(predict.names, str):
+        options = {"chunks": (X.chunks[0], (len(predict.names),))}
+    return X.map_blocks(predict, dtype=predict.dtype, meta=predict.of_nothing(), **options)
 
 
-def _of_frame(
-    model: Any, method: str, X: Any, dtype: np.dtype, n_columns: int | None, of_output: Any
-) -> Any:
-    import pandas as pd
-
-    nothing = _predict(X._meta, model, method, dtype, n_columns, of_output)
-    assert isinstance(nothing, pd.Series | pd.DataFrame)
-    return X.map_partitions(
-        _predict, model, method, dtype, n_columns, of_output, meta=nothing, enforce_metadata=False
-    )
+def _of_frame(predict: Predict, X: Any) -> Any:
+    return X.map_partitions(predict, meta=predict(X._meta), enforce_metadata=False)
 
 
-def _predict(
-    X: Any, model: Any, method: str, kind: np.dtype, n_columns: int | None, of_output: Any
-) -> Any:
-    """What the method says of a part, with the part's index if it has one."""
-    if len(X):
-        found = getattr(model, method)(X)
-        found = found if of_output is None else found[of_output]
-    else:
-        found = np.empty((0,) if n_columns is None else (0, n_columns), kind)
-    if not hasattr(X, "index"):
-        return found
-    import pandas as pd
+@dataclass(frozen=True)
+class Predict:
+    """What a model says of a part; see `lazily`."""
 
-    return (pd.Series if found.ndim == 1 else pd.DataFrame)(found, index=X.index)
+    model: Any
+    method: str
+    dtype: np.dtype
+    names: str | list[str]
+    of_output: int
+
+    def of_nothing(self) -> np.ndarray:
+        """What it says of a part without rows."""
+        return np.empty((0,) if isinstance(self.names, str) else (0, len(self.names)), self.dtype)
+
+    def __call__(self, X: Any) -> Any:
+        """An array, or the like with the part's index if it has one."""
+        found = getattr(self.model, self.method)(X) if len(X) else self.of_nothing()
+        if isinstance(found, list):
+            found = found[self.of_output]
+        if not hasattr(X, "index"):
+            return found
+        import pandas as pd
+
+        # Files have no objects, and Dask's own text is Arrow's.
+        options: dict[str, Any] = {"index": X.index}
+        if self.dtype.kind in "OUT":
+            options["dtype"] = pd.StringDtype("pyarrow")
+        if isinstance(self.names, str):
+            return pd.Series(found, name=self.names, **options)
+        return pd.DataFrame(found, columns=self.names, **options)

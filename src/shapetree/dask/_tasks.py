@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import narwhals.stable.v2 as nw
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.content import hash_rows, hash_targets
+from shapetree._core.content import hash_rows, keys_of_columns
 from shapetree.data._binning import (
     BinnedTable,
     Binning,
@@ -19,6 +20,8 @@ from shapetree.data._binning import (
     find_binning,
     with_wholeness,
 )
+from shapetree.data._columns import Values
+from shapetree.data._fingerprint import Fingerprint
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._parts import (
     EncodedPart,
@@ -37,8 +40,8 @@ from shapetree.data._parts import (
 from shapetree.data._sums import Evidence
 from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import Goal
-from shapetree.fit._folds import keys_of_bins
-from shapetree.fit._rows import total_of
+from shapetree.fit._folds import TargetCodes, profiles_of_categories, recoded, times_of
+from shapetree.fit._rows import importance_by_class, total_of
 from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import PartRows
 from shapetree.tree._arrays import TreeArrays
@@ -56,18 +59,18 @@ class Look(NamedTuple):
     found : PartDescription
     lengths : tuple of int
         Numbers of the parts' rows.
-    counts : tuple of int arrays or None
-        Rows of each class of each output; None for numbers.
     weight : float or None
         What weights add up to.
     has_names : bool
+    prints : tuple of Fingerprint
+        Of the parts' rows.
     """
 
     found: PartDescription
     lengths: tuple[int, ...]
-    counts: tuple[np.ndarray, ...] | None
     weight: float | None
     has_names: bool
+    prints: tuple[Fingerprint, ...]
 
 
 def look_at_part(X: Any, y: Any, weights: Any, part: str, reading: Reading, names: Any) -> Look:
@@ -86,39 +89,42 @@ def look_at_part(X: Any, y: Any, weights: Any, part: str, reading: Reading, name
     with naming(part):
         _check_columns(X, names)
         _check_steps(X, y, weights)
+        own_print = (fingerprint_of(X, y, weights),)
         if len(X) == 0:
-            return Look(
-                empty_description(reading), (0,), None, None if weights is None else 0.0, False
-            )
+            nothing = empty_description(reading), (0,), None if weights is None else 0.0
+            return Look(*nothing, False, own_print)
         table = read_table(X, reading.categorical_features)
         targets, own = _read_targets(y, reading.has_classes), _read_weights(weights)
-        found = description_of(table, targets, own, reading, part)
-        counts = None
-        if reading.has_classes:
-            counts = tuple(map(np.bincount, distinct_classes(targets)[1].T))
+        classes = distinct_classes(targets)[0] if reading.has_classes else None
+        found = description_of(table, targets, own, classes, part)
         weight = None if own is None else total_of(own)
-        return Look(found, (table.n_rows,), counts, weight, table.has_names)
+        return Look(found, (table.n_rows,), weight, table.has_names, own_print)
+
+
+def fingerprint_of(*given: Any) -> Fingerprint:
+    """What tells a part's rows if they are read again: X, y and weights, which may be None."""
+    found, columns = Fingerprint(), list[tuple[Hashable, Values]]()
+    for name, table in zip((None, "y", "sample_weight"), given, strict=True):
+        if isinstance(table, np.ndarray):
+            columns += ((name or j, column) for j, column in enumerate(np.atleast_2d(table.T)))
+        elif table is not None:
+            data = nw.from_native(table, eager_only=True, allow_series=True)
+            each = [data] if isinstance(data, nw.Series) else data.iter_columns()
+            columns += ((name or column.name, column) for column in each)
+    found.add(len(given[0]), columns)
+    return found
 
 
 def join_looks(parts: list[Look]) -> Look:
     """What parts that follow each other hold together."""
     found = join_descriptions([part.found for part in parts])
-    counts = None
-    if found.classes is not None:
-        counts = tuple(np.zeros(len(names), dtype=np.int64) for names in found.classes)
-        for part in parts:
-            if part.found.classes is None or part.counts is None:
-                continue  # no rows
-            each = zip(counts, found.classes, part.found.classes, part.counts, strict=True)
-            for of_all, names, its, own in each:
-                of_all[np.searchsorted(names, its)] += own
     weights = [part.weight for part in parts if part.weight is not None]
     return Look(
         found,
         tuple(length for part in parts for length in part.lengths),
-        counts,
         total_of(np.array(weights)) if weights else None,
         any(part.has_names for part in parts),
+        tuple(each for part in parts for each in part.prints),
     )
 
 
@@ -127,12 +133,20 @@ def encode_rows(
     y: Any,
     weights: Any,
     part: str,
+    first_print: Fingerprint,
     reading: Reading,
     found: PartDescription,
-    factors: list[np.ndarray] | None,
 ) -> EncodedPart:
     """A part as it is learnt from, without rows that weigh nothing."""
     with naming(part):
+        # If a worker is lost, Dask makes the part anew.
+        difference = fingerprint_of(X, y, weights).differs_from(first_print)
+        if difference is not None:
+            raise ValueError(
+                f"the rows have changed since they were computed first: {difference}. What is lost "
+                "with a worker is computed again, and must come out the same, in the same order: "
+                "sort rows that come from a database, and give random numbers a seed"
+            )
         table = encode_features(X, found.features)
         if table.n_rows == 0:
             kind = np.int32 if reading.has_classes else np.float64
@@ -141,10 +155,10 @@ def encode_rows(
         targets = _read_targets(y, reading.has_classes)
         if found.classes is not None:
             targets = number_classes(targets, found.classes)
-        return _with_weight(EncodedPart(table, targets, _read_weights(weights)), factors)
+        return with_weight(EncodedPart(table, targets, _read_weights(weights)), None)
 
 
-def _with_weight(part: EncodedPart, factors: list[np.ndarray] | None) -> EncodedPart:
+def with_weight(part: EncodedPart, factors: list[np.ndarray] | None) -> EncodedPart:
     """The rows of a part that weigh anything."""
     if part.weights is None and factors is None:
         return part
@@ -219,8 +233,7 @@ def _weights_and_importance(
     weights = np.ones(len(part.targets)) if part.weights is None else part.weights
     if factors is None:
         return weights, None
-    each = zip(factors, part.targets.T, strict=True)
-    return weights, np.prod([of_class[numbers] for of_class, numbers in each], axis=0)
+    return weights, importance_by_class(part.targets, factors)
 
 
 class Weighing(NamedTuple):
@@ -233,11 +246,14 @@ class Weighing(NamedTuple):
         Weights of the classes of each output, if these have any.
     is_whole : bool
         Whether the evidence of every row is a whole number.
+    n_counted : int or None
+        How many rows all of them count as, if some count as several.
     """
 
     evidence: Evidence
     factors: list[np.ndarray] | None
     is_whole: bool
+    n_counted: int | None
 
     def of(self, part: EncodedPart) -> np.ndarray:
         """Evidence of a part's rows."""
@@ -259,8 +275,14 @@ def targets_of_parts(
 
 
 def targets_of_part(part: EncodedPart, dtype: Any, weighing: Weighing | None) -> Any:
-    """Targets of a part's rows as numbers of some type, and their evidence."""
-    return part.targets.astype(dtype), None if weighing is None else weighing.of(part)
+    """Targets of a part's rows as numbers of some type, their evidence, and their counts."""
+    targets, evidence = part.targets.astype(dtype), None if weighing is None else weighing.of(part)
+    return targets, evidence, _counts_of(part, KeptRows(None, 0), weighing)
+
+
+def classes_of_parts(parts: list[EncodedPart]) -> list[tuple[np.ndarray, np.ndarray | None]]:
+    """Numbers of classes of some parts' rows, and the rows' own weights."""
+    return [(part.targets, part.weights) for part in parts]
 
 
 def ask_numbers(
@@ -323,6 +345,12 @@ def _weights_of(part: EncodedPart, kept: KeptRows, weighing: Weighing | None) ->
     if weighing is None:
         return None
     return _kept(weighing.of(part), kept.mask(part.table.n_rows))
+
+
+def _counts_of(part: EncodedPart, kept: KeptRows, weighing: Weighing | None) -> np.ndarray | None:
+    if weighing is None or weighing.n_counted is None:
+        return None
+    return _kept(part.weights, kept.mask(part.table.n_rows))
 
 
 # --- bins ---
@@ -468,6 +496,7 @@ def hold_part(
     table = _table_of(part, kept, needed)
     targets = _kept(_targets_of(part, kept), mask)
     weights = _kept(_weights_of(part, kept, weighing), mask)
+    counts = _kept(_counts_of(part, kept, weighing), mask)
     table = table if mask is None else table.take(mask)
     rows = BinnedTable(features, _take(binned, mask))
     other = None
@@ -475,34 +504,58 @@ def hold_part(
         other = BinnedTable(coarse_features, _take(binned if coarse is None else coarse, mask))
     return PartRows(
         LocalRows(
-            table, rows, goal.of(targets, weights), 1, coarse=other, first_row=wanted.first_row
+            table,
+            rows,
+            goal.of(targets, weights, counts),
+            1,
+            coarse=other,
+            first_row=wanted.first_row,
         )
     )
+
+
+def profiles_of_part(
+    binned: Columns,
+    part: EncodedPart,
+    kept: KeptRows,
+    features: tuple[FeatureBins, ...],
+    told: TargetCodes,
+    weighing: Weighing | None,
+    are_counts: bool,
+) -> dict[int, np.ndarray]:
+    """What categories hold, summed over a part's rows."""
+    times = times_of(_weights_of(part, kept, weighing), are_counts)
+    return profiles_of_categories(binned, features, told.hashes(_targets_of(part, kept)), times)
+
+
+def join_profiles(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
+    """Profiles of all parts."""
+    return {number: join_keys([part[number] for part in parts]) for number in parts[0]}
 
 
 def keys_of_part(
     binned: Columns,
     part: EncodedPart,
     kept: KeptRows,
+    codes: dict[int, np.ndarray],
+    told: TargetCodes,
     weighing: Weighing | None,
     are_counts: bool,
 ) -> np.ndarray:
     """What tells columns apart, summed over a part's rows."""
-    rows, targets = BinnedTable((), binned), hash_targets(_targets_of(part, kept))
-    return keys_of_bins(rows, targets, _weights_of(part, kept, weighing), are_counts)
+    times = times_of(_weights_of(part, kept, weighing), are_counts)
+    targets = told.hashes(_targets_of(part, kept))
+    return np.asarray(keys_of_columns(recoded(binned, codes), targets, times))
+
+
+def hashes_of_part(binned: Columns, codes: dict[int, np.ndarray], keys: np.ndarray) -> np.ndarray:
+    """A hash of each row."""
+    return np.asarray(hash_rows(recoded(binned, codes), keys))
 
 
 def join_keys(parts: list[np.ndarray]) -> np.ndarray:
     """Keys of all parts, which overflow on purpose."""
     return np.asarray(np.sum(parts, axis=0, dtype=np.uint64))
-
-
-def hashes_of_part(
-    binned: Columns, part: EncodedPart, kept: KeptRows, keys: np.ndarray, with_targets: bool
-) -> np.ndarray:
-    """A hash of each row."""
-    hashes = hash_rows(binned, keys)
-    return hashes ^ hash_targets(_targets_of(part, kept)) if with_targets else hashes
 
 
 def leaves_of_part(
@@ -525,20 +578,31 @@ def leaves_of_part(
 
 
 def spread_parts(
-    parts: list[EncodedPart], kept: list[KeptRows], tree: TreeArrays, has_classes: bool
+    parts: list[EncodedPart],
+    kept: list[KeptRows],
+    tree: TreeArrays,
+    has_classes: bool,
+    weighing: Weighing | None,
 ) -> list[SpreadPart]:
     """The rows of some parts under a finished tree."""
     return [
-        _spread_part(part, own, tree, has_classes) for part, own in zip(parts, kept, strict=True)
+        _spread_part(part, own, tree, has_classes, weighing)
+        for part, own in zip(parts, kept, strict=True)
     ]
 
 
 def _spread_part(
-    part: EncodedPart, kept: KeptRows, tree: TreeArrays, has_classes: bool
+    part: EncodedPart,
+    kept: KeptRows,
+    tree: TreeArrays,
+    has_classes: bool,
+    weighing: Weighing | None,
 ) -> SpreadPart:
     table = _table_of(part, kept, tree.used_features)
     y = sole_target(_targets_of(part, kept), has_classes)
-    return SpreadPart(tree, table, y, kept.first_row, 1, leaves_of(tree, table, 1))
+    counts = _counts_of(part, kept, weighing)
+    whole = None if counts is None else counts.astype(np.int32)
+    return SpreadPart(tree, table, y, kept.first_row, 1, leaves_of(tree, table, 1), whole)
 
 
 def answer_parts(parts: list[SpreadPart], questions: tuple[Question[Any], ...]) -> list[Any]:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from shapetree._core.sampling import row_hashes
+from shapetree.data._fingerprint import Fingerprint
+from shapetree.data._open import refuse_lazy
 from shapetree.data._parts import naming
 from shapetree.data._sources import (
     BATCH_ROWS,
@@ -75,6 +78,8 @@ class Batches:
         Bytes of memory that the rows' bins may take; beyond it, they are kept in a temporary file.
     n_rows : int or None
         Number of rows; None if it is known only when all have been read.
+    folders : list of str
+        Folders of which all files are read.
     """
 
     def __init__(
@@ -88,8 +93,12 @@ class Batches:
     ) -> None:
         self._parts = parts
         self._share: RowShare | None = None
+        self._is_watched = False
+        self._first_pass: Fingerprint | None = None
         self.memory = bytes_of(memory)
-        self._types, self._first, self.n_rows = _look_through(parts(), can_look_ahead)
+        self.folders: list[str] = []
+        self._files: list[str] = []
+        self._types, self._first, self.n_rows = _look_through(parts(), can_look_ahead, self._files)
         self.targets = [target] if isinstance(target, str) else list(target or ())
         self.weight = weight
         others = [*self.targets, *([] if weight is None else [weight])]
@@ -129,22 +138,83 @@ class Batches:
         """All columns of the parts."""
         return list(self._types)
 
+    @property
+    def _texts(self) -> list[str]:
+        return [name for name, kind in self._types.items() if kind == "string"]
+
     def check_columns(self, names: Sequence[str], parameter: str) -> None:
         """Refuse names that no column has."""
         _check_names(self._types, names, parameter)
 
-    def tables(self, columns: Sequence[str]) -> Iterator[tuple[str, Any]]:
-        """All rows with some of the columns, a batch at a time, and the part each is from."""
-        first_row = 0
+    def check_output(self, path: str | os.PathLike[str], what: str) -> None:
+        """Refuse to write to a file that rows are read from, or would be when they are read again.
+
+        Parameters
+        ----------
+        path : str or path-like
+        what : str
+            What is written, for the error message.
+        """
+        own, is_there = Path(os.path.realpath(path)), os.path.exists(path)
+        reason = ""
+        if any(is_there and os.path.exists(f) and os.path.samefile(f, path) for f in self._files):
+            reason = "the rows are read from this file"
+        for folder in self.folders:
+            if not reason and Path(os.path.realpath(folder)) in own.parents:
+                reason = f"it would be taken for data, as it is in {folder}"
+        if reason:
+            raise ValueError(f"cannot write {what} to {os.fspath(path)}: {reason}; name another")
+
+    def watched(self) -> Batches:
+        """The same rows, of which every pass must give those of the first, in the same order."""
+        watched = copy(self)
+        watched._is_watched, watched._first_pass = True, None
+        return watched
+
+    def tables(
+        self, columns: Sequence[str], to_keep: Collection[str] | None = None
+    ) -> Iterator[tuple[str, Any]]:
+        """All rows with some of the columns, a batch at a time, and the part each is from.
+
+        Parameters
+        ----------
+        columns : sequence of str
+        to_keep : collection of str, optional
+            Columns that keep their types; of others, text may come as codes of a dictionary. By
+            default all.
+        """
+        # Of rows that are watched, each pass reads the targets: they tell rows apart.
+        beside = [name for name in self.targets if self._is_watched and name not in columns]
+        coded = [] if to_keep is None else [name for name in self._texts if name not in to_keep]
+        this_pass = Fingerprint(self.targets if self._is_watched else ())
         for part in self._parts():
             with naming(part.name):
                 _check_types(part, self._types, self._first)
-                for table in part.tables(list(columns)):
-                    n_rows = len(table)
+                for table in part.tables([*columns, *beside], coded):
+                    first_row = this_pass.n_rows
+                    frame = nw.from_native(table, eager_only=True)
+                    read = frame.iter_columns() if self._is_watched else ()
+                    this_pass.add(len(frame), ((column.name, column) for column in read))
+                    if self._first_pass is not None and this_pass.n_rows > self._first_pass.n_rows:
+                        self._check(this_pass)
+                    table = frame.select(list(columns)).to_native() if beside else table
                     if self._share is not None:
                         table = self._share.of(table, first_row)
                     yield part.name, table
-                    first_row += n_rows
+        if self._is_watched:
+            self._check(this_pass)
+
+    def _check(self, this_pass: Fingerprint) -> None:
+        """Refuse rows that are not those of the first pass."""
+        self._first_pass = self._first_pass or this_pass
+        difference = this_pass.differs_from(self._first_pass)
+        if difference is not None:
+            raise ValueError(
+                f"the rows have changed since they were read first: {difference}. They are read "
+                "several times, and must be the same, in the same order, each time. A database "
+                "returns them in any order unless the query has an ORDER BY with columns that tell "
+                "all rows apart; if that is not possible, store the rows in a file first"
+            )
 
     def split(self, test_size: float = 0.2, seed: int = 0) -> tuple[Batches, Batches]:
         """Set rows apart to test on.
@@ -205,7 +275,8 @@ def from_parquet(
     ----------
     path : str, path, or list of these
         A file, a folder with files, or a pattern such as "data/2024-*.parquet". Rows are numbered
-        in the order of the files' names, or of the list.
+        in the order of the files' names, or of the list. Folders in a path that are called like
+        year=2024 are columns, unless the files have them, too.
     target : str or list of str, optional
         The column to predict, or several; needed to fit and to evaluate.
     weight : str, optional
@@ -242,12 +313,16 @@ def from_parquet(
     """
     check_pyarrow("from_parquet")
     files = parquet_files(path)
-    if isinstance(path, str | os.PathLike) and names_tell_values(path, files):
+    if names_tell_values(files):
         import pyarrow.dataset as ds
 
         dataset = ds.dataset(files, format="parquet", partitioning="hive")
-        return from_batches(dataset, target, weight, columns, memory)
-    return Batches(lambda: map(ParquetPart, files), target, weight, columns, memory)
+        found = from_batches(dataset, target, weight, columns, memory)
+    else:
+        found = Batches(lambda: map(ParquetPart, files), target, weight, columns, memory)
+    given = [path] if isinstance(path, str | os.PathLike) else path
+    found.folders = [os.fspath(each) for each in given if os.path.isdir(each)]
+    return found
 
 
 def from_batches(
@@ -263,7 +338,8 @@ def from_batches(
     ----------
     batches : pyarrow.dataset.Dataset, list of tables, or function
         Tables are pandas, polars or pyarrow tables. Instead of a list, you can give any iterable
-        that can be read more than once, or a function that returns an iterator of tables.
+        that can be read more than once, or a function that returns an iterator of tables. The rows
+        must come in the same order each time: a query of a database needs an ORDER BY.
     target, weight, columns, memory
         As for `from_parquet`.
 
@@ -292,6 +368,7 @@ def from_batches(
             ),
             target, weight, columns, memory,
         )  # fmt: skip
+    refuse_lazy(batches, "batches")
     if hasattr(batches, "to_dict") or hasattr(batches, "column_names"):
         raise TypeError(
             f"batches is a single {type(batches).__name__}; give a list of tables, or give the "
@@ -320,11 +397,12 @@ def refuse_beside_batches(**given: Any) -> None:
 
 
 def _look_through(
-    parts: Iterable[Part], can_look_ahead: bool
+    parts: Iterable[Part], can_look_ahead: bool, files: list[str]
 ) -> tuple[dict[str, str], str, int | None]:
     """The columns that all parts have, the first part, and how many rows there are.
 
-    Where parts are made when they are needed, only the first is looked at.
+    Paths of their files are added to a list. Where parts are made when they are needed, only the
+    first is looked at.
     """
     types: dict[str, str] = {}
     first, n_rows = "", 0
@@ -334,6 +412,8 @@ def _look_through(
                 first, types = part.name, part.types()
             _check_types(part, types, first)
             n_rows += part.count()
+            if part.path is not None:
+                files.append(part.path)
         if not can_look_ahead:
             return types, first, None
     if not first:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from enum import Enum, auto
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import narwhals.stable.v2 as nw
@@ -17,6 +18,8 @@ from shapetree.data._moments import DATES, DateKind, has_zone, kind_of, seconds_
 Level: TypeAlias = str | bool | int | float
 Array: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = Array | nw.Series[Any]
+# Whole numbers up to this are floats, too.
+MAX_EXACT = 2**53
 # Rows that Python has looked up before a data frame has begun to.
 FEW_ROWS = 64
 
@@ -68,17 +71,31 @@ def has_categorical_dtype(values: Values, name: str) -> bool:
     return kind_of_column(values, name) in (Kind.BOOLEAN, Kind.TEXT)
 
 
-def has_whole_dtype(values: Values) -> bool:
-    """Whether a column's type is one of whole numbers."""
+def are_whole(numbers: Array) -> bool:
+    """Whether all numbers that are known are whole, whatever type they have; no if none is."""
+    is_any_known = False
+    # The first few nearly always tell, and the rest needs little memory at a time.
+    starts = [0, *range(64, len(numbers), 1 << 16), len(numbers)]
+    for first, last in pairwise(starts):
+        known = numbers[first:last]
+        known = known[~np.isnan(known)]
+        if not (known == np.floor(known)).all():
+            return False
+        is_any_known |= len(known) > 0
+    return is_any_known
+
+
+def has_text_dtype(values: Values) -> bool:
+    """Whether a column's type is that of any text, rather than of categories."""
     if isinstance(values, nw.Series):
-        return values.dtype.is_integer()
-    return values.dtype.kind in "iu"
+        return isinstance(values.dtype, nw.String)
+    return values.dtype.kind in "OUT"
 
 
 def _kind_of_objects(values: Array, name: str) -> Kind:
     types = set(map(type, values))
     kinds = {_kind_of_type(kind, name) for kind in types if not is_missing_type(kind)}
-    if kinds == {Kind.TEXT, Kind.NUMBER} and _only_nan_beside_text(values):
+    if kinds == {Kind.TEXT, Kind.NUMBER} and _only_nan_beside(str, values):
         return Kind.TEXT
     if Kind.DATE in kinds:
         if kinds == {Kind.DATE} or all(map(_is_date_or_missing, values)):
@@ -88,7 +105,8 @@ def _kind_of_objects(values: Array, name: str) -> Kind:
             "example with pandas.to_datetime."
         )
     if kinds <= {Kind.NUMBER, Kind.BOOLEAN}:
-        return Kind.BOOLEAN if kinds == {Kind.BOOLEAN} else Kind.NUMBER
+        is_boolean = Kind.BOOLEAN in kinds and _only_nan_beside(bool | np.bool_, values)
+        return Kind.BOOLEAN if is_boolean else Kind.NUMBER
     return Kind.TEXT if kinds == {Kind.TEXT} else Kind.MIXED
 
 
@@ -104,9 +122,9 @@ def _kind_of_type(kind: type, name: str) -> Kind:
     raise _unsupported(name, kind.__name__)
 
 
-def _only_nan_beside_text(values: Array) -> bool:
-    """Tell whether NaN, which pandas writes for a missing string, is the only number."""
-    return all(isinstance(value, str) or is_missing(value) for value in values)
+def _only_nan_beside(kind: Any, values: Array) -> bool:
+    """Whether NaN, which pandas writes for a missing value of any type, is the only number."""
+    return all(isinstance(value, kind) or is_missing(value) for value in values)
 
 
 def _is_date_or_missing(value: Any) -> bool:
@@ -121,9 +139,12 @@ def _unsupported(name: str, held: str) -> TypeError:
             "first: shapetree.date_parts makes year, month, weekday and hour of dates, hours of "
             "times of day, and days of durations."
         )
+    how = ""
+    if re.match(r"list|array|ndarray|tuple|set|dict|struct", held, re.IGNORECASE):
+        how = ": give each element a column of its own, or take their count or mean"
     return TypeError(
         f"Column {name!r} holds {held} values, but an argument must be a string, a bool or a "
-        "number. Turn the column into a number or a category first."
+        f"number. Turn the column into a number or a category first{how}."
     )
 
 
@@ -149,6 +170,42 @@ def read_numbers(values: Values, name: str, advice: str) -> Array:
     # float32 wherever it is exact: half the memory to read.
     dtype = np.float32 if np.can_cast(values.dtype, np.float32) else np.float64
     return np.require(values, dtype, ["ALIGNED"])
+
+
+def check_digits(values: Values, name: str) -> None:
+    """Refuse whole numbers with more digits than a float has."""
+    if isinstance(values, nw.Series):
+        if not values.dtype.is_integer() or len(values) == 0:
+            return
+        least, greatest = values.min(), values.max()
+        if is_missing(least) or max(-least, greatest) <= MAX_EXACT:
+            return
+        whole = values.drop_nulls().to_list()
+    elif values.dtype.kind in "iu":
+        if len(values) == 0 or max(-int(values.min()), int(values.max())) <= MAX_EXACT:
+            return
+        whole = values.tolist()
+    elif values.dtype.kind == "O":
+        whole = [value for value in values.tolist() if isinstance(value, int)]
+    else:
+        return
+    rounded = next((value for value in whole if not _is_float(value)), None)
+    if rounded is not None:
+        shown = rounded if abs(rounded) < 10**30 else "one of more than 30 digits"
+        raise ValueError(
+            f"Column {name!r} holds whole numbers of so many digits that a float would round them, "
+            f"such as {shown}. If they identify rows, leave the column out; if they name groups, "
+            "make it text or list it in categorical_features; otherwise divide it or subtract a "
+            "constant."
+        )
+
+
+def _is_float(whole: int) -> bool:
+    """Whether a whole number is a float, too."""
+    try:
+        return int(float(whole)) == whole
+    except OverflowError:
+        return False
 
 
 def _series_to_numpy(series: nw.Series[Any]) -> Array:
@@ -205,14 +262,17 @@ def factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
     else:
         distinct, codes = np.unique(values, return_inverse=True)
         levels = distinct.tolist()
+    if set(map(type, levels)) <= {str, type(None)}:
+        return codes, levels  # there may be very many, and they are plain
     return codes, [None if is_missing(level) else _plain(level, name) for level in levels]
 
 
 def _factorize_series(series: nw.Series[Any]) -> tuple[Array, list[Any]]:
     if series.implementation.is_pandas() and isinstance(series.dtype, nw.Categorical | nw.Enum):
-        return _factorize_coded(series.to_native().cat)
-    if isinstance(series.dtype, nw.String) and series.implementation.is_pyarrow():
-        series = series.cast(nw.String)  # Arrow cannot look up its string views
+        coded = series.to_native().cat
+        return _seen_codes(coded.codes.to_numpy(), coded.categories.tolist())
+    if series.implementation.is_pyarrow() and not isinstance(series.dtype, nw.Boolean):
+        return _factorize_arrow(series)
     codes = np.full(len(series), MISSING_CODE, np.int32)
     is_present = ~series.is_null()
     present = series.filter(is_present)
@@ -223,12 +283,24 @@ def _factorize_series(series: nw.Series[Any]) -> tuple[Array, list[Any]]:
     return codes, levels
 
 
-def _factorize_coded(coded: Any) -> tuple[Array, list[Any]]:
-    """The same for categories of pandas, which has codes for them; None for those without rows."""
-    codes = coded.codes.to_numpy().astype(np.int32)  # MISSING_CODE where a value is missing
-    n_rows = np.bincount(codes + 1, minlength=len(coded.categories) + 1)[1:].tolist()
-    categories = coded.categories.tolist()
-    return codes, [level if n else None for level, n in zip(categories, n_rows, strict=True)]
+def _factorize_arrow(series: nw.Series[Any]) -> tuple[Array, list[Any]]:
+    """The same for columns of Arrow, which looks values up by itself."""
+    if isinstance(series.dtype, nw.String):
+        series = series.cast(nw.String)  # Arrow cannot look up its string views
+    column = series.to_native()
+    if not hasattr(column.type, "index_type"):
+        column = column.dictionary_encode()
+    chunks = column.unify_dictionaries().chunks
+    codes = [chunk.indices.cast("int32").fill_null(MISSING_CODE).to_numpy() for chunk in chunks]
+    return _seen_codes(np.concatenate(codes), chunks[0].dictionary.to_pylist())
+
+
+def _seen_codes(codes: Array, levels: list[Any]) -> tuple[Array, list[Any]]:
+    """Codes, which are `MISSING_CODE` for missing values, and None for levels without rows."""
+    n_rows = np.bincount(codes + 1, minlength=len(levels) + 1)[1:]
+    if not n_rows.all():
+        levels = [level if n else None for level, n in zip(levels, n_rows.tolist(), strict=True)]
+    return codes.astype(np.int32, copy=False), levels
 
 
 def _factorize_objects(values: list[Any]) -> tuple[Array, list[Any]]:
@@ -271,6 +343,8 @@ def own_order(values: Values, name: str) -> tuple[Level, ...] | None:
 def sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
     """Distinct levels as the categories of a feature: in ascending order, numbers before text."""
     distinct = {level for level in levels if level is not None}
+    if set(map(type, distinct)) == {str}:
+        return tuple(sorted(distinct))
     return tuple(sorted(distinct, key=lambda level: (isinstance(level, str), level)))
 
 

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from sklearn.utils import check_array
 from sklearn.utils.multiclass import check_classification_targets
 
+from shapetree.data._missing import is_missing, is_missing_type
+from shapetree.data._open import refuse_lazy
+
+ONE_LABEL = "The class of a row must be a text, a number or a bool."
 # A range of integers up to which classes are marked instead of sorted.
 SMALL_RANGE = 1000
 # Rows that most often have every class, so that the others need not be looked at.
@@ -32,7 +39,10 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
         raise ValueError(f"y must hold a target for each row, got {y!r}")
     # Whole numbers in an array can only be too few.
     if not (has_classes and type(y) is np.ndarray and y.dtype.kind in "biu" and y.size > 0):
-        y = _checked(y, None if has_classes else np.float64)
+        refuse_lazy(y, "y")
+        if has_classes:
+            _check_labels(y)
+        y = _checked(_as_plain(y) if has_classes else y, None if has_classes else np.float64)
     if y.ndim == 1:
         y = y[:, None]
     if y.ndim != 2 or y.shape[1] == 0:
@@ -40,6 +50,75 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
     if n_outputs is not None and y.shape[1] != n_outputs:
         raise ValueError(f"y has {y.shape[1]} outputs, but the tree was fitted for {n_outputs}")
     return np.require(y, requirements=["ALIGNED"])  # which kernels rely on
+
+
+def _check_labels(y: Any) -> None:
+    """Refuse labels of several kinds, of which NumPy would make text, and what is no label."""
+    series = nw.from_native(y, pass_through=True, allow_series=True)
+    if isinstance(series, nw.Series) and series.dtype.is_nested():
+        raise TypeError(f"y holds {series.dtype} values. {ONE_LABEL}")
+    if getattr(y, "dtype", None) not in (None, object):
+        return
+    try:
+        labels = np.array(y, dtype=object).ravel()
+    except ValueError as error:
+        raise ValueError(f"y must hold as many targets in every row. {error}") from error
+    if set(map(type, labels)) == {str}:
+        return  # there may be very many, and they are plain
+    an_example = {type(label): label for label in reversed(labels)}
+    for kind in an_example:
+        if not (issubclass(kind, str | Real | Decimal | np.bool_) or is_missing_type(kind)):
+            raise TypeError(f"y holds {kind.__name__} values. {ONE_LABEL}")
+    if all(issubclass(kind, Real) for kind in an_example):
+        return  # numbers that are none are refused below
+    for row, label in enumerate(labels):
+        if is_missing(label):
+            raise ValueError(
+                f"y has no class in row {row}: it holds {label!r}. Leave out such rows, or name a "
+                "class for them."
+            )
+    texts = [label for kind, label in an_example.items() if issubclass(kind, str)]
+    others = [label for kind, label in an_example.items() if not issubclass(kind, str)]
+    if texts and others:
+        raise TypeError(
+            f"y holds both text and numbers, such as {texts[0]!r} and {others[0]!r}. Turn all "
+            "classes into text, or all into numbers."
+        )
+
+
+def _as_plain(y: Any) -> Any:
+    """Classes as NumPy has them, if they are in a column of a data frame's own types.
+
+    scikit-learn would turn whole numbers and booleans of such types into floats.
+    """
+    series = nw.from_native(y, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series) and not isinstance(getattr(y, "dtype", None), np.dtype):
+        y = y if series.null_count() else np.asarray(y)
+    if isinstance(y, np.ndarray) and y.dtype == object and y.ndim == 1 and not _is_text(y):
+        return _in_usual_type(y)
+    return y
+
+
+def _in_usual_type(labels: np.ndarray) -> np.ndarray:
+    """Labels in the type of their kind, whatever held them: text, int64, bool or float64.
+
+    The model file tells it, and so do predictions.
+    """
+    if labels.dtype.kind in "UT" or _is_text(labels):
+        return labels.astype(object)
+    if labels.dtype.kind in "iu":
+        fits = len(labels) == 0 or labels.max() <= np.iinfo(np.int64).max
+        return labels.astype(np.int64) if fits else labels
+    if labels.dtype.kind == "f":
+        return labels.astype(np.float64)
+    types = set(map(type, labels)) if labels.dtype == object else {str}
+    for usual, kinds in ((np.bool_, (bool, np.bool_)), (np.int64, Integral), (np.float64, Real)):
+        if all(issubclass(each, kinds) for each in types):
+            try:
+                return labels.astype(usual)
+            except OverflowError:
+                break
+    return labels
 
 
 def _checked(y: Any, dtype: type[np.float64] | None) -> np.ndarray:
@@ -61,7 +140,7 @@ def find_classes(y: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     if y.dtype.kind not in "biu" and not _is_text(y):
         check_classification_targets(y[:, 0] if y.shape[1] == 1 else y)
     encoded = [_distinct(column) for column in y.T]
-    classes = tuple(distinct for distinct, _ in encoded)
+    classes = tuple(_in_usual_type(distinct) for distinct, _ in encoded)
     return classes, np.stack([labels for _, labels in encoded], axis=1)
 
 

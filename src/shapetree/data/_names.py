@@ -1,7 +1,7 @@
 """Names and indices that users give: of a table's columns, of features, of nodes."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -25,11 +25,17 @@ def column_names(keys: Sequence[Any]) -> tuple[tuple[str, ...], bool]:
 
 
 def check_columns(
-    names: Sequence[str], has_names: bool, known: Sequence[str], knows_names: bool, reader: str
+    names: Sequence[str],
+    has_names: bool,
+    known: Sequence[str],
+    knows_names: bool,
+    needed: Iterable[int],
+    reader: str,
 ) -> None:
-    """Refuse a table with other columns than those that a tree was fitted on.
+    """Refuse a table that lacks columns which a tree needs.
 
-    The words are those of scikit-learn, by which its own checks know them.
+    Columns with names may be in any order, and there may be further ones. The words are those of
+    scikit-learn, by which its own checks know them.
 
     Parameters
     ----------
@@ -41,6 +47,8 @@ def check_columns(
         Columns of the training table.
     knows_names : bool
         Whether they had names.
+    needed : iterable of int
+        Which of them must be there if they have names.
     reader : str
         Who reads the table, for the messages.
     """
@@ -53,8 +61,12 @@ def check_columns(
             f"X does not have valid feature names, but {reader} was fitted with feature names",
             stacklevel=2,
         )
-    elif has_names and tuple(names) != tuple(known):
-        raise ValueError(_unlike(set(names), set(known)))
+    elif has_names:
+        if tuple(names) != tuple(known):
+            lacking = {known[j] for j in needed}.difference(names)
+            if lacking:
+                raise ValueError(_unlike(set(names) - set(known), lacking))
+        return
     if len(names) != len(known):
         raise ValueError(
             f"X has {len(names)} features, but {reader} is expecting {len(known)} features as "
@@ -62,17 +74,15 @@ def check_columns(
         )
 
 
-def _unlike(given: set[str], known: set[str]) -> str:
+def _unlike(unseen: set[str], lacking: set[str]) -> str:
     message = "The feature names should match those that were passed during fit.\n"
     for what, names in (
-        ("Feature names unseen at fit time:\n", sorted(given - known)),
-        ("Feature names seen at fit time, yet now missing:\n", sorted(known - given)),
+        ("Feature names unseen at fit time:\n", sorted(unseen)),
+        ("Feature names seen at fit time, yet now missing:\n", sorted(lacking)),
     ):
         if names:
             message += what + "".join(f"- {name}\n" for name in names[:MOST_UNLIKE])
             message += "- ...\n" if len(names) > MOST_UNLIKE else ""
-    if given == known:
-        message += "Feature names must be in the same order as they were in fit.\n"
     return message
 
 

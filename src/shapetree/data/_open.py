@@ -1,7 +1,8 @@
 """Any table as named columns: a NumPy array, nested lists, a pandas, polars or Arrow table."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -26,6 +27,14 @@ class OpenTable:
     is_frame: bool  # a data frame, whose columns each have a type of their own
     column: Callable[[int], Values]
     numbers: Array | None = None  # the table itself, if kernels can read its columns
+    has_order: bool = True  # whether columns can be known by their places
+
+    def in_order(self, names: Sequence[str]) -> "OpenTable":
+        """The same rows with the columns of these names, of which some may not be there."""
+        if self.names == tuple(names):
+            return self
+        place = {name: j for j, name in enumerate(self.names)}
+        return replace(self, names=tuple(names), column=lambda j: self.column(place[names[j]]))
 
 
 def open_table(X: Any, min_rows: int = 1) -> OpenTable:
@@ -34,6 +43,10 @@ def open_table(X: Any, min_rows: int = 1) -> OpenTable:
         return X
     if type(X) is np.ndarray:  # by far the most frequent, and the rest takes a while
         return _open_array(X, min_rows)
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and type(X) is pandas.DataFrame and X.columns.is_unique:
+        # As below, but faster: a prediction for one row is mostly reading.
+        return _open_named(X.shape, list(X.columns), lambda key: _pandas_column(X[key]), min_rows)
     if issparse(X):
         raise TypeError(
             "Sparse data was passed, but dense data is required. "
@@ -45,43 +58,83 @@ def open_table(X: Any, min_rows: int = 1) -> OpenTable:
             return _open_frame(frame, min_rows)
     except DuplicateError as error:
         raise ValueError(f"The columns of X must have distinct names. {error}") from error
-    if isinstance(frame, nw.LazyFrame):
-        raise TypeError(
-            f"X is a lazy table ({type(X).__module__}.{type(X).__name__}), which has no rows yet. "
-            "Call its collect() or compute() first."
-        )
+    refuse_lazy(frame, "X")
     if isinstance(frame, nw.Series):
         raise _not_two_dimensional(1)
     return _open_array(_as_array(X), min_rows)
 
 
-def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> OpenTable:
-    _check_shape(frame.shape, min_rows)
-    # A pandas column may be named by anything, so keep the names to fetch the columns by.
-    keys = frame.columns
+def open_rows(X: Any) -> OpenTable:
+    """Find the columns of a table to predict on, which may also be a row or a list of rows.
+
+    A row is a mapping by the names of the features, or a pandas Series with these as its index.
+    """
+    if type(X) is np.ndarray or isinstance(X, OpenTable):
+        return open_table(X)
+    if _is_row(X):
+        return _open_records([X])
+    if isinstance(X, list | tuple) and X and all(map(_is_row, X)):
+        return _open_records(X)
+    return open_table(X)
+
+
+def _is_row(X: Any) -> bool:
+    if isinstance(X, Mapping):
+        return True
+    # By what it has, as pandas may be absent.
+    is_series = getattr(X, "ndim", None) == 1 and hasattr(X, "items")
+    return is_series and all(isinstance(name, str) for name in X.index)
+
+
+def _open_records(records: Sequence[Any]) -> OpenTable:
+    keys = list(dict.fromkeys(key for record in records for key in record.keys()))  # noqa: SIM118
     names, has_names = column_names(keys)
-    return OpenTable(
-        n_rows=frame.shape[0],
-        names=names,
-        has_names=has_names,
-        is_frame=True,
-        column=lambda j: _column(frame, keys[j]),
-    )
+
+    def column(j: int) -> Array:
+        values = np.empty(len(records), dtype=object)
+        values[:] = [record.get(keys[j]) for record in records]
+        return values
+
+    _check_shape((len(records), len(keys)), 1)
+    return OpenTable(len(records), names, has_names, is_frame=True, column=column, has_order=False)
 
 
-def _column(frame: nw.DataFrame[Any], key: Any) -> Values:
-    """A column of a table, as a NumPy array if it is one."""
-    if frame.implementation.is_pandas():
-        # The same as below, but faster: a prediction for one row is mostly reading.
-        column = frame.to_native()[key]
-        if isinstance(column.dtype, np.dtype):
-            return np.asarray(column.to_numpy())
-        if len(column) <= FEW_ROWS and column.dtype.type is str:
-            values = column.tolist()
-            # Without any text, the type alone tells what the column is.
-            if any(isinstance(value, str) for value in values):
-                return np.array(values, dtype=object)
-    return _unwrap(frame.get_column(key))
+def refuse_lazy(data: Any, name: str) -> None:
+    """Refuse a table that has no rows yet, such as a LazyFrame."""
+    frame = nw.from_native(data, pass_through=True, allow_series=True)
+    if isinstance(frame, nw.LazyFrame):
+        kind = type(frame.to_native())
+        raise TypeError(
+            f"{name} is a lazy table ({kind.__module__}.{kind.__name__}), which has no rows yet. "
+            "Call its collect() or compute() first; if that is too much for memory, write it to "
+            "Parquet files, and give these to from_parquet."
+        )
+
+
+def _open_frame(frame: nw.DataFrame[Any], min_rows: int) -> OpenTable:
+    keys = frame.columns
+    return _open_named(frame.shape, keys, lambda key: _unwrap(frame.get_column(key)), min_rows)
+
+
+def _open_named(
+    shape: tuple[int, int], keys: list[Any], fetch: Callable[[Any], Values], min_rows: int
+) -> OpenTable:
+    _check_shape(shape, min_rows)
+    # A pandas column may be named by anything, so keep the names to fetch the columns by.
+    names, has_names = column_names(keys)
+    return OpenTable(shape[0], names, has_names, is_frame=True, column=lambda j: fetch(keys[j]))
+
+
+def _pandas_column(column: Any) -> Values:
+    """A column of pandas, as a NumPy array if it is one."""
+    if isinstance(column.dtype, np.dtype):
+        return np.asarray(column.to_numpy())
+    if len(column) <= FEW_ROWS and column.dtype.type is str:
+        values = column.tolist()
+        # Without any text, the type alone tells what the column is.
+        if any(isinstance(value, str) for value in values):
+            return np.array(values, dtype=object)
+    return _unwrap(nw.from_native(column, series_only=True))
 
 
 def _open_array(array: Array, min_rows: int) -> OpenTable:

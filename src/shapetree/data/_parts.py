@@ -18,7 +18,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from shapetree.data._binning import MAX_BINNED_ROWS
-from shapetree.data._columns import sorted_categories
+from shapetree.data._columns import factorize, sorted_categories
 from shapetree.data._labels import find_classes, number_classes, read_targets
 from shapetree.data._open import MAX_ROWS
 from shapetree.data._sampling import sampled
@@ -133,7 +133,8 @@ def describe_part(data: Any, reading: Reading, part: str) -> PartDescription:
             return empty_description(reading)
         table = read_table(select(frame, reading.features), reading.categorical_features)
         targets, weights = read_part_targets(frame, reading)
-        return description_of(table, targets, weights, reading, part)
+        classes = distinct_classes(targets)[0] if reading.has_classes else None
+        return description_of(table, targets, weights, classes, part)
 
 
 def empty_description(reading: Reading) -> PartDescription:
@@ -143,19 +144,24 @@ def empty_description(reading: Reading) -> PartDescription:
 
 
 def description_of(
-    table: Table, targets: np.ndarray, weights: np.ndarray | None, reading: Reading, part: str
+    table: Table,
+    targets: np.ndarray,
+    weights: np.ndarray | None,
+    classes: tuple[np.ndarray, ...] | None,
+    part: str,
 ) -> PartDescription:
-    """What a part holds that has been read by `read_table` and `read_part_targets`."""
+    """What a part holds that has been read by `read_table` and `read_part_targets`.
+
+    The distinct classes of its targets are given, or None if these are numbers.
+    """
     seen = [
         SeenFeature(info, part, _is_blank(info, column))
         for info, column in zip(table.features, table.columns, strict=True)
     ]
     n_weighted = table.n_rows if weights is None else int(np.count_nonzero(weights))
     nothing = np.full(targets.shape[1], np.inf)
-    classes, least, greatest = None, nothing, -nothing
-    if reading.has_classes:
-        classes = distinct_classes(targets)[0]
-    else:
+    least, greatest = nothing, -nothing
+    if classes is None:
         least, greatest = targets.min(axis=0), targets.max(axis=0)
     return PartDescription(table.n_rows, n_weighted, tuple(seen), classes, least, greatest)
 
@@ -380,7 +386,8 @@ def _values(frame: nw.DataFrame[Any], names: Sequence[str]) -> np.ndarray:
                 "out"
             )
         if isinstance(column.dtype, nw.Categorical | nw.Enum | nw.String):
-            columns.append(np.array(column.to_list(), dtype=object))
+            codes, levels = factorize(column, name)
+            columns.append(np.array(levels, dtype=object)[codes])
         else:
             columns.append(column.to_numpy())
     return np.column_stack(columns)

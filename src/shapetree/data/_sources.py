@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 
+from shapetree.data._open import refuse_lazy
+
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
@@ -28,6 +30,9 @@ NO_TYPE = "null"
 class Part(ABC):
     """A part of the data: a file, a fragment, a table."""
 
+    # The file that the part is read from, if it is one.
+    path: str | None = None
+
     @property
     @abstractmethod
     def name(self) -> str:
@@ -42,8 +47,11 @@ class Part(ABC):
         """How many rows it has."""
 
     @abstractmethod
-    def tables(self, columns: list[str]) -> Iterator[Any]:
-        """Its rows with some of the columns, a batch at a time."""
+    def tables(self, columns: list[str], coded: list[str]) -> Iterator[Any]:
+        """Its rows with some of the columns, a batch at a time; one without rows if it has none.
+
+        Columns of text that are named in `coded` may come as codes of a dictionary.
+        """
 
 
 @dataclass(frozen=True)
@@ -69,12 +77,15 @@ class ParquetPart(Part):
 
         return int(pq.read_metadata(self.path).num_rows)
 
-    def tables(self, columns: list[str]) -> Iterator[Any]:
+    def tables(self, columns: list[str], coded: list[str]) -> Iterator[Any]:
         """Its rows with some of the columns, a batch at a time."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(self.path) as file:
+        # Files have text as codes: Arrow need not look up what it has just written out.
+        with pq.ParquetFile(self.path, read_dictionary=coded) as file:
+            if file.metadata.num_rows == 0:
+                yield file.schema_arrow.empty_table().select(columns)
             for batch in file.iter_batches(_batch_size(columns), columns=columns):
                 # Columns come in the file's order.
                 yield pa.table(batch).select(columns)
@@ -89,9 +100,14 @@ class FragmentPart(Part):
     number: int
 
     @property
-    def name(self) -> str:
+    def path(self) -> str | None:  # type: ignore[override]
         """The fragment's path, if it has one."""
-        return getattr(self.fragment, "path", None) or f"part {self.number}"
+        return getattr(self.fragment, "path", None)
+
+    @property
+    def name(self) -> str:
+        """The fragment's path, or its number."""
+        return self.path or f"part {self.number}"
 
     def types(self) -> dict[str, str]:
         """Names and types of its columns, those that its path tells among them."""
@@ -106,13 +122,16 @@ class FragmentPart(Part):
         """How many rows it has."""
         return int(self.fragment.count_rows())
 
-    def tables(self, columns: list[str]) -> Iterator[Any]:
+    def tables(self, columns: list[str], coded: list[str]) -> Iterator[Any]:
         """Its rows with some of the columns, a batch at a time."""
         import pyarrow as pa
 
-        size = _batch_size(columns)
+        size, is_empty = _batch_size(columns), True
         for batch in self.fragment.to_batches(self.schema, columns=columns, batch_size=size):
+            is_empty = False
             yield pa.table(batch)
+        if is_empty:
+            yield self.schema.empty_table().select(columns)
 
 
 @dataclass(frozen=True)
@@ -145,7 +164,7 @@ class TablePart(Part):
         """How many rows it has."""
         return len(self._frame())
 
-    def tables(self, columns: list[str]) -> Iterator[Any]:
+    def tables(self, columns: list[str], coded: list[str]) -> Iterator[Any]:
         """Its rows with some of the columns."""
         frame, size = self._frame().select(columns), _batch_size(columns)
         if len(frame) <= size:
@@ -158,6 +177,7 @@ class TablePart(Part):
         try:
             return nw.from_native(self.table, eager_only=True)
         except TypeError:
+            refuse_lazy(self.table, self.name)
             kind = type(self.table).__name__
             raise TypeError(
                 f"{self.name} is a {kind}; batches must be pandas, polars or pyarrow tables"
@@ -187,19 +207,18 @@ def parquet_files(path: Any) -> list[str]:
         return files
     if os.path.exists(text):
         return [text]
-    files = sorted(glob.glob(text, recursive=True))
-    if not files:
+    matched = sorted(glob.glob(text, recursive=True))
+    if not matched:
         raise FileNotFoundError(f"there is no file {text}")
-    return files
+    # A pattern may match folders, too, or nothing but these.
+    return [each for each in matched if not os.path.isdir(each)] or parquet_files(matched)
 
 
-def names_tell_values(path: str | os.PathLike[str], files: list[str]) -> bool:
-    """Whether the files are in folders such as year=2024, whose names are values of a column."""
-    text = os.fspath(path)
-    if not os.path.isdir(text):
-        return False
-    folders = {name for file in files for name in Path(file).relative_to(text).parts[:-1]}
-    return any("=" in name for name in folders)
+def names_tell_values(files: list[str]) -> bool:
+    """Whether files are in folders such as year=2024, whose names are values of a column."""
+    folders = {name for file in files for name in Path(file).parts[:-1]}
+    told = {name.partition("=")[0] for name in folders if "=" in name}
+    return bool(told) and not told <= ParquetPart(files[0]).types().keys()
 
 
 def _batch_size(columns: list[str]) -> int:

@@ -110,12 +110,10 @@ class StoredTable(Table):
         n_expected = self.n_rows if self.kept is None else len(self.kept)
         n_read = first_row = 0
         with progress_of(what, n_expected, self.verbose) as bar:
-            for part, data in self.batches.tables(names):
+            for part, data in self.batches.tables(names, ()):
                 with naming(part):
                     batch = encode_features(data, wanted)
                 n_read += len(data)
-                if n_read > n_expected:
-                    break
                 if self.kept is not None:
                     batch = batch.take(self.kept[n_read - len(data) : n_read])
                 columns: list[Any] = [None] * len(self.features)
@@ -125,11 +123,6 @@ class StoredTable(Table):
                     yield first_row, Table(batch.n_rows, self.features, columns, True)
                 first_row += batch.n_rows
                 bar.update(len(data))
-        if n_read != n_expected:
-            raise ValueError(
-                f"the data has changed while it was read: it had {n_expected:,} rows, but has "
-                f"{'more' if n_read > n_expected else f'{n_read:,}'} now"
-            )
 
     def with_seen_categories(self) -> StoredTable:
         """The same rows, without categories that none of them has; see `Table`."""
@@ -224,9 +217,9 @@ def read_stored(
         tuple(batches.features), tuple(batches.targets), batches.weight, categorical_features,
         has_classes,
     )  # fmt: skip
-    first_pass = _FirstPass(reading)
+    first_pass, batches = _FirstPass(reading), batches.watched()
     with progress_of("reading rows", batches.n_rows, verbose) as bar:
-        for part, data in batches.tables(reading.columns):
+        for part, data in batches.tables(reading.columns, ()):
             with naming(part):
                 first_pass.add(data, part)
             bar.update(len(data))
@@ -260,11 +253,12 @@ class _FirstPass:
         table = read_table(select(frame, reading.features), reading.categorical_features)
         targets, weights = read_part_targets(frame, reading)
         first_row = self.found.n_rows
-        described = description_of(table, targets, weights, reading, part)
-        self.found = join_descriptions([self.found, described])
+        classes = None
         if reading.has_classes:
-            distinct, targets = distinct_classes(targets)
-            self._classes.append(distinct)
+            classes, targets = distinct_classes(targets)
+            self._classes.append(classes)
+        described = description_of(table, targets, weights, classes, part)
+        self.found = join_descriptions([self.found, described])
         self._targets.append(targets)
         if weights is not None:
             self._weights.append(weights)
@@ -302,7 +296,7 @@ def read_labels(batches: Batches, has_classes: bool) -> tuple[np.ndarray, np.nda
         raise ValueError("there is no target: name its column when you make the batches")
     reading = Reading((), tuple(batches.targets), batches.weight, None, has_classes)
     targets, weights = [], []
-    for part, data in batches.tables(reading.columns):
+    for part, data in batches.tables(reading.columns, ()):
         with naming(part):
             frame = nw.from_native(data, eager_only=True)
             if len(frame):

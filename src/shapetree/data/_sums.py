@@ -20,8 +20,8 @@ import numpy as np
 
 # Units that sums of numbers on a grid stay below.
 MOST_UNITS = 2.0**52
-# Rows that weights count at most; sums of greater ones would leave few bits to the targets.
-MAX_COUNT = 2.0**31
+# Rows that weights count at most: no more than a table can have.
+MAX_COUNT = 2.0**31 - 2
 # Bits to which numbers are rounded up where their sum is bounded: 2**31 rows cannot overflow.
 BOUND_BITS = 16
 
@@ -174,9 +174,19 @@ class Evidence:
 
     def of(self, weights: np.ndarray, importance: np.ndarray | None) -> np.ndarray:
         """Evidence of some rows."""
-        weights = self._scaled(weights, importance)
-        rounded = np.maximum(np.rint(weights / self.unit), 1.0)
-        return np.where(weights > 0, rounded, 0.0) * self.unit
+        if self.are_counts and importance is not None:
+            # Rounded before it is multiplied, so that a weight of n is n rows.
+            return weights * self._rounded(self._shares(importance))
+        return self._rounded(self._scaled(weights, importance))
+
+    def _rounded(self, shares: np.ndarray) -> np.ndarray:
+        """Multiples of the unit, none of which vanishes."""
+        rounded = np.maximum(np.rint(shares / self.unit), 1.0)
+        return np.where(shares > 0, rounded, 0.0) * self.unit
+
+    def counts_of(self, weights: np.ndarray | None) -> np.ndarray | None:
+        """How many rows each of some rows counts as; None if each counts as one."""
+        return weights if self.are_counts else None
 
     def columns(self, weights: np.ndarray, importance: np.ndarray | None) -> Pair:
         """Evidence as numbers without weights."""
@@ -219,7 +229,7 @@ def find_evidence(weights: np.ndarray, importance: np.ndarray | None = None) -> 
 def evidence_of(rows: Numbers) -> Evidence:
     """The same for rows wherever they are; their numbers are weights, and weighed by importance."""
     has_importance, has_fractions = rows.ask(_importance_and_fractions, most).tolist()
-    given = rows.made(_weights_alone)
+    given = rows.made(weights_alone)
     are_counts = not has_fractions and bound_of(given) <= MAX_COUNT
     exponent, factor, size = 0, 1.0, 1.0
     if are_counts and has_importance:
@@ -228,6 +238,13 @@ def evidence_of(rows: Numbers) -> Evidence:
         exponent, factor, size = _scale_of_shares(rows.made(_products) if has_importance else given)
     found = Evidence(are_counts, exponent, factor, 1.0, size)
     return replace(found, unit=exact_unit(bound_of(rows.made(found.scaled_columns))))
+
+
+def count_rows(weights: np.ndarray | None, n_rows: int) -> int:
+    """How many rows some rows count as."""
+    if weights is None or (weights != np.rint(weights)).any() or bound_of_sum(weights) > MAX_COUNT:
+        return n_rows
+    return int(weights.sum())
 
 
 def _importance_and_fractions(weights: np.ndarray, importance: np.ndarray | None) -> np.ndarray:
@@ -251,7 +268,13 @@ def every(answers: Sequence[Any]) -> Any:
     return np.all(answers, axis=0)
 
 
-def _weights_alone(weights: np.ndarray, importance: np.ndarray | None) -> Pair:
+def sum_of_values(values: np.ndarray, weights: np.ndarray | None) -> float:
+    """What values add up to."""
+    return float(values.sum())
+
+
+def weights_alone(weights: np.ndarray, importance: np.ndarray | None) -> Pair:
+    """Weights as numbers, without what they are multiplied by."""
     return weights, None
 
 
@@ -269,6 +292,27 @@ def exact_weights(
     """Weights as evidence, and what evidence of 1 weighs; see `find_evidence`."""
     evidence = find_evidence(weights, importance)
     return evidence.of(weights, importance), evidence.size
+
+
+def weights_of_groups(groups: Numbers, n_groups: int) -> np.ndarray:
+    """Weight of the rows of each group, (n_columns, n_groups), the same for any order.
+
+    Numbers are those of groups, one column or more.
+    """
+    unit = exact_unit(bound_of(groups.made(_weights_as_values)))
+    total = groups.ask(partial(_weights_by_group, unit, n_groups), added)
+    return np.asarray(total)
+
+
+def _weights_as_values(groups: np.ndarray, weights: np.ndarray | None) -> Pair:
+    return np.ones(len(groups)) if weights is None else weights, None
+
+
+def _weights_by_group(
+    unit: float, n_groups: int, groups: np.ndarray, weights: np.ndarray | None
+) -> np.ndarray:
+    own = None if weights is None else on_grid(weights, unit)
+    return np.array([np.bincount(column, own, n_groups) for column in groups.T], dtype=np.float64)
 
 
 def _scale_of_shares(shares: Numbers) -> tuple[int, float, float]:

@@ -20,9 +20,11 @@ from shapetree.data._columns import (
     Kind,
     Level,
     Values,
+    are_whole,
+    check_digits,
     factorize,
     has_categorical_dtype,
-    has_whole_dtype,
+    has_text_dtype,
     kind_of_column,
     own_order,
     read_dates,
@@ -37,6 +39,10 @@ from shapetree.data._open import OpenTable, open_table
 
 # Values from which on a share of new categories is worth a warning.
 LEAST_TO_WARN = 10
+# Largest share of distinct values for which text among numbers looks like a mistake, and how many
+# of the values are named.
+MOST_ODD = 0.2
+N_ODD_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -49,15 +55,18 @@ class FeatureInfo:
         The name of the column; "x0", "x1", … if the table has no names.
     categories : tuple of str, bool, int or float, or None
         The distinct levels seen in training: numbers and booleans in ascending order, then strings
-        in ascending order. None for a numeric feature.
+        in ascending order. None for a numeric feature; none are kept of a feature that the tree
+        does not use.
     is_whole : bool
-        Whether the column's type in training was one of whole numbers.
+        Whether all numbers in training were whole.
     is_ordered : bool
         Whether the categories have an order of their own, in which they stand: shape functions then
         divide them into segments, not into arbitrary subsets.
     date : {"day", "time", "utc"} or None
         Whether the column holds dates, and which: whole days, moments without a time zone, or
         moments in UTC. Its numbers are then seconds since 1970-01-01.
+    held_text : bool
+        Whether categories that are no longer kept were text.
     """
 
     name: str
@@ -65,6 +74,7 @@ class FeatureInfo:
     is_whole: bool = False
     is_ordered: bool = False
     date: DateKind | None = None
+    held_text: bool = False
 
     @property
     def is_categorical(self) -> bool:
@@ -80,6 +90,15 @@ class FeatureInfo:
     def is_plain(self) -> bool:
         """Whether it has numbers that are no moments in time."""
         return self.categories is None and self.date is None
+
+    @property
+    def is_text(self) -> bool:
+        """Whether some of its categories are, or were, text."""
+        return self.held_text or any(isinstance(level, str) for level in self.categories or ())
+
+    def without_categories(self) -> "FeatureInfo":
+        """The same kind of feature, whose categories are not known."""
+        return replace(self, categories=(), held_text=self.is_text) if self.categories else self
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,28 +216,81 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
     columns: list[Array | None] = []
     for j, name in enumerate(source.names):
         if source.numbers is not None and not (asked and asked[j]):
-            features.append(FeatureInfo(name))
+            features.append(FeatureInfo(name, is_whole=are_whole(source.numbers[:, j])))
             columns.append(source.numbers[:, j])
             continue
         values = source.column(j)
         if has_categorical_dtype(values, name) if asked is None else asked[j]:
-            codes, levels = factorize(values, name)
-            order = own_order(values, name)
-            categories = sorted_categories(levels) if order is None else order
-            features.append(FeatureInfo(name, categories, is_ordered=order is not None))
-            columns.append(recode(codes, levels, categories))
+            info, codes = _learn_categories(values, name)
+            if asked is None and has_text_dtype(values):
+                _warn_of_odd_texts(info, codes)
+            features.append(info)
+            columns.append(codes)
         elif kind_of_column(values, name) is Kind.DATE:
             seconds, kind = read_dates(values, name)
             features.append(FeatureInfo(name, date=kind))
             columns.append(seconds)
         else:
-            features.append(FeatureInfo(name, is_whole=has_whole_dtype(values)))
-            columns.append(read_numbers(values, name, advice))
+            if kind_of_column(values, name) is Kind.NUMBER:
+                check_digits(values, name)
+            numbers = read_numbers(values, name, advice)
+            features.append(FeatureInfo(name, is_whole=are_whole(numbers)))
+            columns.append(numbers)
     return Table(source.n_rows, tuple(features), columns, source.has_names)
 
 
+def odd_texts(texts: Sequence[str], are_numbers: Sequence[bool]) -> list[str]:
+    """Texts that keep others from being numbers, if these are far more; none otherwise."""
+    odd = [text for text, is_number in zip(texts, are_numbers, strict=True) if not is_number]
+    return odd if len(odd) <= MOST_ODD * len(texts) else []
+
+
+def _warn_of_odd_texts(info: FeatureInfo, codes: Array) -> None:
+    """Say which texts make categories of a column that otherwise holds numbers."""
+    texts = [level for level in info.categories or () if isinstance(level, str)]
+    # The first few of many nearly always tell that a column holds text.
+    if len(texts) < LEAST_TO_WARN or not any(map(_is_number, texts[:100])):
+        return
+    are_numbers = [_is_number(text) for text in texts]
+    odd = odd_texts(texts, are_numbers)
+    if not odd:
+        return
+    # A missing value's code, -1, stands for the last.
+    n_rows = int(np.count_nonzero(~np.array([*are_numbers, True])[codes]))
+    named = ", ".join(map(repr, odd[:N_ODD_NAMED])) + ", …" * (len(odd) > N_ODD_NAMED)
+    warnings.warn(
+        f"Column {info.name!r} is read as categories, because {n_rows:,} of {len(codes):,} values "
+        f"are no numbers: {named}. If it measures something, turn it into numbers first: put a "
+        "number in their place (for '<50', the limit or half of it), or a missing value, as "
+        "pandas.to_numeric(…, errors='coerce') does. If these are categories, give the column the "
+        "type category.",
+        UserWarning,
+        stacklevel=2,
+    )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _learn_categories(values: Values, name: str) -> tuple[FeatureInfo, Array]:
+    """A feature with the categories of a column, and their codes."""
+    codes, levels = factorize(values, name)
+    order = own_order(values, name)
+    categories = sorted_categories(levels) if order is None else order
+    info = FeatureInfo(name, categories, is_ordered=order is not None)
+    return info, recode(codes, levels, categories)
+
+
 def encode_table(
-    X: Any, features: Sequence[FeatureInfo], needed: Iterable[int] | None = None
+    X: Any,
+    features: Sequence[FeatureInfo],
+    needed: Iterable[int] | None = None,
+    learns_categories: bool = False,
 ) -> Table:
     """Read a table to predict on, with the features that training has learnt.
 
@@ -235,6 +307,8 @@ def encode_table(
         The features of the training table.
     needed : iterable of int, default=None
         Indices of the columns to read; all of them by default. The others are not touched.
+    learns_categories : bool, default=False
+        Whether features whose categories are not known get those of this table.
 
     Returns
     -------
@@ -247,13 +321,16 @@ def encode_table(
             f"X has {len(source.names)} features, but this tree is expecting "
             f"{len(features)} features as input."
         )
+    known = list(features)
     columns: list[Array | None] = [None] * len(features)
     for j in range(len(features)) if needed is None else needed:
         if source.numbers is not None and features[j].is_plain:
             columns[j] = source.numbers[:, j]
+        elif learns_categories and features[j].categories == ():
+            known[j], columns[j] = _learn_categories(source.column(j), features[j].name)
         else:
             columns[j] = _encode_column(source.column(j), features[j])
-    return Table(source.n_rows, tuple(features), columns, source.has_names)
+    return Table(source.n_rows, tuple(known), columns, source.has_names)
 
 
 def new_categories(X: Any, table: Table) -> dict[int, dict[int, Any]]:
@@ -324,16 +401,16 @@ def _encode_dates(values: Values, feature: FeatureInfo) -> Array:
 
 def _check_levels(levels: list[Level | None], feature: FeatureInfo) -> None:
     """Refuse text where training had numbers, and the other way round."""
-    given = [level for level in levels if level is not None]
-    known = feature.categories or ()
+    given, known = set(map(type, levels)) - {type(None)}, feature.categories or ()
     if not given or not known:
         return
-    is_text, was_text = ({isinstance(level, str) for level in each} for each in (given, known))
-    if is_text.isdisjoint(was_text):
+    was_text = {issubclass(kind, str) for kind in set(map(type, known))}
+    if was_text.isdisjoint(issubclass(kind, str) for kind in given):
+        first = next(level for level in levels if level is not None)
         held = ("text", "numbers") if was_text == {True} else ("numbers", "text")
         raise ValueError(
             f"Column {feature.name!r} held {held[0]} such as {known[0]!r} in training, but holds "
-            f"{held[1]} such as {given[0]!r} now. Turn it into {held[0]}, written as in training."
+            f"{held[1]} such as {first!r} now. Turn it into {held[0]}, written as in training."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import cached_property, partial
-from typing import Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -35,23 +35,46 @@ SMALL_VALUES = 2.0**20
 # Share of a node's weight by which half of it may be missed by rounding.
 HALF_TOLERANCE = 2.0**-40
 
-# With many classes of similar size, Gini rates all splits that keep classes whole the same, so a
-# tree peels off one class at a time; entropy prefers the split that shares them out evenly. With
-# few classes, Gini is more robust: it does not chase small pure groups of rows. Few means a
-# perplexity (the number of equally frequent classes that are as uncertain) below this many for
-# each branch.
-FEW_CLASSES_PER_BRANCH = 2
-
-# Rows of the wrong class that a part of a classification tree must save when the tree is refined,
-# but no more than this share of all rows: a handful can be told apart, too.
-REFINE_PENALTY = 3.0
-MAX_PENALTY_SHARE = 0.02
-
-# In regression, an outlier can earn its own leaf, and with many rows, slivers of an axis earn their
-# price. So leaves need the weight of this many rows, but no more than the share above, and in nodes
-# of more rows than this, segments cost more.
-LEAST_LEAF = 5.0
+# In regression with many rows, slivers of an axis earn their price, so that segments cost more in
+# nodes of more rows than this.
 MANY_ROWS = 1_000.0
+
+
+class Prices(NamedTuple):
+    """What a tree pays for its size, in penalty units of its goal.
+
+    Attributes
+    ----------
+    leaf : float
+        For every leaf beyond the first.
+    part : float
+        For every segment or region of a node beyond two.
+    """
+
+    leaf: float
+    part: float
+
+
+# What leaves and parts must earn at strength 1: about what they gain where there is nothing to
+# learn, so that they pay for having been chosen from many. In bits of entropy, rows of Gini mass,
+# wrongly classified rows, or rows that are as far off as the average one. Where rows are few,
+# resamples tell whether there is anything to learn, and prices must not forbid it: a leaf pays no
+# more than a share of all that there is to explain.
+PRICES = {
+    "entropy": Prices(4.0, 6.0),
+    "gini": Prices(3.0, 5.0),
+    "error": Prices(3.0, 3.0),
+    "numbers": Prices(6.0, 8.0),
+}
+MAX_SHARE_OF_LEAF = 0.01
+# Fewest rows of a leaf unless the user says otherwise: a value seen once or twice tells nothing,
+# and among numbers a few outliers look like a pattern.
+LEAST_ROWS_OF_CLASSES, LEAST_ROWS_OF_NUMBERS = 3, 5
+
+
+def affordable(prices: Prices, total: float) -> Prices:
+    """Prices at which a leaf costs no more than its share of all that there is to explain."""
+    return Prices(min(prices.leaf, MAX_SHARE_OF_LEAF * total), prices.part)
 
 
 class Goal(ABC):
@@ -65,29 +88,35 @@ class Goal(ABC):
     targets : Targets
         What each row adds to the statistics.
     weights : array of shape (n_rows,) or None
-        As evidence, see `exact_weights`; None where every row counts 1.
+        As evidence, see `find_evidence`; None where every row counts 1.
+    counts : array of shape (n_rows,) or None
+        How many rows each counts as; None where each is one.
     impurity_scale : float
         Factor that brings the criterion's mean impurity to the units of y.
-    segment_penalty : float
-        What a segment beyond two must earn unless the user says otherwise, in penalty units.
+    prices : Prices
+        What leaves and parts must earn while the tree grows unless the user says otherwise.
+    refine_prices : Prices or None
+        The same when it is refined, if the units are others.
+    least_rows : int
+        Fewest rows of a leaf unless the user says otherwise.
     region_penalty : float
         What a region of a pair beyond two must earn for each bit (log2 of the rows that are cut),
         as a share of the segment's.
     many_rows : float
         Weight of a node from which on its segments cost more by default, see `parts_price`.
-    refine_penalty : float
-        What a segment beyond two, or a branch beyond the first, must earn when the tree is refined:
-        rows of the wrong class, or rows that are as far off as the tree's are on average.
     """
 
     criterion: Criterion
     criterion_name: str
     targets: Targets
     impurity_scale: float = 1.0
-    segment_penalty: float
+    prices: Prices
+    refine_prices: Prices | None = None
+    least_rows: int = LEAST_ROWS_OF_NUMBERS
     region_penalty: float = 0.1
     many_rows: float = np.inf
-    refine_penalty: float
+    counts: np.ndarray | None = None
+    _n_counted: int | None = None
 
     def __init__(self, weights: np.ndarray | None, far: Numbers | None) -> None:
         self.weights = weights
@@ -102,20 +131,44 @@ class Goal(ABC):
     def without_rows(self) -> Self:
         """What was agreed for all rows, to be applied to parts of them by `of`."""
         self._agree()
-        nothing = np.zeros((0, self.targets.n_outputs))
-        return self.of(nothing, None if self.weights is None else np.zeros(0))
+        nothing, empty = np.zeros((0, self.targets.n_outputs)), np.zeros(0)
+        return self.of(
+            nothing,
+            None if self.weights is None else empty,
+            None if self.counts is None else empty,
+        )
 
-    def of(self, targets: np.ndarray, weights: np.ndarray | None) -> Self:
+    def counting(self, counts: np.ndarray | None, n_counted: int) -> Self:
+        """The same goal for the same rows, if each of them counts as several.
+
+        Parameters
+        ----------
+        counts : array of shape (n_rows,) or None
+        n_counted : int
+            How many rows all of them count as, wherever they are.
+        """
+        goal = self if counts is None else self.of(self._given_targets, self.weights, counts)
+        goal._n_counted = n_counted
+        return goal
+
+    @property
+    def n_counted(self) -> int:
+        """Number of all rows, each as often as it counts."""
+        return self.targets.n_rows if self._n_counted is None else self._n_counted
+
+    def of(
+        self, targets: np.ndarray, weights: np.ndarray | None, counts: np.ndarray | None
+    ) -> Self:
         """The same goal for some of the rows, on the grids that were agreed for all.
 
         Parameters
         ----------
         targets : array of shape (n_rows, n_outputs)
             As the goal was given them.
-        weights : array of shape (n_rows,) or None
+        weights, counts : arrays of shape (n_rows,) or None
         """
         goal = copy(self)
-        goal.weights = weights
+        goal.weights, goal.counts = weights, counts
         goal._take_targets(targets)
         return goal
 
@@ -124,16 +177,19 @@ class Goal(ABC):
         self._agree()
         # Not by `take`, which would copy the order in a type of twice the size.
         weights = None if self.weights is None else self.weights[order]
-        return self.of(self._given_targets[order], weights)
+        counts = weights if self.counts is self.weights else None
+        if self.counts is not None and counts is None:
+            counts = self.counts[order]
+        return self.of(self._given_targets[order], weights, counts)
 
     @property
     @abstractmethod
     def _given_targets(self) -> np.ndarray:
         """Targets as the goal was given them."""
 
-    def _agree(self) -> None:
-        """Find out what all rows must be seen for."""
-        assert self.total_weight >= 0.0
+    def _agree(self) -> tuple[Any, ...]:
+        """What all rows must be seen for; these are cached, so copies of the goal have them."""
+        return (self.total_weight,)
 
     @abstractmethod
     def _take_targets(self, targets: np.ndarray) -> None:
@@ -147,11 +203,6 @@ class Goal(ABC):
     @abstractmethod
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
-
-    @property
-    def least_leaf(self) -> float:
-        """Weight that a leaf has at least unless the user says otherwise."""
-        return 0.0
 
     def penalty_unit(self, node: NodeStatistics) -> float:
         """Impurity mass that a penalty of 1 stands for in a node."""
@@ -172,9 +223,10 @@ class ClassGoal(Goal):
     n_classes : list of int
         Classes of each output.
     weights : array of shape (n_rows,) or None
+    objective : {"log_loss", "error"}
+        What the tree is to have least of: log loss, or wrong predictions.
     criterion : {"auto", "gini", "entropy"}
-        "auto" is "gini" where the classes are few for the branches, see FEW_CLASSES_PER_BRANCH.
-    max_branches : int
+        "auto" is entropy for log loss, and Gini for wrong predictions.
     far : Numbers, optional
         Classes and weights of all rows, if these are elsewhere.
 
@@ -184,37 +236,47 @@ class ClassGoal(Goal):
         Number of the class, counted on from output to output.
     starts : int array of shape (n_outputs + 1,)
         Where the classes of each output start, and the end.
+    totals : array
+        Weight of each class in all rows.
     """
+
+    least_rows = LEAST_ROWS_OF_CLASSES
 
     def __init__(
         self,
         labels: np.ndarray,
         n_classes: list[int],
         weights: np.ndarray | None,
-        criterion: str,
-        max_branches: int,
+        objective: str = "log_loss",
+        criterion: str = "auto",
         far: Numbers | None = None,
     ) -> None:
         super().__init__(weights, far)
         if criterion == "auto":
-            limit = FEW_CLASSES_PER_BRANCH * max_branches
-            rows = far or LocalNumbers(labels, weights)
-            are_few = max(n_classes) < limit or _effective_classes(rows, n_classes) < limit
-            criterion = "gini" if are_few else "entropy"
-        self.segment_penalty = {"gini": 5.0, "entropy": 6.0}[criterion]
+            criterion = "entropy" if objective == "log_loss" else "gini"
+        self.objective = objective
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
         self.criterion_name = criterion
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
         self._take_targets(labels)
-        self.refine_penalty = min(REFINE_PENALTY, MAX_PENALTY_SHARE * self.total_weight)
+        rows = far or LocalNumbers(labels, weights)
+        each = rows.ask(partial(_weights_of_classes, max(n_classes)), added)
+        self.totals = np.concatenate([line[:n] for line, n in zip(each, n_classes, strict=True)])
+        entropy = Criterion("entropy", n_classes)
+        self.prices = affordable(PRICES[criterion], self.criterion.impurity(self.totals))
+        if objective == "error":
+            self.refine_prices = affordable(PRICES["error"], self.total_weight)
+        elif criterion != "entropy":
+            self.refine_prices = affordable(PRICES["entropy"], entropy.impurity(self.totals))
 
     def _take_targets(self, targets: np.ndarray) -> None:
         """Note the rows' classes."""
         self.labels = targets.astype(np.int32, copy=False)
         if len(self.starts) > 2:
             self.labels = self.labels + self.starts[:-1].astype(np.int32)
-        self.targets = Targets(self.labels, None, self.weights, self.criterion.n_stats)
+        n_stats = self.criterion.n_stats
+        self.targets = Targets(self.labels, None, self.weights, n_stats, counts=self.counts)
 
     @property
     def _given_targets(self) -> np.ndarray:
@@ -263,8 +325,6 @@ class RegressionGoal(Goal):
         Targets and weights of all rows, if these are elsewhere.
     """
 
-    segment_penalty = 12.0
-    refine_penalty = 12.0
     many_rows = MANY_ROWS
 
     def __init__(
@@ -281,6 +341,8 @@ class RegressionGoal(Goal):
         self._centre = np.rint(mean * largest / self._scale)
         standardised = rows.made(partial(_standardised, self._scale, self._centre))
         self.unit = exact_unit(bound_of(standardised))
+        weight = float(rows.n_rows) if weights is None else weight_of(rows)
+        self.prices = affordable(PRICES["numbers"], weight)
         if far is not None:
             on_a_grid = standardised.made(partial(_on_grid, self.unit))
             self.greatest = on_a_grid.ask(_greatest, most)
@@ -296,21 +358,14 @@ class RegressionGoal(Goal):
         """The numbers themselves."""
         return self.y
 
-    def _agree(self) -> None:
-        """Find out what all rows must be seen for."""
-        super()._agree()
-        assert self.spread_unit > 0.0
-        assert len(self.greatest) > 0
+    def _agree(self) -> tuple[Any, ...]:
+        """What all rows must be seen for; these are cached, so copies of the goal have them."""
+        return (*super()._agree(), self.spread_unit, self.greatest)
 
     @cached_property
     def greatest(self) -> np.ndarray:
         """Greatest absolute value of each output of all rows, centred and scaled."""
         return _greatest(self.standardised, None)
-
-    @property
-    def least_leaf(self) -> float:
-        """Weight that a leaf has at least unless the user says otherwise."""
-        return min(LEAST_LEAF, MAX_PENALTY_SHARE * self.total_weight)
 
     def penalty_unit(self, node: NodeStatistics) -> float:
         """A row that lies as far off as the node's rows do on the mean."""
@@ -412,7 +467,7 @@ class MeanGoal(RegressionGoal):
         """Note the rows' numbers, and that they are summed."""
         self._take_numbers(targets)
         self.targets = Targets(
-            None, self.standardised, self.weights, self.criterion.n_stats, self.unit
+            None, self.standardised, self.weights, self.criterion.n_stats, self.unit, self.counts
         )
 
 
@@ -440,7 +495,8 @@ class MedianGoal(RegressionGoal):
         each = zip(self._lows, self.standardised.T, strict=True)
         groups = [np.searchsorted(low, values, side="right") - 1 for low, values in each]
         labels = np.stack(groups, axis=1) + self._starts[:-1]
-        self.targets = Targets(labels, None, self.weights, self.criterion.n_stats)
+        n_stats = self.criterion.n_stats
+        self.targets = Targets(labels, None, self.weights, n_stats, counts=self.counts)
 
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
@@ -450,15 +506,6 @@ class MedianGoal(RegressionGoal):
 def _power_of_two(number: float) -> float:
     """The power of two nearest to a number that is not negative; 1 for 0."""
     return 2.0 ** min(round(np.log2(number)), 1023) if number > 0 else 1.0
-
-
-def _effective_classes(rows: Numbers, n_classes: list[int]) -> float:
-    """Perplexity of the classes, the geometric mean over outputs."""
-    entropies = []
-    for share in rows.ask(partial(_weights_of_classes, max(n_classes)), added):
-        share = share[share > 0] / share.sum()
-        entropies.append(-(share * np.log(share)).sum())
-    return float(np.exp(np.mean(entropies)))
 
 
 # --- what is told of rows, wherever they are ---

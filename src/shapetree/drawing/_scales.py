@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,8 +20,13 @@ from shapetree.drawing._ticks import (
     share_of,
     threshold_labels,
 )
+from shapetree.tree._sketch import GREATEST_WHOLE, MAX_WHOLE, Axis, Density
 from shapetree.tree._view import NodeView
 
+# Whole numbers that are written below an axis.
+MOST_VALUES = 12
+# Share of an axis that the bar of a whole number needs to be seen.
+NARROWEST = 1 / 120
 SCALES = ("auto", "linear", "log", "quantile")
 # By default, an axis is logarithmic if half of the rows lie in this share of its range, and the
 # range spans at least this ratio.
@@ -58,6 +64,11 @@ class Scale:
         The least and the greatest number of the rows.
     date : {"day", "time", "utc"} or None
         Whether the numbers are moments in time, which are labelled as dates.
+    values : list of float or None
+        The few whole numbers that there are, each of which has a cell around it; segments then meet
+        halfway between two of them. None if cells follow each other.
+    labels : list of str
+        What is written where the segments meet.
     """
 
     kind: str
@@ -67,6 +78,8 @@ class Scale:
     thresholds: list[float]
     ends: tuple[float, float]
     date: DateKind | None = None
+    values: list[float] | None = None
+    labels: list[str] | None = None
 
     def place(self, value: float) -> float:
         """Where a number lies, from 0 to 1; numbers beyond the axis lie at its ends."""
@@ -82,7 +95,7 @@ class Scale:
     @cached_property
     def threshold_labels(self) -> list[str]:
         """What is written at the thresholds."""
-        return threshold_labels(self.thresholds, self.date)
+        return self.labels or threshold_labels(self.thresholds, self.date)
 
     @property
     def end_labels(self) -> list[tuple[float, str]]:
@@ -98,6 +111,10 @@ class Scale:
     def ticks(self, at_most: int) -> list[tuple[float, str]]:
         """Places and labels of some round numbers."""
         low, high = self._unbroken
+        if self.values is not None:
+            step = math.ceil(len(self.values) / MOST_VALUES)
+            marks = self.values[::step]
+            return [(self.place(m), label) for m, label in zip(marks, distinct(marks), strict=True)]
         if self.date is not None:
             dates = round_dates(low, high, at_most)
             return [(self.place(moment), label) for moment, label in dates]
@@ -142,6 +159,9 @@ def scale_of(node: NodeView, scale: str) -> Scale:
     assert edges is not None
     thresholds = [segment.high for segment in node.segments[:-1]]
     ends = density.ends or (float(edges[0]), float(edges[-1]))
+    values = values_of(node)
+    if values is not None:
+        return _scale_of_values(node, values, scale, ends)
     if scale == "quantile" and n_rows.any():
         positions = _by_rows(edges, n_rows, thresholds)
         return Scale("quantile", edges, positions, (), thresholds, ends, date)
@@ -152,6 +172,96 @@ def scale_of(node: NodeView, scale: str) -> Scale:
     positions, breaks = _true_to_scale(edges, n_rows, thresholds, is_log)
     kind = "log" if is_log else "linear"
     return Scale(kind, edges, positions, breaks, thresholds, ends, date)
+
+
+def values_of(node: NodeView) -> dict[float, int] | None:
+    """The few whole numbers of a node's rows, by the cells that they are counted in."""
+    density, feature = node.density, node.features[0]
+    if density is None or not feature.is_whole or density.edges is None:
+        return None
+    edges, n_rows = density.edges, density.n_rows
+    if (density.axis.cells != 1).any() or (edges[1:-1] != np.floor(edges[1:-1])).any():
+        return None
+    if np.abs(edges).max() > GREATEST_WHOLE:
+        return None
+    last = density.ends[1] if density.ends else float(edges[-1])
+    found = {
+        float(edges[cell + 1]) if cell < len(n_rows) - 1 else last: cell
+        for cell in np.flatnonzero(n_rows).tolist()
+    }
+    return found if 0 < len(found) <= MAX_WHOLE else None
+
+
+def drawn_density(node: NodeView) -> Density:
+    """How a node's rows are spread over the cells that are drawn, by number if these are few."""
+    density, values = node.density, values_of(node)
+    assert density is not None
+    if values is None:
+        return density
+    edges = _edges_around(node, list(values))
+    cell_of = np.searchsorted(edges, list(values)) - 1
+    counts = np.zeros((len(edges) - 1, density.counts.shape[1]), dtype=density.counts.dtype)
+    counts[cell_of] = density.counts[list(values.values())]
+    totals = None
+    if density.totals is not None:
+        totals = np.zeros(len(counts))
+        totals[cell_of] = density.totals[list(values.values())]
+    axis = Axis(edges, np.ones(len(counts), dtype=np.int64))
+    return replace(density, axis=axis, kept=counts, totals=totals)
+
+
+def _all_values(node: NodeView, values: list[float]) -> list[float]:
+    """Whole numbers to make room for: those of the rows, and one in each segment without rows."""
+    more = [
+        segment.high if segment.low == -math.inf else math.floor(segment.low) + 1.0
+        for segment in node.segments
+        if not any(segment.low < value <= segment.high for value in values)
+    ]
+    return sorted({*values, *more})
+
+
+def _meeting_places(values: list[float], thresholds: list[float]) -> list[float]:
+    """Halfway between the numbers on either side of each threshold."""
+    after = np.searchsorted(values, thresholds, side="right").tolist()
+    return [(values[i - 1] + values[i]) / 2 for i in after]
+
+
+def _edges_around(node: NodeView, known: list[float]) -> np.ndarray:
+    """Bounds of cells around whole numbers, all of the same width, and of what is between them."""
+    values = _all_values(node, known)
+    half = min((b - a for a, b in pairwise(values)), default=1.0) / 2
+    around = [bound for value in values for bound in (value - half, value + half)]
+    thresholds = [segment.high for segment in node.segments[:-1]]
+    return np.unique([*around, *_meeting_places(values, thresholds)])
+
+
+def _scale_of_values(
+    node: NodeView, known: dict[float, int], scale: str, ends: tuple[float, float]
+) -> Scale:
+    """The axis of a few whole numbers."""
+    density = drawn_density(node)
+    edges, values = density.edges, _all_values(node, list(known))
+    assert edges is not None
+    thresholds = [segment.high for segment in node.segments[:-1]]
+    labels = [f"≤ {label}" for label in threshold_labels(thresholds)]
+    places = _meeting_places(values, thresholds)
+    breaks: tuple[int, ...] = ()
+    if scale == "quantile":
+        kind, positions = scale, _by_rows(edges, density.n_rows, places)
+    else:
+        kind = "log" if scale == "log" and edges[0] > 0 else "linear"
+        positions, breaks = _true_to_scale(edges, density.n_rows, places, kind == "log")
+        if np.diff(positions)[density.n_rows > 0].min() < NARROWEST:
+            positions, breaks = _side_by_side(edges, values), ()
+    return Scale(kind, edges, positions, breaks, places, ends, None, list(known), labels)
+
+
+def _side_by_side(edges: np.ndarray, values: list[float]) -> np.ndarray:
+    """Positions at which all whole numbers have the same room, however far apart they are."""
+    half = (edges[np.searchsorted(edges, values[0])] - edges[0]) / 2
+    known = [at for value in values for at in (value - half, value + half)]
+    slots = [i + side for i in range(len(values)) for side in (0, 1)]
+    return np.interp(edges, known, slots) / len(values)
 
 
 def _inner(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) -> tuple[int, int]:

@@ -107,22 +107,30 @@ def cell_edges(bounds: Sequence[Bounds], columns: Columns, n_rows: int) -> Itera
 
 
 def nearest(
-    own: np.ndarray, low: np.ndarray, high: np.ndarray, is_whole: np.ndarray, step: int = 1
+    own: np.ndarray,
+    low: np.ndarray,
+    high: np.ndarray,
+    is_whole: np.ndarray,
+    step: int = 1,
+    limits: tuple[float, float] = (-np.inf, np.inf),
 ) -> np.ndarray:
-    """The nearest value above `low` and at most `high`; NaN if there is none.
+    """The nearest value above `low`, at most `high` and within limits; NaN if there is none.
 
     Where `is_whole`, it is a multiple of the step.
 
-    For missing values, the greatest, or the least if there is no greatest; 0 if neither is there.
+    For missing values, the greatest, or the least if there is no greatest; if neither is there, 0
+    or the limit that is nearest to it.
     """
+    up = (own <= low) | (np.isnan(own) & (high == np.inf))
+    is_any = np.isnan(own) & (low == -np.inf) & (high == np.inf)
     with np.errstate(over="ignore"):
+        low, high = np.maximum(low, np.nextafter(limits[0], -np.inf)), np.minimum(high, limits[1])
         least = np.nextafter(low, np.inf)
     # Large floats are whole, and adding one does not change them.
     least = np.where(is_whole, np.maximum(step * (np.floor(low / step) + 1), least), least)
     greatest = np.where(is_whole, step * np.floor(high / step), high)
-    up = (own <= low) | (np.isnan(own) & (high == np.inf))
     value = np.where(up, least, greatest)
-    value[np.isnan(own) & (low == -np.inf) & (high == np.inf)] = 0.0
+    value[is_any] = min(max(0.0, limits[0]), limits[1])
     return np.where((value > low) & (value <= high) & np.isfinite(value), value, np.nan)
 
 

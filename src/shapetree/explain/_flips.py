@@ -10,6 +10,7 @@ change of one feature is enough, such a change is followed by one of another fea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -196,7 +197,7 @@ class FlipFinder:
         for start in range(0, len(leaves), step):
             some = [None if column is None else column[start : start + step] for column in columns]
             found += self._find_some(some, leaves[start : start + step], route, wish)
-        return self._flips(columns, found, route)
+        return self._flips(columns, found, route, wish)
 
     def _find_some(
         self, columns: Columns, leaves: np.ndarray, route: Route, wish: Wish
@@ -283,10 +284,11 @@ class FlipFinder:
         ends = np.full((len(own), 1), np.inf)
         low, high = np.hstack([-ends, edges]), np.hstack([edges, ends])
         step = _step_of(self.view.features[feature])
-        is_whole = np.zeros(own.shape, dtype=bool)
-        if step is not None:
+        is_whole = np.full(own.shape, step is not None)
+        if step is not None and wish.allows_unseen:
             is_whole = np.isnan(own) | (own / step == np.floor(own / step))
-        value = nearest(own, low, high, is_whole, step or 1)
+        limits = self._limits(feature, wish)
+        value = nearest(own, low, high, is_whole, step or 1, limits)
         with np.errstate(over="ignore", invalid="ignore"):
             distance = np.abs(value - np.clip(own, -GREATEST, GREATEST)) / self.view.scales[feature]
             size = np.where(np.isnan(own), 1.0, distance)
@@ -294,12 +296,19 @@ class FlipFinder:
             size[~wish.allows_move(feature, own, value)] = np.nan
         return np.where(np.isnan(size), own, value), size
 
+    def _limits(self, feature: int, wish: Wish) -> tuple[float, float]:
+        """Between which numbers a flip may choose: the least and the greatest of training."""
+        least, greatest = self.view.ranges[feature].tolist()
+        if wish.allows_unseen or math.isnan(least):
+            return -math.inf, math.inf
+        return least, greatest
+
     # --- what to say about them ---
 
     def _flips(
-        self, columns: Columns, found: list[_Found | None], route: Route
+        self, columns: Columns, found: list[_Found | None], route: Route, wish: Wish
     ) -> list[Flip | None]:
-        shown = self._shown(columns, found, route)
+        shown = self._shown(columns, found, route, wish)
         return [
             None if each is None else self._flip(columns, row, each, shown[row])
             for row, each in enumerate(found)
@@ -314,10 +323,14 @@ class FlipFinder:
             is_number = info.categories is None
             changes.append(Change(info.name, old, new, text, is_number, info.date))
         if found.leaf not in self._words:
-            self._words[found.leaf] = outcome_words(self.view, self.view.nodes[found.leaf])
+            self._words[found.leaf] = outcome_words(
+                self.view, self.view.nodes[found.leaf], is_brief=True
+            )
         return Flip(tuple(changes), found.size, found.leaf, self._words[found.leaf])
 
-    def _shown(self, columns: Columns, found: list[_Found | None], route: Route) -> list[list[str]]:
+    def _shown(
+        self, columns: Columns, found: list[_Found | None], route: Route, wish: Wish
+    ) -> list[list[str]]:
         """The new values in words, for each row's changes."""
         texts = [
             [] if each is None else [self._exactly(*c) for c in each.changes] for each in found
@@ -334,7 +347,7 @@ class FlipFinder:
                 column_of(base, feature)[i] = value
         short = {i: list(texts[row]) for i, row in enumerate(rows.tolist())}
         for place in range(max(len(each.changes) for each in picked)):
-            self._shorten(columns, rows, picked, place, base, leaf, route, short)
+            self._shorten(columns, rows, picked, place, base, leaf, route, short, wish)
         for i, row in enumerate(rows.tolist()):
             if len(short[i]) == 1 or self._leads(base, i, picked[i], short[i], route):
                 texts[row] = short[i]
@@ -356,6 +369,7 @@ class FlipFinder:
         leaf: np.ndarray,
         route: Route,
         short: dict[int, list[str]],
+        wish: Wish,
     ) -> None:
         """Use shorter numbers that lead to the same leaf and go hardly further."""
         ways: dict[int, list[str]] = {}
@@ -363,8 +377,10 @@ class FlipFinder:
             if len(each.changes) > place and each.changes[place][0] in self._bounds:
                 feature, value = each.changes[place]
                 own = float(column_of(columns, feature)[rows[i]])
-                ways[i] = beyond(value, own, self.view.features[feature].date)
-                short[i][place] = ways[i].pop()
+                date = self.view.features[feature].date
+                least, greatest = self._limits(feature, wish)
+                *texts, short[i][place] = beyond(value, own, date)
+                ways[i] = [text for text in texts if least <= read(text, date) <= greatest]
         while any(ways.values()):
             tried = {i: texts.pop(0) for i, texts in ways.items() if texts}
             some = list(tried)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from shapetree.explain._outcomes import python_values
 from shapetree.explain._wishes import Wish
 from shapetree.tree._digits import exact, n_digits, rounded
 from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import listing, outcome_words
+from shapetree.tree._words import listing, outcome_words, printable
 
 # Digits that numbers of notes have at most.
 MOST_DIGITS = 9
@@ -178,12 +179,18 @@ class Explanation:
         if view.target_name is not None:
             outcome = f"{view.target_name}: {outcome}"
         if not self.conditions:
-            return f"Predicted {outcome} for every row"
+            why = view.single_leaf_words
+            return f"Predicted {outcome} for every row" + (f". {why}" if why else "")
         reasons = [condition.words() for condition in self.conditions]
         return f"Predicted {outcome} because {listing(reasons)}"
 
     def __repr__(self) -> str:
         return f"<Explanation: {self}>"
+
+    def _repr_html_(self) -> str:
+        """The sentences for notebooks."""
+        said = [self.sentence, *self.notes, *([] if self.flip is None else [str(self.flip)])]
+        return "".join(f"<p>{html.escape(printable(words))}.</p>" for words in said)
 
 
 class Explainer:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import html
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias, overload
@@ -16,8 +17,9 @@ from shapetree.explain._conditions import (
     segment_condition,
 )
 from shapetree.tree._digits import percent, rounded
+from shapetree.tree._sure import Sure, UnseenLeaf
 from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import SAME_SHARE, n_rows_words, outcome_words
+from shapetree.tree._words import SAME_SHARE, is_joined, n_rows_words, outcome_words, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,10 +52,17 @@ class Clause:
             name = f"{self.features[0].name} "
             options[1:] = [words.removeprefix(name).removeprefix("is ") for words in options[1:]]
         if len(options) > 1:
-            options = [f"({words})" if " and " in words else words for words in options]
+            options = [f"({words})" if is_joined(words) else words for words in options]
         return " or ".join(options) or "never"
 
 
+# What Markdown takes for more than text, and signs that make an address of it.
+MARKUP = re.compile(r"[\\|`\[\]]")
+ADDRESS = re.compile(r":(?=//)|(?<=www)\.|@", re.IGNORECASE)
+# What new rows tell of a leaf: how many they are, and their share or mean with its interval.
+UNSEEN_COLUMNS = ("new_rows", "new_value", "new_low", "new_high")
+# What the rule of a tree that is a single leaf holds for.
+EVERY_ROW = "every row"
 # Clauses of a rule, by their one feature, or by their number if they are of a pair.
 Clauses: TypeAlias = dict[Any, Clause]
 
@@ -93,6 +102,10 @@ class Rule:
         predictions are shrunk. None for numbers and for several outputs.
     deviation : float or None
         Standard deviation of the target in the leaf; None for classes and for several outputs.
+    sure : Sure or None
+        The share, mean or median of the leaf's training rows, and its interval at a level of 95 %.
+    unseen : UnseenLeaf or None
+        The same of rows that the tree was not fitted on, if it was evaluated.
     """
 
     leaf: int
@@ -105,6 +118,8 @@ class Rule:
     lift: float | None
     predicted: float | None
     deviation: float | None
+    sure: Sure | None = None
+    unseen: UnseenLeaf | None = None
 
     @property
     def differs(self) -> bool:
@@ -123,7 +138,7 @@ class Rule:
         if len(words) > 1:
             has_options = [len(clause.options) > 1 for clause in self.clauses]
             words = [f"({w})" if many else w for w, many in zip(words, has_options, strict=True)]
-        return " and ".join(words) or "always"
+        return " and ".join(words) or EVERY_ROW
 
     def __str__(self) -> str:
         return self.words()
@@ -133,7 +148,8 @@ class Rule:
         notes = [n_rows_words(self.n_rows), f"support {percent(self.support)}"]
         if self.lift is not None:
             notes.append(f"lift {rounded(self.lift, 3)}")
-        return f"if {self.premise(digits)} then {self.outcome}  [{', '.join(notes)}]"
+        start = f"if {self.premise(digits)} then" if self.clauses else f"{EVERY_ROW}:"
+        return printable(f"{start} {self.outcome}  [{', '.join(notes)}]")
 
 
 class Rules(Sequence[Rule]):
@@ -144,11 +160,16 @@ class Rules(Sequence[Rule]):
     rules : sequence of Rule
     digits : int, optional
         Significant digits of the numbers in words; by default they are exact.
+    note : str, optional
+        Why there is only one rule.
     """
 
-    def __init__(self, rules: Sequence[Rule], digits: int | None = None) -> None:
+    def __init__(
+        self, rules: Sequence[Rule], digits: int | None = None, note: str | None = None
+    ) -> None:
         self._rules = tuple(rules)
         self._digits = digits
+        self._note = note
 
     @overload
     def __getitem__(self, index: int) -> Rule: ...
@@ -156,7 +177,7 @@ class Rules(Sequence[Rule]):
     def __getitem__(self, index: slice) -> Rules: ...
     def __getitem__(self, index: int | slice) -> Rule | Rules:
         return (
-            Rules(self._rules[index], self._digits)
+            Rules(self._rules[index], self._digits, self._note)
             if isinstance(index, slice)
             else self._rules[index]
         )
@@ -165,10 +186,11 @@ class Rules(Sequence[Rule]):
         return len(self._rules)
 
     def __str__(self) -> str:
-        return "\n".join(rule.words(self._digits) for rule in self._rules)
+        lines = [rule.words(self._digits) for rule in self._rules]
+        return "\n".join(lines if self._note is None else [*lines, printable(self._note)])
 
     def __repr__(self) -> str:
-        return f"<{len(self)} rules>\n{self}"
+        return f"<{len(self)} {'rule' if len(self) == 1 else 'rules'}>\n{self}"
 
     def to_frame(self) -> pd.DataFrame:
         """The rules as a pandas DataFrame, one row each."""
@@ -177,38 +199,47 @@ class Rules(Sequence[Rule]):
         return pd.DataFrame(self._records())
 
     def to_markdown(self) -> str:
-        """The rules as a Markdown table."""
+        """The rules as a Markdown table; names can make neither HTML nor links in it."""
         records = self._records()
         head = list(records[0]) if records else ["if", "then"]
         lines = [head, ["---"] * len(head)]
         lines += [[_cell(value) for value in record.values()] for record in records]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        return table if self._note is None else f"{table}\n\n{_cell(self._note)}"
 
     def _repr_markdown_(self) -> str:
-        # Notebooks render any HTML they find in Markdown.
-        return html.escape(self.to_markdown(), quote=False)
+        return self.to_markdown()
 
     def _records(self) -> list[dict[str, Any]]:
         records = []
         # What the tree predicts has its own column where it differs from the rows' share.
         has_shares = any(rule.differs for rule in self._rules)
+        has_sure = any(rule.sure is not None for rule in self._rules)
+        has_unseen = any(rule.unseen is not None for rule in self._rules)
         for rule in self._rules:
             prediction = rule.prediction[0] if len(rule.prediction) == 1 else rule.prediction
             record = {"if": rule.premise(self._digits), "then": prediction, "rows": rule.n_rows}
             record["support"] = rule.support
             if rule.confidence is not None:
                 record |= {"confidence": rule.confidence, "lift": rule.lift}
-            if has_shares:
-                record["predicted"] = rule.predicted
             if rule.deviation is not None:
                 record["deviation"] = rule.deviation
+            if has_sure:
+                low, high = (None, None) if rule.sure is None else rule.sure[1:3]
+                record |= {"low": low, "high": high}
+            if has_shares:
+                record["predicted"] = rule.predicted
+            if has_unseen:
+                unseen = rule.unseen or (0, None, None, None)
+                record |= dict(zip(UNSEEN_COLUMNS, unseen, strict=True))
             records.append({**record, "leaf": rule.leaf})
         return records
 
 
 def rules_of(view: TreeView, digits: int | None = None) -> Rules:
     """The rules of a tree; the digits are those of `Rules`."""
-    return Rules([_rule(view, leaf, clauses) for leaf, clauses in _leaves(view)], digits)
+    rules = [_rule(view, leaf, clauses) for leaf, clauses in _leaves(view)]
+    return Rules(rules, digits, view.single_leaf_words)
 
 
 def _leaves(view: TreeView) -> Iterator[tuple[NodeView, tuple[Clause, ...]]]:
@@ -243,6 +274,8 @@ def _rule(view: TreeView, leaf: NodeView, clauses: tuple[Clause, ...]) -> Rule:
         lift=lift,
         predicted=predicted,
         deviation=leaf.deviation,
+        sure=leaf.sure,
+        unseen=view.unseen(leaf),
     )
 
 
@@ -268,7 +301,8 @@ def _unless_missing(node: NodeView) -> list[Condition]:
     """What keeps a row out of a pair's regions if it does not hold: both values are known."""
     known = []
     for side, feature in enumerate(node.features):
-        kept = node.known_categories(side) if feature.is_categorical else None
+        has_odd = feature.is_categorical and bool(node.missing_categories[side])
+        kept = node.known_categories(side) if has_odd else feature.categories
         known.append(Condition((feature,), categories=kept))
     return known
 
@@ -293,6 +327,12 @@ def _both(one: Clause, other: Clause) -> Clause:
 
 
 def _cell(value: Any) -> str:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return ""
     if isinstance(value, float):
         return rounded(value)
-    return " ".join(str(value).replace("\\", "\\\\").replace("|", "\\|").splitlines())
+    text = printable(" ".join(str(value).splitlines()))
+    text = text.replace("&", "&amp;").replace("<", "&lt;")
+    text = MARKUP.sub(r"\\\g<0>", text)
+    # Addresses become links without any markup.
+    return ADDRESS.sub(lambda found: f"&#{ord(found[0])};", text)

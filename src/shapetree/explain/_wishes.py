@@ -33,6 +33,9 @@ class Wish:
         Features that cannot change.
     moves : mapping from int to str
         Features that can only go "up" or "down".
+    allows_unseen : bool
+        Whether numbers may leave the range that training has seen, and be fractions where all
+        numbers in training were whole.
     """
 
     outcomes: np.ndarray
@@ -40,6 +43,7 @@ class Wish:
     goal: np.ndarray | float | None
     frozen: frozenset[int]
     moves: Mapping[int, str]
+    allows_unseen: bool = False
 
     def may_change(self, feature: int) -> bool:
         """Whether a feature can change at all."""
@@ -76,6 +80,7 @@ def read_wish(
     only: Any = None,
     direction: Any = None,
     target: Any = None,
+    unseen: bool = False,
 ) -> Wish:
     """The wish that a user's parameters of `explain` describe.
 
@@ -86,9 +91,11 @@ def read_wish(
         Names of the features in training; those that the view shows are understood, too.
     labels : sequence of arrays or None
         Class labels of each output; None for numbers.
-    fixed, only, direction, target
+    fixed, only, direction, target, unseen
         As given by the user.
     """
+    if not isinstance(unseen, bool | np.bool_):
+        raise TypeError(f"unseen must be True or False, got {unseen!r}")
     frozen = set(_features(fixed, "fixed", view, names))
     if only is not None:
         frozen |= set(range(len(names))) - set(_features(only, "only", view, names))
@@ -98,6 +105,7 @@ def read_wish(
         goal=None if target is None else _goal(view, labels, target),
         frozen=frozenset(frozen),
         moves=_moves(direction, view, names),
+        allows_unseen=bool(unseen),
     )
 
 

@@ -95,7 +95,7 @@ def export_dot(
 def _lines(view: TreeView, max_depth: int | None, digits: int | None) -> Iterator[str]:
     shown = [node for node in view.nodes if max_depth is None or node.depth <= max_depth]
     for node in shown:
-        label = "\n".join(summary(view, node, max_depth))
+        label = "\n".join(summary(view, node, max_depth, is_brief=True))
         more = " …" if is_folded(node, max_depth) else ""
         yield f"{node.number} [label={_quoted(label + more)}{_colour_of(view, node)}]"
     for node in shown:

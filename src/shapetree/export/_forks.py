@@ -76,7 +76,10 @@ def pieces_of(node: NodeView) -> tuple[list[float], list[int]]:
         return [part.high for part in node.segments], [part.branch for part in node.segments]
     assert node.missing_branch is not None
     branch_of = {level: part.branch for part in node.segments for level in part.categories or ()}
-    branches = [node.missing_branch, *(branch_of[level] for level in feature.categories)]
+    branches = [node.missing_branch]
+    for level in feature.categories:
+        # A category that does not come here makes no piece of its own.
+        branches.append(branch_of.get(level, branches[-1]))
     ends = [i for i, pair in enumerate(pairwise(branches)) if pair[0] != pair[1]]
     uppers = [float(MISSING_CODE + i) for i in ends]
     return [*uppers, math.inf], [*(branches[i] for i in ends), branches[-1]]

@@ -21,7 +21,7 @@ from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.drawing._palette import NUMBERS, branch_colour, class_colour
 from shapetree.drawing._planes import Map, check_swap, map_of
-from shapetree.drawing._scales import check_scale, scale_of, target_scale
+from shapetree.drawing._scales import check_scale, drawn_density, scale_of, target_scale
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.export._page_words import outcome_data, shape_words
 from shapetree.export._shapes import Json, codes_of
@@ -136,6 +136,7 @@ def page_data(view: TreeView, trained: TreeView, title: str, scale: str, swap: b
         "target": view.target_name,
         "scores": view.scores_in_words(),
         "predictedWord": view.predicted_word,
+        "whySingleLeaf": view.single_leaf_words,
         "nodes": [_node(node, view, trained, scale, swap) for node in view.nodes],
     }
 
@@ -221,7 +222,7 @@ def _drawing(node: NodeView, view: TreeView, scale: str, swap: bool) -> Json:
         return {"plane": _plane(map_of(view, node, swap), node.plane.n_missing)}
     if node.density.edges is None:
         return {"density": _density(node.density), "isOrdered": node.features[0].is_ordered}
-    return {"density": _density(node.density) | _axis_of(node, scale)}
+    return {"density": _density(drawn_density(node)) | _axis_of(node, scale)}
 
 
 def _axis_of(node: NodeView, scale: str) -> Json:
@@ -244,6 +245,7 @@ def _axis_of(node: NodeView, scale: str) -> Json:
             )
         ],
         "ends": _labels(axis.end_labels),
+        "isValues": axis.values is not None,
         "ticks": _labels(axis.ticks(MAX_TICKS)),
     }
 
@@ -257,7 +259,9 @@ def _density(density: Density) -> Json:
     if density.totals is None:
         return drawn | {"counts": [_sparse(cell) for cell in density.counts]}
     counts = density.counts[:, 0]
+    n_missing = int(density.missing[0])
     return drawn | {
+        "missingMean": _drawn_number((density.missing_total or 0.0) / max(n_missing, 1)),
         "counts": counts.tolist(),
         "means": [
             _drawn_number(total / count) if count else None

@@ -44,11 +44,12 @@ def export_js(
     """Write a fitted tree as a JavaScript module that needs nothing else.
 
     The module exports ``predict(row)`` and, for classes, ``predictProba(row)``, which gives the
-    probabilities of its ``classes``. A row is an object by feature name; further entries are
-    ignored. A value that is null, undefined, NaN or absent is missing. A date may be a ``Date``, or
-    a number of seconds since 1970-01-01 00:00 UTC. Every row gets exactly what
-    the estimator predicts, for several targets as an array. These are the functions that the page
-    of `export_html` uses.
+    probabilities of its ``classes``. ``leaf(row)`` gives the number of a row's leaf, as `apply`
+    does, and ``reasons(row)`` the names of the features on the path to it. A row is an object by
+    feature name; further entries are ignored. A value that is null, undefined, NaN or absent is
+    missing. A date may be a ``Date``, or a number of seconds since 1970-01-01 00:00 UTC. Every row
+    gets exactly what the estimator predicts, for several targets as an array. These are the
+    functions that the page of `export_html` uses.
 
     Parameters
     ----------
@@ -81,7 +82,7 @@ def export_js(
     >>> module = export_js(tree)
     >>> print(module[module.index("export") :])
     export const classes = data.classes[0];
-    export const { predict, predictProba } = readTree(data);
+    export const { predict, predictProba, leaf, reasons } = readTree(data);
     <BLANKLINE>
     """
     fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
@@ -107,11 +108,11 @@ def _ending(view: TreeView) -> str:
     data = "".join(f"  {name}: {text},\n" for name, text in parts.items())
     tree = f"const data = {{\n{data}}};\n"
     if view.classes is None:
-        return f"{tree}export const {{ predict }} = readTree(data);\n"
+        return f"{tree}export const {{ predict, leaf, reasons }} = readTree(data);\n"
     classes = "data.classes[0]" if view.n_outputs == 1 else "data.classes"
     return (
         f"{tree}export const classes = {classes};\n"
-        "export const { predict, predictProba } = readTree(data);\n"
+        "export const { predict, predictProba, leaf, reasons } = readTree(data);\n"
     )
 
 

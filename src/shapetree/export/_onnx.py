@@ -36,7 +36,7 @@ from shapetree.export._forks import (
     places_of,
     search,
 )
-from shapetree.export._routes import remark
+from shapetree.export._routes import reasons_of, remark
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._regions import GREATEST
 from shapetree.tree._view import NodeView, TreeView, view_of
@@ -61,6 +61,7 @@ def export_onnx(
     path: PathLike | None = None,
     *,
     dtype: str = "float64",
+    reasons: bool = False,
     feature_names: Sequence[str] | None = None,
     class_names: Any = None,
     target_name: str | None = None,
@@ -82,6 +83,8 @@ def export_onnx(
         Type of the numbers that the model takes and gives. Comparisons are made in double precision
         either way, so float32 rows go where `predict` sends the same float32 rows. Rows that are
         rounded to float32 before may cross a threshold.
+    reasons : bool, default=False
+        Whether the model also tells the leaf and the features of the path to it.
     feature_names : list of str, optional
         Names to show for the features, in the order of the columns.
     class_names : list of str, or mapping from class labels to names, optional
@@ -121,7 +124,10 @@ def export_onnx(
     A classifier's outputs are `label`, of shape (n_rows,), and `probabilities`, of shape
     (n_rows, n_classes), in the order of `classes_`. Labels are int64 if all classes are whole
     numbers or booleans, else strings. With several targets, there are `label_0`, `probabilities_0`,
-    `label_1` and so on. A regressor's output is `variable`, of shape (n_rows, n_targets).
+    `label_1` and so on. A regressor's output is `variable`, of shape (n_rows, n_targets). With
+    `reasons`, there are two more: `leaf` has the numbers of the leaves, as `apply` gives them, and
+    `reasons` the names of the features on the path, from the root on, with semicolons between them;
+    both are of shape (n_rows,).
 
     The names of features and classes are in the model's metadata as JSON.
 
@@ -167,24 +173,29 @@ def export_onnx(
         raise ValueError(
             f"the tree has {len(view.nodes)} nodes, but a model holds at most {MAX_NODES}"
         )
-    model = _model(view, np.dtype(dtype))
+    model = _model(view, np.dtype(dtype), reasons)
     model.doc_string = remark(fitted.names, view)
     if path is not None:
         write_file(path, model.SerializeToString(), "the model")
     return model
 
 
-def _model(view: TreeView, dtype: np.dtype[Any]) -> onnx.ModelProto:
+def _model(view: TreeView, dtype: np.dtype[Any], has_reasons: bool) -> onnx.ModelProto:
     graph = _Graph()
     table = _read_table(graph, view, dtype)
     leaf = graph.vector(_route(graph, view, table), np.int64)
     names: dict[str, Sequence[Any]] = {"features": [feature.name for feature in view.features]}
     if view.classes is None:
-        numbers = np.stack([node.value[:, 0] for node in view.nodes])
-        graph.look_up("variable", numbers.astype(dtype), leaf)
+        means = np.stack([node.value[:, 0] for node in view.nodes])
+        graph.look_up("variable", means.astype(dtype), leaf)
     else:
         names["classes"] = view.classes if view.n_outputs > 1 else view.classes[0]
         _add_classes(graph, view, view.classes, leaf, dtype)
+    if has_reasons:
+        numbers = np.arange(len(view.nodes), dtype=np.int64)
+        graph.look_up("leaf", numbers, leaf)
+        reasons = [reasons_of(view, node.number) for node in view.nodes]
+        graph.look_up("reasons", np.array(reasons, dtype=object), leaf)
     return graph.model(names)
 
 
@@ -372,7 +383,7 @@ def _input_dtype(feature: FeatureInfo, dtype: np.dtype[Any]) -> np.dtype[Any]:
             f"feature {feature.name!r} has both text and numbers as categories, which no input of "
             "a model can hold; fit a tree on text or on numbers only"
         )
-    if n_texts:
+    if feature.is_text:
         return np.dtype(object)
     if all(map(_is_int64, levels)) and not all(_is_held(level, dtype) for level in levels):
         return np.dtype(np.int64)

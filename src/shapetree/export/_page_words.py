@@ -14,9 +14,12 @@ from shapetree.tree._words import (
     lower_bound,
     number_and_spread,
     outcome_words,
+    predicted_words,
+    range_words,
     region_words,
     segment_words,
     share_words,
+    unseen_words,
     upper_bound,
     weighted_sum,
 )
@@ -24,14 +27,33 @@ from shapetree.tree._words import (
 
 def outcome_data(view: TreeView, node: NodeView, trained: TreeView) -> Json:
     """What a node predicts; sentences on single rows speak of the training rows."""
-    words = {"outcome": outcome_words(view, node)}
-    if not view.is_training:
-        words["trained"] = outcome_words(trained, trained.nodes[node.number])
+    counted = trained.nodes[node.number]
+    words = {
+        "outcome": outcome_words(view, node, is_brief=True),
+        "trained": outcome_words(trained, counted),
+        "flipped": outcome_words(trained, counted, is_brief=True),
+    }
     if view.classes is None:
         words["numberWords"], words["spreadWords"] = number_and_spread(node)
     else:
-        words["share"] = share_words(view, node)
+        words["share"] = share_words(view, node, is_brief=True)
         words["shortShare"] = _short_share(view, node)
+        beside = predicted_words(view, node, view.classes[0].index(node.prediction[0]))
+        if beside is not None:
+            words["besideShare"] = beside
+    words |= _sure_words(view, node)
+    return words
+
+
+def _sure_words(view: TreeView, node: NodeView) -> Json:
+    """How sure a node is, by its own rows and by those of an evaluation."""
+    words = {}
+    if node.sure is not None and node.n_rows > 0:
+        kind = "" if node.sure.kind == "share" else f"{node.sure.kind} "
+        words["sure"] = f"{kind}{range_words(node.sure)}"
+    unseen = unseen_words(view, node)
+    if unseen is not None:
+        words["unseen"] = unseen
     return words
 
 

@@ -36,6 +36,7 @@ PREDICT_NUMBER = '''
 
 def predict(row):
     """Prediction for a row."""
+    return LEAVES[leaf(row)][0]
 '''
 
 PREDICT_CLASS = '''
@@ -50,6 +51,7 @@ def predict(row):
 
 def predict_proba(row):
     """Probabilities of CLASSES."""
+    return LEAVES[leaf(row)][0]
 '''
 
 PREDICT_CLASSES = '''
@@ -64,7 +66,25 @@ def predict(row):
 
 def predict_proba(row):
     """Probabilities of CLASSES, for each target."""
+    return LEAVES[leaf(row)][0]
 '''
+
+REASONS = '''
+
+def reasons(row):
+    """Features on the path of a row, from the root on."""
+    return LEAVES[leaf(row)][1]
+
+
+def leaf(row):
+    """Number of a row's leaf."""
+'''
+
+LEAVES = """
+# What each leaf predicts, and the features on the path to it.
+LEAVES = {
+%s}
+"""
 
 NUMBER = '''
 
@@ -123,11 +143,12 @@ def export_python(
     """Write a fitted tree as Python source that runs without any package.
 
     The source defines ``predict(row)`` and, for classes, ``predict_proba(row)``, which gives the
-    probabilities of its ``CLASSES``. A row is a dict by feature name; further entries are
-    ignored. A value that is None, NaN or absent is missing. Numbers may be of any type that
-    ``float`` reads, categories are compared as Python values. A date may be a ``datetime`` or
-    ``date`` of Python, or a number of seconds since 1970-01-01 00:00 UTC. Every row gets exactly
-    what the estimator predicts; with several targets, a tuple.
+    probabilities of its ``CLASSES``. ``leaf(row)`` gives the number of a row's leaf, as `apply`
+    does, and ``reasons(row)`` the names of the features on the path to it. A row is a dict by
+    feature name; further entries are ignored. A value that is None, NaN or absent is missing.
+    Numbers may be of any type that ``float`` reads, categories are compared as Python values. A
+    date may be a ``datetime`` or ``date`` of Python, or a number of seconds since 1970-01-01 00:00
+    UTC. Every row gets exactly what the estimator predicts; with several targets, a tuple.
 
     Parameters
     ----------
@@ -158,15 +179,15 @@ def export_python(
     >>> species = iris.target_names[iris.target]
     >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
     >>> source = export_python(tree)
-    >>> print(source[source.index("def predict_proba") : source.index("def _number")].rstrip())
-    def predict_proba(row):
-        \"\"\"Probabilities of CLASSES.\"\"\"
+    >>> print(source[source.index("def leaf") : source.index("def _number")].rstrip())
+    def leaf(row):
+        \"\"\"Number of a row's leaf.\"\"\"
         x = _number(row, 'petal width (cm)')
         if x <= 0.8:
-            return (1.0, 0.0, 0.0)  # 'setosa'
+            return 1  # 'setosa'
         if x > 1.75:
-            return (0.0, 0.021739130434782608, 0.9782608695652174)  # 'virginica'
-        return (0.0, 0.9074074074074074, 0.09259259259259259)  # 'versicolor'
+            return 3  # 'virginica'
+        return 2  # 'versicolor'
     >>> module = {}
     >>> exec(source, module)
     >>> module["predict"]({"petal width (cm)": 0.2})
@@ -182,18 +203,33 @@ def export_python(
 
 def _source(view: TreeView, said: str) -> str:
     used_features(view)  # refuses names that are the same
-    plan = plan_for(view, lambda leaf: _outcome(view, leaf))
+    leaves = [node for node in view.nodes if node.is_leaf]
+    table = LEAVES % "".join(f"{INDENT}{leaf.number}: {_outcome(view, leaf)},\n" for leaf in leaves)
+    plan = plan_for(view, _leaf)
     body = "".join(f"{line}\n" for line in _lines(plan, INDENT))
     finite = FINITE if "_finite(" in body else ""
     number = NUMBER if finite or "_number(" in body else ""
     category = CATEGORY if "_category(" in body else ""
     date = DATE if "_seconds(" in body else ""
     comment = f"# It {said}.\n" if said else ""
-    return "".join([INTRODUCTION, comment, _opening(view), body, category, date, number, finite])
+    return "".join(
+        [
+            INTRODUCTION,
+            comment,
+            table,
+            _opening(view),
+            REASONS,
+            body,
+            category,
+            date,
+            number,
+            finite,
+        ]
+    )
 
 
 def _opening(view: TreeView) -> str:
-    """All up to the line that starts the function of the tree."""
+    """The functions that predict."""
     if view.classes is None:
         return PREDICT_NUMBER
     classes = [_tuple(map(_literal, labels)) for labels in view.classes]
@@ -204,8 +240,19 @@ def _opening(view: TreeView) -> str:
 # --- outcomes ---
 
 
+def _leaf(leaf: NodeView) -> str:
+    """The number of a leaf, and what it predicts."""
+    # The text of a label is safe in a comment, as it holds no line ends.
+    return f"{leaf.number}  # {', '.join(map(_literal, leaf.prediction))}"
+
+
 def _outcome(view: TreeView, leaf: NodeView) -> str:
-    """What is returned for a leaf: a number, shares of the classes, or a tuple of either."""
+    """What is known of a leaf: what it predicts, and what leads to it."""
+    return f"({_predicted(view, leaf)}, {_tuple(map(_literal, view.reasons(leaf.number)))})"
+
+
+def _predicted(view: TreeView, leaf: NodeView) -> str:
+    """A number, shares of the classes, or a tuple of either."""
     if view.classes is None:
         numbers = [_literal(number) for number in leaf.prediction]
         return numbers[0] if len(numbers) == 1 else _tuple(numbers)
@@ -213,13 +260,13 @@ def _outcome(view: TreeView, leaf: NodeView) -> str:
         _tuple(_literal(share) for share in its_shares[: len(labels)].tolist())
         for its_shares, labels in zip(leaf.value, view.classes, strict=True)
     ]
-    # The text of a label is safe in a comment, as it holds no line ends.
-    predicted = ", ".join(map(_literal, leaf.prediction))
-    return f"{shares[0] if len(shares) == 1 else _tuple(shares)}  # {predicted}"
+    return shares[0] if len(shares) == 1 else _tuple(shares)
 
 
 def _tuple(items: Any) -> str:
     listed = list(items)
+    if not listed:
+        return "()"
     return f"({listed[0]},)" if len(listed) == 1 else f"({', '.join(listed)})"
 
 

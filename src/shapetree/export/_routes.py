@@ -24,12 +24,20 @@ Way: TypeAlias = tuple[Bound, ...]
 Ways: TypeAlias = dict[int, tuple[Way, ...]]
 
 
-def remark(names: Names, view: TreeView) -> str:
-    """What a program predicts, and what numbers it takes; empty where there is nothing to say."""
+def reasons_of(view: TreeView, number: int) -> str:
+    """The features that lead to a node, from the root on, as one text."""
+    return "; ".join(view.reasons(number))
+
+
+def remark(names: Names, view: TreeView, has_dates: bool = False) -> str:
+    """What a program predicts, and what numbers it takes; empty where there is nothing to say.
+
+    A program that has dates needs no numbers in their place.
+    """
     said = [f"predicts {' and '.join(names.name_targets(True) or ())}"] if names.targets else []
     inputs = {name: unit for name, unit in names.units.items() if name not in (names.targets or ())}
     said += [f"{name} is in {unit}" for name, unit in inputs.items()]
-    if any(feature.is_date for node in view.nodes for feature in node.features):
+    if not has_dates and any(feature.is_date for node in view.nodes for feature in node.features):
         said.append("takes dates as seconds since 1970-01-01 00:00 UTC")
     # On one line, which whatever counts as white space cannot end.
     return " ".join("; ".join(said).encode("utf-8", "replace").decode("utf-8").split())

@@ -17,6 +17,7 @@ from shapetree.export._routes import (
     Plan,
     Way,
     plan_for,
+    reasons_of,
     remark,
     require_distinct,
     used_features,
@@ -25,12 +26,24 @@ from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._regions import Bound
 from shapetree.tree._view import NodeView, TreeView, view_of
 
-OUTPUTS = ("prediction", "proba")
+OUTPUTS = ("prediction", "proba", "leaf", "reasons")
 INDENT = "  "
 # A check and what follows have a line each if they would make a longer one.
 MAX_WIDTH = 90
 # Databases limit how deep expressions are, which "a OR b OR c OR …" is, too.
 MAX_ALTERNATIVES = 50
+
+
+class SqlExpression(str):
+    """An SQL expression that gives a feature's values, where `export_sql` takes a column.
+
+    Examples
+    --------
+    >>> from shapetree.export import SqlExpression
+    >>> columns = {"age": SqlExpression("date_part('year', now()) - birth_year"), "sex": "gender"}
+    """
+
+    __slots__ = ()
 
 
 def export_sql(
@@ -50,9 +63,14 @@ def export_sql(
     Every row gets exactly what the estimator predicts, if the table's columns have the names of the
     features and hold the same kind of values as in training: numbers of any type, text or an
     enumeration, or bools. NULL and NaN are missing. PostgreSQL does not take bools for numbers or
-    numbers for bools; cast such columns. Dates are numbers: seconds since 1970-01-01 00:00 UTC, as
-    ``extract(epoch FROM …)`` or SQLite's ``unixepoch(…)`` gives them. Databases may return
-    rows in any order; ask for one with ORDER BY.
+    numbers for bools; cast such columns. A column of dates is one of the database's own types for
+    dates and moments; in SQLite, text such as "2024-12-31 23:59:59" or seconds since 1970-01-01.
+    Databases may return rows in any order; ask for one with ORDER BY.
+
+    Tests run the expressions in SQLite, DuckDB and PostgreSQL. For the other dialects they only
+    check that the expressions can be read. There, sums of numbers near the largest ones may be
+    refused as overflows, T-SQL and MySQL have no infinite numbers, T-SQL ignores spaces at the end
+    of text, and Oracle takes empty text for a missing value.
 
     Parameters
     ----------
@@ -60,15 +78,20 @@ def export_sql(
         A fitted estimator.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
-    dialect : {"sqlite", "duckdb", "postgres"}, default="sqlite"
-        The database that the expression is for.
-    output : {"prediction", "proba"}, default="prediction"
+    dialect : {"sqlite", "duckdb", "postgres", "bigquery", "snowflake", "tsql", "mysql", "oracle", \
+            "spark"}, default="sqlite"
+        The database that the expression is for; "tsql" is that of SQL Server.
+    output : {"prediction", "proba", "leaf", "reasons"}, default="prediction"
         "prediction" is one expression for the predicted class or number; if there are several
         targets, one for each, separated by commas and named "y0", "y1", … "proba" is an expression
         for the probability of each class, named "proba_" and the class; if there are several
-        targets, "proba_y0_" and the class, and so on.
+        targets, "proba_y0_" and the class, and so on. "leaf" is the number of the leaf, as `apply`
+        gives it, and "reasons" are the names of the features on the path to it, from the root on,
+        with semicolons between them.
     columns : dict, optional
-        Names of columns by feature, where they differ.
+        Names of columns by feature, where they differ. A `SqlExpression` is written as it is, in
+        parentheses; that of a date gives seconds since 1970-01-01 00:00 UTC, as
+        ``epoch(…)`` does in DuckDB. All other names are quoted.
     feature_names : list of str, optional
         Names to show for the features, in the order of the columns.
     class_names : list of str, or mapping from class labels to names, optional
@@ -107,8 +130,8 @@ def export_sql(
     if output == "proba" and view.classes is None:
         raise ValueError("output='proba' needs a tree that predicts classes")
     writer = _Writer(DIALECTS[dialect], _columns(view, columns or {}, DIALECTS[dialect]))
-    text = writer.predictions(view) if output == "prediction" else writer.shares(view)
-    said = remark(fitted.names, view).replace("/*", "/ *").replace("*/", "* /")
+    text = writer.output(view, output)
+    said = remark(fitted.names, view, has_dates=True).replace("/*", "/ *").replace("*/", "* /")
     if said:
         text = f"/* It {said}. */\n{text}"
     if path is not None:
@@ -123,15 +146,32 @@ def _require_one_of(parameter: str, value: Any, allowed: tuple[str, ...]) -> Non
 
 
 def _columns(view: TreeView, names: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
-    """The quoted column of each feature that the tree reads."""
+    """The values of each feature that the tree reads: a quoted column, or an expression."""
     known = [feature.name for feature in view.features]
     for name in names:
         if name not in known:
             raise ValueError(f"columns names {name!r}, which is not a feature of the tree")
     used = {f.name: names.get(f.name, f.name) for f in used_features(view)}
-    told_apart = [_lower(name) if dialect.ignores_case else name for name in used.values()]
+    plain = [name for name in used.values() if not isinstance(name, SqlExpression)]
+    told_apart = [_lower(name) if dialect.ignores_case else name for name in plain]
     require_distinct(told_apart, f"{dialect.name} could not tell them apart; use columns")
-    return {feature: dialect.write_name(name) for feature, name in used.items()}
+    return {
+        feature.name: _values_of(feature, used[feature.name], dialect)
+        for feature in used_features(view)
+    }
+
+
+def _values_of(feature: FeatureInfo, column: str, dialect: Dialect) -> str:
+    """A feature's values: numbers as doubles, everything else as the column holds it."""
+    if isinstance(column, SqlExpression):
+        if not column.strip():
+            raise ValueError(f"columns gives {feature.name!r} an empty SqlExpression")
+        values = f"({column})"
+    else:
+        values = dialect.write_name(column)
+        if feature.is_date:
+            return (dialect.zoned if feature.date == "utc" else dialect.moment).format(values)
+    return values if feature.is_categorical else dialect.number.format(values)
 
 
 def _lower(name: str) -> str:
@@ -146,6 +186,14 @@ class _Writer:
         self._columns = columns
 
     # --- outcomes ---
+
+    def output(self, view: TreeView, output: str) -> str:
+        """What is asked for."""
+        if output == "leaf":
+            return self._expression(view, lambda leaf: str(leaf.number))
+        if output == "reasons":
+            return self._expression(view, lambda leaf: self._reasons(view, leaf))
+        return self.predictions(view) if output == "prediction" else self.shares(view)
 
     def predictions(self, view: TreeView) -> str:
         """One expression for each target, named if there are several."""
@@ -174,6 +222,9 @@ class _Writer:
     def _share(self, target: int, label: int, leaf: NodeView) -> str:
         return self._literal(float(leaf.value[target, label]))
 
+    def _reasons(self, view: TreeView, leaf: NodeView) -> str:
+        return self._literal(reasons_of(view, leaf.number))
+
     def _expression(self, view: TreeView, outcome: Callable[[NodeView], str]) -> str:
         return "\n".join(self._lines(plan_for(view, outcome)))
 
@@ -185,7 +236,7 @@ class _Writer:
         if isinstance(value, str):
             return self._dialect.write_text(value)
         if isinstance(value, bool):
-            return ("TRUE" if value else "FALSE") if self._dialect.is_typed else str(int(value))
+            return str(value).upper() if self._dialect.has_bools else str(int(value))
         if isinstance(value, int):
             return str(value)
         if isinstance(value, float):
@@ -216,7 +267,7 @@ class _Writer:
         if unbounded:
             known = " AND ".join(self._known(check.node, side) for side in unbounded)
             held = known if () in check.ways else f"{known} AND ({held})"
-        return f"({held}) IS NOT TRUE" if check.is_negated else held
+        return self._dialect.negation.format(held) if check.is_negated else held
 
     def _way(self, way: Way, node: NodeView) -> str:
         bounds = [self._bound(bound, node) for bound in way] or [self._known(node, 0)]
@@ -256,12 +307,13 @@ class _Writer:
         return f"{number} IS NOT NULL"
 
     def _number(self, feature: FeatureInfo) -> str:
-        return self._dialect.number.format(self._columns[feature.name])
+        values = self._columns[feature.name]
+        return self._dialect.number.format(values) if feature.is_categorical else values
 
     def _among(self, feature: FeatureInfo, categories: Sequence[Level]) -> str:
         """Condition that a feature has one of some categories; there may be none."""
         if not categories:
-            return "FALSE"
+            return "1 = 0"
         column, known = self._columns[feature.name], feature.categories or ()
         if not self._dialect.is_typed or all(isinstance(c, str) for c in known):
             column = self._dialect.text.format(column)
@@ -279,7 +331,10 @@ class _Writer:
             return f"{column} = {literals[0]}"
         if len(literals) <= self._dialect.few_categories:
             return f"({' OR '.join(f'{column} = {literal}' for literal in literals)})"
-        return f"{column} IN ({', '.join(literals)})"
+        most = self._dialect.most_listed
+        lists = [literals[i : i + most] for i in range(0, len(literals), most)]
+        among = [f"{column} IN ({', '.join(some)})" for some in lists]
+        return among[0] if len(among) == 1 else f"({' OR '.join(among)})"
 
 
 def _may_be_missing(check: Check, side: int) -> bool:

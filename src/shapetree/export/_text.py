@@ -7,7 +7,7 @@ from typing import Any
 
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._view import NodeView, TreeView, view_of
-from shapetree.tree._words import branch_words, listing, n_rows_words, outcome_words
+from shapetree.tree._words import branch_words, listing, n_rows_words, outcome_words, printable
 
 
 def export_text(
@@ -28,7 +28,9 @@ def export_text(
     or what it splits on, and its number of training rows. If a pair has many regions, some are only
     counted; `rules` and `shape_table` list them all. Missing values are mentioned where training
     rows had them; elsewhere they go to the branch with the most rows. Shares are those of the rows;
-    where weights or shrinkage make the tree predict something else, that is shown as well.
+    where weights or shrinkage make the tree predict something else, that is shown as well. Beside
+    a share or a mean of rows stands the interval that holds that of all such rows, at a level of
+    95 %, and if the tree was evaluated, what the new rows tell of the leaf.
 
     Parameters
     ----------
@@ -61,13 +63,13 @@ def export_text(
     >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, species)
     >>> print(export_text(tree))
     petal width (cm)  [150 rows]
-    ├─ ≤ 0.8: setosa (100 %)  [50 rows]
-    ├─ (0.8, 1.75]: versicolor (91 %)  [54 rows]
-    └─ > 1.75: virginica (98 %)  [46 rows]
+    ├─ ≤ 0.8: setosa (100 % of rows, 93 to 100 %; predicted 89 %)  [50 rows]
+    ├─ (0.8, 1.75]: versicolor (91 % of rows, 80 to 96 %; predicted 81 %)  [54 rows]
+    └─ > 1.75: virginica (98 % of rows, 89 to 99.6 %; predicted 87 %)  [46 rows]
     """
     require_options(max_depth, digits)
     view = view_of(fitted_tree(estimator, feature_names, class_names, target_name, units))
-    return "\n".join([*_heading(view), *_lines(view, max_depth, digits)])
+    return "\n".join(map(printable, [*_heading(view), *_lines(view, max_depth, digits)]))
 
 
 def _heading(view: TreeView) -> Iterator[str]:
@@ -80,6 +82,8 @@ def _heading(view: TreeView) -> Iterator[str]:
     if said:
         heading = "; ".join(said)
         yield heading[0].upper() + heading[1:]
+    if view.single_leaf_words is not None:
+        yield view.single_leaf_words
 
 
 def require_options(max_depth: int | None, digits: int | None) -> None:
@@ -95,10 +99,12 @@ def is_folded(node: NodeView, max_depth: int | None) -> bool:
     return max_depth is not None and node.depth >= max_depth and not node.is_leaf
 
 
-def summary(view: TreeView, node: NodeView, max_depth: int | None) -> tuple[str, str]:
+def summary(
+    view: TreeView, node: NodeView, max_depth: int | None, is_brief: bool = False
+) -> tuple[str, str]:
     """What a node splits on or predicts, and its number of rows."""
     predicts = node.is_leaf or is_folded(node, max_depth)
-    content = outcome_words(view, node) if predicts else node.feature_words
+    content = outcome_words(view, node, is_brief) if predicts else node.feature_words
     return content, n_rows_words(node.n_rows)
 
 

@@ -40,9 +40,6 @@ function readRow(model, named) {
     return readNumber(isMoment ? value.getTime() / 1e3 : value);
   });
 }
-function leafOf(model, row) {
-  return pathOf(model, row).at(-1);
-}
 function pathOf(model, row) {
   const path = [model.nodes[0]];
   while (!path.at(-1).isLeaf) {
@@ -100,11 +97,18 @@ function codeOf(feature, value) {
 // src/module.js
 function readTree({ classes, features, nodes }) {
   const model = readModel({ features: features.map(withCategories), nodes });
-  const valuesOf = (row) => leafOf(model, readRow(model, row)).value;
+  const pathTo = (row) => pathOf(model, readRow(model, row));
+  const valuesOf = (row) => pathTo(row).at(-1).value;
+  const leaf = (row) => pathTo(row).at(-1).number;
+  const reasons = (row) => [
+    ...new Set(pathTo(row).flatMap((node) => node.features.map((j) => model.features[j].name)))
+  ];
   if (classes === null) {
-    return { predict: (row) => alone(valuesOf(row).map(([number]) => number)) };
+    return { leaf, reasons, predict: (row) => alone(valuesOf(row).map(([number]) => number)) };
   }
   return {
+    leaf,
+    reasons,
     predict: (row) => alone(valuesOf(row).map((shares, i) => classes[i][likeliest(shares)])),
     predictProba: (row) => alone(valuesOf(row).map((shares) => [...shares]))
   };

@@ -1,6 +1,14 @@
 """A fit: from a user's table and parameters to a FittedTree."""
 
+from shapetree.fit._identifiers import IdentifierWarning
 from shapetree.fit._order import fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree.fit._parameters import Parameters
 
-__all__ = ["Parameters", "fit_path", "fit_tree", "refine_fitted", "simplify_fitted"]
+__all__ = [
+    "IdentifierWarning",
+    "Parameters",
+    "fit_path",
+    "fit_tree",
+    "refine_fitted",
+    "simplify_fitted",
+]

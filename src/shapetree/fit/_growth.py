@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from shapetree.fit._parameters import Parameters, limits_of, search_options
 from shapetree.fit._rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
-from shapetree.grow._grower import ANYWHERE, Grower, Start
+from shapetree.grow._grower import Grower
 from shapetree.grow._local import hold_rows
 from shapetree.grow._nodes import GrowingNode
 from shapetree.grow._pair_options import PairOptions
@@ -20,28 +22,27 @@ def grow(
     pairs: PairTools | None,
     parameters: Parameters,
     progress: Progress,
-    start: Start = ANYWHERE,
+    order: np.ndarray | None = None,
 ) -> GrowingNode:
-    """Grow a tree on binned rows."""
+    """Grow a tree on binned rows; `order` tells which of equally good features comes first."""
     features, goal = rows.binned.features, rows.goal
-    options = search_options(rows.binned.n_rows, goal, parameters)
+    options = search_options(goal, parameters)
     return Grower(
         rows,
         features,
         goal,
-        CandidateSearch(features, goal, options),
+        CandidateSearch(features, goal, options, order),
         None if pairs is None else PairSearch(pairs[0], goal, pairs[1]),
         parameters.max_bins is None,
-        limits_of(rows.n_rows, goal, parameters),
+        limits_of(goal, parameters),
         progress,
-        start,
     ).grow()
 
 
 def hold(binned_rows: BinnedRows, parameters: Parameters) -> HeldRows:
     """The rows, ready to be asked."""
     rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
-    return hold_rows(binned, rows.table, rows.goal(parameters), parameters.threads, coarse)
+    return hold_rows(binned, rows.table, rows.goal(parameters), parameters.n_threads, coarse)
 
 
 def pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) -> PairTools | None:
@@ -50,4 +51,4 @@ def pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) -> 
         return None
     weights = rows.goal.weights_behind(rows.at(0, rows.n_rows).histogram())
     frame = PairFrame(rows.coarse.features, weights, options)
-    return frame, search_options(rows.n_rows, rows.goal, parameters)
+    return frame, search_options(rows.goal, parameters)

@@ -12,76 +12,117 @@ from shapetree._core.criterion import Criterion
 from shapetree.data._binning import bin_table
 from shapetree.data._moments import readable_threshold
 from shapetree.data._table import FeatureInfo
-from shapetree.fit._choice import PATH, Choice, Record, Trial, path_of, usual_of
+from shapetree.fit._cross_validation import (
+    PATH,
+    Choice,
+    CrossValidation,
+    choose,
+    folds_to_choose_by,
+    trials_of,
+)
 from shapetree.fit._growth import hold, pair_tools
-from shapetree.fit._learning import Outcome, learn, learn_from_many_starts
-from shapetree.fit._parameters import Parameters, read_pairs, refine_options
+from shapetree.fit._identifiers import warn_of_identifiers
+from shapetree.fit._learning import Outcome, learn
+from shapetree.fit._parameters import Parameters, path_of, read_pairs, refine_options
+from shapetree.fit._resamples import gather_evidence, nearest_split
 from shapetree.fit._rows import (
     BinnedRows,
     TrainingRows,
     bin_rows,
     check_spread,
     coarse_bins_of,
-    row_importance,
+    importance_of,
+    read_groups,
     row_weights,
     training_rows,
 )
-from shapetree.fit._trials import N_FOLDS, Tester, choose_trial
+from shapetree.fit._single_leaf import why_single_leaf
+from shapetree.grow._feature_order import feature_order
 from shapetree.grow._nodes import tree_of
 from shapetree.grow._progress import Progress, TestProgress
-from shapetree.refine import fitting_bins, prune_by_cost, refine_tree_arrays, shrink, simplify
+from shapetree.refine import (
+    fitting_bins,
+    prune_by_cost,
+    refine_tree_arrays,
+    shrink,
+    simplify,
+)
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._naming import Names, target_names
 from shapetree.tree._questions import NeighboursOfThresholds
+from shapetree.tree._sketch import TreeSketches
 from shapetree.tree._sketcher import describe_training_rows
 from shapetree.tree._spread import SpreadRows, sole_target, spread_of
 
 
 def fit_tree(
-    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    parameters: Parameters,
+    has_classes: bool,
+    groups: Any = None,
 ) -> FittedTree:
     """Fit a tree.
 
     Parameters
     ----------
-    X, y, sample_weight
+    X, y, sample_weight, groups
         As given by the user.
     parameters : Parameters
     has_classes : bool
         Whether y holds classes rather than numbers.
     """
     rows = training_rows(X, y, sample_weight, parameters, has_classes)
+    row_groups = read_groups(X, groups, rows)
     # Rows that are elsewhere know their targets' names.
     names = Names(targets=getattr(X, "target_names", None) or target_names(y))
     pairs = read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = bin_rows(rows, parameters, pairs)
-    choice = choose_trial(binned, parameters, pairs)
-    is_chosen = not isinstance(parameters.strength, Real)
-    parameters = parameters.with_trial(choice.trial)
+    folds = folds_to_choose_by(binned, parameters, row_groups)
+    evidence = gather_evidence(binned, parameters, pairs, row_groups)
+    if evidence is None or evidence.is_convincing:
+        choice = choose(binned, parameters, pairs, folds)
+    else:
+        # Nothing is to be learnt, however strong penalties are.
+        strongest = max(path_of(parameters.strength))
+        shape = replace(parameters, strength=strongest, max_depth=0)
+        choice = Choice(shape, parameters.shrinkages[0])
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        if is_chosen:
-            outcome = learn_from_many_starts(binned, parameters, pairs, progress, choice.rivals)
-        else:
-            outcome = learn(binned, parameters, pairs, progress, must_hold_up=True, owns_bins=True)
+        outcome = learn(binned, choice.parameters, pairs, progress, owns_bins=True)
+    why = None
+    if outcome.tree.node_count == 1:
+        # The bins may have been reordered.
+        again = bin_rows(rows, parameters, pairs)
+        nearest = nearest_split(again, choice.parameters, pairs)
+        is_pure = float(outcome.tree.impurity[0]) == 0.0
+        about = rows.table.features, rows.classes is not None
+        why = why_single_leaf(evidence, nearest, *about, is_pure)
     del binned  # what follows needs its memory
-    return replace(_finish(outcome, rows, parameters, choice), names=names)
+    has_groups = row_groups is not None
+    # Seen from the user's call of an estimator's `fit`.
+    warn_of_identifiers(outcome.tree.used_features, rows, parameters, has_groups, stacklevel=4)
+    return replace(_finish(outcome, rows, choice), names=names, why_single_leaf=why)
 
 
 def refine_fitted(
     fitted: FittedTree, X: Any, y: Any, sample_weight: Any, parameters: Parameters, reader: str
 ) -> FittedTree:
     """Refine a fitted tree for some rows, which `reader` reads."""
-    choice = Choice(Trial(fitted.strength, fitted.criterion), fitted.shrinkage)
-    parameters = parameters.with_trial(choice.trial)
+    parameters = replace(parameters, strength=fitted.strength, criterion=fitted.criterion)
+    if parameters.shrinkage == "cv":
+        parameters = replace(parameters, shrinkage=fitted.shrinkage)
+    choice = Choice(parameters, parameters.shrinkages[0])
     targets = fitted.read_targets(X, y)
     if fitted.classes is None:
         check_spread(targets, parameters.criterion)
     weights = row_weights(X, sample_weight)
-    rows = TrainingRows(fitted.read_table(X, reader), targets, fitted.classes, weights)
-    rows = rows.with_evidence(row_importance(y, weights, parameters.class_weight))
-    binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
+    about = targets, fitted.classes, weights
+    rows = TrainingRows(fitted.read_table(X, reader), *about)
+    rows = rows.with_evidence(importance_of(*about, parameters.class_weight))
+    binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.n_threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = read_pairs(rows.table, parameters)
     coarse = coarse_bins_of(rows, binned, parameters, pairs)
@@ -91,63 +132,63 @@ def refine_fitted(
         refined, history = refine_tree_arrays(
             fitted.tree,
             held,
-            refine_options(binned.n_rows, goal, parameters),
+            refine_options(goal, parameters),
             pair_tools(held, parameters, pairs),
             progress.sweep,
             owns_bins=True,
+            order=feature_order(held),
         )
-    tree = tree_of(refined, goal.impurity_scale)
+    tree = prune_by_cost(tree_of(refined, goal.impurity_scale), parameters.ccp_alpha)
     outcome = Outcome(tree, goal.criterion_name, np.array(history))
-    finished = _finish(outcome, rows, parameters, choice)
+    finished = _finish(outcome, rows, choice)
     return replace(finished, has_names=fitted.has_names, names=fitted.names)
 
 
 def fit_path(
-    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
-) -> dict[str, np.ndarray]:
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    parameters: Parameters,
+    has_classes: bool,
+    groups: Any = None,
+) -> dict[str, Any]:
     """Fit trees along a path of strengths, and test each on rows held out.
 
     Parameters
     ----------
-    X, y, sample_weight
+    X, y, sample_weight, groups
         As given by the user.
     parameters : Parameters
         A list of strengths is the path; otherwise it is our own.
     has_classes : bool
         Whether y holds classes rather than numbers.
-
-    Returns
-    -------
-    dict of arrays
     """
     if isinstance(parameters.strength, Real | str):
         parameters = replace(parameters, strength=PATH)
     rows = training_rows(X, y, sample_weight, parameters, has_classes)
+    row_groups = read_groups(X, groups, rows)
     pairs = read_pairs(rows.table, parameters)
     binned = bin_rows(rows, parameters, pairs)
-    criterion = rows.goal(parameters).criterion_name
-    path = path_of(parameters.strength)
-    trials = tuple(Trial(strength, criterion) for strength in path)
-    usual = Trial(usual_of(path), criterion)
-    n_folds = parameters.folds or N_FOLDS
+    folds = folds_to_choose_by(binned, parameters, row_groups)
+    assert folds is not None
+    evidence = gather_evidence(binned, parameters, pairs, row_groups)
+    if evidence is not None and not evidence.is_convincing:
+        parameters = replace(parameters, max_depth=0)
+    strengths = path_of(parameters.strength)
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
-        tester = Tester(binned, parameters, pairs, n_folds, parameters.shrinkages, progress)
-        if not tester.folds.are_filled:
-            raise ValueError(
-                f"folds={n_folds} needs at least as many distinct rows; use fewer folds"
-            )
-        record = Record(trials, tester.folds)
-        record.add(tester.test, trials, range(n_folds))
-        trees = tester.trees(trials)
-    chosen = record.choose(usual)
+        validation = CrossValidation(binned, parameters, pairs, folds, progress)
+        record = validation.test(trials_of(parameters))
+        trials = [record.best(strength) for strength in strengths]
+        trees = validation.trees(trials)
     scores, errors = np.array([record.score(trial) for trial in trials]).T
     return {
-        "strength": np.array([trial.strength for trial in trials]),
+        "strength": np.array(strengths),
         "score": scores,
         "error": errors,
         "n_leaves": np.array([tree.n_leaves for tree in trees]),
-        "n_segments": np.array([tree.n_segments for tree in trees]),
-        "is_chosen": np.array([trial == chosen for trial in trials]),
+        "n_parts": np.array([tree.n_parts for tree in trees]),
+        "is_chosen": np.array([trial == record.best() for trial in trials]),
+        "score_name": validation.score.name,
     }
 
 
@@ -168,18 +209,20 @@ def simplify_fitted(fitted: FittedTree) -> FittedTree:
     return fitted.with_tree(simplify(fitted.tree, impurity, predicts_the_same))
 
 
-def _finish(
-    outcome: Outcome, rows: TrainingRows, parameters: Parameters, choice: Choice
-) -> FittedTree:
-    """What was learnt, pruned and shrunk as the parameters say, and sketched."""
-    tree = shrink(prune_by_cost(outcome.tree, parameters.ccp_alpha), choice.shrinkage)
+def _finish(outcome: Outcome, rows: TrainingRows, choice: Choice) -> FittedTree:
+    """What was learnt, with smoothed leaves, and sketched."""
+    parameters, tree = choice.parameters, shrink(outcome.tree, choice.shrinkage)
     features, has_classes = rows.table.features, rows.classes is not None
     y = sole_target(rows.targets, has_classes)
-    spread = spread_of(tree, rows.table, y, parameters.threads)
+    spread = spread_of(tree, rows.table, y, rows.counts, parameters.n_threads)
     tree = _with_readable_dates(tree, features, spread)
     summary, sketches = describe_training_rows(
-        spread, tree, features, rows.n_classes, has_one_target=y is not None
+        *(spread, tree, features, rows.n_classes),
+        has_one_target=y is not None,
+        has_medians=outcome.criterion == "absolute_error",
     )
+    if sketches is not None and rows.weights is not None:
+        sketches = replace(sketches, weighed=_weighed(outcome.tree, sketches))
     weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),
@@ -187,12 +230,26 @@ def _finish(
         has_names=rows.table.has_names,
         classes=rows.classes,
         criterion=outcome.criterion,
-        strength=choice.trial.strength,
-        shrinkage=choice.shrinkage,
+        strength=float(parameters.strength),
+        shrinkage=choice.shrinkage.amount,
         summary=summary,
         history=outcome.history,
         cv_results=choice.results,
     )
+
+
+def _weighed(tree: TreeArrays, sketches: TreeSketches) -> np.ndarray | None:
+    """What weights make of the nodes' rows, as `NodeSketch` has it; None if they only count rows.
+
+    Weights of the tree are evidence, and its values are not smoothed yet.
+    """
+    n_rows = tree.weighted_n_node_samples
+    if sketches.mean is None:
+        weighed = n_rows[:, None] * tree.value[:, 0]
+        return None if np.allclose(weighed, sketches.counts, rtol=1e-9) else weighed
+    if np.array_equal(n_rows, sketches.counts.sum(axis=1)):
+        return None
+    return np.stack([n_rows, tree.value[:, 0, 0], np.sqrt(tree.impurity)], axis=1)
 
 
 def _with_readable_dates(

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from numbers import Real
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from shapetree._threads import effective_threads
 from shapetree.data._table import Table
-from shapetree.data._targets import Goal
-from shapetree.fit._choice import Trial
+from shapetree.data._targets import Goal, Prices
 from shapetree.grow._candidates import InnerTreeOptions, Penalties, SearchOptions
 from shapetree.grow._grower import Limits
 from shapetree.grow._pair_options import PairOptions, pair_options
-from shapetree.refine import RefineOptions
+from shapetree.refine import OF_CLASSES, OF_NUMBERS, RefineOptions, Shrinkage
 
 UNLIMITED = 2**30
-# By default, a split must remove the impurity of this many rows.
-SPLIT_PENALTY = 6.0
-# What `shrinkage="cv"` chooses from, with this many folds unless the strength is chosen, too.
+# Most categories that a shape function lists, if its parts are limited: two lines of words.
+MAX_LISTED = 12
+# What `strength="cv"` and `shrinkage="cv"` choose from.
+STRENGTHS = (0.3, 1.0, 3.0)
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 # Features that are compared one level deeper; each takes as long as a level of the tree.
 MAX_LOOKAHEAD = 10
@@ -34,15 +32,17 @@ class Parameters:
 
     max_depth: int | None
     max_branches: int
+    max_parts: int | None
     criterion: str
     strength: Any
-    folds: int | None
+    cv: Any
+    resamples: int | str
     pairs: Any
     pair_screen: str
     pair_penalty: float | str
     n_orientations: int
     min_samples_split: float
-    min_samples_leaf: float
+    min_samples_leaf: float | str
     min_weight_fraction_leaf: float
     min_impurity_decrease: float
     max_leaf_nodes: int | None
@@ -52,7 +52,7 @@ class Parameters:
     inner_min_samples_leaf: float
     inner_max_depth: int | None
     segment_penalty: float | str
-    split_penalty: float | str
+    leaf_penalty: float | str
     branch_penalty: float
     assignment: str
     refine: str | None
@@ -62,53 +62,45 @@ class Parameters:
     shrinkage: float | str
     max_bins: int | None
     categorical_features: Any
-    n_threads: int | None
+    n_threads: int
     random_state: Any
     verbose: int
+    objective: str = "log_loss"
     class_weight: Any = None
-    # Not a user's: how many rows must gain together what one must otherwise, and what the strength
-    # is multiplied by while a tree grows.
-    copies: float = 1.0
-    growth: float = 1.0
-
-    @property
-    def threads(self) -> int:
-        """Number of threads to use."""
-        return effective_threads(self.n_threads)
 
     @property
     def is_cart(self) -> bool:
         """Whether splits are CART's own, thresholds to two branches."""
         return self.max_branches == 2 and self.inner_max_leaf_nodes == 2
 
-    @property
-    def prices_splits(self) -> bool:
-        """Whether it is ours to say what a split must earn."""
-        return self.split_penalty == "auto" and self.strength > 0 and not self.is_cart
-
     def penalty(self, name: str, automatic: float) -> float:
         """A penalty as the user gave it, or the automatic one at the strength in use."""
         given = getattr(self, name)
-        strength = float(self.strength) * self.copies
-        return strength * automatic if given == "auto" else float(given)
+        return float(self.strength) * automatic if given == "auto" else float(given)
+
+    def prices(self, goal: Goal) -> Prices:
+        """What leaves and parts of a growing tree cost; CART's own splits have nothing to pay."""
+        return Prices(
+            self.penalty("leaf_penalty", 0.0 if self.is_cart else goal.prices.leaf),
+            self.penalty("segment_penalty", goal.prices.part),
+        )
+
+    def refine_prices(self, goal: Goal) -> Prices:
+        """What they cost when the tree is refined: the same, unless the units are others."""
+        if self.refine_penalty != "auto":
+            return Prices(float(self.refine_penalty), float(self.refine_penalty))
+        if goal.refine_prices is None:
+            return self.prices(goal)
+        return Prices(*(float(self.strength) * price for price in goal.refine_prices))
 
     @property
-    def shrinkages(self) -> tuple[float, ...]:
+    def shrinkages(self) -> tuple[Shrinkage, ...]:
         """Shrinkages to choose from."""
-        if self.shrinkage == "cv":
-            return SHRINKAGES
         if self.shrinkage == "auto":
-            return (0.0,) if isinstance(self.strength, Real) else SHRINKAGES
-        return (float(self.shrinkage),)
-
-    @property
-    def while_growing(self) -> Parameters:
-        """The parameters that a tree grows with; later, its refinement may be at another price."""
-        return replace(self, strength=self.strength * self.growth, growth=1.0)
-
-    def with_trial(self, trial: Trial) -> Parameters:
-        """The same with a strength and a criterion that may have been chosen."""
-        return replace(self, strength=trial.strength, criterion=trial.criterion)
+            has_classes = self.criterion not in ("squared_error", "absolute_error")
+            return (OF_CLASSES if has_classes else OF_NUMBERS,)
+        given = SHRINKAGES if self.shrinkage == "cv" else (float(self.shrinkage),)
+        return tuple(Shrinkage(each) for each in given)
 
 
 def read_pairs(table: Table, parameters: Parameters) -> PairOptions:
@@ -121,11 +113,9 @@ def read_pairs(table: Table, parameters: Parameters) -> PairOptions:
     )
 
 
-def search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOptions:
+def search_options(goal: Goal, parameters: Parameters) -> SearchOptions:
     """What the searches of single features and of pairs have in common."""
-    # CART's own splits have nothing extra to earn.
-    is_cart = parameters.is_cart
-    pair = 0.0 if is_cart else None
+    pair = 0.0 if parameters.is_cart else None
     if parameters.pair_penalty != "auto":
         pair = float(parameters.pair_penalty)
     # A pair costs as much as a segment; a segment's own price has its strength in it already.
@@ -134,61 +124,73 @@ def search_options(n_rows: int, goal: Goal, parameters: Parameters) -> SearchOpt
         InnerTreeOptions(
             kind=parameters.inner_tree,
             max_leaves=_at_most(parameters.inner_max_leaf_nodes),
-            min_rows=_as_rows(parameters.inner_min_samples_leaf, n_rows),
+            min_rows=_as_rows(parameters.inner_min_samples_leaf, goal.n_counted),
             max_depth=_at_most(parameters.inner_max_depth),
             assignment=parameters.assignment,
         ),
         Penalties(
-            segment=parameters.penalty("segment_penalty", goal.segment_penalty),
-            split=parameters.penalty("split_penalty", 0.0 if is_cart else SPLIT_PENALTY),
+            *parameters.prices(goal),
             branch=parameters.branch_penalty,
             pair=pair,
-            segments_per_pair=parameters.strength if is_given else 1.0,
+            parts_per_pair=parameters.strength if is_given else 1.0,
             many_rows=math.inf if is_given else goal.many_rows,
         ),
-        min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
-        min_weight_leaf=max(_min_weight_leaf(goal, parameters), _least_leaf(goal, parameters)),
+        max_parts=_at_most(parameters.max_parts),
+        max_listed=_max_listed(parameters),
+        per_leaf=parameters.max_leaf_nodes is not None,
+        min_samples_leaf=min_rows_of_leaf(goal, parameters),
+        min_samples_leaf_is_soft=parameters.min_samples_leaf == "auto",
+        min_weight_leaf=_min_weight_leaf(goal, parameters),
         seed=int(check_random_state(parameters.random_state).randint(2**31 - 1)),
-        n_threads=parameters.threads,
+        n_threads=parameters.n_threads,
     )
 
 
-def limits_of(n_rows: int, goal: Goal, parameters: Parameters) -> Limits:
+def limits_of(goal: Goal, parameters: Parameters) -> Limits:
     return Limits(
         max_depth=_at_most(parameters.max_depth),
         max_branches=parameters.max_branches,
         max_leaf_nodes=_at_most(parameters.max_leaf_nodes),
         lookahead=min(parameters.lookahead, MAX_LOOKAHEAD),
-        min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
-        min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
+        min_samples_split=max(2, _as_rows(parameters.min_samples_split, goal.n_counted)),
+        min_samples_leaf=min_rows_of_leaf(goal, parameters),
         min_impurity_decrease=parameters.min_impurity_decrease / goal.impurity_scale,
     )
 
 
-def refine_options(n_rows: int, goal: Goal, parameters: Parameters) -> RefineOptions:
-    max_segments = _at_most(parameters.inner_max_leaf_nodes)
+def refine_options(goal: Goal, parameters: Parameters) -> RefineOptions:
+    max_segments = min(_at_most(parameters.inner_max_leaf_nodes), _at_most(parameters.max_parts))
     if parameters.inner_max_depth is not None and parameters.inner_max_depth < 30:
         max_segments = min(max_segments, 2**parameters.inner_max_depth)
+    is_automatic = parameters.min_samples_leaf == "auto"
+    least_rows = min_rows_of_leaf(goal, parameters)
     return RefineOptions(
         max_sweeps=parameters.refine_iter,
-        penalty=parameters.penalty("refine_penalty", goal.refine_penalty),
+        prices=parameters.refine_prices(goal),
         max_segments=max_segments,
-        min_segment_rows=_as_rows(parameters.inner_min_samples_leaf, n_rows),
-        min_samples_split=max(2, _as_rows(parameters.min_samples_split, n_rows)),
-        min_samples_leaf=_as_rows(parameters.min_samples_leaf, n_rows),
+        max_listed=_max_listed(parameters),
+        min_segment_rows=_as_rows(parameters.inner_min_samples_leaf, goal.n_counted),
+        min_samples_split=max(2, _as_rows(parameters.min_samples_split, goal.n_counted)),
+        min_samples_leaf=1 if is_automatic else least_rows,
         min_weight_leaf=_min_weight_leaf(goal, parameters),
-        least_leaf=_least_leaf(goal, parameters),
+        least_rows=least_rows if is_automatic else 1,
         many_rows=goal.many_rows if parameters.refine_penalty == "auto" else math.inf,
     )
 
 
+def min_rows_of_leaf(goal: Goal, parameters: Parameters) -> int:
+    """Fewest rows of a leaf."""
+    if parameters.min_samples_leaf == "auto":
+        return goal.least_rows
+    return _as_rows(float(parameters.min_samples_leaf), goal.n_counted)
+
+
+def _max_listed(parameters: Parameters) -> int:
+    return UNLIMITED if parameters.max_parts is None else MAX_LISTED
+
+
 def _min_weight_leaf(goal: Goal, parameters: Parameters) -> float:
     return parameters.min_weight_fraction_leaf * goal.total_weight
-
-
-def _least_leaf(goal: Goal, parameters: Parameters) -> float:
-    """Weight that a leaf has at least unless the user prices splits."""
-    return goal.least_leaf * parameters.copies if parameters.prices_splits else 0.0
 
 
 def _at_most(limit: int | None) -> int:
@@ -199,3 +201,19 @@ def _at_most(limit: int | None) -> int:
 def _as_rows(limit: float, n_rows: int) -> int:
     """Turn a number of rows, or a fraction of all, into a number of rows."""
     return min(int(limit), n_rows + 1) if limit >= 1 else int(np.ceil(limit * n_rows))
+
+
+def path_of(strength: Any) -> tuple[float, ...]:
+    """The strengths to choose from that a parameter says, ascending."""
+    if isinstance(strength, str):
+        return STRENGTHS
+    try:
+        given = np.atleast_1d(np.asarray(strength, dtype=np.float64))
+    except (TypeError, ValueError):
+        given = np.empty(0)
+    if given.ndim != 1 or len(given) == 0 or not (np.isfinite(given) & (given >= 0)).all():
+        raise ValueError(
+            "strength must be a number, 'cv', or a list of strengths to choose from, all of them "
+            f"finite and 0 or greater; got {strength!r}"
+        )
+    return tuple(np.unique(given).tolist())

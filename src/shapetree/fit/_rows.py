@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import singledispatch
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from scipy.stats import rankdata
 from sklearn.utils import check_consistent_length
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
@@ -17,18 +17,18 @@ from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._stored import read_stored
-from shapetree.data._sums import Numbers, exact_weights
+from shapetree.data._sums import LocalNumbers, Numbers, find_evidence, weights_of_groups
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
-from shapetree.fit._choice import path_of
-from shapetree.fit._folds import strata_of
-from shapetree.fit._parameters import Parameters
+from shapetree.fit._parameters import Parameters, path_of
 from shapetree.grow._pair_options import PairOptions
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of_bins
 
 # How far targets may be apart, so that sums of their (squared) distances stay finite.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
+# Numeric targets are dealt out to folds in this many groups of similar size.
+N_STRATA = 10
 # Bins that pairs are screened with where single features have one for each value.
 COARSE_BINS = 255
 
@@ -45,9 +45,13 @@ class TrainingRows:
     classes : tuple of arrays or None
         Class labels of each output; None for numbers.
     weights : array of shape (n_rows,) or None
-        As evidence, see `exact_weights`; None if all are 1.
+        As evidence, see `find_evidence`; None if all are 1.
     weight_size : float
         What evidence of 1 weighs by the user's own weights.
+    counts : array of shape (n_rows,) or None
+        How many rows each counts as, if sample weights are whole numbers; None if as one.
+    kept : bool array or None
+        Which rows that the user gave these are; None for all of them.
     """
 
     table: Table
@@ -55,6 +59,8 @@ class TrainingRows:
     classes: tuple[np.ndarray, ...] | None
     weights: np.ndarray | None
     weight_size: float = 1.0
+    counts: np.ndarray | None = None
+    kept: np.ndarray | None = None
 
     @property
     def n_classes(self) -> list[int] | None:
@@ -65,6 +71,11 @@ class TrainingRows:
     def total_weight(self) -> float:
         """Weight of all rows, or their number."""
         return self.table.n_rows if self.weights is None else float(self.weights.sum())
+
+    @property
+    def n_counted(self) -> int:
+        """Number of rows, each as often as it counts."""
+        return self.table.n_rows if self.counts is None else int(self.counts.sum())
 
     @property
     def far(self) -> Numbers | None:
@@ -87,6 +98,7 @@ class TrainingRows:
             table=self.table.take(kept),
             targets=self.targets[kept],
             weights=None if self.weights is None else self.weights[kept],
+            counts=None if self.counts is None else self.counts[kept],
         )
 
     def with_evidence(self, importance: np.ndarray | None) -> TrainingRows:
@@ -98,10 +110,17 @@ class TrainingRows:
         if importance is not None:
             kept = weights * importance > 0
             importance = importance[kept]
-        rows = self if kept.all() else self.take(kept)
-        weights, size = exact_weights(weights[kept], importance)
-        is_equal = bool((weights == 1).all())
-        return replace(rows, weights=None if is_equal else weights, weight_size=size)
+        rows, weights = self if kept.all() else replace(self.take(kept), kept=kept), weights[kept]
+        found = find_evidence(weights, importance)
+        evidence = found.of(weights, importance)
+        counts = None if (weights == 1).all() else found.counts_of(weights)
+        is_equal = counts is None and bool((evidence == 1).all())
+        return replace(
+            rows,
+            weights=None if is_equal else evidence,
+            weight_size=found.size,
+            counts=evidence if counts is not None and importance is None else counts,
+        )
 
     def weighed(self, importance: np.ndarray | None) -> TrainingRows:
         """The same, without categories that only rows of weight zero have."""
@@ -112,15 +131,19 @@ class TrainingRows:
 
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
+        needs_all = self.classes is None and parameters.criterion == "absolute_error"
+        rows = self.here() if needs_all else self  # medians need all targets in one place
+        return rows._goal(parameters).counting(rows.counts, rows.n_counted)
+
+    def _goal(self, parameters: Parameters) -> Goal:
         targets, weights, far = self.targets, self.weights, self.far
         if self.classes is not None:
             criterion = "entropy" if parameters.criterion == "log_loss" else parameters.criterion
             sizes = [len(labels) for labels in self.classes]
-            return ClassGoal(targets, sizes, weights, criterion, parameters.max_branches, far)
+            return ClassGoal(targets, sizes, weights, parameters.objective, criterion, far)
         if parameters.criterion == "squared_error":
             return MeanGoal(targets, weights, far)
-        rows = self.here()  # medians need all targets in one place
-        return MedianGoal(rows.targets, rows.weights)
+        return MedianGoal(targets, weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +198,9 @@ def read_rows(
         classes, targets = find_classes(targets)
     else:
         check_spread(targets, parameters.criterion)
-    weights = row_weights(X, sample_weight)
-    importance = row_importance(y, weights, parameters.class_weight)
-    return TrainingRows(table, targets, classes, weights).weighed(importance)
+    about = targets, classes, row_weights(X, sample_weight)
+    importance = importance_of(*about, parameters.class_weight)
+    return TrainingRows(table, *about).weighed(importance)
 
 
 @read_rows.register
@@ -201,12 +224,24 @@ def importance_of(
     weights: np.ndarray | None,
     class_weight: Any,
 ) -> np.ndarray | None:
-    """What each row's weight is multiplied by for its class, whose number is given."""
+    """What each row's weight is multiplied by for its class, whose number is given.
+
+    None if by 1.
+    """
     if class_weight is None or classes is None:
         return None
-    each = zip(classes, targets.T, strict=True)
-    labels = np.column_stack([names[numbers] for names, numbers in each])
-    return row_importance(labels[:, 0] if labels.shape[1] == 1 else labels, weights, class_weight)
+    factors = factors_of_classes(classes, LocalNumbers(targets, weights), class_weight)
+    by_class = importance_by_class(targets, factors)
+    with np.errstate(over="ignore"):
+        total = by_class if weights is None else weights * by_class
+    check_total_importance(bool(total.any()), total_of(total))
+    return by_class
+
+
+def importance_by_class(targets: np.ndarray, factors: list[np.ndarray]) -> np.ndarray:
+    """Products of the factors of each row's classes."""
+    each = zip(factors, targets.T, strict=True)
+    return np.asarray(np.prod([of_class[numbers] for of_class, numbers in each], axis=0))
 
 
 def row_weights(X: Any, sample_weight: Any) -> np.ndarray | None:
@@ -235,36 +270,37 @@ def check_total(has_weight: bool, total: float) -> None:
 
 
 def factors_of_classes(
-    classes: tuple[np.ndarray, ...], counts: Sequence[np.ndarray], class_weight: Any
+    classes: tuple[np.ndarray, ...], rows: Numbers, class_weight: Any
 ) -> list[np.ndarray]:
-    """What weights are multiplied by for each class of each output, from how many rows have it."""
+    """What weights are multiplied by for each class of each output.
+
+    Parameters
+    ----------
+    classes : tuple of arrays
+    rows : Numbers
+        The numbers of the rows' classes, one column for each output, and sample weights.
+    class_weight : dict, list or "balanced"
+        "balanced" gives all classes that weigh anything the same total weight.
+    """
     # Labels as they would stand in one array; the last of fewer is repeated.
     places = np.arange(max(map(len, classes)))
     labels = np.column_stack([names[np.minimum(places, len(names) - 1)] for names in classes])
     if len(classes) > 1:
         compute_sample_weight(class_weight, labels)  # which says so if it makes no sense
+    is_for_all = len(classes) == 1 or isinstance(class_weight, str)
+    wanted = [class_weight if is_for_all else class_weight[i] for i in range(len(classes))]
+    has_balance = any(isinstance(each, str) and each == "balanced" for each in wanted)
+    weights = weights_of_groups(rows, len(places)) if has_balance else None
     factors = []
-    for output, own in enumerate(counts):
-        is_for_all = len(classes) == 1 or class_weight == "balanced"
-        wanted = class_weight if is_for_all else class_weight[output]
-        if wanted == "balanced":
-            factors.append(own.sum() / (len(own) * own.astype(np.float64)))
+    for output, names in enumerate(classes):
+        if weights is not None and wanted[output] == "balanced":
+            own = weights[output, : len(names)]
+            share = own.sum() / np.count_nonzero(own)
+            factors.append(np.divide(share, own, out=np.zeros_like(own), where=own > 0))
         else:
-            factors.append(compute_sample_weight(wanted, labels[: len(own), output]))
+            factors.append(compute_sample_weight(wanted[output], labels[: len(names), output]))
         check_importance(factors[-1])
     return factors
-
-
-def row_importance(y: Any, weights: np.ndarray | None, class_weight: Any) -> np.ndarray | None:
-    """What each row's weight is multiplied by for its class; None if by 1."""
-    if class_weight is None:
-        return None
-    by_class = compute_sample_weight(class_weight, y)
-    check_importance(by_class)
-    with np.errstate(over="ignore"):
-        total = by_class if weights is None else weights * by_class
-    check_total_importance(bool(total.any()), total_of(total))
-    return by_class
 
 
 def check_importance(by_class: np.ndarray) -> None:
@@ -307,7 +343,7 @@ def check_ends(least: np.ndarray, greatest: np.ndarray, criterion: str) -> None:
 
 
 def bin_rows(rows: TrainingRows, parameters: Parameters, pairs: PairOptions) -> BinnedRows:
-    binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.threads)
+    binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.n_threads)
     coarse = coarse_bins_of(rows, binned, parameters, pairs)
     # Splits on pairs read values.
     table = rows.table.with_values(pairs.pairs.features() if len(pairs.pairs) else [])
@@ -325,6 +361,33 @@ def coarse_bins_of(
     if len(pairs.pairs) == 0:
         return None
     if parameters.max_bins is None:
-        return bin_table(rows.table, rows.weights, COARSE_BINS, parameters.threads).without_order()
+        return bin_table(
+            rows.table, rows.weights, COARSE_BINS, parameters.n_threads
+        ).without_order()
     has_order = any(feature.has_places for feature in binned.features)
     return binned.without_order() if has_order else None
+
+
+def read_groups(X: Any, groups: Any, rows: TrainingRows) -> np.ndarray | None:
+    """The group of each row that is learnt from, if groups are given."""
+    if groups is None:
+        return None
+    if isinstance(X, Batches):
+        raise ValueError("groups cannot be given with rows in batches; fit them from memory")
+    found = np.asarray(groups)
+    n_given = rows.table.n_rows if rows.kept is None else len(rows.kept)
+    if found.shape != (n_given,):
+        raise ValueError(
+            f"groups must hold one label for each of the {n_given} rows, got shape {found.shape}"
+        )
+    codes = np.unique(found, return_inverse=True)[1]
+    return codes if rows.kept is None else codes[rows.kept]
+
+
+def strata_of(targets: np.ndarray, has_classes: bool) -> np.ndarray:
+    """Classes, or groups of numbers from the least to the greatest, by the first output."""
+    first = targets[:, 0]
+    if has_classes:
+        return first.astype(np.int64)
+    rank = rankdata(first, method="max") - 1
+    return (rank * N_STRATA // len(first)).astype(np.int64)

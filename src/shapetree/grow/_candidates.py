@@ -53,30 +53,39 @@ class Penalties:
 
     Attributes
     ----------
-    segment : float
-        For every segment beyond two, in the goal's penalty units.
-    split : float
-        For a split, as a number of the node's rows: it must take away as much impurity as these
-        hold on average.
+    leaf : float
+        For every leaf that a split adds, in the goal's penalty units.
+    part : float
+        For every segment beyond two, in the same.
     branch : float
-        For every branch beyond two, in mean impurity of the node's rows.
+        For every branch beyond two, in mean impurity of the node's rows: the paper's own penalty.
     pair : float or None
-        For being a pair, in mean impurity of the node's rows; None for the price of segments, and
+        For being a pair, in mean impurity of the node's rows; None for the price of a part, and
         for having to hold up on new rows, too.
-    segments_per_pair : float
-        How many segments that are.
+    parts_per_pair : float
+        How many parts that are.
+    many_rows : float
+        Weight of a node from which on its parts cost more.
     """
 
-    segment: float
-    split: float
+    leaf: float
+    part: float
     branch: float
     pair: float | None = None
-    segments_per_pair: float = 1.0
+    parts_per_pair: float = 1.0
     many_rows: float = math.inf
 
-    def segment_price(self, goal: Goal, node: NodeStatistics) -> float:
+    def part_price(self, goal: Goal, node: NodeStatistics) -> float:
         """Impurity mass that every segment of a node beyond two must take away."""
-        return self.segment * goal.penalty_unit(node) * parts_price(node.weight, self.many_rows)
+        return self.part * goal.penalty_unit(node) * parts_price(node.weight, self.many_rows)
+
+    def branch_price(self, goal: Goal, node: NodeStatistics) -> float:
+        """Impurity mass that every branch beyond the first must take away."""
+        return self.leaf * goal.penalty_unit(node) + self.free_branch(node)
+
+    def free_branch(self, node: NodeStatistics) -> float:
+        """What the second branch need not take away, unlike those beyond it."""
+        return self.branch * node.weight
 
 
 def parts_price(weight: float, many_rows: float) -> float:
@@ -102,7 +111,16 @@ class SearchOptions:
     ----------
     inner : InnerTreeOptions
     penalties : Penalties
+    max_parts : int
+        Most segments of an axis, or regions of a plane.
+    max_listed : int
+        Most categories that have to be listed; all others are one group.
+    per_leaf : bool
+        Whether candidates are ranked by their gain for each leaf that they add, as where the number
+        of leaves is limited.
     min_samples_leaf : int
+    min_samples_leaf_is_soft : bool
+        Whether a faster search may miss shape functions that just keep this limit.
     min_weight_leaf : float
     seed : int
     n_threads : int
@@ -110,7 +128,11 @@ class SearchOptions:
 
     inner: InnerTreeOptions
     penalties: Penalties
+    max_parts: int
+    max_listed: int
+    per_leaf: bool
     min_samples_leaf: int
+    min_samples_leaf_is_soft: bool
     min_weight_leaf: float
     seed: int
     n_threads: int
@@ -124,7 +146,11 @@ class SearchOptions:
             "inner_min_rows": self.inner.min_rows,
             "inner_max_depth": self.inner.max_depth,
             "assignment": self.inner.assignment,
+            "max_parts": self.max_parts,
+            "max_listed": self.max_listed,
+            "per_leaf": self.per_leaf,
             "min_rows": self.min_samples_leaf,
+            "min_rows_is_soft": self.min_samples_leaf_is_soft,
             "min_weight": self.min_weight_leaf,
         }
 
@@ -138,7 +164,7 @@ class Candidate(NamedTuple):
     gain : float
         Impurity mass that it takes away.
     penalised_gain : float
-        The same, less all penalties but the split's.
+        The same, less all penalties.
     """
 
     split: BinSplit
@@ -219,15 +245,24 @@ class FeatureShapes:
 class CandidateSearch:
     """Finds the best candidates of nodes from their histograms."""
 
-    def __init__(self, features: Features, goal: Goal, options: SearchOptions) -> None:
+    def __init__(
+        self,
+        features: Features,
+        goal: Goal,
+        options: SearchOptions,
+        order: np.ndarray | None = None,
+    ) -> None:
         self._goal = goal
         self._penalties = options.penalties
+        self._per_leaf = options.per_leaf
         self._seed = options.seed
         self._n_threads = options.n_threads
         self._is_categorical = [feature.is_categorical for feature in features]
         self._choices = {
             number: share for number, share in enumerate(map(choice_share, features)) if share > 0
         }
+        # Which of equally good features comes first.
+        self._order = np.arange(len(features), dtype=np.int32) if order is None else order
         n_bins = [feature.n_bins for feature in features]
         self.offsets = list(accumulate([n + 1 for n in n_bins], initial=0))
         self._search = NodeSearch(goal.criterion, n_bins, self._is_categorical, **options.limits)
@@ -262,14 +297,14 @@ class CandidateSearch:
         """
         first, last = histograms.first, histograms.last
         penalties = self._penalties
-        segment_penalty = np.array([penalties.segment_price(self._goal, node) for node in nodes])
-        units = np.array([penalties.segment * self._goal.penalty_unit(node) for node in nodes])
+        segment_penalty = np.array([penalties.part_price(self._goal, node) for node in nodes])
+        units = np.array([penalties.part * self._goal.penalty_unit(node) for node in nodes])
         self._search.search(
             histograms.sums, histograms.cells, first, last,
             max_branches=max_branches,
             segment_penalty=segment_penalty,
             category_penalty=units * CATEGORY_SHARE,
-            branch_penalty=np.array([penalties.branch * node.weight for node in nodes]),
+            branch_penalty=np.array([penalties.branch_price(self._goal, node) for node in nodes]),
             seed=np.array([self._seed + number for number in numbers], dtype=np.uint64),
             allowed=None if allowed is None else allowed.view(np.uint8),
             gains=found.gains,
@@ -278,6 +313,9 @@ class CandidateSearch:
             branch_of_bin=found.branch_of_bin,
             n_threads=self._threads_for(nodes, last - first),
         )  # fmt: skip
+        if penalties.branch > 0.0:
+            free = np.array([penalties.free_branch(node) for node in nodes])
+            found.penalised_gains[:, first:last] += free[:, None]
         for feature, share in self._choices.items():
             if first <= feature < last:
                 self._charge_choice(feature, share * units, nodes, found)
@@ -303,15 +341,26 @@ class CandidateSearch:
                 price = min(n_chosen * float(prices[number]), most)
                 found.penalised_gains[number, feature] -= price
 
-    def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
-        """Each node's candidate with the greatest gain after all penalties but the split's.
+    def scores(self, found: FeatureShapes) -> np.ndarray:
+        """How the features of nodes rank, (n_nodes, n_features)."""
+        if not self._per_leaf:
+            return found.penalised_gains
+        return found.penalised_gains / np.maximum(found.n_branches - 1, 1)
 
-        None where no candidate gains anything.
-        """
+    def least_gain(self, node: NodeStatistics) -> float:
+        """What a split of a node must gain at least: the price of one more leaf."""
+        return self._penalties.leaf * self._goal.penalty_unit(node)
+
+    def score(self, gain: float, n_branches: int) -> float:
+        """How a candidate with some gain after penalties ranks."""
+        return gain / (n_branches - 1) if self._per_leaf else gain
+
+    def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
+        """Each node's best candidate; None where no candidate gains anything after penalties."""
         ties = np.array([TIE * node.weight for node in nodes])
         return [
             None if feature < 0 else found.candidate(feature, node)
-            for node, feature in enumerate(best_features(found.penalised_gains, ties))
+            for node, feature in enumerate(best_features(self.scores(found), ties, self._order))
         ]
 
     def rivals(
@@ -392,10 +441,6 @@ class CandidateSearch:
         ends, offsets = (np.array([0]), np.array([len(rows)])), np.array([0, n_bins])
         build_histograms(sample.bins, sample.targets, rows, *ends, offsets, sums, 0, 1, 1)
         return Histograms(feature, feature + 1, sums)
-
-    def least_gain(self, node: NodeStatistics) -> float:
-        """What a split of a node must gain after penalties."""
-        return self._penalties.split * node.impurity
 
 
 def gain_of(

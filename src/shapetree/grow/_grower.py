@@ -53,25 +53,6 @@ class Limits:
     min_impurity_decrease: float
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where growth begins, if not with the split that gains most.
-
-    Attributes
-    ----------
-    avoid : frozenset of tuple of int
-        Features, and pairs of them, that the root is not split on.
-    least_gain : float
-        What its split must gain, or else it stays a leaf.
-    """
-
-    avoid: frozenset[tuple[int, ...]] = frozenset()
-    least_gain: float = 0.0
-
-
-ANYWHERE = Start()
-
-
 def describe(
     goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray
 ) -> list[NodeStatistics]:
@@ -109,7 +90,6 @@ class Grower:
         Whether bins are as many as values.
     limits : Limits
     progress : Progress
-    start : Start
     """
 
     def __init__(
@@ -122,7 +102,6 @@ class Grower:
         exact: bool,
         limits: Limits,
         progress: Progress,
-        start: Start = ANYWHERE,
     ) -> None:
         self._rows = rows
         self._bins = bins
@@ -132,7 +111,6 @@ class Grower:
         self._pair_search = pair_search
         self._limits = limits
         self._progress = progress
-        self._start = start
         self._histograms = LevelHistograms(
             rows, search.offsets, goal.targets.n_channels, exact, pair_search is not None
         )
@@ -169,7 +147,9 @@ class Grower:
         def wait(nodes: list[GrowingNode]) -> None:
             for node in nodes:
                 if node.candidate is not None:
-                    heapq.heappush(waiting, (-node.candidate.gain, next(arrivals), node))
+                    candidate = node.candidate
+                    score = self._search.score(candidate.penalised_gain, candidate.n_branches)
+                    heapq.heappush(waiting, (-score, next(arrivals), node))
 
         n_leaves, most = 1, self._limits.max_leaf_nodes
         if most > 1:
@@ -195,7 +175,7 @@ class Grower:
             and statistics.n_rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
             and statistics.impurity > PURE
             # No split gains more than all impurity.
-            and statistics.weight * statistics.impurity >= self._search.least_gain(statistics)
+            and statistics.weight * statistics.impurity > self._search.least_gain(statistics)
         )
 
     def _find_candidates(self, nodes: list[GrowingNode], max_branches: int) -> None:
@@ -208,9 +188,6 @@ class Grower:
         """The same for nodes that may be split, whose shape functions there is memory for."""
         keep = self._rows.is_far or any(node.depth + 1 < self._limits.max_depth for node in nodes)
         found = self._search_features(nodes, max_branches, keep)
-        if nodes[0].depth == 0:
-            avoided = [features[0] for features in self._start.avoid if len(features) == 1]
-            found.penalised_gains[0, avoided] = -np.inf
         singles = self._search.best(found, [node.statistics for node in nodes])
         jobs = [
             partial(self._best_candidate, node, single, found, i, max_branches)
@@ -257,25 +234,19 @@ class Grower:
 
         What was found for all features is what `found` has for some number.
         """
-        statistics = node.statistics
-        least = self._search.least_gain(statistics)
         best: Candidate | PairCandidate | None = single
-        is_root = node.depth == 0
         if self._pair_search is not None:
             pair = self._pair_search.best(
-                statistics,
+                node.statistics,
                 self._rows_of(node),
                 None if self._exact else node.histogram,
                 max_branches,
                 node.number + 1,
-                to_beat=max(least, single.penalised_gain if single else 0.0),
-                avoid=self._start.avoid if is_root else (),
+                to_beat=single.penalised_gain if single else 0.0,
             )
             if pair is not None and self._is_better(pair, single, node, max_branches):
                 best = pair
-        if best is None or best.penalised_gain < least or best.gain < self._least_decrease:
-            return None
-        if is_root and best.gain < self._start.least_gain:
+        if best is None or best.gain < self._least_decrease:
             return None
         if best is single:
             return self._best_ahead(single, node, found, number, max_branches)
@@ -308,9 +279,7 @@ class Grower:
         if nodes:
             found = self._search_features(nodes, max_branches, keep=False)
             singles = self._search.best(found, [child.statistics for child in nodes])
-            for child, best in zip(nodes, singles, strict=True):
-                gain_below = 0.0 if best is None else best.penalised_gain
-                gain += max(gain_below - self._search.least_gain(child.statistics), 0.0)
+            gain += sum(best.penalised_gain for best in singles if best is not None)
         return gain
 
     def _is_better(
@@ -320,9 +289,13 @@ class Grower:
         if not self._leaves_room(pair, node):
             return False
         # Rounding must not choose: of equals, the single feature wins.
-        to_beat = single.penalised_gain if single else 0.0
-        if single and pair.penalised_gain <= to_beat + 1e-10 * node.statistics.weight:
-            return False
+        if single:
+            score, to_beat = (
+                self._search.score(candidate.penalised_gain, candidate.n_branches)
+                for candidate in (pair, single)
+            )
+            if score <= to_beat + 1e-10 * node.statistics.weight:
+                return False
         assert self._pair_search is not None
         if not self._pair_search.must_hold_up:
             return True

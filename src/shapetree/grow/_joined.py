@@ -298,8 +298,11 @@ class JoinedRows:
         self.parts.tell(("split", (nodes, first_child, splits)))
 
     def at(self, node: int, n_rows: int) -> JoinedRowsOfNode:
-        """The rows of one node, which has so many."""
-        return JoinedRowsOfNode(self.parts, n_rows, ("at", (node, n_rows)))
+        """The rows of one node, which count as so many."""
+        step = "at", (node, n_rows)
+        if self.goal.counts is not None:
+            n_rows = int(self.parts.ask(step, ("size", ()), join=add))
+        return JoinedRowsOfNode(self.parts, n_rows, step)
 
 
 class JoinedRowsOfNode:

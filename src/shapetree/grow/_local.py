@@ -295,6 +295,10 @@ class LocalRowsOfNode:
         """How many there are."""
         return len(self.rows)
 
+    def size(self) -> int:
+        """The same, as an answer that several holders add up."""
+        return self.n_rows
+
     def totals(self) -> np.ndarray:
         """Sums of channels."""
         if self.in_order:
@@ -396,6 +400,9 @@ class LocalRowsOfNode:
         else:
             codes = self.binned.columns.array(split.feature)[self.rows]
             branches = split.branch_of_bin[codes]
+        if self.targets.n_channels > self.targets.n_stats:  # a row may count as several
+            places = np.arange(self.n_rows, dtype=np.int32) if self.in_order else self.rows
+            return self.targets.totals_by(places, branches, split.n_branches)[:, -1]
         return np.array([np.count_nonzero(branches == b) for b in range(split.n_branches)])
 
     def _places(self, max_rows: int | None) -> np.ndarray | None:

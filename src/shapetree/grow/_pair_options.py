@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from numbers import Integral
 from typing import Any
@@ -58,7 +58,7 @@ class PairList:
         """The features that are in some pair."""
         if self._listed is not None:
             return np.unique(self._listed).tolist()
-        return list(range(len(self._starts) - 1))
+        return self._features.tolist() if len(self) else []
 
     def part(self, first: int, last: int) -> np.ndarray:
         """The pairs first..last-1."""
@@ -123,6 +123,10 @@ class PairOptions:
     def sample_rows(self) -> int:
         """Rows of a node that pairs are fitted on at most."""
         return MAX_ROWS if self.exact else SAMPLE_ROWS
+
+    def without_pairs(self) -> PairOptions:
+        """The same for single features only."""
+        return replace(self, pairs=PairList(np.empty(0, dtype=np.int64)))
 
 
 def pair_options(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -163,9 +162,8 @@ class PairSearch:
         max_branches: int,
         node_number: int,
         to_beat: float,
-        avoid: Collection[tuple[int, ...]] = (),
     ) -> PairCandidate | None:
-        """Find the pair with the greatest gain after penalties, except that of the split.
+        """Find the pair with the greatest gain after penalties.
 
         Parameters
         ----------
@@ -179,8 +177,6 @@ class PairSearch:
             Seeds random starts, together with the fit's own seed.
         to_beat : float
             Gain after penalties that a pair must have to be of use.
-        avoid : collection of tuple of int
-            Pairs that are left out.
         """
         options = self._options
         search_options = self._search_options(node, max_branches, node_number)
@@ -198,9 +194,6 @@ class PairSearch:
         n_visits = VISITS_PER_GROUPED_BIN * len(histogram)
         groups = self._screen.groups(histogram, threads_for(n_visits, self._n_threads))
         finalists, information = self._weigh(pairs, node, rows, histogram, groups, n_threads)
-        if avoid:
-            is_new = np.array([tuple(pair) not in avoid for pair in finalists.tolist()], dtype=bool)
-            finalists, information = finalists[is_new], information[is_new]
         needed = to_beat + self.pair_penalty(node)
         is_choosy = len(pairs) > options.n_fitted and self.must_hold_up
         if is_choosy:
@@ -336,6 +329,7 @@ class PairSearch:
             )
             which = int(np.argmax(fits.penalised_gains))
             gain = sample.scale * fits.penalised_gains[which] - self.pair_penalty(node)
+            gain += self._penalties.free_branch(node)
             if gain > (0.0 if best is None else best.penalised_gain):
                 best = PairCandidate(
                     self._shape(pairs[first + which], fits, which, groups.positions),
@@ -439,11 +433,12 @@ class PairSearch:
     def _search_options(
         self, node: NodeStatistics, max_branches: int, node_number: int
     ) -> dict[str, Any]:
-        segment_penalty = self._penalties.segment_price(self._goal, node)
+        part_price = self._penalties.part_price(self._goal, node)
         return {
-            "max_branches": max_branches,
-            "region_penalty": self._goal.region_penalty * segment_penalty,
-            "branch_penalty": self._penalties.branch * node.weight,
+            # For each leaf that it adds, a third branch hardly ever gains as much as a second.
+            "max_branches": 2 if self._search_options_of_fit.per_leaf else max_branches,
+            "region_penalty": self._goal.region_penalty * part_price,
+            "branch_penalty": self._penalties.branch_price(self._goal, node),
             "seed": self._seed + node_number,
         }
 
@@ -451,8 +446,7 @@ class PairSearch:
         """What a pair must gain more than its regions cost."""
         if self._penalties.pair is not None:
             return self._penalties.pair * node.weight
-        n_segments = self._penalties.segments_per_pair
-        return n_segments * self._penalties.segment_price(self._goal, node)
+        return self._penalties.parts_per_pair * self._penalties.part_price(self._goal, node)
 
     def _shape(
         self,

@@ -222,7 +222,7 @@ class Rows(Protocol):
         ...
 
     def at(self, node: int, n_rows: int) -> RowsOfNode:
-        """The rows of one node, which has so many."""
+        """The rows of one node, which count as so many."""
         ...
 
 

@@ -5,9 +5,9 @@ refuse gets another version number; files of all versions, each of which has its
 readable.
 """
 
-from shapetree.model_file._check import PREFIX, NotAModel
+from shapetree.model_file._check import PREFIX, NotAModel, short
 from shapetree.model_file._model import Model
 from shapetree.model_file._read import read_model
 from shapetree.model_file._write import write_model
 
-__all__ = ["PREFIX", "Model", "NotAModel", "read_model", "write_model"]
+__all__ = ["PREFIX", "Model", "NotAModel", "read_model", "short", "write_model"]

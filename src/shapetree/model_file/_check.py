@@ -21,7 +21,10 @@ from shapetree.model_file._model import SPECIAL, VERSION, Json
 PREFIX = "not a shapetree model"
 # Least bytes of a file for each list and each object in it, all in all; those of a model have more.
 LIST_BYTES, OBJECT_BYTES, SPARE_BYTES = 4, 12, 1000
-TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"', re.DOTALL)
+# Most characters of a place in the file, which has names of the file's own.
+MAX_PLACE = 120
+# An unfinished text reaches to the end, so that what is in it is not looked through again.
+TEXT = re.compile(r'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
 
 
 class NotAModel(ValueError):
@@ -80,7 +83,7 @@ class Part:
         above = self._above._where()
         if isinstance(self._name, int):
             return f"{above}[{self._name}]"
-        return f"{above}.{self._name}"[-200:] if above else self._name[-200:]
+        return f"{above}.{self._name}"[-MAX_PLACE:] if above else self._name[-MAX_PLACE:]
 
     def refuse(self, reason: str) -> NoReturn:
         """Say what is wrong with this part."""

@@ -32,13 +32,17 @@ from shapetree.model_file._model import (
     max_label_bytes,
 )
 from shapetree.model_file._nodes import read_tree
+from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._naming import Names
 from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary
+from shapetree.tree._sure import UnseenLeaf
 
 # Lists and objects inside each other in a parameter.
 MAX_NESTING = 8
+# Parameters that had other names up to version 2.
+RENAMED = {"split_penalty": "leaf_penalty", "folds": "cv"}
 
 
 def read_model(text: str) -> Model:
@@ -48,7 +52,7 @@ def read_model(text: str) -> Model:
     root.has_only(
         *("format", "version", "library_version", "estimator", "parameters", "criterion"),
         *("strength", "shrinkage", "has_names", "features", "target", "nodes", "history"),
-        *(("names", "held_out") if version > 2 else ()),
+        *(("names", "held_out", "why_single_leaf") if version > 2 else ()),
     )
     root.member("library_version").text()
     estimator = root.member("estimator").one_of(*CRITERIA)
@@ -65,12 +69,13 @@ def read_model(text: str) -> Model:
         None if target_edges is None else len(target_edges) - 1,
     )
     history, strength = root.optional("history"), root.optional("strength")
-    parameters = {name: _read_parameter(part) for name, part in root.member("parameters").members()}
+    tree = read_tree(root.member("nodes"), frame)
+    parameters = _read_parameters(root.member("parameters"), version)
     return Model(
         estimator=estimator,
         parameters=parameters,
         fitted=FittedTree(
-            tree=read_tree(root.member("nodes"), frame),
+            tree=tree,
             features=frame.features,
             has_names=has_names,
             classes=None if classes is None else tuple(classes),
@@ -84,7 +89,8 @@ def read_model(text: str) -> Model:
             history=None if history is None else history.numbers(is_finite=False),
             strength=_usual_strength(parameters) if strength is None else strength.number(low=0),
             names=_read_names(root.optional("names"), frame),
-            held_out=_read_held_out(root.optional("held_out")),
+            held_out=_read_held_out(root.optional("held_out"), tree),
+            why_single_leaf=_read_why(root.optional("why_single_leaf"), tree),
         ),
     )
 
@@ -105,6 +111,12 @@ def _read_version(root: Part) -> int:
             f"versions up to {VERSION}; install a newer shapetree"
         )
     return version
+
+
+def _read_parameters(part: Part, version: int) -> dict[str, Any]:
+    """Parameters by the names that they have today."""
+    renamed = RENAMED if version < 3 else {}
+    return {renamed.get(name, name): _read_parameter(item) for name, item in part.members()}
 
 
 def _read_parameter(part: Part, nesting: int = 0) -> Any:
@@ -157,11 +169,15 @@ def _read_feature(part: Part, version: int) -> FeatureInfo:
         part.has_only("name", "kind", "scale", *(("range",) if version > 2 else ()))
         date = next((date for date, its_kind in dates.items() if its_kind == kind), None)
         return FeatureInfo(name, is_whole=kind == "whole", date=date)
-    part.has_only("name", "kind", "categories")
+    part.has_only("name", "kind", "categories", *(("held_text",) if version > 2 else ()))
     categories = tuple(_read_levels(part.member("categories")))
     if len(set(categories)) < len(categories):
         part.member("categories").refuse("must be distinct")
-    return FeatureInfo(name, categories, is_ordered=kind == "ordered")
+    held_text = part.optional("held_text")
+    if held_text is not None and (categories or not held_text.boolean()):
+        held_text.refuse("must be true, and only where there are no categories")
+    is_ordered, had_text = kind == "ordered", held_text is not None
+    return FeatureInfo(name, categories, is_ordered=is_ordered, held_text=had_text)
 
 
 def _read_scale(part: Part) -> float:
@@ -212,15 +228,30 @@ def _read_texts(part: Part, length: int, are_distinct: bool = True) -> tuple[str
     return texts
 
 
-def _read_held_out(part: Part | None) -> HeldOut | None:
+def _read_why(part: Part | None, tree: TreeArrays) -> str | None:
+    if part is not None and tree.node_count > 1:
+        part.refuse("is only for a tree that is a single leaf")
+    return None if part is None else part.text()
+
+
+def _read_held_out(part: Part | None, tree: TreeArrays) -> HeldOut | None:
     if part is None:
         return None
-    part.has_only("rows", "scores")
+    part.has_only("rows", "scores", "leaves")
     scores = part.member("scores")
     numbers = {name: score.number(is_finite=False) for name, score in scores.members()}
     if not numbers:
         scores.refuse("must have at least one member")
-    return HeldOut(part.member("rows").integer(1, WHOLE), numbers)
+    n_rows, leaves = part.member("rows").integer(1, WHOLE), part.optional("leaves")
+    found: dict[int, UnseenLeaf] = {}
+    for each in () if leaves is None else leaves.each():
+        each.has_only("leaf", "rows", "value")
+        number = each.member("leaf").integer(0, tree.node_count - 1)
+        if not tree.is_leaf[number] or number in found:
+            each.member("leaf").refuse(f"must be another leaf, got {number}")
+        value = each.member("value").numbers(3, is_finite=False).tolist()
+        found[number] = UnseenLeaf(each.member("rows").integer(1, n_rows), *value)
+    return HeldOut(n_rows, numbers, found)
 
 
 def _read_levels(part: Part) -> Iterator[Level]:

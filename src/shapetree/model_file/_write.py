@@ -73,7 +73,16 @@ def write_model(model: Model, library_version: str) -> str:
         scores = {
             name: _write_number(float(score)) for name, score in fitted.held_out.scores.items()
         }
-        content["held_out"] = {"rows": fitted.held_out.n_rows, "scores": scores}
+        held_out: Json = {"rows": fitted.held_out.n_rows, "scores": scores}
+        leaves = [
+            {"leaf": number, "rows": rows, "value": _write_numbers(np.array(values))}
+            for number, (rows, *values) in sorted(fitted.held_out.leaves.items())
+        ]
+        if leaves:
+            held_out["leaves"] = leaves
+        content["held_out"] = held_out
+    if fitted.why_single_leaf is not None:
+        content["why_single_leaf"] = fitted.why_single_leaf
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     if sum(labels.nbytes for labels in fitted.classes or ()) > max_label_bytes(len(text)):
         raise ValueError(
@@ -130,7 +139,8 @@ def _write_feature(feature: FeatureInfo, scale: float, limits: list[float]) -> J
         return content
     categories = [_write_level(category) for category in feature.categories]
     kind = "ordered" if feature.is_ordered else "category"
-    return {"name": feature.name, "kind": kind, "categories": categories}
+    content = {"name": feature.name, "kind": kind, "categories": categories}
+    return content | {"held_text": True} if feature.held_text else content
 
 
 def _write_level(level: Any) -> Any:
@@ -212,6 +222,12 @@ def _write_sketch(sketch: NodeSketch, is_leaf: bool) -> Json:
     if sketch.mean is not None and sketch.deviation is not None:
         content["mean"] = _write_number(sketch.mean)
         content["deviation"] = _write_number(sketch.deviation)
+    if sketch.skewness is not None:
+        content["skewness"] = _write_number(sketch.skewness)
+    if sketch.middle is not None:
+        content["median"] = [_write_number(number) for number in sketch.middle]
+    if sketch.weighed is not None:
+        content["weighed"] = _write_numbers(sketch.weighed)
     if sketch.density is not None:
         content["density"] = _write_density(sketch.density)
     if sketch.scatter is not None:

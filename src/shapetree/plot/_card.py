@@ -58,10 +58,21 @@ class Card(ABC):
 
     @property
     def _header_height(self) -> float:
-        return self.style.pad - 2 + line_height(self.style.name) + 2
+        n_lines = len(self._title_lines())
+        return self.style.pad - 2 + n_lines * line_height(self.style.name) + 2
 
     def _title(self) -> str:
         return clean(self.node.features[0].name)
+
+    def _title_lines(self) -> list[str]:
+        """The title, in as many lines as there are."""
+        return [self._title()]
+
+    @property
+    def _title_room(self) -> float:
+        """Width of a title's line on the widest card."""
+        aside = width(self._aside(), self.style.small)
+        return self.style.max_width - 2 * self.style.pad - HEADER_GAP - aside - 1
 
     def _aside(self) -> str:
         """What the header says on the right."""
@@ -76,7 +87,8 @@ class Card(ABC):
     def _width_for_header(self) -> float:
         """A width that has room for the feature's name, within the bounds of the style."""
         style = self.style
-        words = width(self._title(), style.name, bold=True) + width(self._aside(), style.small)
+        words = max(width(line, style.name, bold=True) for line in self._title_lines())
+        words += width(self._aside(), style.small)
         return min(max(words + HEADER_GAP + 2 * style.pad + 1, style.width), style.max_width)
 
     def _draw_header(self, canvas: Canvas, box: Box) -> None:
@@ -91,14 +103,13 @@ class Card(ABC):
         canvas.text(
             box.x1 - style.pad, lower, aside, style.small, room=taken, colour=colour, align="right"
         )
-        canvas.text(
-            box.x0 + style.pad,
-            top,
-            self._title(),
-            style.name,
-            room=inner - taken - HEADER_GAP,
-            bold=True,
-        )
+        room = inner - taken - HEADER_GAP
+        for number, line in enumerate(self._title_lines()):
+            # A name is written smaller rather than cut, as long as it can be read.
+            need = max(width(line, style.name, bold=True), 1.0)
+            size = min(max(style.name * (room - 2) / need, style.small - 1), style.name)
+            y = top + number * line_height(style.name) + style.name - size
+            canvas.text(box.x0 + style.pad, y, line, size, room=room, bold=True)
 
     # --- the cell of missing values ---
 

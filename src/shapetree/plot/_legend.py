@@ -16,6 +16,7 @@ MAX_NAMED = 10
 MAX_LABEL = 150.0
 SCALE_WIDTH = 90.0
 N_SHADES = 45
+SPREAD = "± standard deviation of the rows"
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,10 @@ class Head:
         for i in range(N_SHADES):
             box = Box(x + i * step, y + 2.5, x + (i + 1) * step, y + 9.5)
             canvas.rectangle(box, self._scene.palette.shade((i + 0.5) / N_SHADES), width=0.2)
-        canvas.text(x + SCALE_WIDTH + 4, y, high, SIZE, room=width(high, SIZE), colour=GREY)
+        x += SCALE_WIDTH + 4
+        canvas.text(x, y, high, SIZE, room=width(high, SIZE), colour=GREY)
+        x += width(high, SIZE) + 12
+        canvas.text(x, y, SPREAD, SIZE, room=width(SPREAD, SIZE), colour=GREY)
 
     @staticmethod
     def least_width(scene: Scene) -> float:
@@ -123,4 +127,5 @@ class Head:
         if scene.view.classes is not None:
             return 150.0
         name = min(width(clean(scene.view.target_name or "target"), SIZE), MAX_LABEL)
-        return name + SCALE_WIDTH + sum(width(label, SIZE) for label in scene.targets.labels) + 30
+        labels = sum(width(label, SIZE) for label in scene.targets.labels)
+        return name + SCALE_WIDTH + labels + width(SPREAD, SIZE) + 42

@@ -6,7 +6,7 @@ from shapetree.data._columns import Level
 from shapetree.drawing._planes import map_of
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.plot._canvas import LINES, MARKS, Canvas, line_height
-from shapetree.plot._card import HEADER_GAP, LABEL_GAP, TICK, Card
+from shapetree.plot._card import LABEL_GAP, TICK, Card
 from shapetree.plot._colours import DARK, GREY, WHITE, Colour, blend
 from shapetree.plot._layout import Box, Point, spread
 from shapetree.plot._scene import Scene
@@ -15,6 +15,10 @@ from shapetree.tree._view import NodeView
 
 ARROWS = (" →", " ↑")
 BETWEEN = " \N{MULTIPLICATION SIGN} "
+# Least width of a plane.
+LEAST_PLANE = 120.0
+# How much white the colours of branches have, so that rows stand out.
+PALE_AREA = 0.68
 # Categories that a large card names one above the other.
 MOST_NAMES = 80
 
@@ -27,20 +31,23 @@ class PairCard(Card):
         style = self.style
         self.map = map_of(scene.view, node, scene.swap)
         self.names = [clean(feature.name) for feature in self.map.features]
-        n_lines = 2 if style.is_large else 1
-        below = TICK + n_lines * line_height(style.small + style.is_large)
+        below = TICK + line_height(style.small) + line_height(self._name_size)
         self.height = self._plane_top + self._plane_height + below + style.pad - 3
         self.y_ticks = self._y_ticks()
         labels = [width(label, style.small) for _, label in self.y_ticks]
         self.left = style.pad + max(labels, default=0.0) + TICK + 1
-        self.width = max(self._width_for_header, min(160.0, style.max_width))
+        self.width = max(self._width_for_header, min(self.left + LEAST_PLANE, style.max_width))
         self.x_ticks = self._x_ticks()
 
     @property
+    def _name_size(self) -> float:
+        """Size of the letters that name the axes."""
+        return self.style.small + self.style.is_large
+
+    @property
     def _plane_top(self) -> float:
-        """Where the plane starts; above it a large card names what goes up."""
-        name = line_height(self.style.small + 1) + 1 if self.style.is_large else 0.0
-        return self._header_height + 1 + name
+        """Where the plane starts; what goes up is named above it."""
+        return self._header_height + 2 + line_height(self._name_size)
 
     @property
     def _plane_height(self) -> float:
@@ -54,20 +61,13 @@ class PairCard(Card):
     def _plane_width(self) -> float:
         return self.width - self.left - self.style.pad - self._missing_room
 
-    def _title(self) -> str:
-        """Both features and where they go, each shortened to what the other leaves it."""
-        arrows = ("", "") if self.style.is_large else ARROWS
-        room = self.style.max_width - 2 * self.style.pad - HEADER_GAP
-        room -= width(self._aside(), self.style.small)
-        fixed = sum(width(text, self.style.name, bold=True) for text in (*arrows, BETWEEN))
-        free = max(room - fixed - 2, 0.0)
-        needs = [width(name, self.style.name, bold=True) for name in self.names]
-        rooms = [max(free / 2, free - other) for other in reversed(needs)]
-        first, second = (
-            shorten(name, its_room, self.style.name, bold=True) + arrow
-            for name, its_room, arrow in zip(self.names, rooms, arrows, strict=True)
-        )
-        return first + BETWEEN + second
+    def _title_lines(self) -> list[str]:
+        """Both features, on two lines if one is too short for them."""
+        title = BETWEEN.join(self.names)
+        if width(title, self.style.name, bold=True) <= self._title_room:
+            return [title]
+        first, second = self.names
+        return [first + BETWEEN.rstrip(), second]
 
     def _y_ticks(self) -> list[tuple[float, str]]:
         """Places on the vertical axis and their labels; for categories the middles of slots."""
@@ -78,7 +78,7 @@ class PairCard(Card):
             return list(zip(places, distinct(numbers), strict=True))
         if self._plane_height < len(axis.categories) * line_height(size):
             return [(0.5, _how_many(axis.categories))]
-        return _slot_labels(axis.categories, self.style.width / 4, size)
+        return _slot_labels(axis.categories, 0.3 * self.style.max_width, size)
 
     def _x_ticks(self) -> list[tuple[float, str]]:
         """Places on the horizontal axis and labels that fit."""
@@ -113,7 +113,7 @@ class PairCard(Card):
         self._draw_areas(canvas, area)
         for place, target in zip(self.map.points.tolist(), self.map.targets.tolist(), strict=True):
             centre = _at(place, area)
-            canvas.dot(*centre, self.style.dot, self._colour_of(target), edge=WHITE, width=0.3)
+            canvas.dot(*centre, self.style.dot, self._colour_of(target), edge=DARK, width=0.35)
         self._draw_axes(canvas, area, box)
         if self.shows_missing:
             right = box.x1 - self.style.pad
@@ -126,7 +126,7 @@ class PairCard(Card):
         """One shape for each branch, and white lines between branches."""
         for colour, loops in zip(self.scene.palette.branches, self.map.areas, strict=False):
             outlines = [[_at(point, area) for point in loop] for loop in loops]
-            canvas.area(outlines, blend(colour, 0.45))
+            canvas.area(outlines, blend(colour, PALE_AREA))
         for loops in self.map.areas:
             for loop in loops:
                 outline = [_at(point, area) for point in loop]
@@ -149,13 +149,26 @@ class PairCard(Card):
             room = self.left - self.style.pad - TICK
             canvas.text(area.x0 - TICK - 1, top, label, size, room=room, colour=GREY, align="right")
         self._draw_x_labels(canvas, area)
-        if self.style.is_large:
-            across, up = (name + arrow for name, arrow in zip(self.names, ARROWS, strict=True))
-            room, size = box.width - 2 * self.style.pad, size + 1
-            lower = area.y1 + TICK + 2 * half
-            canvas.text(area.x1, lower, across, size, room=room, bold=True, align="right")
-            upper = area.y0 - line_height(size) - 1
-            canvas.text(box.x0 + self.style.pad, upper, up, size, room=room, bold=True)
+        across, up = (name + arrow for name, arrow in zip(self.names, ARROWS, strict=True))
+        left, room = box.x0 + self.style.pad, box.width - 2 * self.style.pad
+        size, bold = self._name_size, self.style.is_large
+        lower = area.y1 + TICK + 2 * half
+        shown = self._shown_rows()
+        taken = width(shown, self.style.small) + LABEL_GAP if shown else 0.0
+        if taken + width(across, size, bold) > room:
+            shown, taken = "", 0.0
+        canvas.text(area.x1, lower, across, size, room=room - taken, bold=bold, align="right")
+        if shown:
+            canvas.text(left, lower, shown, self.style.small, room=taken, colour=GREY)
+        upper = area.y0 - line_height(size) - 1
+        canvas.text(left, upper, up, size, room=room, bold=bold)
+
+    def _shown_rows(self) -> str:
+        """How many rows are drawn, if that is not all that have both features."""
+        n_shown, n_rows = len(self.map.points), self.node.n_rows
+        assert self.node.plane is not None
+        n_rows -= self.node.plane.n_missing
+        return f"{n_shown:,} of {n_rows:,} shown" if n_shown < n_rows else ""
 
     def _draw_x_labels(self, canvas: Canvas, area: Box) -> None:
         centres = self._centres(self.x_ticks, area.x0) or []

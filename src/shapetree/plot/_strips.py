@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from itertools import groupby, pairwise
 
 import numpy as np
 
 from shapetree.data._columns import Level
-from shapetree.drawing._scales import scale_of
+from shapetree.drawing._scales import drawn_density, scale_of
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.plot._canvas import FILLS, MARKS, Canvas, line_height
 from shapetree.plot._card import LABEL_GAP, TICK, Card
@@ -25,6 +26,7 @@ NARROW_BAR, WIDE_BAR = 2.4, 5.0
 SWATCH = 6.0
 LIST_WIDTH = 190.0  # of a card with a list of thresholds
 MAX_BARS = 60  # categories that get a bar
+SHORTEST = 4  # letters of a name that was cut and still says something
 
 
 class StripCard(Card):
@@ -32,6 +34,7 @@ class StripCard(Card):
 
     def __init__(self, scene: Scene, node: NodeView) -> None:
         super().__init__(scene, node)
+        self.density = node.density
         self.means = MeansPanel(scene, node) if self._has_means() else None
 
     def _has_means(self) -> bool:
@@ -53,9 +56,8 @@ class StripCard(Card):
     def _draw_body(self, canvas: Canvas, box: Box) -> None:
         x0, y0 = box.x0 + self._strip_left, box.y0 + self._strip_top
         strip = Box(x0, y0, x0 + self._strip_width, y0 + self.style.strip)
-        density = self.node.density
-        if density is not None:
-            self._draw_density(canvas, strip, density)
+        if self.density is not None:
+            self._draw_density(canvas, strip, self.density)
         self._draw_strip(canvas, strip)
         if self.shows_missing:
             cell = Box(
@@ -215,6 +217,7 @@ class OrderedCard(StripCard):
     def __init__(self, scene: Scene, node: NodeView) -> None:
         self.scale = scale_of(node, scene.scale)
         super().__init__(scene, node)
+        self.density = drawn_density(node)
         self.labels = self.scale.threshold_labels
         self.width, self.centres = self._fit_labels()
         self.listed = self._lines_of_list() if self.centres is None else []
@@ -296,6 +299,11 @@ class OrderedCard(StripCard):
 
     def _cells(self, strip: Box) -> tuple[np.ndarray, list[np.ndarray]]:
         x = strip.x0 + strip.width * self.scale.positions
+        if self.scale.values is not None:
+            assert self.density is not None
+            bars = np.flatnonzero(self.density.n_rows)
+            middle, half = (x[bars] + x[bars + 1]) / 2, np.maximum(x[bars + 1] - x[bars], 1.0) / 2
+            return np.stack([middle - half, middle + half], axis=1), [np.array([i]) for i in bars]
         # Bars that are too narrow to be seen are joined to their neighbours.
         kept = [0]
         for edge in range(1, len(x) - 1):
@@ -384,8 +392,9 @@ class OrderedCard(StripCard):
     def _place_of_mark(self, strip: Box) -> float:
         assert self.scene.row is not None
         value = float(self.scene.row.values[self.node.features[0].name])
-        segment = next(segment for segment in self.node.segments if value <= segment.high)
-        low, high = self.scale.place(segment.low), self.scale.place(segment.high)
+        number = next(i for i, part in enumerate(self.node.segments) if value <= part.high)
+        meet = [-math.inf, *self.thresholds, math.inf]
+        low, high = self.scale.place(meet[number]), self.scale.place(meet[number + 1])
         # Not on a threshold, where it would not be seen on which side it is.
         place = min(
             max(self.scale.place(value), low + 0.08 * (high - low)), high - 0.08 * (high - low)
@@ -405,15 +414,19 @@ class CategoryCard(StripCard):
         self.width = max(self._width_for_header, min(170.0, scene.style.max_width))
         self.by_branch = [self._in_order(segment.categories) for segment in node.segments]
         self.slots = self._slots()
+        self.bar_labels, is_whole = self._bar_labels()
         self.chip_height = line_height(self.style.small) + 1
+        # Where every category is named below its bar, that is enough.
         self.chips = [
-            self._chips(categories, branch) for branch, categories in enumerate(self.by_branch)
+            self._chips(categories, branch)
+            for branch, categories in enumerate(self.by_branch)
+            if not is_whole
         ]
         n_lines = sum(map(len, self.chips))
         self.height = (
             self._strip_top
             + self.style.strip
-            + (line_height(self.style.small) if self.shows_missing else TICK)
+            + self._label_height
             + n_lines * (self.chip_height + 2)
             + 3 * len(self.chips)
             + self.style.pad
@@ -453,6 +466,25 @@ class CategoryCard(StripCard):
             slots.sort(key=lambda slot: place[slot[0]])
         return slots
 
+    @property
+    def _label_height(self) -> float:
+        has_line = self.shows_missing or bool(self.bar_labels)
+        return line_height(self.style.small) if has_line else TICK
+
+    def _bar_labels(self) -> tuple[list[str], bool]:
+        """What is written below the bars, and whether that names all categories of all branches."""
+        size, names = self.style.small, [clean(category) or "''" for category, _ in self.slots]
+        room = self._strip_width / max(len(names), 1) - 2
+        labels = [shorten(name, room, size) for name in names]
+        if any(
+            len(label) < SHORTEST and label != name
+            for label, name in zip(labels, names, strict=True)
+        ):
+            return [], False
+        n_named = sum(map(len, self.by_branch))
+        is_whole = labels == names and len(names) == n_named and all(self.by_branch)
+        return labels, is_whole
+
     def _chips(self, categories: list[Level], branch: int) -> list[list[tuple[str, bool]]]:
         """Lines of words for the categories of a branch, and whether each is a category.
 
@@ -464,7 +496,8 @@ class CategoryCard(StripCard):
         lines: list[list[tuple[str, bool]]] = [[]]
         used = 0.0
         for i, category in enumerate(categories):
-            word = shorten(clean(category) or "''", room * 0.48, size)
+            share = 0.48 if len(categories) > 1 else 0.96
+            word = shorten(clean(category) or "''", room * share, size)
             left = len(categories) - i - 1
             spare = width(f"+{left} more", size) + 4 if left else 0.0
             need = width(word, size) + 8
@@ -500,11 +533,15 @@ class CategoryCard(StripCard):
             if left > strip.x0:
                 canvas.line([(left, strip.y0), (left, strip.y1)], WHITE, 0.8)
             left = right
+        for i, label in enumerate(self.bar_labels):
+            middle, size = strip.x0 + (i + 0.5) * step, self.style.small
+            room = width(label, size)
+            canvas.text(middle, strip.y1 + 1, label, size, room=room, colour=GREY, align="center")
         self._draw_chips(canvas, strip)
 
     def _draw_chips(self, canvas: Canvas, strip: Box) -> None:
         size = self.style.small
-        top = strip.y1 + (line_height(size) if self.shows_missing else TICK) + 2
+        top = strip.y1 + self._label_height + 2
         for branch, lines in enumerate(self.chips):
             tint = blend(self.scene.palette.branches[branch], 0.72)
             for line in lines:

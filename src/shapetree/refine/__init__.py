@@ -2,12 +2,15 @@
 
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
-from shapetree.refine._shrink import shrink
+from shapetree.refine._shrink import OF_CLASSES, OF_NUMBERS, Shrinkage, shrink
 from shapetree.refine._tree import PairTools, fitting_bins, refine, refine_tree_arrays
 
 __all__ = [
+    "OF_CLASSES",
+    "OF_NUMBERS",
     "PairTools",
     "RefineOptions",
+    "Shrinkage",
     "fitting_bins",
     "prune_by_cost",
     "prune_nodes",

@@ -6,13 +6,12 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from shapetree._core.leaf_losses import LeafLosses, losses_of_classes
+from shapetree._core.leaf_losses import LeafLosses
 from shapetree.data._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
 from shapetree.refine._rows import RefinedRows
 
-# A wrongly classified row loses 1. Ties between branches that classify alike are many, and what
-# decides between them is how sure the leaves are: half of the Gini score, at this share.
-SCORE_SHARE = 0.5
+# Rows of the classes' overall shares that every leaf counts beside its own: no leaf is certain.
+PRIOR_ROWS = 2.0
 # Share of all that there is to explain below which rounding is all that is left.
 NEGLIGIBLE = 1e-12
 
@@ -49,6 +48,10 @@ class TreeLoss(ABC):
         Losses are rounded by it, so that their sums are exact, see `shapetree._core.routing`.
         """
 
+    def added(self, lines: np.ndarray) -> np.ndarray | float:
+        """What leaves cost beside the loss of their rows, given their lines of the table."""
+        return 0.0
+
     def price(self, total: float) -> float:
         """Loss that a penalty of 1 is worth, given the total loss of the tree."""
         return 1.0
@@ -59,15 +62,15 @@ class TreeLoss(ABC):
 
 
 class ClassLoss(TreeLoss):
-    """Rows of the wrong class, and a little of how unsure leaves are; penalties are in rows."""
+    """A loss that depends on a row's class and on the leaf alone."""
 
     price_is_fixed = True
 
-    def __init__(self, goal: ClassGoal) -> None:
-        self._starts = goal.starts.astype(np.int64)
-        self.rows = LeafLosses(goal.labels, None, goal.weights, int(self._starts[-1]))
-        most = goal.total_weight * len(self._starts) * (1 + SCORE_SHARE)
-        self._anchor = float(powers_above(np.array([most]))[0])
+    def __init__(self, goal: ClassGoal, most: float) -> None:
+        self._starts = goal.starts.tolist()
+        self.rows = LeafLosses(goal.labels, None, goal.weights, self._starts[-1])
+        most *= goal.total_weight * (len(self._starts) - 1)
+        self._anchor = 2.0 * float(powers_above(np.array([most]))[0])
 
     def begin(self, rows: RefinedRows) -> None:
         """Nothing of the rows is needed but how many nodes they may be in."""
@@ -76,11 +79,57 @@ class ClassLoss(TreeLoss):
     def fit_leaves(self, rows: RefinedRows, leaves: list[int]) -> np.ndarray:
         """Loss of a row of each class in each leaf."""
         counts = rows.leaf_sums(leaves)
-        return losses_of_classes(counts, self._starts, SCORE_SHARE, self._anchor)
+        blocks = zip(self._starts[:-1], self._starts[1:], strict=True)
+        table = np.hstack([self._losses(counts[:, a:b], slice(a, b)) for a, b in blocks])
+        # On a grid, so that sums do not depend on the order of rows, see `_core.leaf_losses`.
+        return (table + self._anchor) - self._anchor
+
+    @abstractmethod
+    def _losses(self, counts: np.ndarray, columns: slice) -> np.ndarray:
+        """Loss of a row of each class of one output, from the leaves' weights of its classes."""
 
     def anchors(self, rows: RefinedRows, nodes: list[int]) -> np.ndarray:
         """One for all nodes: how much a row can lose is known."""
         return self._anchors[: len(nodes)]
+
+
+class LogLoss(ClassLoss):
+    """Bits of the classes' smoothed shares in the leaves; penalties are in bits.
+
+    The rows that smooth the shares belong to the loss: what they lose beyond their own entropy is
+    added for every leaf. So smoothed shares are what a leaf loses least with.
+    """
+
+    def __init__(self, goal: ClassGoal) -> None:
+        self._prior = PRIOR_ROWS * goal.totals / max(goal.total_weight, np.finfo(float).tiny)
+        self._prior_bits = sum(
+            PRIOR_ROWS * float(-(share * np.log2(share)).sum())
+            for share in (self._prior[self._prior > 0] / PRIOR_ROWS,)
+        )
+        present = self._prior[self._prior > 0]
+        rarest = float(present.min()) if len(present) else 1.0
+        super().__init__(goal, most=float(np.log2((goal.total_weight + PRIOR_ROWS) / rarest)) + 1.0)
+
+    def _losses(self, counts: np.ndarray, columns: slice) -> np.ndarray:
+        weights = counts + self._prior[columns]
+        shares = weights / np.maximum(weights.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        # No row is of a class without weight.
+        return -np.log2(np.where(shares > 0, shares, 1.0))
+
+    def added(self, lines: np.ndarray) -> np.ndarray:
+        """What the smoothing rows lose in each leaf beyond their own entropy."""
+        return lines @ self._prior - self._prior_bits
+
+
+class ErrorLoss(ClassLoss):
+    """Rows of the wrong class; penalties are in rows."""
+
+    def __init__(self, goal: ClassGoal) -> None:
+        super().__init__(goal, most=1.0)
+
+    def _losses(self, counts: np.ndarray, columns: slice) -> np.ndarray:
+        commonest = counts.argmax(axis=1)[:, None]
+        return (np.arange(counts.shape[1]) != commonest).astype(float)
 
 
 class NumberLoss(TreeLoss):
@@ -176,7 +225,8 @@ class LeafTable:
         untold = [leaf for leaf in leaves if leaf in self._untold]
         if untold:
             anchors = self._loss.anchors(self._rows, untold)
-            self._totals[untold] = self._rows.leaf_totals(untold, self.lines, anchors)
+            of_rows = self._rows.leaf_totals(untold, self.lines, anchors)
+            self._totals[untold] = of_rows + self._loss.added(self.lines[untold])
             self._untold.clear()
         return float(self._totals[leaves].sum())
 
@@ -190,6 +240,6 @@ def powers_above(numbers: np.ndarray) -> np.ndarray:
 def loss_of(goal: Goal) -> TreeLoss:
     """The loss that a tree with some goal is refined for."""
     if isinstance(goal, ClassGoal):
-        return ClassLoss(goal)
+        return LogLoss(goal) if goal.objective == "log_loss" else ErrorLoss(goal)
     assert isinstance(goal, RegressionGoal)
     return NumberLoss(goal)

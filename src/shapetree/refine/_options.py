@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from shapetree.data._targets import Prices
+
 
 @dataclass(frozen=True)
 class RefineOptions:
@@ -15,26 +17,30 @@ class RefineOptions:
     max_sweeps : int
     many_rows : float
         Weight of a node from which on its extra parts cost more, see `parts_price`.
-    penalty : float
-        What each segment beyond two and each branch beyond the first must earn, in penalty units.
+    prices : Prices
+        What each leaf beyond the first, and each segment or region beyond two, must earn.
     max_segments : int
+        Most segments of an axis, or regions of a plane.
+    max_listed : int
+        Most categories that have to be listed.
     min_segment_rows : int
         Fewest rows of a segment, where there are more than two.
     min_samples_split : int
     min_samples_leaf : int
     min_weight_leaf : float
-    least_leaf : float
-        Weight below which leaves join others when all is done.
+    least_rows : int
+        Rows below which leaves join others when all is done.
     """
 
     max_sweeps: int
-    penalty: float
+    prices: Prices
     max_segments: int
+    max_listed: int
     min_segment_rows: int
     min_samples_split: int
     min_samples_leaf: int
     min_weight_leaf: float
-    least_leaf: float = 0.0
+    least_rows: int = 1
     many_rows: float = math.inf
 
     @property

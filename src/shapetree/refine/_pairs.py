@@ -59,7 +59,9 @@ class PairRefitter:
 
     def __init__(self, frame: PairFrame, options: SearchOptions) -> None:
         self._frame = frame
-        self._options = options
+        # Branches that stand for classes are there already: no leaf is added.
+        penalties = replace(options.penalties, leaf=0.0)
+        self._options = replace(options, penalties=penalties, per_leaf=False)
         self._searches: dict[int, tuple[ClassGoal, PairSearch]] = {}
         self._seen: dict[int, _Seen] = {}
 
@@ -118,7 +120,7 @@ class PairRefitter:
         if found is None:
             return None
         self._seen[number] = replace(now, n_found=n_found + 1)
-        return assigned(care, found.shape, region_price)
+        return assigned(care, found.shape, region_price, self._options.max_parts)
 
 
 def most_in_wrong_branches(care: CareSet, slack: float) -> float:
@@ -155,28 +157,46 @@ class AssignedPair:
     losses: list[float]
 
 
-def assigned(care: CareSet, shape: PairShape, region_price: float) -> AssignedPair | None:
+def assigned(
+    care: CareSet, shape: PairShape, region_price: float, max_regions: int
+) -> AssignedPair | None:
     """Send the regions of a shape function where a care set loses least; join where it pays.
 
-    None if a single region is left.
+    There are at most `max_regions` then, found by the dynamic programme of
+    `shapetree._core.pair_tree`. None if a single region is left.
     """
     costs = care.region_losses(shape).tolist()
     low, high = shape.cut_low.tolist(), shape.cut_high.tolist()
-    # Of each cut, what its rows lose in each branch, and least after all that is above it in turn.
+    most = min(max_regions, len(low) + 1)
+    # Of each cut: what its rows lose in each branch; what they lose at least, with the price of the
+    # cuts, if there are at most 1, 2, .. regions; and how many of these are below it (0: no cut).
     total: list[list[float]] = [[]] * len(low)
-    least, is_joined = [0.0] * len(low), [False] * len(low)
+    least: list[list[float]] = [[]] * len(low)
+    regions_low = [[0] * most for _ in low]
 
-    def at(target: int) -> tuple[list[float], float]:
+    def at(target: int) -> tuple[list[float], list[float]]:
         if target < 0:
-            return costs[-1 - target], min(costs[-1 - target])
+            return costs[-1 - target], [min(costs[-1 - target])] * most
         return total[target], least[target]
 
     for cut in range(len(low) - 1, -1, -1):
         (of_low, least_low), (of_high, least_high) = at(low[cut]), at(high[cut])
         total[cut] = [one + other for one, other in zip(of_low, of_high, strict=True)]
-        parted, together = least_low + least_high + region_price, min(total[cut])
-        is_joined[cut] = together <= parted
-        least[cut] = min(parted, together)
+        together = min(total[cut])
+        least[cut] = [together] * most
+        for n_regions in range(2, most + 1):
+            for n_low in range(1, n_regions):
+                parted = least_low[n_low - 1] + least_high[n_regions - n_low - 1] + region_price
+                if parted < least[cut][n_regions - 1]:
+                    least[cut][n_regions - 1] = parted
+                    regions_low[cut][n_regions - 1] = n_low
+    is_joined = [True] * len(low)
+    room = {0: most}
+    for cut in range(len(low)):
+        n_low = regions_low[cut][room[cut] - 1] if cut in room else 0
+        if n_low > 0:
+            is_joined[cut] = False
+            room |= {low[cut]: n_low, high[cut]: room[cut] - n_low}
     if is_joined[0]:
         return None
     return _keep_cuts(care, shape, costs, total, is_joined)
@@ -227,4 +247,4 @@ def _keep_cuts(
 def branch_goal(n_branches: int) -> ClassGoal:
     """What a search for pairs learns where branches stand for classes; it has no rows itself."""
     nothing = np.zeros((0, 1), dtype=np.int32)
-    return ClassGoal(nothing, [n_branches], np.zeros(0), "gini", n_branches)
+    return ClassGoal(nothing, [n_branches], np.zeros(0), criterion="gini")

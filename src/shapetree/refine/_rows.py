@@ -276,7 +276,9 @@ class LocalCareSet:
         own = 1.0 if given is None else given[self.rows]
         # Rounded before it is multiplied, so that a weight of n is n rows.
         weights = on_grid(on_grid(self._regrets / own / divisor, unit) * own, unit)
-        targets = Targets(labels, None, weights, self.n_branches)
+        counts = self.holder.goal.counts
+        counts = None if counts is None else counts[self.rows]
+        targets = Targets(labels, None, weights, self.n_branches, counts=counts)
         return self.holder.some(self.rows, targets, weights, in_order=True)
 
     def region_losses(self, shape: PairShape) -> np.ndarray:
@@ -397,7 +399,7 @@ class LocalRefinedRows:
         self, node: int
     ) -> tuple[np.ndarray, np.ndarray | None, dict[int, np.ndarray]]:
         """Rows, weights and pieces of nodes if a node's rows were sent down now."""
-        return self._routed.pieces_below(node, self._goal.weights)
+        return self._routed.pieces_below(node, self._goal.weights, self._goal.counts)
 
     def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
         """Rows of a node in each branch under another split."""

@@ -15,20 +15,20 @@ from shapetree.tree._shape import PairShape, ShapeFunction, join_regions, with_b
 Bins = tuple[FeatureBins, ...]
 
 
-def extra_parts(split: Split, bins: Bins, price: float = 1.0) -> float:
-    """Parts that a split has beyond those of CART's.
+def price_of_parts(split: Split, bins: Bins, part_penalty: float, category_penalty: float) -> float:
+    """What a split pays for the parts that it has beyond those of CART's.
 
-    Segments beyond two; or categories beyond the first to be listed, and the choice among many,
-    at their price; or regions beyond two, and one more for being a pair. Segments and regions count
-    `price` times.
+    For segments beyond two; or for regions beyond two, and for being a pair as for one more; or for
+    categories beyond the first to be listed and for the choice among many, as shares of
+    `category_penalty`.
     """
     if isinstance(split, PairSplit):
-        return price * (len(split.cuts.branch_of_piece) - 1)
+        return part_penalty * (len(split.cuts.branch_of_piece) - 1)
     known = bins[split.feature]
     n_extra = count_extra_parts(split.branch_of_bin, known.is_categorical)
     if not known.is_categorical:
-        return price * n_extra
-    return CATEGORY_SHARE * n_extra + choice_share(known)
+        return part_penalty * n_extra
+    return category_penalty * (CATEGORY_SHARE * n_extra + choice_share(known))
 
 
 def smallest_part(split: Split, n_rows: np.ndarray, bins: Bins) -> int:

@@ -31,7 +31,6 @@ from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned
 from shapetree.refine._rows import CareSet, LossCells, RefinedRows
-from shapetree.refine._splits import extra_parts
 from shapetree.refine._working import WorkingTree
 
 # What each branch costs the rows of some nodes, rows that care, and what these lose at least.
@@ -60,6 +59,8 @@ class Refiner:
         None for shape functions of one feature only.
     report : function
         Told each sweep's number, and the objective after it.
+    order : int array or None
+        Which of equally good features comes first.
     """
 
     def __init__(
@@ -70,7 +71,9 @@ class Refiner:
         options: RefineOptions,
         pairs: PairRefitter | None,
         report: Callable[[int, float], None],
+        order: np.ndarray | None = None,
     ) -> None:
+        self._order = np.arange(len(rows.bins), dtype=np.int32) if order is None else order
         self._tree = tree
         self._rows = rows
         self._loss = loss
@@ -97,8 +100,7 @@ class Refiner:
         return history
 
     def _objective(self) -> float:
-        penalty = self._options.penalty * self._tree.n_parts[0]
-        return self._loss.objective(self._total_loss()) + penalty
+        return self._loss.objective(self._total_loss()) + self._tree.penalties[0]
 
     def _fit_leaves(self) -> None:
         """Let leaves be the best for their rows."""
@@ -170,8 +172,8 @@ class Refiner:
         tree = self._tree
         some = [tree.nodes[number] for number in nodes]
         return reduced_problems(
-            nodes, [node.children for node in some], [node.parts_price for node in some],
-            tree.n_parts, self._rows.sizes(), *losses, price, price * self._options.penalty,
+            nodes, [node.children for node in some], [node.part_penalty for node in some],
+            tree.penalties, self._rows.sizes(), *losses, price, self._options.prices.leaf,
         )  # fmt: skip
 
     def _best_of_one_feature(self, problems: ReducedProblems) -> dict[int, Solution]:
@@ -179,16 +181,17 @@ class Refiner:
         rows, found = self._rows, dict[int, Solution]()
         if not problems.are_open:
             return found
-        unit = problems.each[0].unit
+        unit = problems.each[0].price * self._options.prices.part
         for first, cells in rows.loss_cells(problems.wanted):
             some = slice(first, first + len(cells.starts))
             costs, least = cheapest_shapes(
                 *cells, rows.n_bins, rows.is_categorical, problems.n_branches[some],
-                problems.bounds[some],
+                problems.bounds[some], self._order,
                 segment_penalty=problems.segment_penalties[some],
                 category_penalty=unit * CATEGORY_SHARE,
                 choice_penalty=unit * self._choice_shares,
-                max_segments=self._options.max_segments, only_best=not self._options.limits_rows,
+                max_segments=self._options.max_segments, max_listed=self._options.max_listed,
+                only_best=not self._options.limits_rows,
                 n_threads=threads_for(cells.losses.size, self._rows.n_threads),
             )  # fmt: skip
             for node, problem in enumerate(problems.each[some]):
@@ -204,23 +207,23 @@ class Refiner:
         """The best split on a single feature that keeps the limits and is good enough."""
         rows, n_branches = self._rows, problem.n_branches
         while True:
-            feature = int(costs.argmin())
+            feature = int(self._order[costs[self._order].argmin()])
             if not costs[feature] < problem.bound:
                 return None
             costs[feature] = np.inf
             is_categorical = bool(rows.is_categorical[feature])
             branch_of_bin, losses, counts = cheapest_shape(
                 *cells.of(node, feature), rows.n_bins[feature], is_categorical, n_branches,
-                segment_penalty=problem.unit * problem.parts_price,
-                category_penalty=problem.unit * CATEGORY_SHARE,
-                max_segments=self._options.max_segments,
+                segment_penalty=problem.price * problem.part_penalty,
+                category_penalty=problem.price * self._options.prices.part * CATEGORY_SHARE,
+                max_segments=self._options.max_segments, max_listed=self._options.max_listed,
             )  # fmt: skip
             split = BinSplit(feature, n_branches, branch_of_bin)
             if not all(counts):
                 # Rows that do not care may yet take the other branches.
                 counts = rows.branch_counts(problem.number, split, n_branches)
-            n_extra = extra_parts(split, rows.bins, problem.parts_price)
-            objective = problem.objective(n_extra, losses, counts)
+            penalty = self._tree.price_of(split, problem.part_penalty)
+            objective = problem.objective(penalty, losses, counts)
             if objective < problem.to_beat and self._keeps_limits(problem, split):
                 return Solution(split, objective)
 
@@ -256,8 +259,8 @@ class Refiner:
             to_beat = solution.objective - problem.tolerance
         for pair in self._splits_on_pairs(problem, care, price, to_beat):
             counts = self._rows.branch_counts(problem.number, pair.split, problem.n_branches)
-            n_extra = extra_parts(pair.split, self._rows.bins, problem.parts_price)
-            objective = problem.objective(n_extra, pair.losses, counts)
+            penalty = self._tree.price_of(pair.split, problem.part_penalty)
+            objective = problem.objective(penalty, pair.losses, counts)
             if objective < to_beat and self._keeps_limits(problem, pair.split):
                 solution = Solution(pair.split, objective)
                 to_beat = objective
@@ -270,15 +273,15 @@ class Refiner:
         assert self._pairs is not None
         if care.n_rows == 0:
             return
-        region_price = price * self._options.penalty
+        region_price = price * problem.part_penalty
         # Two regions and two branches cost at least this much; a split on a pair may lose the rest.
-        parts = 2.0 + sum(sorted(problem.below)[:2])
-        slack = to_beat - (problem.first + care.least) - region_price * parts
+        least = problem.part_penalty + problem.leaf_penalty + sum(sorted(problem.below)[:2])
+        slack = to_beat - (problem.first + care.least) - price * least
         if slack <= 0.0:
             return
         present = self._tree.nodes[problem.number].split
         if isinstance(present, PairSplit):
-            own = assigned(care, present.cuts, region_price)
+            own = assigned(care, present.cuts, region_price, self._options.max_segments)
             if own is not None:
                 yield own
         (weight,) = self._rows.weights([problem.number])

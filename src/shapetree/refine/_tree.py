@@ -37,6 +37,7 @@ def refine(
     pairs: PairTools | None,
     report: Callable[[int, float], None],
     owns_bins: bool = False,
+    order: np.ndarray | None = None,
 ) -> tuple[TreeNode, list[float]]:
     """Refine a grown tree by tree alternating optimisation.
 
@@ -53,6 +54,8 @@ def refine(
         Told each sweep's number, and the objective after it.
     owns_bins : bool
         Whether nobody else reads the rows' bins, so that they can be moved to other places.
+    order : int array, optional
+        Which of equally good features comes first.
 
     Returns
     -------
@@ -72,7 +75,7 @@ def refine(
             nodes[node.number].children = [
                 child.number for child in node.children if isinstance(child, GrowingNode)
             ]
-    return _refine(nodes, rows, options, pairs, report, owns_bins, is_sent=True)
+    return _refine(nodes, rows, options, pairs, report, owns_bins, True, order)
 
 
 def refine_tree_arrays(
@@ -82,6 +85,7 @@ def refine_tree_arrays(
     pairs: PairTools | None,
     report: Callable[[int, float], None],
     owns_bins: bool = False,
+    order: np.ndarray | None = None,
 ) -> tuple[TreeNode, list[float]]:
     """Refine a finished tree for rows that are all at its root, see `refine`.
 
@@ -95,7 +99,7 @@ def refine_tree_arrays(
         )
         for node, shape in enumerate(shapes)
     ]
-    return _refine(nodes, rows, options, pairs, report, owns_bins, is_sent=False)
+    return _refine(nodes, rows, options, pairs, report, owns_bins, False, order)
 
 
 def _refine(
@@ -106,11 +110,12 @@ def _refine(
     report: Callable[[int, float], None],
     owns_bins: bool,
     is_sent: bool,
+    order: np.ndarray | None,
 ) -> tuple[TreeNode, list[float]]:
     loss = loss_of(rows.goal)
     max_branches = max(2, *(len(node.children) for node in nodes))
     refined = refined_rows(rows, loss.rows, len(nodes), max_branches)
-    tree = WorkingTree(nodes, refined, is_sent, options.many_rows)
+    tree = WorkingTree(nodes, refined, is_sent, options)
     reads_values = pairs is not None or any(isinstance(node.split, PairSplit) for node in nodes)
     if owns_bins and not reads_values and rows.n_rows >= MANY_ROWS:
         loss = loss_of(refined.stand_in_order())
@@ -119,8 +124,8 @@ def _refine(
         # Splits on single features that have just grown know their own bins without rows.
         tree.settle_shapes()
     refitter = None if pairs is None else PairRefitter(*pairs)
-    history = Refiner(tree, refined, loss, options, refitter, report).refine()
-    tree.join_light_leaves(options.least_leaf)
+    history = Refiner(tree, refined, loss, options, refitter, report, order).refine()
+    tree.join_small_leaves(options.least_rows)
     return tree.finished(), history
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -14,9 +13,9 @@ from shapetree.grow._splits import Split
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._rows import RefinedRows
 from shapetree.refine._splits import (
-    extra_parts,
     finished_shape,
     keeping,
+    price_of_parts,
     settled,
     smallest_part,
 )
@@ -37,10 +36,10 @@ class WorkingNode:
         Nodes that its branches lead to.
     parent : int
         -1 for the root.
-    extra_parts : float
-        Parts of the split beyond those of CART's, at their price.
-    parts_price : float
-        How many times as much as a branch a segment costs here.
+    penalty : float
+        What the parts of the split beyond those of CART's cost.
+    part_penalty : float
+        What a segment beyond two costs here.
     settled_at : float or None
         The price at which the node was found to be the best it can be; None if something has
         changed since then.
@@ -49,8 +48,8 @@ class WorkingNode:
     split: Split | None = None
     children: list[int] = field(default_factory=list)
     parent: int = -1
-    extra_parts: float = 0.0
-    parts_price: float = 1.0
+    penalty: float = 0.0
+    part_penalty: float = 0.0
     settled_at: float | None = None
 
 
@@ -65,16 +64,16 @@ class WorkingTree:
         Rows of these nodes.
     is_sent : bool
         Whether the rows are where the nodes' splits send them, and not all at the root.
-    many_rows : float
-        Weight of a node from which on its extra parts cost more.
+    options : RefineOptions
+        What leaves and parts cost.
 
     Attributes
     ----------
     levels : list of lists of int
         Nodes of every depth, in the order of their rows.
     leaves : list of int
-    n_parts : list of float
-        Complexity from each node on: branches beyond the first, and extra parts.
+    penalties : list of float
+        What leaves and extra parts cost from each node on.
     changed_leaves : list of int
         Those whose rows are others than when they were last asked for.
     """
@@ -84,10 +83,12 @@ class WorkingTree:
         nodes: list[WorkingNode],
         rows: RefinedRows,
         is_sent: bool,
-        many_rows: float = math.inf,
+        options: RefineOptions,
     ) -> None:
         self.nodes = nodes
         self.rows = rows
+        self._leaf_penalty = options.prices.leaf
+        self._category_penalty = options.prices.part
         for number, node in enumerate(nodes):
             for child in node.children:
                 nodes[child].parent = number
@@ -97,8 +98,8 @@ class WorkingTree:
         if not is_sent:
             rows.send([0])
         for node, weight in zip(nodes, rows.weights(list(range(len(nodes)))), strict=True):
-            node.parts_price = parts_price(weight, many_rows)
-            self._count_extra_parts(node)
+            node.part_penalty = options.prices.part * parts_price(weight, options.many_rows)
+            self._price_parts(node)
         self.changed_leaves: list[int] = []
         self._is_rebuilt = True
         self._tidy([0])
@@ -115,16 +116,16 @@ class WorkingTree:
             level = [child for number in splits for child in nodes[number].children]
         self._is_rebuilt = False
 
-    def _count_parts(self) -> None:
-        """Note the complexity below each node."""
-        nodes, n_parts = self.nodes, [0.0] * len(self.nodes)
+    def _add_up_penalties(self) -> None:
+        """Note what all costs from each node on."""
+        nodes, penalties = self.nodes, [0.0] * len(self.nodes)
         for number in reversed(self._splits):
             node = nodes[number]
-            own = node.extra_parts + len(node.children) - 1
+            own = node.penalty + self._leaf_penalty * (len(node.children) - 1)
             for child in node.children:
-                own += n_parts[child]
-            n_parts[number] = own
-        self.n_parts = n_parts
+                own += penalties[child]
+            penalties[number] = own
+        self.penalties = penalties
 
     def below(self, start: int) -> list[int]:
         """A node and all below it, level by level."""
@@ -158,19 +159,23 @@ class WorkingTree:
             for child in children:
                 self.nodes[child].parent = number
         node.split, node.children, node.settled_at = split, children, None
-        self._count_extra_parts(node)
+        self._price_parts(node)
         self.rows.set_split(number, split, children)
 
-    def _count_extra_parts(self, node: WorkingNode) -> None:
-        node.extra_parts = 0.0
+    def _price_parts(self, node: WorkingNode) -> None:
+        node.penalty = 0.0
         if node.split is not None:
-            node.extra_parts = extra_parts(node.split, self.rows.bins, node.parts_price)
+            node.penalty = self.price_of(node.split, node.part_penalty)
+
+    def price_of(self, split: Split, part_penalty: float) -> float:
+        """What the parts of a split beyond those of CART's cost, if a segment costs so much."""
+        return price_of_parts(split, self.rows.bins, part_penalty, self._category_penalty)
 
     def _become(self, number: int, child: int) -> None:
         """Let a node take the place of its child; all others below it are gone."""
         only = self.nodes[child]
         split, children = only.split, only.children
-        self.nodes[number].parts_price = only.parts_price
+        self.nodes[number].part_penalty = only.part_penalty
         # The child must have given up its children before another node leads to them.
         self.rows.set_split(child, None, [])
         self._set(number, split, children)
@@ -191,7 +196,7 @@ class WorkingTree:
                         self._drop_empty_branches(number, of_branches)
         if self._is_rebuilt:
             self._number()
-        self._count_parts()
+        self._add_up_penalties()
         for start in changed:
             for number in self.below(start):
                 nodes[number].settled_at = None
@@ -234,7 +239,7 @@ class WorkingTree:
                 changed.append(number)
         if changed:
             self._unsettle(changed)
-            self._count_parts()
+            self._add_up_penalties()
         return bool(changed)
 
     def _pieces(self) -> Iterator[tuple[int, np.ndarray, int]]:
@@ -280,25 +285,28 @@ class WorkingTree:
             if own is None:
                 continue
             if size < options.min_samples_split or (
-                extra_parts(own, bins) > 0
+                price_of_parts(own, bins, 1.0, 1.0) > 0
                 and smallest_part(own, pieces[number], bins) < options.min_segment_rows
             ):
                 return False
         return True
 
-    def join_light_leaves(self, least: float) -> None:
-        """Let leaves that weigh less join the sibling that is most like them."""
+    def join_small_leaves(self, least: int) -> None:
+        """Let leaves of fewer rows join the sibling that is most like them."""
         while True:
-            weights = self.rows.weights(list(range(len(self.nodes))))
-            light = [
-                [leaf for leaf in level if self.nodes[leaf].split is None and weights[leaf] < least]
+            leaves = self.leaves
+            # Not the rows that are there, but how many these count as.
+            counts = [each.n_rows for each in self.rows.describe(leaves)]
+            sizes = dict(zip(leaves, counts, strict=True))
+            small = [
+                [leaf for leaf in level if sizes.get(leaf, least) < least]
                 for level in self.levels[1:]
             ]
-            # Of the deepest level, one leaf of a node at a time, the lightest first.
-            deepest = next((leaves for leaves in reversed(light) if leaves), None)
+            # Of the deepest level, one leaf of a node at a time, the smallest first.
+            deepest = next((leaves for leaves in reversed(small) if leaves), None)
             if deepest is None:
                 return
-            deepest.sort(key=lambda leaf: -weights[leaf])
+            deepest.sort(key=lambda leaf: -sizes[leaf])
             leaf_of = {self.nodes[leaf].parent: leaf for leaf in deepest}
             for parent, leaf in leaf_of.items():
                 self._join_sibling(parent, leaf)

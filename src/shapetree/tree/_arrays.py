@@ -178,18 +178,18 @@ class TreeArrays:
         return int(self.is_leaf.sum())
 
     @property
-    def n_segments(self) -> int:
-        """Segments of all shape functions: groups of categories and regions of pairs count, too."""
-        n_segments = 0
+    def n_parts(self) -> int:
+        """Parts of all shape functions: segments, groups of categories and regions of pairs."""
+        n_parts = 0
         for node in np.flatnonzero(~self.is_leaf).tolist():
             branches = self.piece_branch[self.pieces(node)]
             if self.second_feature[node] >= 0:
-                n_segments += len(branches)
+                n_parts += len(branches)
             elif np.isnan(self.piece_upper[self.pieces(node)][0]):
-                n_segments += int(self.n_branches[node])
+                n_parts += int(self.n_branches[node])
             else:
-                n_segments += 1 + int(np.count_nonzero(np.diff(branches)))
-        return n_segments
+                n_parts += 1 + int(np.count_nonzero(np.diff(branches)))
+        return n_parts
 
     @property
     def max_depth(self) -> int:

@@ -163,6 +163,25 @@ def with_spread(number: float, deviation: float | None) -> tuple[str, str | None
     return rounded(number, min(digits, ALL_DIGITS)), rounded(deviation, SPREAD_DIGITS)
 
 
+def number_range(low: float, high: float) -> str:
+    """Two numbers, in digits that tell them apart.
+
+    Examples
+    --------
+    >>> number_range(89.243, 106.11), number_range(5.757, 590.2), number_range(0.01234, 0.01412)
+    ('89 to 106', '6 to 590', '0.0123 to 0.0141')
+    """
+    apart = high - low
+    if not 0 < apart < math.inf:
+        return f"{rounded(low)} to {rounded(high)}"
+    step = _exponent(apart) - 2
+    texts = [
+        rounded(end, min(max(_exponent(end) - step, 1), ALL_DIGITS)) if end else "0"
+        for end in (low, high)
+    ]
+    return " to ".join(texts)
+
+
 @remember
 def _towards(number: float, digits: int, side: int) -> str:
     """The number to some digits, rounded to one side."""

@@ -20,7 +20,7 @@ from sklearn.utils import check_consistent_length
 from shapetree.data._batches import Batches
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._names import check_columns
-from shapetree.data._open import open_table
+from shapetree.data._open import OpenTable, open_rows
 from shapetree.data._parts import encode_features, naming, select
 from shapetree.data._table import FeatureInfo, Table, encode_table
 from shapetree.tree._arrays import TreeArrays
@@ -40,6 +40,7 @@ class FittedTree:
     tree : TreeArrays
         The nodes, and sketches of their rows.
     features : tuple of FeatureInfo
+        Those that the tree does not use keep their names and kinds, but no categories.
     has_names : bool
         Whether the training table had names for its columns.
     classes : tuple of arrays or None
@@ -59,6 +60,8 @@ class FittedTree:
         What to call features, classes and targets where the tree is shown.
     held_out : HeldOut or None
         Scores on rows that were not fitted on, if it was evaluated.
+    why_single_leaf : str or None
+        Why the tree has no split, if it has none.
     """
 
     tree: TreeArrays
@@ -73,6 +76,17 @@ class FittedTree:
     cv_results: dict[str, Any] | None = None
     names: Names = field(default_factory=Names)
     held_out: HeldOut | None = None
+    why_single_leaf: str | None = None
+
+    def __post_init__(self) -> None:
+        # Categories may name people: whoever gets the tree gets none that it does not need.
+        used = set(self.tree.used_features)
+        kept = (
+            feature if j in used else feature.without_categories()
+            for j, feature in enumerate(self.features)
+        )
+        object.__setattr__(self, "features", tuple(kept))
+        object.__setattr__(self, "summary", self.summary.of_features(used))
 
     @property
     def n_outputs(self) -> int:
@@ -83,6 +97,11 @@ class FittedTree:
     def n_classes(self) -> list[int] | None:
         """Number of classes of each output; None for numbers."""
         return None if self.classes is None else [len(labels) for labels in self.classes]
+
+    @property
+    def predicts_medians(self) -> bool:
+        """Whether leaves predict medians rather than means or classes."""
+        return self.criterion == "absolute_error"
 
     @property
     def feature_names(self) -> list[str]:
@@ -120,15 +139,24 @@ class FittedTree:
 
         Parameters
         ----------
-        X : table of shape (n_rows, n_features)
+        X : table of shape (n_rows, n_features), row, or list of rows
+            Columns that have names are found by them.
         reader : str
             Who reads them, for error messages.
         needed : iterable of int, optional
-            The columns to read; by default all.
+            The columns to read; by default all, with categories of features that the tree does not
+            use yet.
         """
-        opened = open_table(X)
-        check_columns(opened.names, opened.has_names, self.feature_names, self.has_names, reader)
-        return encode_table(opened, self.features, needed)
+        opened = self.open_rows(X, reader, needed)
+        return encode_table(opened, self.features, needed, learns_categories=needed is None)
+
+    def open_rows(self, X: Any, reader: str, needed: Iterable[int] | None = None) -> OpenTable:
+        """Find the columns of the training table in further rows, without reading them."""
+        opened, names = open_rows(X), self.feature_names
+        required = range(len(names)) if needed is None else needed
+        by_name = self.has_names or not opened.has_order
+        check_columns(opened.names, opened.has_names, names, by_name, required, reader)
+        return opened.in_order(names) if by_name and opened.has_names else opened
 
     def read_batches(
         self, batches: Batches, beside: Sequence[str] = ()
@@ -160,7 +188,7 @@ class FittedTree:
         # A column to count the rows by, if the tree uses none.
         read = dict.fromkeys([*names, *beside]) or dict.fromkeys(batches.columns[:1])
         told: set[str] = set()
-        for part, data in batches.tables(list(read)):
+        for part, data in batches.tables(list(read), beside):
             with naming(part), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 some = select(nw.from_native(data, eager_only=True), names) if names else data
@@ -188,7 +216,34 @@ class FittedTree:
             return None
         rows = LocalSpread(SpreadPart(self.tree, table, y))
         edges = self.summary.target_edges
-        return sketch_tree(self.tree, self.features, rows, self.n_classes, edges)
+        return sketch_tree(
+            self.tree, self.features, rows, self.n_classes, edges, self.predicts_medians
+        )
+
+    def is_of_training(self, X: Any, targets: np.ndarray) -> bool:
+        """Whether rows are spread over all nodes as those of training, down to the last number."""
+        known = self.sketches
+        if known is None or len(targets) != int(self.tree.n_node_samples[0]):
+            return False
+        if self.classes is not None and not np.isin(targets, self.classes[0]).all():
+            return False
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # predictions say the same
+            sketches = self.sketch_rows(X, targets)
+        return sketches is not None and all(map(_are_alike, known, sketches))
+
+
+def _are_alike(one: NodeSketch, other: NodeSketch) -> bool:
+    """Whether two sketches of a node can be of the same rows, in whatever order."""
+    if not np.array_equal(one.counts, other.counts) or one.deviation != other.deviation:
+        return False
+    if one.density is not None and other.density is not None:
+        return one.density.ends == other.density.ends and np.array_equal(
+            one.density.missing, other.density.missing
+        )
+    if one.scatter is not None and other.scatter is not None:
+        return one.scatter.n_missing == other.scatter.n_missing
+    return True
 
 
 def _tell_once(caught: list[warnings.WarningMessage], told: set[str]) -> None:
@@ -231,8 +286,8 @@ def fitted_tree(
             f"that ends in one, got {'a Pipeline that ends in ' * (held is not estimator)}{kind}"
         )
     fitted = held.__fitted_tree__()
-    if isinstance(estimator, Pipeline) and feature_names is None and not fitted.has_names:
-        feature_names = _names_before(estimator, len(fitted.features))
+    if isinstance(estimator, Pipeline) and feature_names is None and not fitted.names.features:
+        feature_names = _names_before(estimator, fitted)
     return fitted.with_names(feature_names, class_names, target_name, units)
 
 
@@ -248,15 +303,27 @@ def rows_for_tree(estimator: HoldsTree, X: Any) -> Any:
     return estimator[:-1].transform(X)
 
 
-def _names_before(pipeline: Pipeline, n_features: int) -> Sequence[str] | None:
-    """Names that the steps before a pipeline's tree give its features."""
+def _names_before(pipeline: Pipeline, fitted: FittedTree) -> Sequence[str] | None:
+    """Names of the columns that the steps before a pipeline's tree make its features of."""
     if len(pipeline.steps) == 1:
         return None
+    if fitted.has_names:
+        return _without_steps(fitted.feature_names)
     try:
         names: Sequence[str] = pipeline[:-1].get_feature_names_out()
     except (AttributeError, ValueError, TypeError) as error:
         raise ValueError(
             "the steps of the pipeline before the tree do not name its features; pass "
-            f"feature_names with {n_features} names, one for each feature that the tree sees"
+            f"feature_names with {len(fitted.features)} names, one for each feature that the tree "
+            "sees"
         ) from error
-    return names
+    return _without_steps(names)
+
+
+def _without_steps(names: Sequence[str]) -> list[str]:
+    """Names without the steps that a ColumnTransformer puts before them, if they still differ."""
+    columns = [str(name).rpartition("__")[2] or str(name) for name in names]
+    return [
+        column if columns.count(column) == 1 else str(name)
+        for name, column in zip(names, columns, strict=True)
+    ]

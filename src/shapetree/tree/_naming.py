@@ -107,7 +107,7 @@ def read_names(
 
 def target_names(y: Any) -> tuple[str, ...] | None:
     """Names of the targets, if `y` is a named column or a table of such."""
-    columns = getattr(y, "columns", None)
+    columns = getattr(y, "column_names", getattr(y, "columns", None))
     given = [getattr(y, "name", None)] if columns is None else list(columns)
     names = tuple(name for name in given if isinstance(name, str) and name)
     return names if names and len(names) == len(given) else None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._regions import Region
 from shapetree.tree._sketch import Scatter
 
@@ -53,13 +53,21 @@ class Plane:
 
 
 def plane_of(
-    tree: TreeArrays,
-    node: int,
     features: list[FeatureInfo],
+    known: Sequence[dict[Level, float]],
     regions: tuple[Region, ...],
     scatter: Scatter,
 ) -> Plane:
-    """The plane of a node's pair, with the rows of a sketch."""
+    """The plane of a node's pair, with the rows of a sketch.
+
+    Parameters
+    ----------
+    features : list of two FeatureInfo
+    known : sequence of two dicts
+        Positions of the categories that have a place in the plane.
+    regions : tuple of Region
+    scatter : Scatter
+    """
     axes, columns = [], []
     for side, feature in enumerate(features):
         values = scatter.points[:, side]
@@ -68,12 +76,10 @@ def plane_of(
             axes.append(PlaneAxis(low, high))
             columns.append(values)
         else:
-            places = tree.position[tree.positions(node, side)]
-            order = [code for code in np.argsort(places).tolist() if not np.isnan(places[code])]
-            drawn = tuple(feature.categories[code] for code in order)
+            drawn = tuple(sorted(known[side], key=known[side].__getitem__))
             axes.append(PlaneAxis(0.0, float(len(drawn)), drawn))
-            slot = np.full(len(places), np.nan)
-            slot[order] = np.arange(len(order))
+            slots = {category: i for i, category in enumerate(drawn)}
+            slot = np.array([slots.get(category, np.nan) for category in feature.categories])
             # Spread over the category's width, so that equal points can be told apart; by other
             # steps for the other feature, or they would stand in line.
             spread = 0.15 + 0.7 * (np.arange(len(values)) * SPREADING[side] % 1)

@@ -19,6 +19,9 @@ from shapetree.data._sums import on_grid
 from shapetree.tree._sketch import RANGE_ROWS, starts
 from shapetree.tree._spread import Question, SpreadPart
 
+# Standardised targets' cubes are multiples of its inverse.
+CUBE_UNIT = 2.0**16
+
 # --- features ---
 
 
@@ -81,10 +84,14 @@ class NeighboursOfThresholds(Question[Neighbours]):
 
 
 class SampledValues(NamedTuple):
-    """Values of features in a sample of rows, (n_features, n_sampled), and the rows' numbers."""
+    """Values of features in a sample of rows, (n_features, n_sampled).
+
+    And the rows' numbers, and how many rows each counts as.
+    """
 
     rows: np.ndarray
     values: np.ndarray
+    counts: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -102,14 +109,16 @@ class SampleOfValues(Question[SampledValues]):
         values = np.empty((len(self.features), len(rows)))
         for i, feature in enumerate(self.features):
             values[i] = part.column(feature)[taken]
-        return SampledValues(rows, values)
+        counts = np.ones(len(rows)) if part.counts is None else part.counts[taken].astype(float)
+        return SampledValues(rows, values, counts)
 
     def join(self, answers: Sequence[SampledValues]) -> SampledValues:
         """The answer for all parts."""
         rows = np.concatenate([each.rows for each in answers])
         values = np.concatenate([each.values for each in answers], axis=1)
+        counts = np.concatenate([each.counts for each in answers])
         order = np.argsort(rows)
-        return SampledValues(rows[order], np.take(values, order, axis=1))
+        return SampledValues(rows[order], np.take(values, order, axis=1), counts[order])
 
 
 # --- targets ---
@@ -169,7 +178,9 @@ class CountsOfLeaves(Question[LeafCounts]):
             n_cells, numbers = len(self.edges) - 1, y
             cells = np.searchsorted(self.edges[1:-1], y, side="left").astype(np.int32)
         n_threads = threads_for(len(y), part.n_threads)
-        return LeafCounts(*count_targets(part.leaves, cells, numbers, n_nodes, n_cells, n_threads))
+        return LeafCounts(
+            *count_targets(part.leaves, cells, numbers, n_nodes, n_cells, n_threads, part.counts)
+        )
 
     def join(self, answers: Sequence[LeafCounts]) -> LeafCounts:
         """The answer for all parts."""
@@ -195,7 +206,8 @@ class SumsOfLeaves(Question[LeafSums]):
 
     def of(self, part: SpreadPart) -> LeafSums:
         """The answer for a part of the rows."""
-        return LeafSums(*sum_targets(part.leaves, part.targets, self.exponent, self.unit))
+        sums = sum_targets(part.leaves, part.targets, self.exponent, self.unit, part.counts)
+        return LeafSums(*sums)
 
     def join(self, answers: Sequence[LeafSums]) -> LeafSums:
         """The answer for all parts."""
@@ -215,12 +227,62 @@ class SquaresOfLeaves(Question[np.ndarray]):
 
     def of(self, part: SpreadPart) -> np.ndarray:
         """The answer for a part of the rows."""
-        y, leaves = part.targets, part.leaves
-        return np.asarray(sum_squares(leaves, y, self.exponent, self.centre, self.reach, self.unit))
+        about = self.exponent, self.centre, self.reach, self.unit
+        return np.asarray(sum_squares(part.leaves, part.targets, *about, part.counts))
 
     def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
         """The answer for all parts."""
         return np.sum(answers, axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class CubesOfLeaves(Question[np.ndarray]):
+    """What the cubes of standardised targets add up to, in leaves that have a scale above 0."""
+
+    centre: np.ndarray
+    scale: np.ndarray
+    needs_values = False
+
+    def of(self, part: SpreadPart) -> np.ndarray:
+        """The answer for a part of the rows."""
+        rows = np.flatnonzero(self.scale[part.leaves] > 0)
+        leaves = part.leaves[rows]
+        with np.errstate(over="ignore", invalid="ignore"):
+            off = (part.targets[rows] - self.centre[leaves]) / self.scale[leaves]
+            # On a grid, so that sums do not depend on order.
+            cubes = np.round(np.nan_to_num(off * off * off) * CUBE_UNIT) / CUBE_UNIT
+        if part.counts is not None:
+            cubes *= part.counts[rows]
+        return np.bincount(leaves, weights=cubes, minlength=part.tree.node_count)
+
+    def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+        """The answer for all parts."""
+        return np.sum(answers, axis=0)
+
+
+class LeafTargets(NamedTuple):
+    """Leaves and targets of all rows."""
+
+    leaves: np.ndarray
+    targets: np.ndarray
+
+
+@dataclass(frozen=True)
+class TargetsOfLeaves(Question[LeafTargets]):
+    """All targets: medians need them in one place."""
+
+    needs_values = False
+
+    def of(self, part: SpreadPart) -> LeafTargets:
+        """The answer for a part of the rows."""
+        if part.counts is None:
+            return LeafTargets(part.leaves, part.targets)
+        return LeafTargets(*(np.repeat(x, part.counts) for x in (part.leaves, part.targets)))
+
+    def join(self, answers: Sequence[LeafTargets]) -> LeafTargets:
+        """The answer for all parts."""
+        leaves, targets = zip(*answers, strict=True)
+        return LeafTargets(np.concatenate(leaves), np.concatenate(targets))
 
 
 # --- axes ---
@@ -309,7 +371,7 @@ class CountsOfCells(Question[Cells]):
                 part.table.values, part.leaves, part.tree.parent, self.feature,
                 self.edge_start, self.edges, self.cell_start,
                 y if has_classes else None, None if has_classes else y, self.n_classes or 1,
-                threads_for(self.n_visits, part.n_threads),
+                threads_for(self.n_visits, part.n_threads), part.counts,
             )
         )  # fmt: skip
 
@@ -390,7 +452,7 @@ class PointsOfPairs(Question[dict[int, Points]]):
         n_threads = threads_for(part.table.n_rows, part.n_threads)
         return sample_points(
             part.table.values, part.leaves, part.tree.parent, pairs, limit, part.first_row,
-            n_threads,
+            n_threads, part.counts,
         )  # fmt: skip
 
     def _points(self, part: SpreadPart, node: int, known: np.ndarray, n_missing: int) -> Points:

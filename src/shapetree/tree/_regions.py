@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,8 +92,14 @@ class Cut:
     high: int
 
 
-def segments_of_node(tree: TreeArrays, node: int, feature: FeatureInfo) -> tuple[Segment, ...]:
-    """The shape function of a node that splits on one feature."""
+# By feature, which categories can arrive at a node; features that are not listed have no limit.
+Arriving = Mapping[int, np.ndarray]
+
+
+def segments_of_node(
+    tree: TreeArrays, node: int, feature: FeatureInfo, arriving: Sequence[bool]
+) -> tuple[Segment, ...]:
+    """The shape function of a node that splits on one feature, for the categories that arrive."""
     pieces = tree.pieces(node)
     branches = tree.piece_branch[pieces].tolist()
     if feature.categories is not None:
@@ -102,8 +108,10 @@ def segments_of_node(tree: TreeArrays, node: int, feature: FeatureInfo) -> tuple
                 branch,
                 categories=tuple(
                     category
-                    for category, its_branch in zip(feature.categories, branches, strict=True)
-                    if its_branch == branch
+                    for category, its_branch, arrives in zip(
+                        feature.categories, branches, arriving, strict=True
+                    )
+                    if its_branch == branch and arrives
                 ),
             )
             for branch in range(tree.n_branches[node])
@@ -132,11 +140,24 @@ class PairPlane:
     """The plane that a pair's node cuts into regions, as bounds of weighted sums.
 
     *Limits* are the bounds of a region: by weights, above which number and up to which.
+
+    Parameters
+    ----------
+    tree, node, features
+        The pair.
+    known : sequence of dicts
+        For each feature, the positions of the categories that arrive and do not count as missing.
     """
 
-    def __init__(self, tree: TreeArrays, node: int, features: list[FeatureInfo]) -> None:
+    def __init__(
+        self,
+        tree: TreeArrays,
+        node: int,
+        features: list[FeatureInfo],
+        known: Sequence[dict[Level, float]],
+    ) -> None:
         cuts, pieces = tree.cuts(node), tree.pieces(node)
-        self._tree, self._node, self._features = tree, node, features
+        self._features, self._known = features, known
         self._weights = list(zip(tree.cut_a[cuts].tolist(), tree.cut_b[cuts].tolist(), strict=True))
         self._thresholds = tree.cut_threshold[cuts].tolist()
         self._below, self._above = tree.cut_low[cuts].tolist(), tree.cut_high[cuts].tolist()
@@ -173,7 +194,8 @@ class PairPlane:
             left = set(pieces)
             while left:
                 best = max(range(len(wide)), key=lambda i: len(covered[i] & left))
-                joined.append(Region(branch, self._bounds(wide[best])))
+                bounds = self._bounds(wide[best])
+                joined.append(Region(branch, tuple(b for b in bounds if self._excludes(b))))
                 left -= covered[best]
         return tuple(joined)
 
@@ -234,10 +256,21 @@ class PairPlane:
         return Region(self._branches[piece], self._bounds(limits))
 
     def _bounds(self, limits: Limits) -> tuple[Bound, ...]:
-        return tuple(
-            _bound(self._tree, self._node, self._features, which, low, high)
-            for which, (low, high) in limits.items()
-        )
+        return tuple(self._bound(which, low, high) for which, (low, high) in limits.items())
+
+    def _bound(self, weights: tuple[float, float], low: float, high: float) -> Bound:
+        for side, axis in enumerate(AXES):
+            if weights == axis and self._features[side].is_categorical:
+                places = self._known[side].items()
+                inside = tuple(category for category, place in places if low < place <= high)
+                return Bound(weights, low, high, inside)
+        return Bound(weights, low, high)
+
+    def _excludes(self, bound: Bound) -> bool:
+        """Whether any category that arrives is outside a bound; numbers may always be."""
+        if bound.categories is None or bound.side is None:
+            return True
+        return len(bound.categories) < len(self._known[bound.side])
 
 
 def _covers(one: Limits, other: Limits) -> bool:
@@ -249,38 +282,66 @@ def _covers(one: Limits, other: Limits) -> bool:
     )
 
 
-def missing_categories_of(
-    tree: TreeArrays, node: int, features: list[FeatureInfo]
-) -> tuple[tuple[Level, ...], ...]:
-    """For each feature of a pair, the categories that count as missing at its node."""
-    return tuple(
-        tuple(
-            category
-            for category, place in zip(
-                feature.categories or (), tree.position[tree.positions(node, side)], strict=True
+def positions_of(
+    tree: TreeArrays, node: int, features: list[FeatureInfo], arriving: Sequence[Sequence[bool]]
+) -> list[dict[Level, float]]:
+    """For each feature of a pair, the positions of the categories that arrive; NaN for missing."""
+    return [
+        {
+            category: place
+            for category, place, arrives in zip(
+                feature.categories or (),
+                tree.position[tree.positions(node, side)].tolist(),
+                arriving[side],
+                strict=True,
             )
-            if np.isnan(place)
-        )
+            if arrives
+        }
         for side, feature in enumerate(features)
+    ]
+
+
+def arriving_categories(tree: TreeArrays, features: Sequence[FeatureInfo]) -> list[Arriving]:
+    """For each node, which categories of the features above it can still come there."""
+    found: list[Arriving] = [{}] * tree.node_count
+    for node in np.argsort(tree.depth, kind="stable").tolist():
+        children = [] if tree.is_leaf[node] else tree.children(node)
+        below = [dict(found[node]) for _ in children]
+        for side, feature in enumerate(tree.features_of(node)):
+            categories = features[feature].categories
+            if categories is None:
+                continue
+            here = found[node].get(feature, np.ones(len(categories), dtype=bool))
+            for its, goes in zip(below, _branches_of_categories(tree, node, side), strict=True):
+                # Where only missing values come, nothing can be said about categories.
+                its[feature] = here & goes if (here & goes).any() else here
+        for child, its in zip(children, below, strict=True):
+            found[child] = its
+    return found
+
+
+def _branches_of_categories(tree: TreeArrays, node: int, side: int) -> np.ndarray:
+    """Which categories of a node's feature can go to which branch, by branch and category."""
+    n_branches = int(tree.n_branches[node])
+    if len(tree.features_of(node)) == 1:
+        branches = tree.piece_branch[tree.pieces(node)]
+        return np.arange(n_branches)[:, None] == branches
+    places = tree.position[tree.positions(node, side)]
+    goes = np.zeros((n_branches, len(places)), dtype=bool)
+    # Whatever its category is, a row may lack the other feature.
+    goes[tree.missing_branch[node]] = True
+    cuts, branches = tree.cuts(node), tree.piece_branch[tree.pieces(node)]
+    is_own = (tree.cut_a[cuts], tree.cut_b[cuts])[1 - side] == 0
+    thresholds, below, above = (
+        each[cuts].tolist() for each in (tree.cut_threshold, tree.cut_low, tree.cut_high)
     )
-
-
-def _bound(
-    tree: TreeArrays,
-    node: int,
-    features: list[FeatureInfo],
-    weights: tuple[float, float],
-    low: float,
-    high: float,
-) -> Bound:
-    for side, axis in enumerate(AXES):
-        categories = features[side].categories
-        if weights == axis and categories is not None:
-            places = tree.position[tree.positions(node, side)].tolist()
-            inside = tuple(
-                category
-                for category, place in zip(categories, places, strict=True)
-                if low < place <= high
-            )
-            return Bound(weights, low, high, inside)
-    return Bound(weights, low, high)
+    pending = [(0, ~np.isnan(places))]
+    while pending:
+        target, inside = pending.pop()
+        if target < 0:
+            goes[branches[-1 - target]] |= inside
+            continue
+        is_low = places <= thresholds[target] if is_own[target] else True
+        is_high = ~(places <= thresholds[target]) if is_own[target] else True
+        pending += [(below[target], inside & is_low), (above[target], inside & is_high)]
+    return goes

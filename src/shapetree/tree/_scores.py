@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from sklearn.metrics import (
@@ -13,6 +13,8 @@ from sklearn.metrics import (
     mean_absolute_error,
     r2_score,
 )
+
+from shapetree.tree._sure import UnseenLeaf
 
 
 @dataclass(frozen=True)
@@ -25,10 +27,13 @@ class HeldOut:
         How many rows they are.
     scores : mapping from str to float
         The first is the chief one: accuracy for classes, R² for numbers.
+    leaves : mapping from int to UnseenLeaf
+        What these rows tell of each leaf that they come to; nothing if there are several targets.
     """
 
     n_rows: int
     scores: Mapping[str, float]
+    leaves: Mapping[int, UnseenLeaf] = field(default_factory=dict)
 
     @property
     def chief(self) -> float:

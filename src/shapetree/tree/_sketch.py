@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import overload
+from typing import TypeAlias, overload
 
 import numpy as np
 
@@ -24,9 +24,16 @@ SCALE_ROWS = 10_000
 N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
 TAIL = 0.01
+# Numbers are far from nearly all others if they lie so many times the range of these away from it;
+# these are all but this share at either end.
+FAR, FAR_SHARE = 1.0, 0.05
 # How much wider than without its tails a target's range may be to be drawn as a whole.
 LONG_TAIL = 1.5
 N_TARGET_CELLS = 24
+# Distinct whole numbers up to which each has a cell, and a bar, of its own; they are smaller than
+# those that floats have gaps between.
+MAX_WHOLE = 30
+GREATEST_WHOLE = 2.0**53
 # Numbers of a density up to which they are kept as they are.
 MAX_DENSE = 4096
 # Significant digits of sums that are only drawn, and decimals of points in units of their range.
@@ -195,6 +202,13 @@ class NodeSketch:
         Of a node that splits on one feature.
     scatter : Scatter or None
         Of a node that splits on a pair.
+    skewness : float or None
+        Of the target, where rows are so few that it matters; None for classes.
+    middle : tuple of three floats, or None
+        Median of the target and its interval, if the tree predicts medians and the rows suffice.
+    weighed : array or None
+        What weights make of the rows, if they have some: the effective number of rows of each
+        class; or the effective number of all, and the mean and standard deviation of the target.
     """
 
     counts: np.ndarray
@@ -202,6 +216,9 @@ class NodeSketch:
     deviation: float | None = None
     density: Density | None = None
     scatter: Scatter | None = None
+    skewness: float | None = None
+    middle: tuple[float, float, float] | None = None
+    weighed: np.ndarray | None = None
 
     def as_leaf(self) -> NodeSketch:
         """The sketch without what only a node that splits has."""
@@ -211,20 +228,43 @@ class NodeSketch:
         """The sketch of a leaf that has the rows of two nodes."""
         counts = self.counts + other.counts
         if self.mean is None or other.mean is None:
-            return NodeSketch(counts)
+            if self.weighed is None or other.weighed is None:
+                return NodeSketch(counts)
+            return NodeSketch(counts, weighed=self.weighed + other.weighed)
+        _, mean, deviation, skewness = joined_moments(self._moments, other._moments)
+        weighed = None
+        if self.weighed is not None and other.weighed is not None:
+            one, two = self.weighed.tolist(), other.weighed.tolist()
+            weighed = np.array(joined_moments((*one, 0.0), (*two, 0.0))[:3])
+        return NodeSketch(counts, mean, deviation, skewness=skewness, weighed=weighed)
+
+    @property
+    def _moments(self) -> Moments:
+        assert self.mean is not None
         assert self.deviation is not None
-        assert other.deviation is not None
-        n, m = int(self.counts.sum()), int(other.counts.sum())
-        if n == 0 or m == 0:
-            kept = self if n else other
-            return NodeSketch(counts, kept.mean, kept.deviation)
-        mean = self.mean * (n / (n + m)) + other.mean * (m / (n + m))
-        # Products instead of squares, because a square of Python's that is too large is an error.
-        within = n * self.deviation * self.deviation + m * other.deviation * other.deviation
-        between = n * (self.mean - mean) * (self.mean - mean)
-        between += m * (other.mean - mean) * (other.mean - mean)
-        deviation = math.sqrt((within + between) / (n + m))
-        return NodeSketch(counts, mean, deviation)
+        return float(self.counts.sum()), self.mean, self.deviation, self.skewness or 0.0
+
+
+# Number of rows, and mean, standard deviation and skewness of their target.
+Moments: TypeAlias = tuple[float, float, float, float]
+
+
+def joined_moments(one: Moments, other: Moments) -> Moments:
+    """Moments of two lots of rows together."""
+    if one[0] == 0 or other[0] == 0:
+        return one if one[0] else other
+    n = one[0] + other[0]
+    mean = one[1] * (one[0] / n) + other[1] * (other[0] / n)
+    # Products instead of powers, because a power of Python's that is too large is an error.
+    squares = sum(m * (s * s + (at - mean) * (at - mean)) for m, at, s, _ in (one, other))
+    deviation = math.sqrt(squares / n)
+    if not 0 < deviation < math.inf:
+        return n, mean, deviation, 0.0
+    cubes = 0.0
+    for m, at, s, skewness in (one, other):
+        off, spread = (at - mean) / deviation, s / deviation
+        cubes += m * (off * off * off + 3 * off * spread * spread + skewness * spread**3)
+    return n, mean, deviation, cubes / n
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,6 +285,12 @@ class DataSummary:
     scales: np.ndarray
     target_edges: np.ndarray | None
     ranges: np.ndarray
+
+    def of_features(self, used: Collection[int]) -> DataSummary:
+        """What is remembered if a tree uses no features but these."""
+        is_used = np.isin(np.arange(len(self.scales)), list(used))
+        scales = np.where(is_used, self.scales, 1.0)
+        return replace(self, scales=scales, ranges=np.where(is_used[:, None], self.ranges, np.nan))
 
 
 @dataclass(frozen=True, eq=False)
@@ -329,6 +375,8 @@ class TreeSketches(Sequence[NodeSketch]):
     densities : Densities
     scatters : dict
         By node, those that split on a pair.
+    skewness, middle, weighed : sequences of length n_nodes, or None
+        As in `NodeSketch`.
     """
 
     counts: np.ndarray
@@ -336,6 +384,9 @@ class TreeSketches(Sequence[NodeSketch]):
     deviation: np.ndarray | None
     densities: Densities
     scatters: dict[int, Scatter]
+    skewness: Sequence[float] | None = None
+    middle: Sequence[tuple[float, float, float] | None] | None = None
+    weighed: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -360,7 +411,24 @@ class TreeSketches(Sequence[NodeSketch]):
             None if self.deviation is None else float(self.deviation[node]),
             self.densities.of_node(node),
             self.scatters.get(node),
+            None if self.skewness is None else self.skewness[node],
+            None if self.middle is None else self.middle[node],
+            None if self.weighed is None else self.weighed[node],
         )
+
+
+def axis_of_whole_numbers(
+    numbers: np.ndarray, thresholds: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds and cells of an axis, as in `Axes`, on which each of a few whole numbers has a cell.
+
+    The cell of a number ends with it, so the axis tells which number it stands for.
+    """
+    inner = np.union1d(numbers, thresholds)
+    first, last = _stretched(float(inner[0]), float(inner[-1]), 1.0)
+    cells = np.ones(len(inner) + 2, dtype=np.int64)
+    cells[-1] = 0
+    return np.concatenate([[first], inner, [last]]), cells
 
 
 def _closed(
@@ -398,7 +466,18 @@ def _stretched(low: float, high: float, margin: float) -> tuple[float, float]:
 
 def drawn_range(values: np.ndarray, thresholds: Sequence[float] = ()) -> tuple[float, float]:
     """A range that holds thresholds and all but the tails of numbers in ascending order."""
-    return _range([*(_without_tails(values) if len(values) else ()), *thresholds])
+    return _range([*(_bulk(values) if len(values) else ()), *thresholds])
+
+
+def _bulk(values: np.ndarray) -> tuple[float, float]:
+    """The ends of ascending numbers, without those that lie far from nearly all others."""
+    low, high = _without_tails(values)
+    first, last = np.quantile(values / 4, [FAR_SHARE, 1 - FAR_SHARE]).tolist()
+    reach = FAR * (last - first)
+    if reach > 0:
+        near = values[(values / 4 >= first - reach) & (values / 4 <= last + reach)]
+        low, high = max(low, float(near[0])), min(high, float(near[-1]))
+    return low, high
 
 
 def _without_tails(values: np.ndarray) -> tuple[float, float]:

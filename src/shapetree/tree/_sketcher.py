@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,6 +20,7 @@ from shapetree.tree._questions import (
     AxisValues,
     CountsOfCells,
     CountsOfLeaves,
+    CubesOfLeaves,
     LeafCounts,
     LeafSums,
     Points,
@@ -26,9 +30,12 @@ from shapetree.tree._questions import (
     SampleOfValues,
     SquaresOfLeaves,
     SumsOfLeaves,
+    TargetsOfLeaves,
     ValuesOfAxes,
 )
 from shapetree.tree._sketch import (
+    GREATEST_WHOLE,
+    MAX_WHOLE,
     N_POINTS,
     RANGE_ROWS,
     SCALE_ROWS,
@@ -38,15 +45,20 @@ from shapetree.tree._sketch import (
     Densities,
     Scatter,
     TreeSketches,
+    axis_of_whole_numbers,
     drawn_range,
     finite,
     in_decimals,
     in_digits,
+    joined_moments,
     starts,
     target_edges_of,
 )
 from shapetree.tree._spread import Question, SpreadRows
+from shapetree.tree._sure import sure_of_median
 
+# Leaves of more rows are sure of their mean whatever its skewness.
+SKEW_ROWS = 5_000
 # 2**16ths are what sums are bounded in.
 BOUND_BITS = 16
 
@@ -57,6 +69,7 @@ def describe_training_rows(
     features: tuple[FeatureInfo, ...],
     n_classes: list[int] | None,
     has_one_target: bool,
+    has_medians: bool = False,
 ) -> tuple[DataSummary, TreeSketches | None]:
     """Summarise training rows, and sketch their tree's nodes, in as few passes as possible.
 
@@ -70,13 +83,15 @@ def describe_training_rows(
         Classes of each output; None for regression.
     has_one_target : bool
         Whether a row has one target; there are no sketches otherwise.
+    has_medians : bool
+        Whether the tree predicts medians.
     """
     is_number = n_classes is None
     summary = _Summary(features, tree.used_features, rows.n_rows, has_one_target and is_number)
     if not has_one_target:
         return summary.of(rows.ask(*summary.questions)), None
     size = None if n_classes is None else n_classes[0]
-    sketcher = _Sketcher(tree, features, rows, size)
+    sketcher = _Sketcher(tree, features, rows, size, has_medians)
     axes = sketcher.questions_of_axes(tree.n_node_samples)
     # The cells of numbers depend on the summary, those of classes are known.
     known = [] if is_number else [CountsOfLeaves(size, None)]
@@ -84,7 +99,7 @@ def describe_training_rows(
     about = summary.of(answers[: len(summary.questions)])
     values, points, *counted = answers[len(summary.questions) :]
     (leaves,) = counted or rows.ask(CountsOfLeaves(None, about.target_edges))
-    return about, sketcher.sketches(leaves, values, points)
+    return about, sketcher.sketches(leaves, about.ranges, values, points)
 
 
 def sketch_tree(
@@ -93,6 +108,7 @@ def sketch_tree(
     rows: SpreadRows,
     n_classes: list[int] | None,
     target_edges: np.ndarray | None,
+    has_medians: bool = False,
 ) -> TreeSketches:
     """Sketches of a tree's nodes, of any rows.
 
@@ -105,12 +121,16 @@ def sketch_tree(
         Classes of the only output; None for regression.
     target_edges : array or None
         Bounds of the target's cells.
+    has_medians : bool
+        Whether the tree predicts medians.
     """
     size = None if n_classes is None else n_classes[0]
-    sketcher = _Sketcher(tree, features, rows, size)
+    sketcher = _Sketcher(tree, features, rows, size, has_medians)
     (leaves,) = rows.ask(CountsOfLeaves(size, target_edges))
     n_rows = add_up(tree.parent, leaves.counts.copy(), None, None)
-    return sketcher.sketches(leaves, *rows.ask(*sketcher.questions_of_axes(n_rows)))
+    summary = _Summary(features, tree.used_features, rows.n_rows, has_numbers=False)
+    ends, values, points = rows.ask(summary.questions[0], *sketcher.questions_of_axes(n_rows))
+    return sketcher.sketches(leaves, summary.ranges(ends), values, points)
 
 
 class _Summary:
@@ -130,12 +150,18 @@ class _Summary:
     def of(self, answers: list[Any]) -> DataSummary:
         """The summary, from the answers."""
         ends, sample, *targets = answers
-        scales, ranges = np.ones(self._n_features), np.full((self._n_features, 2), np.nan)
-        found = deviations(sample.values)
+        scales = np.ones(self._n_features)
+        found = deviations(sample.values, sample.counts)
         # Nothing can be divided by zero or infinity.
         scales[list(self._ordered)] = np.where((found > 0) & (found < np.inf), found, 1.0)
+        edges = target_edges_of(*targets[0]) if targets else None
+        return DataSummary(scales, edges, self.ranges(ends))
+
+    def ranges(self, ends: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """Least and greatest number of each feature; NaN for those that are not used."""
+        ranges = np.full((self._n_features, 2), np.nan)
         ranges[list(self._ordered)] = np.stack(ends, axis=1)
-        return DataSummary(scales, target_edges_of(*targets[0]) if targets else None, ranges)
+        return ranges
 
 
 class _Sketcher:
@@ -147,11 +173,14 @@ class _Sketcher:
         features: tuple[FeatureInfo, ...],
         rows: SpreadRows,
         n_classes: int | None,
+        has_medians: bool,
     ) -> None:
         self._tree = tree
+        self._has_medians = has_medians
         self._rows = rows
         self._n_classes = n_classes
         self._is_coded = np.array([feature.is_categorical for feature in features])
+        self._is_whole = np.array([feature.is_whole for feature in features])
         self._has_axis = (tree.feature >= 0) & (tree.second_feature < 0)
         self._has_codes = self._has_axis & self._is_coded[tree.feature]
         numbers = np.where(self._has_axis & ~self._has_codes, tree.feature, -1)
@@ -160,18 +189,24 @@ class _Sketcher:
 
     def questions_of_axes(self, n_rows: np.ndarray) -> tuple[ValuesOfAxes, PointsOfPairs]:
         """What to ask first, about nodes with so many rows."""
-        limits = hash_limits(n_rows, RANGE_ROWS)
+        # Some rows count as several: about so many does each node have.
+        share = self._rows.n_rows / max(1, int(n_rows[0]))
+        limits = hash_limits(np.ceil(share * n_rows).astype(np.int64), RANGE_ROWS)
         return ValuesOfAxes(self._numbers, limits), PointsOfPairs(self._pairs)
 
     def sketches(
-        self, leaves: LeafCounts, values: AxisValues, points: dict[int, Points]
+        self,
+        leaves: LeafCounts,
+        ranges: np.ndarray,
+        values: AxisValues,
+        points: dict[int, Points],
     ) -> TreeSketches:
-        """Sketches of all nodes, from counts of their leaves and what was asked first."""
+        """Sketches of all nodes, from counts of leaves, ranges of features and samples."""
         counts = leaves.counts.copy()
         n_rows = add_up(self._tree.parent, counts, None, None)
         moments = None if self._n_classes is not None else _Moments(leaves)
         sums = [] if moments is None else self._rows.ask(moments.sums())
-        axes = self._axes(self._numbers, values)
+        axes = self._axes(self._numbers, ranges, values)
         cells, cell_start = self._cells(
             axes, n_rows, 0.0 if moments is None else moments.unit(*sums)
         )
@@ -184,12 +219,48 @@ class _Sketcher:
         if moments is None:
             return TreeSketches(counts, None, None, densities, scatters)
         mean, deviation = moments.of_leaves(*sums, *squares)
+        skewness = self._skewness(leaves.counts.sum(axis=1), mean, deviation)
         add_up(self._tree.parent, leaves.counts.copy(), mean, deviation)
-        return TreeSketches(counts, mean, deviation, densities, scatters)
+        middle = self._medians() if self._has_medians else None
+        return TreeSketches(counts, mean, deviation, densities, scatters, skewness, middle)
+
+    # --- how sure the nodes are ---
+
+    def _skewness(
+        self, n_rows: np.ndarray, mean: np.ndarray, deviation: np.ndarray
+    ) -> Sequence[float]:
+        """Skewness of the targets of all nodes, from leaves of few rows."""
+        scale = np.where(n_rows <= SKEW_ROWS, np.nan_to_num(deviation), 0.0)
+        (cubes,) = self._rows.ask(CubesOfLeaves(mean, scale))
+        skewness = np.nan_to_num(cubes / np.maximum(n_rows, 1))
+        moments = list(
+            zip(n_rows.tolist(), mean.tolist(), deviation.tolist(), skewness.tolist(), strict=True)
+        )
+        for node in range(len(moments) - 1, 0, -1):  # children before their parents
+            above = int(self._tree.parent[node])
+            moments[above] = joined_moments(moments[above], moments[node])
+        return [in_digits(x, SUM_DIGITS) if math.isfinite(x) else 0.0 for *_, x in moments]
+
+    def _medians(self) -> Sequence[tuple[float, float, float] | None]:
+        """Median and its interval of each node whose rows suffice."""
+        (found,) = self._rows.ask(TargetsOfLeaves())
+        order = np.argsort(found.leaves, kind="stable")
+        bounds = np.searchsorted(found.leaves[order], np.arange(self._tree.node_count + 1))
+        targets = found.targets[order]
+        values = [[targets[a:b]] for a, b in pairwise(bounds.tolist())]
+        medians: list[tuple[float, float, float] | None] = [None] * len(values)
+        for node in range(len(values) - 1, -1, -1):  # children before their parents
+            own = np.sort(np.concatenate(values[node]))
+            sure = sure_of_median(own)
+            medians[node] = None if sure is None else sure[:3]
+            if node:
+                values[int(self._tree.parent[node])].append(own)
+            values[node] = []
+        return medians
 
     # --- nodes that split on one feature ---
 
-    def _axes(self, numbers: np.ndarray, values: AxisValues) -> Axes:
+    def _axes(self, numbers: np.ndarray, ranges: np.ndarray, values: AxisValues) -> Axes:
         """How to divide the axes of ordered features."""
         tree, has_numbers = self._tree, numbers >= 0
         pieces = np.diff(tree.piece_start)
@@ -198,8 +269,21 @@ class _Sketcher:
         is_threshold[tree.piece_start[1:][pieces > 0] - 1] = False
         threshold_start = starts(np.where(has_numbers, pieces - 1, 0))
         thresholds = tree.piece_upper[is_threshold]
-        laid_out = lay_out_axes(numbers, *values, threshold_start, thresholds)
-        return Axes(*laid_out, threshold_start, thresholds)
+        start, bounds, cells = lay_out_axes(numbers, *values, threshold_start, thresholds)
+        value_start, sample = values
+        parts = []
+        for node, feature in enumerate(numbers.tolist()):
+            part = slice(start[node], start[node + 1])
+            its = bounds[part], cells[part]
+            if feature >= 0 and self._is_whole[feature]:
+                mine = sample[value_start[node] : value_start[node + 1]]
+                few = _few_whole_numbers(ranges[feature], mine)
+                here = thresholds[threshold_start[node] : threshold_start[node + 1]]
+                its = its if few is None else axis_of_whole_numbers(few, here)
+            parts.append(its)
+        sizes = np.array([len(its) for its, _ in parts])
+        bounds, cells = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return Axes(starts(sizes), bounds, cells, threshold_start, thresholds)
 
     def _cells(
         self, axes: Axes, n_rows: np.ndarray, unit: float
@@ -242,6 +326,15 @@ class _Sketcher:
             for side in range(2)
         ]
         return np.array([low for low, _ in ranges]), np.array([high for _, high in ranges])
+
+
+def _few_whole_numbers(ends: np.ndarray, sample: np.ndarray) -> np.ndarray | None:
+    """The whole numbers between two ends, or those of a sample; None if they are many."""
+    low, high = ends.tolist()
+    if not (low > -GREATEST_WHOLE and high < GREATEST_WHOLE):
+        return None
+    found = np.arange(low, high + 1) if high - low < MAX_WHOLE else np.unique(sample)
+    return found if 0 < len(found) <= MAX_WHOLE else None
 
 
 class _Moments:

@@ -39,6 +39,8 @@ class SpreadPart:
     n_threads : int
     found_leaves : int32 array of shape (n_rows,) or None
         The rows' leaves, if they have been found before.
+    counts : int32 array of shape (n_rows,) or None
+        How many rows each counts as; None for one.
     """
 
     tree: TreeArrays
@@ -47,6 +49,7 @@ class SpreadPart:
     first_row: int = 0
     n_threads: int = 1
     found_leaves: np.ndarray | None = None
+    counts: np.ndarray | None = None
 
     @cached_property
     def leaves(self) -> np.ndarray:
@@ -119,17 +122,23 @@ class StoredSpread:
     ----------
     tree : TreeArrays
     table : StoredTable
-    y : array of shape (n_rows,) or None
+    y, counts : arrays of shape (n_rows,) or None
         As in `SpreadPart`.
     n_threads : int
     """
 
     def __init__(
-        self, tree: TreeArrays, table: StoredTable, y: np.ndarray | None, n_threads: int
+        self,
+        tree: TreeArrays,
+        table: StoredTable,
+        y: np.ndarray | None,
+        counts: np.ndarray | None,
+        n_threads: int,
     ) -> None:
         self._tree = tree
         self._table = table
         self._y = y
+        self._counts = counts
         self._n_threads = n_threads
         self._leaves: np.ndarray | None = None
 
@@ -159,27 +168,46 @@ class StoredSpread:
 
     def _part(self, table: Table, first: int) -> SpreadPart:
         rows = slice(first, first + table.n_rows)
-        y = None if self._y is None else self._y[rows]
-        leaves = None if self._leaves is None else self._leaves[rows]
-        return SpreadPart(self._tree, table, y, first, self._n_threads, leaves)
+        y, leaves, counts = (
+            None if array is None else array[rows]
+            for array in (self._y, self._leaves, self._counts)
+        )
+        return SpreadPart(self._tree, table, y, first, self._n_threads, leaves, counts)
 
 
-def spread_of(tree: TreeArrays, table: Table, y: np.ndarray | None, n_threads: int) -> SpreadRows:
-    """Whoever can tell how the rows of a table are spread over a tree."""
-    return spread_of_table(table, tree, y, n_threads)
+def spread_of(
+    tree: TreeArrays,
+    table: Table,
+    y: np.ndarray | None,
+    counts: np.ndarray | None,
+    n_threads: int,
+) -> SpreadRows:
+    """Whoever can tell how the rows of a table, which may count as several, are spread."""
+    whole = None if counts is None else counts.astype(np.int32)
+    return spread_of_table(table, tree, y, whole, n_threads)
 
 
 @singledispatch
 def spread_of_table(
-    table: Table, tree: TreeArrays, y: np.ndarray | None, n_threads: int
+    table: Table,
+    tree: TreeArrays,
+    y: np.ndarray | None,
+    counts: np.ndarray | None,
+    n_threads: int,
 ) -> SpreadRows:
     """The same; every kind of table registers its own way."""
-    return LocalSpread(SpreadPart(tree, table, y, n_threads=n_threads))
+    return LocalSpread(SpreadPart(tree, table, y, n_threads=n_threads, counts=counts))
 
 
 @spread_of_table.register
-def _(table: StoredTable, tree: TreeArrays, y: np.ndarray | None, n_threads: int) -> SpreadRows:
-    return StoredSpread(tree, table, y, n_threads)
+def _(
+    table: StoredTable,
+    tree: TreeArrays,
+    y: np.ndarray | None,
+    counts: np.ndarray | None,
+    n_threads: int,
+) -> SpreadRows:
+    return StoredSpread(tree, table, y, counts, n_threads)
 
 
 def sole_target(targets: np.ndarray, has_classes: bool) -> np.ndarray | None:

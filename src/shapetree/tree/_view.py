@@ -5,8 +5,10 @@ Everything that people see of a tree (words, pictures, pages and exports) reads 
 
 from __future__ import annotations
 
+import math
 import sys
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,16 +20,19 @@ from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._plane import Plane, plane_of
 from shapetree.tree._regions import (
+    Arriving,
     Cut,
     PairPlane,
     Region,
     Segment,
+    arriving_categories,
     cuts_of_node,
-    missing_categories_of,
+    positions_of,
     segments_of_node,
 )
 from shapetree.tree._scores import HeldOut, score_words
 from shapetree.tree._sketch import Density, NodeSketch
+from shapetree.tree._sure import Sure, UnseenLeaf, sure_of_node, sure_of_share
 
 TINIEST = sys.float_info.min
 
@@ -54,6 +59,9 @@ class NodeView:
         Predicted class or number of each output.
     features : tuple of FeatureInfo
         The features it splits on: none for a leaf, one, or a pair.
+    arriving : tuple of tuples
+        For each of them, the categories that can come here, given the branches above. What follows
+        names no others.
     segments : tuple of Segment
         Its shape function of one feature; along the axis of an ordered feature, one for each branch
         of a categorical one.
@@ -83,6 +91,9 @@ class NodeView:
         Where the rows lie on its feature.
     plane : Plane or None
         Where they lie in the plane of its pair.
+    sures : tuple of Sure or None
+        For each output, the rows' share of the predicted class, or their mean or median, and its
+        interval; None where that is not known.
     """
 
     number: int
@@ -94,6 +105,7 @@ class NodeView:
     value: np.ndarray
     prediction: tuple[Any, ...]
     features: tuple[FeatureInfo, ...]
+    arriving: tuple[tuple[Level, ...], ...]
     segments: tuple[Segment, ...]
     regions: tuple[Region, ...]
     joined_regions: tuple[Region, ...]
@@ -108,6 +120,12 @@ class NodeView:
     deviation: float | None = None
     density: Density | None = None
     plane: Plane | None = None
+    sures: tuple[Sure | None, ...] = ()
+
+    @property
+    def sure(self) -> Sure | None:
+        """The only target's share, mean or median and its interval."""
+        return self.sures[0] if len(self.sures) == 1 else None
 
     @property
     def is_leaf(self) -> bool:
@@ -120,9 +138,9 @@ class NodeView:
         return " and ".join(feature.name for feature in self.features)
 
     def known_categories(self, side: int) -> tuple[Level, ...]:
-        """Categories of one of its features that do not count as missing here."""
+        """Categories of one of its features that come here and do not count as missing."""
         missing = self.missing_categories[side] if self.missing_categories else ()
-        return tuple(c for c in self.features[side].categories or () if c not in missing)
+        return tuple(c for c in self.arriving[side] if c not in missing)
 
     def n_right(self, classes: tuple[Any, ...]) -> int:
         """Number of its rows that are of the class it predicts."""
@@ -163,6 +181,8 @@ class TreeView:
         Whether training rows counted by different weights.
     shrinkage : float
         How far predictions lean on those of the nodes above.
+    why_single_leaf : str or None
+        Why the tree has no split, if it has none.
     """
 
     nodes: tuple[NodeView, ...]
@@ -176,6 +196,7 @@ class TreeView:
     held_out: HeldOut | None
     is_weighted: bool = False
     shrinkage: float = 0.0
+    why_single_leaf: str | None = None
 
     @property
     def predicted_word(self) -> str:
@@ -200,6 +221,11 @@ class TreeView:
             path.append(self.nodes[path[-1].parent])
         return path[::-1]
 
+    def reasons(self, number: int) -> list[str]:
+        """Names of the features that nodes split on before one, from the root on."""
+        path = self.path_to(number)[:-1]
+        return list(dict.fromkeys(feature.name for node in path for feature in node.features))
+
     def score(self) -> float | None:
         """Accuracy, or R², on the view's rows; None if there are several targets or no spread."""
         leaves = [node for node in self.nodes if node.is_leaf and node.n_rows]
@@ -211,6 +237,16 @@ class TreeView:
         loss = sum(leaf.squared_error(leaf.prediction[0]) for leaf in leaves)
         total = root.squared_error(root.mean)
         return 1 - loss / total if total > 0 else None
+
+    @property
+    def single_leaf_words(self) -> str | None:
+        """That the tree has no split, and why, where that is known."""
+        why = self.why_single_leaf
+        return None if why is None else f"A single leaf: {why}"
+
+    def unseen(self, node: NodeView) -> UnseenLeaf | None:
+        """What rows that were not fitted on tell of a leaf, where that is known."""
+        return None if self.held_out is None else self.held_out.leaves.get(node.number)
 
     def scores_in_words(self) -> list[str]:
         """What is known about how good the tree is, scores on unseen rows first."""
@@ -259,14 +295,30 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
     features = names.name_features(fitted.features, with_units)
     classes = names.name_classes(fitted.classes)
     sketches = fitted.sketches if X is None else fitted.sketch_rows(X, y)
+    arriving = arriving_categories(tree, features)
     nodes = tuple(
-        _view_node(tree, node, features, classes, None if sketches is None else sketches[node])
+        _view_node(
+            tree,
+            node,
+            features,
+            classes,
+            None if sketches is None else sketches[node],
+            arriving[node],
+            fitted.predicts_medians,
+        )
         for node in range(tree.node_count)
     )
     is_weighted = _is_weighted(tree)
     if sketches is None and classes is not None and not is_weighted and fitted.shrinkage == 0:
         # Several targets are not counted, but nothing makes predictions differ from the rows.
-        nodes = tuple(replace(node, row_shares=node.value) for node in nodes)
+        nodes = tuple(
+            replace(
+                node,
+                row_shares=node.value,
+                sures=tuple(sure_of_share(float(x.max()), node.n_rows) for x in node.value),
+            )
+            for node in nodes
+        )
     return TreeView(
         nodes=nodes,
         features=features,
@@ -279,6 +331,7 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
         held_out=fitted.held_out,
         is_weighted=is_weighted,
         shrinkage=fitted.shrinkage,
+        why_single_leaf=fitted.why_single_leaf,
     )
 
 
@@ -294,6 +347,8 @@ def _view_node(
     features: tuple[FeatureInfo, ...],
     classes: tuple[tuple[Any, ...], ...] | None,
     sketch: NodeSketch | None,
+    arriving: Arriving,
+    predicts_medians: bool,
 ) -> NodeView:
     value = tree.value[node]
     if classes is None:
@@ -303,11 +358,22 @@ def _view_node(
             labels[best] for labels, best in zip(classes, value.argmax(axis=1), strict=True)
         )
     used = [features[feature] for feature in tree.features_of(node)]
+    arrives = [
+        arriving[number].tolist() if number in arriving else [True] * len(feature.categories or ())
+        for number, feature in zip(tree.features_of(node), used, strict=True)
+    ]
     cuts = cuts_of_node(tree, node)
     regions: tuple[Region, ...] = ()
     joined: tuple[Region, ...] = ()
+    known: list[dict[Level, float]] = []
+    missing_categories: tuple[tuple[Level, ...], ...] = ()
     if len(used) == 2:
-        plane = PairPlane(tree, node, used)
+        places = positions_of(tree, node, used, arrives)
+        known = [{c: at for c, at in its.items() if not math.isnan(at)} for its in places]
+        missing_categories = tuple(
+            tuple(c for c, at in its.items() if math.isnan(at)) for its in places
+        )
+        plane = PairPlane(tree, node, used, known)
         regions, joined = plane.regions(), plane.joined_regions()
     view = NodeView(
         number=node,
@@ -319,17 +385,22 @@ def _view_node(
         value=value,
         prediction=prediction,
         features=tuple(used),
-        segments=segments_of_node(tree, node, used[0]) if len(used) == 1 else (),
+        arriving=tuple(
+            tuple(compress(feature.categories or (), its))
+            for feature, its in zip(used, arrives, strict=True)
+        ),
+        segments=segments_of_node(tree, node, used[0], arrives[0]) if len(used) == 1 else (),
         regions=regions,
         joined_regions=joined,
         cuts=cuts,
         missing_branch=int(tree.missing_branch[node]) if used else None,
-        missing_categories=missing_categories_of(tree, node, used) if len(used) == 2 else (),
+        missing_categories=missing_categories,
         saw_missing=bool(tree.saw_missing[node]),
         children=tuple(tree.children(node)) if used else (),
     )
     if sketch is None:
         return view
+    best = None if classes is None else int(value[0].argmax())
     return replace(
         view,
         n_rows=int(sketch.counts.sum()),
@@ -338,7 +409,6 @@ def _view_node(
         mean=sketch.mean,
         deviation=sketch.deviation,
         density=sketch.density,
-        plane=(
-            None if sketch.scatter is None else plane_of(tree, node, used, regions, sketch.scatter)
-        ),
+        sures=(sure_of_node(sketch, best, predicts_medians),),
+        plane=(None if sketch.scatter is None else plane_of(used, known, regions, sketch.scatter)),
     )

@@ -7,6 +7,8 @@ digits of their numbers.
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 from bisect import bisect
 from collections.abc import Sequence
 from itertools import accumulate
@@ -14,15 +16,20 @@ from itertools import accumulate
 from shapetree.data._columns import Level
 from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._digits import exact, percent, remember, rounded, with_spread
+from shapetree.tree._digits import exact, number_range, percent, remember, rounded, with_spread
 from shapetree.tree._regions import Bound, Region, Segment
+from shapetree.tree._sure import Sure, UnseenLeaf
 from shapetree.tree._view import NodeView, TreeView
 
-# Categories that are named before the rest is only counted.
-MAX_CATEGORIES = 8
-# Regions, and their letters, that are described before the rest is only counted.
-MAX_REGIONS = 4
+# Categories that are named before the rest is only counted: as many as the search lists.
+MAX_CATEGORIES = 12
+# Regions of a node that are all described, as many as it has by default; of more, some are only
+# counted, so that no branch has more letters than this.
+MAX_REGIONS = 6
 MAX_LETTERS = 200
+LIST_END = re.compile(r" and \d+ more\}")
+# What goes to the branch that would take the most words.
+REST = "all others"
 # Differences up to this are due to rounding: of shares, and of means in deviations.
 SAME_SHARE = 1e-9
 
@@ -38,6 +45,19 @@ def listing(words: Sequence[str]) -> str:
     if len(words) < 2:
         return "".join(words)
     return ", ".join(words[:-1]) + " and " + words[-1]
+
+
+def printable(text: str) -> str:
+    r"""Text on one line, without characters that could change what a terminal or a page shows.
+
+    Examples
+    --------
+    >>> printable("red\x1b[2Jblue\u2028green")
+    'red·[2Jblue·green'
+    """
+    return "".join(
+        sign if sign.isprintable() or unicodedata.category(sign) == "Zs" else "·" for sign in text
+    )
 
 
 def n_rows_words(n_rows: int) -> str:
@@ -151,10 +171,13 @@ def _shorter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
 # --- categories ---
 
 
-def category_words(feature: FeatureInfo, categories: Sequence[Level]) -> str:
+def category_words(
+    feature: FeatureInfo, categories: Sequence[Level], among: Sequence[Level] | None = None
+) -> str:
     """Being one of some categories: lists these, or if there are too many, the others.
 
-    Missing values and new categories are neither.
+    Missing values and new categories are neither. The others are those of the feature, or `among`
+    those that can come to a node.
 
     Examples
     --------
@@ -164,7 +187,8 @@ def category_words(feature: FeatureInfo, categories: Sequence[Level]) -> str:
     assert feature.categories is not None
     if len(categories) == 1:
         return f"{feature.name} = {categories[0]}"
-    others = [c for c in feature.categories if c not in categories]
+    named = frozenset(categories)
+    others = [c for c in (feature.categories if among is None else among) if c not in named]
     if not others:
         return f"{feature.name} is known"
     if len(categories) <= MAX_CATEGORIES or len(categories) <= len(others):
@@ -192,18 +216,42 @@ def _some(categories: Sequence[Level]) -> str:
 def branch_words(node: NodeView, branch: int, digits: int | None = None) -> str:
     """Values of a node's feature, or the regions of its pair, that lead to a branch.
 
-    Missing values are mentioned where training rows had them.
+    Missing values are mentioned where training rows had them. One branch of a node can be the rest
+    of all values, where its words would be too long.
     """
+    said = [_branch_parts(node, each, digits) for each in range(len(node.children))]
+    missing = _missing_parts(node)
+    if node.missing_branch is not None:
+        said[node.missing_branch] += missing
+    if branch == _rest_branch(node, said):
+        # All others are also categories that count as missing; values that are none are still said.
+        is_told = node.saw_missing and node.missing_branch == branch
+        return " or ".join([REST, *missing[:1]] if is_told else [REST])
+    return " or ".join(said[branch]) or "no values"
+
+
+def _branch_parts(node: NodeView, branch: int, digits: int | None) -> list[str]:
     parts = [
         segment_words(segment, node.features[0], digits)
         for segment in node.segments
         if segment.branch == branch and segment.categories != ()
     ]
     regions = [region for region in node.joined_regions if region.branch == branch]
-    parts += _some_regions([_in_braces(region_words(region, node, digits)) for region in regions])
-    if node.missing_branch == branch:
-        parts += _missing_parts(node)
-    return " or ".join(parts) or "no values"
+    words = [_in_braces(region_words(region, node, digits)) for region in regions]
+    return parts + (words if len(node.joined_regions) <= MAX_REGIONS else _some_regions(words))
+
+
+def _rest_branch(node: NodeView, said: list[list[str]]) -> int | None:
+    """The branch that is said to have all other values; None if all can be said."""
+    if node.features[0].is_categorical and node.segments:
+        sizes = [0] * len(said)
+        for segment in node.segments:
+            sizes[segment.branch] += len(segment.categories or ())
+        return sizes.index(max(sizes)) if max(sizes) > MAX_CATEGORIES else None
+    if not 0 < len(node.joined_regions) <= MAX_REGIONS:
+        return None
+    letters = [len(" or ".join(parts)) for parts in said]
+    return letters.index(max(letters)) if max(letters) > MAX_LETTERS else None
 
 
 def _some_regions(regions: list[str]) -> list[str]:
@@ -228,25 +276,32 @@ def segment_words(segment: Segment, feature: FeatureInfo, digits: int | None = N
 
 def region_words(region: Region, node: NodeView, digits: int | None = None) -> str:
     """The bounds of a region of a pair."""
-    words = [bound_words(bound, node.features, digits) for bound in region.bounds]
+    words = [bound_words(bound, node, digits) for bound in region.bounds]
     bounded = {bound.side for bound in region.bounds}
     for side, categories in enumerate(node.missing_categories):
         if categories and side not in bounded:
-            words.append(category_words(node.features[side], node.known_categories(side)))
+            known = node.known_categories(side)
+            words.append(category_words(node.features[side], known, node.arriving[side]))
     return " and ".join(words) or "both known"
 
 
-def bound_words(bound: Bound, features: tuple[FeatureInfo, ...], digits: int | None = None) -> str:
+def bound_words(bound: Bound, node: NodeView, digits: int | None = None) -> str:
     """One bound of a region."""
     if bound.categories is not None and bound.side is not None:
-        return category_words(features[bound.side], bound.categories)
-    names = tuple(feature.name for feature in features)
-    date = None if bound.side is None else features[bound.side].date
+        among = node.arriving[bound.side]
+        return category_words(node.features[bound.side], bound.categories, among)
+    names = tuple(feature.name for feature in node.features)
+    date = None if bound.side is None else node.features[bound.side].date
     return interval(weighted_sum(bound.weights, names, digits), bound.low, bound.high, digits, date)
 
 
 def _in_braces(words: str) -> str:
-    return f"{{{words}}}" if " and " in words else words
+    return f"{{{words}}}" if is_joined(words) else words
+
+
+def is_joined(words: str) -> bool:
+    """Whether several conditions are joined by "and", which also stands in lists that are cut."""
+    return " and " in LIST_END.sub("", words)
 
 
 def _missing_parts(node: NodeView) -> list[str]:
@@ -254,28 +309,37 @@ def _missing_parts(node: NodeView) -> list[str]:
     parts = []
     if node.saw_missing:
         parts.append(missing_words(node.features[0]) if node.segments else "either missing")
-    for feature, categories in zip(node.features, node.missing_categories, strict=False):
+    for side, categories in enumerate(node.missing_categories):
         if categories:
-            parts.append(category_words(feature, categories))
+            parts.append(category_words(node.features[side], categories, node.arriving[side]))
     return parts
 
 
 # --- what a node predicts ---
 
 
-def outcome_words(view: TreeView, node: NodeView) -> str:
-    """What a node predicts: each class and its share, or each number and its spread."""
+def outcome_words(view: TreeView, node: NodeView, is_brief: bool = False) -> str:
+    """What a node predicts: each class and its share, or each number and its spread.
+
+    Beside them stands how sure that is: the interval of the rows' share or mean, and what unseen
+    rows tell, if the tree was evaluated. Brief words leave that out.
+    """
+    unseen = None if is_brief else unseen_words(view, node)
     if view.classes is None:
-        return number_words(node)
+        return number_words(node, unseen, is_brief)
+    shares = [share_words(view, node, i, is_brief) for i in range(len(node.prediction))]
+    if unseen is not None:
+        shares = [f"{words}; {unseen}" for words in shares]
     return listing(
-        [f"{label} ({share_words(view, node, i)})" for i, label in enumerate(node.prediction)]
+        [f"{label} ({words})" for label, words in zip(node.prediction, shares, strict=True)]
     )
 
 
-def share_words(view: TreeView, node: NodeView, output: int = 0) -> str:
+def share_words(view: TreeView, node: NodeView, output: int = 0, is_brief: bool = False) -> str:
     """Share of a node's rows in the class it predicts, and what it predicts, if that differs.
 
-    They differ because of weights, shrinkage, or rows other than those of training.
+    They differ because of weights, shrinkage, or rows other than those of training. The interval
+    follows what it belongs to: the rows' share, or with weights their weighted share.
     """
     assert view.classes is not None
     best = view.classes[output].index(node.prediction[output])
@@ -284,8 +348,57 @@ def share_words(view: TreeView, node: NodeView, output: int = 0) -> str:
         return beside or ""
     if node.n_rows == 0:
         return f"no rows, {beside}"
-    said = percent(float(node.row_shares[output, best]))
-    return f"{said} of rows, {beside}" if beside else said
+    share = float(node.row_shares[output, best])
+    sure = None if is_brief or not node.sures else node.sures[output]
+    if sure is None:
+        return f"{percent(share)} of rows, {beside}" if beside else percent(share)
+    own = range_words(sure)
+    if not is_same_share(sure.value, share):
+        weighted = f"weighted {percent(sure.value)}"
+        said = f"{percent(share)} of rows, {weighted}, {own}"
+        return said if beside in (None, weighted) else f"{said}; {_predicted(node, best, output)}"
+    return f"{percent(share)} of rows, {own}; {beside}" if beside else f"{percent(share)}, {own}"
+
+
+def range_words(sure: Sure | UnseenLeaf, kind: str = "share") -> str:
+    """An interval of shares or of numbers.
+
+    Examples
+    --------
+    >>> range_words(Sure(0.79, 0.62, 0.896, "share"))
+    '62 to 90 %'
+    """
+    if (sure.kind if isinstance(sure, Sure) else kind) == "share":
+        return f"{percent(sure.low).removesuffix(' %')} to {percent(sure.high)}"
+    return number_range(sure.low, sure.high)
+
+
+def unseen_words(view: TreeView, node: NodeView) -> str | None:
+    """What rows that were not fitted on tell of a leaf, where that is known.
+
+    They are those of `evaluate`, and stand beside training rows only.
+    """
+    unseen = view.unseen(node)
+    if unseen is None or not view.is_training:
+        return None
+    kind = "share" if view.classes is not None else _middle(node)
+    said = percent(unseen.value) if kind == "share" else rounded(unseen.value)
+    rows = f"{unseen.n_rows:,} unseen {'row' if unseen.n_rows == 1 else 'rows'}"
+    own = "" if math.isnan(unseen.low) else f", {range_words(unseen, kind)}"
+    return f"{rows}: {said if kind == 'share' else f'{kind} {said}'}{own}"
+
+
+def _middle(node: NodeView) -> str:
+    return "mean" if node.sure is None else node.sure.kind
+
+
+def is_same_share(one: float, other: float) -> bool:
+    """Whether two shares are written alike."""
+    return abs(one - other) <= SAME_SHARE or percent(one) == percent(other)
+
+
+def _predicted(node: NodeView, number: int, output: int) -> str:
+    return f"predicted {percent(float(node.value[output, number]))}"
 
 
 def predicted_words(view: TreeView, node: NodeView, number: int, output: int = 0) -> str | None:
@@ -293,14 +406,23 @@ def predicted_words(view: TreeView, node: NodeView, number: int, output: int = 0
     predicted = float(node.value[output, number])
     if node.row_shares is not None and node.n_rows > 0:
         share = float(node.row_shares[output, number])
-        if abs(share - predicted) <= SAME_SHARE or percent(share) == percent(predicted):
+        if is_same_share(share, predicted):
             return None
     return f"{view.predicted_word} {percent(predicted)}"
 
 
-def number_words(node: NodeView) -> str:
-    """The numbers that a node predicts, and the spread of its rows."""
-    return "".join(number_and_spread(node))
+def number_words(node: NodeView, unseen: str | None = None, is_brief: bool = True) -> str:
+    """The numbers that a node predicts, the spread of its rows, and how sure their mean is."""
+    said, spread = number_and_spread(node)
+    sure = None if is_brief or node.n_rows == 0 else node.sure
+    notes = []
+    if spread.endswith(")"):  # what stands in brackets already
+        notes, spread = [spread[2:-1]], ""
+    if sure is not None and node.mean is not None:
+        is_own = sure.kind == "median" or math.isclose(sure.value, node.mean, rel_tol=SAME_SHARE)
+        notes.append(f"{'' if is_own else 'weighted '}{sure.kind} {range_words(sure)}")
+    words = "; ".join(filter(None, [", ".join(notes), unseen]))
+    return f"{said}{spread} ({words})" if words else f"{said}{spread}"
 
 
 def number_and_spread(node: NodeView) -> tuple[str, str]:

@@ -1,0 +1,148 @@
+"""The command reads and writes files of many formats, and standard input and output."""
+
+import gzip
+import io
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+pytest.importorskip("pyarrow")
+
+from test_cli import fail, run, succeed
+
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
+
+GENERATOR = np.random.default_rng(0)
+TABLE = pd.DataFrame(
+    {
+        "size": GENERATOR.normal(size=200).round(3),
+        "kind": GENERATOR.choice(["x", "y", "z"], 200),
+        "note": [f"n{i}" for i in range(200)],
+    }
+)
+LABELS = pd.Series(np.where(TABLE["size"] > 0, TABLE["kind"], "none"), name="label")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("formats")
+    model = ShapeTreeClassifier().fit(TABLE[["size", "kind"]], LABELS)
+    model.to_json(folder / "model.json")
+    table = TABLE.assign(label=LABELS)
+    table.to_csv(folder / "t.csv", index=False)
+    table.to_csv(folder / "t.csv.gz", index=False)
+    table.to_parquet(folder / "t.parquet")
+    table.to_feather(folder / "t.feather")
+    table.to_json(folder / "t.jsonl", orient="records", lines=True)
+    with gzip.open(folder / "t.jsonl.gz", "wb") as file:
+        file.write((folder / "t.jsonl").read_bytes())
+    return folder
+
+
+def predicted(folder):
+    return from_json(folder / "model.json").predict(TABLE[["size", "kind"]]).tolist()
+
+
+@pytest.mark.parametrize(
+    "name", ["t.csv", "t.csv.gz", "t.parquet", "t.feather", "t.jsonl", "t.jsonl.gz"]
+)
+def test_files_of_all_formats_are_read(folder, name):
+    out = succeed("predict", folder / "model.json", folder / name, "--only")
+    assert out.split() == ["prediction", *predicted(folder)]
+    stdin = (folder / name).read_bytes()
+    assert succeed("predict", folder / "model.json", "-", "--only", input=stdin) == out
+    assert "label" in succeed("fit", folder / name, "-t", "label")
+
+
+def test_excel_workbooks_are_read(folder):
+    pytest.importorskip("openpyxl")
+    TABLE.assign(label=LABELS).to_excel(folder / "t.xlsx", index=False)
+    out = succeed("predict", folder / "model.json", folder / "t.xlsx", "--only")
+    assert out.split() == ["prediction", *predicted(folder)]
+
+
+def test_a_dash_is_standard_input_and_output(folder):
+    model, csv = (folder / "model.json").read_bytes(), folder / "t.csv"
+    out = succeed("predict", folder / "model.json", csv)
+    assert succeed("predict", "-", csv, "-o", "-", input=model) == out
+    assert pd.read_csv(io.StringIO(out))["prediction"].tolist() == predicted(folder)
+    text = succeed("export", folder / "model.json", "--to", "text", "-o", "-")
+    assert "size" in text
+    assert "only once" in fail("predict", "-", "-", code=2)
+
+
+def test_predictions_may_be_compressed(folder):
+    succeed("predict", folder / "model.json", folder / "t.csv", "-o", folder / "p.csv.gz")
+    assert pd.read_csv(folder / "p.csv.gz")["prediction"].tolist() == predicted(folder)
+
+
+def test_damaged_files_are_named(folder):
+    (folder / "bad.csv.gz").write_bytes((folder / "t.csv.gz").read_bytes()[:50])
+    assert "bad.csv.gz" in fail("predict", folder / "model.json", folder / "bad.csv.gz")
+    (folder / "bad.feather").write_bytes(b"ARROW1" + bytes(100))
+    assert "damaged Feather" in fail("predict", folder / "model.json", folder / "bad.feather")
+    (folder / "bad.jsonl").write_text('{"size": 1}\n{"size": ')
+    assert "damaged file of JSON" in fail("predict", folder / "model.json", folder / "bad.jsonl")
+    result = run("predict", folder / "model.json", "-", input=b"size,kind\n1,x,3\n")
+    assert "standard input, line 2" in result.stderr
+
+
+def test_large_files_are_written_part_by_part(folder, monkeypatch):
+    from shapetree.cli import _predict, _read
+
+    expected = succeed("predict", folder / "model.json", folder / "t.csv", "--proba")
+    monkeypatch.setattr(_read, "BLOCK", 500)
+    monkeypatch.setattr(_predict, "ROWS_TOGETHER", 7)
+    for name in ("t.csv", "t.parquet"):
+        assert succeed("predict", folder / "model.json", folder / name, "--proba") == expected
+    only = succeed("predict", folder / "model.json", folder / "t.csv", "--only")
+    assert only.split()[1:] == predicted(folder)
+
+
+def test_evaluate_scores_a_model_on_a_file(folder):
+    found = json.loads(succeed("evaluate", folder / "model.json", folder / "t.csv", "--json"))
+    model = from_json(folder / "model.json")
+    assert found["scores"]["accuracy"] == model.score(TABLE[["size", "kind"]], LABELS)
+    half = TABLE.assign(label=LABELS).sample(101, random_state=0)
+    half.iloc[0, -1] = None
+    half.rename(columns={"label": "truth"}).to_csv(folder / "half.csv", index=False)
+    arguments = ["evaluate", folder / "model.json", folder / "half.csv"]
+    assert "no column label" in fail(*arguments)
+    result = run(*arguments, "-t", "truth", "-o", folder / "scored.json")
+    assert "100 rows that no model has seen" in result.stdout
+    assert "1 rows without truth" in result.stderr
+    assert from_json(folder / "scored.json")._fitted.held_out.n_rows == 100
+    half.assign(label="other").to_csv(folder / "other.csv", index=False)
+    assert "does not know: other" in fail("evaluate", folder / "model.json", folder / "other.csv")
+
+
+def test_evaluate_scores_numbers(folder):
+    model = ShapeTreeRegressor().fit(TABLE[["kind", "note"]].head(150), TABLE["size"].head(150))
+    model.to_json(folder / "number.json")
+    TABLE.tail(50).to_csv(folder / "tail.csv", index=False)
+    found = json.loads(succeed("evaluate", folder / "number.json", folder / "tail.csv", "--json"))
+    assert set(found["scores"]) == {"r2", "mean_absolute_error"}
+
+
+def test_a_terminal_never_sees_control_characters_of_a_file(folder, monkeypatch):
+    from shapetree.cli import _voice
+
+    table = TABLE.head(3).assign(note=["a\x1b[2Jb", "tab\there", "line\nend"])
+    table.to_csv(folder / "evil.csv", index=False)
+    arguments = ["predict", folder / "model.json", folder / "evil.csv"]
+    assert "\x1b" in succeed(*arguments)  # a pipe gets what is there
+    console = _voice._console
+
+    def terminal(stream):
+        made = console(stream)
+        made._force_terminal = True
+        return made
+
+    monkeypatch.setattr(_voice, "_console", terminal)
+    out = succeed(*arguments)
+    assert "\x1b[2J" not in out
+    assert "a·[2Jb" in out

@@ -153,9 +153,20 @@ def test_a_chosen_shrinkage_predicts_noise_better():
     assert shrunk_loss < loss
 
 
-def test_too_few_rows_for_cross_validation_are_refused():
-    with pytest.raises(ValueError, match="needs at least 5 distinct rows, got 3"):
-        ShapeTreeClassifier(shrinkage="cv", resamples=0).fit(np.arange(3)[:, None], [0, 1, 0])
+@pytest.mark.parametrize(
+    ("values", "cv", "wanted", "found"),
+    [([0, 1, 2], 5, 5, 3), ([0, 0, 0], 3, 3, 1), ([0, 0, 0], None, 2, 1)],
+)
+def test_too_few_rows_for_cross_validation_are_refused(values, cv, wanted, found):
+    model = ShapeTreeClassifier(shrinkage="cv", cv=cv, resamples=0)
+    words = rf"needs at least {wanted} distinct rows, got 3 sample\(s\) and {found} distinct rows"
+    with pytest.raises(ValueError, match=words):
+        model.fit(np.reshape(values, (3, 1)), [0, 1, 0])
+
+
+def test_few_rows_are_cross_validated_in_fewer_folds_by_default():
+    model = ShapeTreeClassifier(shrinkage="cv", resamples=0).fit([[0], [1], [2]], [0, 1, 0])
+    assert [f"split{fold}_test_score" in model.cv_results_ for fold in range(4)] == [1, 1, 1, 0]
 
 
 @pytest.mark.parametrize(

@@ -189,10 +189,12 @@ def test_names_make_neither_links_nor_html_in_markdown(name):
 
 @pytest.mark.parametrize("sign", ["\x1b", "\u2028", "\u2029", "\x9b", "\n", "\r", "\u202e"])
 def test_text_and_rules_hold_no_signs_that_change_a_terminal_or_end_a_line(sign):
-    X = pd.DataFrame({f"na{sign}me": np.arange(60.0) / 7, "c": [f"k{sign}l", "m"] * 30})
-    y = np.where(X["c"] == "m", f"yes{sign}", np.where(np.arange(60) > 20, "no", "perhaps"))
+    place = np.random.default_rng(0).permutation(60)
+    X = pd.DataFrame({f"na{sign}me": place / 7, "c": [f"k{sign}l", "m"] * 30})
+    y = np.where(X["c"] == "m", f"yes{sign}", np.where(place > 20, "no", "perhaps"))
     tree = ShapeTreeClassifier(n_threads=1).fit(X, pd.Series(y, name=f"tar{sign}get"))
     text, rules = export_text(tree), tree.rules()
+    assert len(tree.tree_.used_features) == 2
     assert len(text.splitlines()) == tree.tree_.node_count + 1
     assert len(str(rules).splitlines()) == len(rules)
     assert len(rules.to_markdown().splitlines()) == len(rules) + 2

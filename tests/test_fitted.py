@@ -124,10 +124,9 @@ def test_an_estimator_must_be_fitted(ask):
 def test_columns_are_checked_in_the_words_of_scikit_learn():
     from sklearn.tree import DecisionTreeClassifier
 
-    pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(X, columns=list("abcd"))
+    y = X.sum(axis=1) > X.sum(axis=1).mean()  # of all columns, so that a tree needs them all
     wrong = [
-        frame[list("bacd")],
         frame[list("abc")],
         frame.rename(columns={"a": "z"}),
         pd.concat([frame.add_prefix(f"{i} ") for i in range(3)], axis=1),
@@ -136,8 +135,9 @@ def test_columns_are_checked_in_the_words_of_scikit_learn():
         frame.set_axis(range(4), axis=1),
     ]
     for known, tables in ((frame, wrong), (X, [frame, X[:, :3]])):
-        ours = ShapeTreeClassifier(max_depth=1).fit(known, Y)
-        theirs = DecisionTreeClassifier(max_depth=1).fit(known, Y)
+        ours = ShapeTreeClassifier(max_depth=None, leaf_penalty=0.0).fit(known, y)
+        assert ours.tree_.used_features == [0, 1, 2, 3]
+        theirs = DecisionTreeClassifier(max_depth=1).fit(known, y)
         for table in tables:
             said = said_by(ours.predict, table)
             assert said
@@ -159,8 +159,34 @@ def said_by(call, table):
 def test_the_right_columns_pass_without_a_word():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        check_columns(["a", "b"], True, ["a", "b"], True, "the tree")
-        check_columns(["x0", "x1"], False, ["x0", "x1"], False, "the tree")
+        check_columns(["a", "b"], True, ["a", "b"], True, [0, 1], "the tree")
+        check_columns(["x0", "x1"], False, ["x0", "x1"], False, [0, 1], "the tree")
+        # With names, they may be in any order beside others, and only those needed must be there.
+        check_columns(["c", "b", "a"], True, ["a", "b"], True, [0, 1], "the tree")
+        check_columns(["c", "b"], True, ["a", "b"], True, [1], "the tree")
+
+
+def test_only_columns_that_are_needed_are_missed():
+    words = (
+        r"Feature names unseen at fit time:\n- c\n"
+        r"Feature names seen at fit time, yet now missing:\n- b\n$"
+    )
+    with pytest.raises(ValueError, match=words):
+        check_columns(["c"], True, ["a", "b"], True, [1], "the tree")
+    # Without names, columns are told by their places, so that all must be there.
+    with pytest.raises(ValueError, match="X has 1 features, but the tree is expecting 2 features"):
+        check_columns(["x0"], False, ["x0", "x1"], False, [0], "the tree")
+
+
+def test_named_columns_are_found_in_any_order_beside_others():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = ShapeTreeClassifier(max_depth=1, max_branches=2).fit(frame, Y)
+    used = [frame.columns[number] for number in model.tree_.used_features]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for table in (frame[list("dbca")], frame.assign(e="text")[list("edbca")], frame[used]):
+            assert_array_equal(model.predict_proba(table), model.predict_proba(frame))
+            assert_array_equal(model.apply(table), model.apply(frame))
 
 
 # What of the data leaves with a tree

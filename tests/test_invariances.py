@@ -1,5 +1,7 @@
 """What must not matter to a tree does not."""
 
+from itertools import permutations
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -207,10 +209,11 @@ def test_frequencies_count_people_beside_class_weights_and_in_pairs(class_weight
 
 def test_the_rules_of_a_table_of_frequencies_speak_of_people():
     cells = titanic()
-    model = ShapeTreeClassifier(max_depth=1)
+    model = ShapeTreeClassifier(max_depth=1, shrinkage=0)
     model.fit(cells[["sex"]], cells["survived"], sample_weight=cells["people"])
+    # The interval is that of 470 people, too.
     assert str(model.rules()[0]) == (
-        "if sex = Female then yes (73 %)  [470 rows, support 21 %, lift 2.27]"
+        "if sex = Female then yes (73 %, 69 to 77 %)  [470 rows, support 21 %, lift 2.27]"
     )
     model.evaluate(cells[["sex"]], cells["survived"], sample_weight=cells["people"])
     assert "2,201 unseen rows" in export_text(model)
@@ -480,26 +483,57 @@ def test_few_bins_give_few_thresholds():
     assert len(set(bounds[np.isfinite(bounds)])) == 3
 
 
+def equally_good_columns(rng):
+    """Columns that have the same values equally often."""
+    n, n_features = int(rng.integers(20, 40)), int(rng.integers(2, 6))
+    return np.stack([rng.permutation(np.arange(n) // 2) for _ in range(n_features)], axis=1)
+
+
+def ranked(X, y, weights):
+    """Features of a table, the preferred ones first."""
+    parameters = ShapeTreeClassifier()._parameters()
+    about = training_rows(X.astype(float), y, weights, parameters, True)
+    binned = bin_table(about.table, about.weights, 255, 1)
+    return feature_order(LocalRows(about.table, binned, about.goal(parameters), 1))
+
+
 @given(seeds, st.booleans())
 def test_equally_good_features_rank_the_same_whatever_the_order_of_rows_and_columns(seed, weighted):
     rng = np.random.default_rng(seed)
-    n, n_features = int(rng.integers(20, 40)), int(rng.integers(2, 6))
-    # Every column has the same values equally often.
-    X = np.stack([rng.permutation(np.arange(n) // 2) for _ in range(n_features)], axis=1)
+    X = equally_good_columns(rng)
+    n, n_features = X.shape
     times = rng.integers(1, 4, n) if weighted else np.ones(n, dtype=int)
-    parameters = ShapeTreeClassifier()._parameters()
-
-    def ranked(rows, columns, weights):
-        table = X[rows][:, columns].astype(float)
-        about = training_rows(table, rows % 2, weights, parameters, True)
-        binned = bin_table(about.table, about.weights, 255, 1)
-        held = LocalRows(about.table, binned, about.goal(parameters), 1)
-        return columns[feature_order(held)]
-
-    columns, rows = np.arange(n_features), np.arange(n)
-    usual = ranked(rows, columns, times)
-    assert_array_equal(ranked(rows, rng.permutation(columns), times), usual)
+    y = np.arange(n) % 2
+    usual, columns = ranked(X, y, times), rng.permutation(n_features)
+    assert_array_equal(columns[ranked(X[:, columns], y, times)], usual)
     shuffled = rng.permutation(n)
-    assert_array_equal(ranked(shuffled, columns, times[shuffled]), usual)
-    repeated = rng.permutation(np.repeat(rows, times))
-    assert_array_equal(ranked(repeated, columns, None), usual)
+    assert_array_equal(ranked(X[shuffled], y[shuffled], times[shuffled]), usual)
+    repeated = rng.permutation(np.repeat(np.arange(n), times))
+    assert_array_equal(ranked(X[repeated], y[repeated], None), usual)
+
+
+def test_rows_that_hold_the_same_in_other_columns_rank_features_alike():
+    """Their order does not decide which of them stands for both."""
+    X = np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1], [3, 4, 4], [4, 3, 5], [5, 5, 3]])
+    y = np.array([0, 1, 0, 1, 0, 1])
+    usual = ranked(X, y, None)
+    for order in permutations(range(len(X))):
+        assert_array_equal(ranked(X[list(order)], y[list(order)], None), usual)
+
+
+@given(seeds)
+def test_constant_columns_do_not_change_the_rank_of_others(seed):
+    rng = np.random.default_rng(seed)
+    X = equally_good_columns(rng)
+    y, place = np.arange(len(X)) % 2, int(rng.integers(X.shape[1] + 1))
+    beside = ranked(np.insert(X, place, 7, axis=1), y, None)
+    others = beside[beside != place]
+    assert_array_equal(others - (others > place), ranked(X, y, None))
+
+
+@given(seeds, st.sampled_from([0.3, 1 / 7, 1e-200, 3e9]))
+def test_the_size_of_weights_does_not_change_the_rank_of_features(seed, size):
+    rng = np.random.default_rng(seed)
+    X = equally_good_columns(rng)
+    y, weights = np.arange(len(X)) % 2, rng.choice([0.5, 0.7, 1.1], len(X))
+    assert_array_equal(ranked(X, y, size * weights), ranked(X, y, weights))

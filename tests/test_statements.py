@@ -1,11 +1,12 @@
 """What people read of a tree is what the rows are and what the tree does, wherever they read it."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from data import view_of
+from data import UNRESTRAINED, view_of
 from numpy.testing import assert_array_equal
 from reader import Reader, Rows, TextReader
 from sklearn.datasets import load_diabetes, load_iris
@@ -137,31 +138,57 @@ def test_text_rules_graph_and_page_name_the_same_thresholds():
 # Shares
 
 
-@pytest.fixture(scope="module")
-def weighted():
-    """Irises, of which one kind counts ten times as much."""
+WEIGHTS = {"setosa": 1, "versicolor": 1, "virginica": 10}
+
+
+@pytest.fixture(scope="module", params=[0, "auto", 20.0])
+def weighted(request):
+    """Irises, of which one kind counts ten times as much, in leaves that are shrunken or not."""
     iris = load_iris(as_frame=True)
     y = iris.target_names[iris.target]
-    weights = {"setosa": 1, "versicolor": 1, "virginica": 10}
-    model = ShapeTreeClassifier(max_depth=1, max_branches=2, class_weight=weights)
+    shape = {"max_depth": 1, "max_branches": 2, "shrinkage": request.param}
+    model = ShapeTreeClassifier(**shape, class_weight=WEIGHTS)
     return model.fit(iris.data, y), iris.data, y
 
 
+@pytest.fixture(scope="module")
+def irises():
+    iris = load_iris(as_frame=True)
+    return iris.data, iris.target_names[iris.target]
+
+
 def shares_by_hand(model, X, y):
-    """For each leaf, its rows' share of the class it predicts, and the class's probability."""
+    """For each leaf, the share of the class it predicts: of rows, by weight, and as predicted."""
     leaves = model.apply(X)
+    weights = np.array([(model.class_weight or {}).get(label, 1) for label in y])
     found = {}
     for leaf in np.unique(leaves).tolist():
         inside = leaves == leaf
         predicted = model.predict(X[inside])[0]
-        found[leaf] = (y[inside] == predicted).mean(), model.predict_proba(X[inside]).max(axis=1)[0]
+        is_right = y[inside] == predicted
+        by_weight = np.average(is_right, weights=weights[inside])
+        found[leaf] = is_right.mean(), by_weight, model.predict_proba(X[inside]).max(axis=1)[0]
     return found
 
 
+SHARES = re.compile(
+    r"\((?P<rows>\S+ %)(?: of rows)?(?:, weighted (?P<weighted>\S+ %))?"
+    r", (?P<low>\S+) to (?P<high>\S+) %(?:; predicted (?P<predicted>\S+ %))?\)"
+)
+
+
 def said_shares(words):
-    """What is said of the rows, and what of the prediction."""
-    found = re.search(r"\((\S+ %)(?: of rows, (weighted|predicted) (\S+ %))?\)", words)
-    return found[1], found[3] or found[1]
+    """What is said of the rows, of their weights, and of the prediction.
+
+    What is not said is as the one before.
+    """
+    found = SHARES.search(words)
+    rows = found["rows"]
+    weighed = found["weighted"] or rows
+    predicted = found["predicted"] or weighed
+    assert float(found["low"]) <= float(weighed.removesuffix(" %")) <= float(found["high"])
+    assert ("of rows" in words) == (len({rows, weighed, predicted}) > 1)
+    return rows, weighed, predicted
 
 
 def test_shares_are_those_of_rows_everywhere_and_weighted_ones_are_named(weighted):
@@ -172,24 +199,36 @@ def test_shares_are_those_of_rows_everywhere_and_weighted_ones_are_named(weighte
     sentences = {why.leaf: str(why) for why in model.explain(X)}
     table = model.shape_table()
     is_different = False
-    for leaf, (share, predicted) in shares_by_hand(model, X, y).items():
+    for leaf, shares in shares_by_hand(model, X, y).items():
         words = outcome_words(view, view.nodes[leaf])
-        assert said_shares(words) == (percent(share), percent(predicted))
-        is_different |= percent(share) != percent(predicted)
+        assert said_shares(words) == tuple(percent(share) for share in shares)
+        share, by_weight, predicted = shares
+        is_different |= percent(share) != percent(by_weight)
+        if model.shrinkage == 0:
+            assert by_weight == pytest.approx(predicted)
         assert rules[leaf].outcome == words
         assert (rules[leaf].confidence, rules[leaf].predicted) == pytest.approx((share, predicted))
         assert words in text
-        assert words in graph
         assert f"Predicted {words} because" in sentences[leaf]
         assert words in table["leads_to"].tolist()
         node = page["nodes"][leaf]
-        assert node["outcome"] == words
+        assert node["trained"] == words
+        # Graphs and pages leave out how sure the shares are.
+        brief = outcome_words(view, view.nodes[leaf], is_brief=True)
+        (label,), word = view.nodes[leaf].prediction, page["predictedWord"]
+        assert brief == (
+            f"{label} ({percent(share)})"
+            if percent(share) == percent(predicted)
+            else f"{label} ({percent(share)} of rows, {word} {percent(predicted)})"
+        )
+        assert brief in graph
+        assert node["outcome"] == brief
         assert node["counts"][node["predicted"]] / node["rows"] == pytest.approx(share)
         assert_array_equal(
             view.nodes[leaf].row_shares[0].argmax() == node["predicted"], share > 0.5
         )
     assert is_different
-    assert page["predictedWord"] == "weighted"
+    assert page["predictedWord"] == ("weighted" if model.shrinkage == 0 else "predicted")
     frame = model.rules().to_frame()
     assert not np.allclose(frame["confidence"], frame["predicted"])
 
@@ -201,34 +240,63 @@ def test_shares_of_rows_survive_a_model_file(weighted):
     assert export_text(again) == export_text(model)
 
 
-def test_shrinkage_makes_predictions_differ_from_rows(weighted):
-    _, X, y = weighted
+def test_shrinkage_makes_predictions_differ_from_rows(irises):
+    X, y = irises
     model = ShapeTreeClassifier(max_depth=1, shrinkage=50.0).fit(X, y)
-    for leaf, (share, predicted) in shares_by_hand(model, X, y).items():
+    for leaf, shares in shares_by_hand(model, X, y).items():
         words = outcome_words(view_of(model), view_of(model).nodes[leaf])
-        assert said_shares(words) == (percent(share), percent(predicted))
+        assert said_shares(words) == tuple(percent(share) for share in shares)
         assert "predicted" in words
+        assert "weighted" not in words
 
 
-def test_several_outputs_say_what_is_known(weighted):
-    _, X, y = weighted
+def test_a_prediction_is_said_beside_weighted_shares_even_if_it_is_the_share_of_rows(weighted):
+    """Of rows and their weights, readers would take the latter for what is predicted."""
+    view, is_different = view_of(weighted[0]), False
+    for node in (node for node in view.nodes if not node.children):
+        by_rows = replace(node, value=node.row_shares)
+        best = view.classes[0].index(node.prediction[0])
+        share = percent(float(node.row_shares[0, best]))
+        rows, weighed, predicted = said_shares(outcome_words(view, by_rows))
+        assert (rows, predicted) == (share, share)
+        is_different |= weighed != rows
+    assert is_different
+
+
+def test_several_outputs_say_what_is_known(irises):
+    X, y = irises
     both = np.stack([y, np.where(X["sepal length (cm)"] > 5.8, "long", "short")], axis=1)
-    plain = ShapeTreeClassifier(max_depth=1).fit(X, both)
+    plain = ShapeTreeClassifier(max_depth=1, shrinkage=0).fit(X, both)
     leaves = plain.apply(X)
     for rule in plain.rules():
         inside = leaves == rule.leaf
         shares = [(both[inside, i] == label).mean() for i, label in enumerate(rule.prediction)]
-        said = re.findall(r"\((.*?)\)", rule.outcome)
-        assert said == [percent(share) for share in shares]
+        said = re.findall(r"\(.*?\)", rule.outcome)
+        assert [said_shares(words)[0] for words in said] == [percent(share) for share in shares]
     weights = np.where(y == "virginica", 10.0, 0.5)  # not whole, or they would count rows
-    heavy = ShapeTreeClassifier(max_depth=1).fit(X, both, sample_weight=weights)
-    assert all("weighted" in rule.outcome for rule in heavy.rules())
+    # The rows' own shares are not known here.
+    for shrinkage, weight, word in ((0, weights, "weighted"), (20.0, None, "predicted")):
+        other = ShapeTreeClassifier(max_depth=1, shrinkage=shrinkage)
+        other.fit(X, both, sample_weight=weight)
+        for leaf, rule in {rule.leaf: rule for rule in other.rules()}.items():
+            row = X[other.apply(X) == leaf].iloc[:1]
+            said = re.findall(r"\((.*?)\)", rule.outcome)
+            shares = [each.max() for each in other.predict_proba(row)]
+            assert said == [f"{word} {percent(share)}" for share in shares]
+
+
+NUMBERS = re.compile(
+    r"(?P<predicted>\S+)(?: ± (?P<own_spread>\S+))?(?: \("
+    r"(?:rows: (?P<mean>\S+) ± (?P<spread>[^\s,)]+))?(?:, )?"
+    r"(?:(?P<weighted>weighted )?(?P<kind>mean|median) (?P<low>\S+) to (?P<high>\S+))?\))?"
+)
 
 
 def test_numbers_name_the_mean_of_the_rows_where_it_is_not_what_is_predicted():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     weights = np.where(y > 200, 20.0, 0.5)  # not whole, or they would count rows
     for model, weight in (
+        (ShapeTreeRegressor(max_depth=2, shrinkage=0), None),
         (ShapeTreeRegressor(max_depth=2), None),
         (ShapeTreeRegressor(max_depth=2), weights),
         (ShapeTreeRegressor(max_depth=2, criterion="absolute_error"), None),
@@ -239,21 +307,32 @@ def test_numbers_name_the_mean_of_the_rows_where_it_is_not_what_is_predicted():
         for leaf in np.unique(leaves).tolist():
             words = outcome_words(view, view.nodes[leaf])
             targets = y[leaves == leaf].to_numpy()
-            said = [float(number) for number in re.findall(r"[\d.]+", words)]
+            found = NUMBERS.fullmatch(words)
             predicted = model.predict(X[leaves == leaf])[0]
-            assert said[0] == pytest.approx(predicted, rel=1e-3)
-            assert said[-2] == pytest.approx(targets.mean(), rel=1e-3)
-            assert said[-1] == pytest.approx(targets.std(), rel=5e-3)
-            assert ("rows:" in words) == (len(said) == 3)
+            assert float(found["predicted"]) == pytest.approx(predicted, rel=1e-3)
+            mean = float(found["mean"] or found["predicted"])
+            assert mean == pytest.approx(targets.mean(), rel=1e-3)
+            spread = float(found["spread"] or found["own_spread"])
+            assert spread == pytest.approx(targets.std(), rel=5e-3)
+            # Said only where it is not what is predicted.
+            assert (found["mean"] is None) == (found["predicted"] == f"{targets.mean():.4g}")
+            if found["kind"] is not None:
+                kind = "median" if model.criterion == "absolute_error" else "mean"
+                assert found["kind"] == kind
+                assert found["weighted"] is None or weight is not None
+                middle = np.median(targets) if kind == "median" else targets.mean()
+                if found["weighted"]:
+                    middle = np.average(targets, weights=weights[leaves == leaf])
+                assert float(found["low"]) <= middle <= float(found["high"])
 
 
 def test_a_single_row_has_no_spread():
     X, y = [[0.0]] * 9 + [[1.0]], [1.0] * 9 + [50.0]
-    model = ShapeTreeRegressor(
-        min_samples_leaf=1, leaf_penalty=0.0, segment_penalty=0.0, refine=None
-    ).fit(X, y)
+    model = ShapeTreeRegressor(**UNRESTRAINED).fit(X, y)
     assert [rule.outcome for rule in model.rules()] == ["1 ± 0", "50 (1 row)"]
     assert "50 (1 row)" in export_text(model)
+    nine, one = model.set_params(shrinkage=10.0).fit(X, y).rules()
+    assert (nine.outcome, one.outcome) == ("3.45 (rows: 1 ± 0)", "27.95 (1 row: 50)")
 
 
 # Flips
@@ -276,6 +355,6 @@ def test_flips_read_back_flip_and_ask_for_hardly_more_than_is_needed(name):
 
 def test_a_flip_beside_a_threshold_asks_for_a_small_change():
     X = np.repeat([[-122.26], [-122.25]], 20, axis=0)
-    model = ShapeTreeClassifier().fit(X, np.repeat([0, 1], 20))
+    model = ShapeTreeClassifier(resamples=0, shrinkage=0).fit(X, np.repeat([0, 1], 20))
     (why,) = model.explain([[-122.25]])
     assert str(why.flip) == "It would be 0 (100 %) if x0 fell from -122.25 to -122.255"

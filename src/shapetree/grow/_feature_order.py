@@ -1,7 +1,8 @@
 """The order in which features are preferred where they are equally good.
 
 It must not depend on how rows and columns are ordered, nor on the names of columns, classes and
-categories; and a row of weight 2 is two rows.
+categories, nor on constant columns, nor on the rounding of weights; and a row of weight 2 is two
+rows.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from shapetree.grow._rows import HeldRows
 
 # Among more rows, features are hardly ever equally good.
 MAX_ROWS = 1_000
+IRRATIONAL = (1.0 + 5.0**0.5) / 2.0
 
 
 def feature_order(rows: HeldRows) -> np.ndarray:
@@ -45,13 +47,30 @@ def feature_order(rows: HeldRows) -> np.ndarray:
                 keys *= row_hashes(np.arange(len(keys), dtype=np.int64))
             by_bins[number] = keys.sum(dtype=np.uint64)
             said[number] = keys[bins]
-        # Rows of which all features say the same are one, and weigh as much as all of them.
-        contents, row, group = np.unique(said.sum(axis=0), return_index=True, return_inverse=True)
-        of_group = _hashes(np.bincount(group, sample.weights)) * row_hashes(contents.view(np.int64))
+        # Constant features tell no rows apart; beside them, others rank as without them.
+        said[(said == said[:, :1]).all(axis=1)] = 0
+        # Rows of which each feature says the same are one, and weigh as much as all of them. What
+        # they hold is a sum, as columns have no order.
+        row, group = _groups_of_equals(said)
+        contents = row_hashes(said[:, row].sum(axis=0, dtype=np.uint64).view(np.int64))
+        of_group = _hashes(np.bincount(group, sample.weights)) * contents
         by_rows = (said[:, row] * of_group).sum(axis=1, dtype=np.uint64)
     return np.lexsort((by_place, by_rows, by_bins)).astype(np.int32)
 
 
+def _groups_of_equals(said: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """One row of each kind, and the kind of each row; `said` has a column for each row."""
+    keys = row_hashes(np.arange(len(said), dtype=np.int64)) | np.uint64(1)
+    mixed = (said * keys[:, None]).sum(axis=0, dtype=np.uint64)
+    _, row, group = np.unique(mixed, return_index=True, return_inverse=True)
+    return row, group
+
+
 def _hashes(weights: np.ndarray) -> np.ndarray:
-    """A hash of each weight; sums of weights do not depend on their order."""
-    return row_hashes(weights.astype(np.float64).view(np.int64))
+    """A hash of each weight without its last digits, which may be due to rounding.
+
+    Weights that are multiples of a power of two often lie in the middle between two shorter
+    numbers, where a last digit decides; their irrational multiples hardly ever do.
+    """
+    rounded = (weights * IRRATIONAL).astype(np.float32)
+    return row_hashes(rounded.view(np.int32).astype(np.int64))

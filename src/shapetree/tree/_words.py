@@ -354,9 +354,10 @@ def share_words(view: TreeView, node: NodeView, output: int = 0, is_brief: bool 
         return f"{percent(share)} of rows, {beside}" if beside else percent(share)
     own = range_words(sure)
     if not is_same_share(sure.value, share):
-        weighted = f"weighted {percent(sure.value)}"
-        said = f"{percent(share)} of rows, {weighted}, {own}"
-        return said if beside in (None, weighted) else f"{said}; {_predicted(node, best, output)}"
+        said = f"{percent(share)} of rows, weighted {percent(sure.value)}, {own}"
+        predicted = float(node.value[output, best])
+        is_said = is_same_share(sure.value, predicted)
+        return said if is_said else f"{said}; predicted {percent(predicted)}"
     return f"{percent(share)} of rows, {own}; {beside}" if beside else f"{percent(share)}, {own}"
 
 
@@ -395,10 +396,6 @@ def _middle(node: NodeView) -> str:
 def is_same_share(one: float, other: float) -> bool:
     """Whether two shares are written alike."""
     return abs(one - other) <= SAME_SHARE or percent(one) == percent(other)
-
-
-def _predicted(node: NodeView, number: int, output: int) -> str:
-    return f"predicted {percent(float(node.value[output, number]))}"
 
 
 def predicted_words(view: TreeView, node: NodeView, number: int, output: int = 0) -> str | None:

@@ -77,10 +77,12 @@ class JoinedSpread:
 
     def __init__(self, whole, sizes):
         self.n_rows = whole.table.n_rows
+        self.has_weights = whole.weights is not None
         firsts = np.cumsum([0, *sizes])
         self.parts = [
             replace(
                 whole,
+                weights=None if whole.weights is None else whole.weights[first : first + size],
                 table=part_of_table(whole.table, np.arange(first, first + size)),
                 y=None if whole.y is None else whole.y[first : first + size],
                 counts=None if whole.counts is None else whole.counts[first : first + size],

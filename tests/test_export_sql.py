@@ -240,6 +240,63 @@ def test_shape_functions_of_many_segments_fit_into_an_expression(database):
     assert database.select(exported(tree, database)) == tree.predict(X).tolist()
 
 
+def tree_of_many_categories(n_levels=200):
+    """A tree with many lists of categories, and its table."""
+    rng = np.random.default_rng(0)
+    levels = [f"level {i}" for i in range(n_levels)]
+    X = pd.DataFrame({name: rng.choice(levels, 3000) for name in ("code", "k0")})
+    X["c0"] = rng.random(3000).round(3)
+    X.loc[::50, "code"], X.loc[::70, "c0"] = None, np.nan
+    effects = dict(zip(levels, rng.normal(size=n_levels), strict=True))
+    y = X["code"].map(effects).fillna(0) * X["c0"].fillna(1) - X["k0"].map(effects)
+    return ShapeTreeRegressor(**{**UNRESTRAINED, "max_depth": 4}).fit(X, y), X
+
+
+def test_duckdb_looks_categories_up_once_per_feature_of_a_large_tree(duck):
+    tree, X = tree_of_many_categories()
+    expression = exported(tree, duck)
+    assert " IN (" not in expression
+    assert expression.count("'level 7'") == 2  # once for each of the two features
+    # The table's columns may be named as the expression's own are.
+    duck.fill(
+        {"code": "text", "k0": "text", "c0": "float64"},
+        {name: X[name].astype(object).where(X[name].notna(), None).tolist() for name in X},
+    )
+    assert duck.select(expression) == tree.predict(X).tolist()
+    unknown = X.assign(k0=None)
+    duck.run("UPDATE t SET k0 = 'of no level'")
+    assert duck.select(expression) == tree.predict(unknown).tolist()
+
+
+@pytest.mark.parametrize("name", SPECS)
+def test_duckdb_predicts_the_same_with_categories_looked_up(name, duck, monkeypatch):
+    monkeypatch.setattr("shapetree.export._sql.MAX_LISTED", 0)
+    this = case(name)
+    duck.fill(this.kinds, this.columns)
+    assert duck.select(exported(this.model, duck)) == as_tuples(this.predictions)
+    leaves = this.model.apply(this.table).tolist()
+    assert duck.select(exported(this.model, duck, output="leaf")) == leaves
+
+
+@settings(max_examples=40)
+@given(this=random_cases())
+def test_duckdb_follows_any_tree_with_categories_looked_up(duck, this):
+    duck.fill(this.kinds, this.columns)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("shapetree.export._sql.MAX_LISTED", 0)
+        expression = exported(this.model, duck)
+    assert duck.select(expression) == this.predictions
+
+
+def test_small_trees_and_other_databases_keep_lists_of_categories():
+    small, _ = tree_of_many_categories(20)
+    assert export_sql(small, dialect="duckdb").startswith("CASE")
+    large, _ = tree_of_many_categories()
+    expression = export_sql(large)
+    assert expression.startswith("CASE")
+    assert " IN (" in expression
+
+
 @given(st.floats(allow_nan=False))
 def test_sqlite_reads_literals_exactly(number):
     check_literals([number], Sqlite())

@@ -266,7 +266,8 @@ def test_any_partition_of_the_rows_gives_the_same_sketches(case, n_rows, scale):
     rows = training_rows(X, y, weights, fit.parameters, model is ShapeTreeClassifier)
     counts = None if rows.counts is None else rows.counts.astype(np.int32)
     y = sole_target(rows.targets, rows.classes is not None)
-    whole = SpreadPart(tree, fit.table, y, counts=counts)
+    heavy = rng.choice([1e-9, 0.3, 40.0], n_rows) if rng.random() < 0.5 else None
+    whole = SpreadPart(tree, fit.table, y, counts=counts, weights=heavy)
 
     def found(rows_):
         summary, sketches = describe_training_rows(rows_, tree, features, rows.n_classes, True)

@@ -31,6 +31,12 @@ def weighed_trees(draw, **options):
     return replace(tree, weighted_n_node_samples=weight, value=shares)
 
 
+@pytest.mark.parametrize("which", Shrinkage._fields)
+def test_any_shrinkage_has_an_amount(which):
+    assert Shrinkage(**{which: 3.0}).amount == 3.0
+    assert Shrinkage().amount == 0.0
+
+
 def naive_gain(tree, node):
     """What a node's split gains: bits, or rows of the average error that it leaves."""
     weight = tree.weighted_n_node_samples

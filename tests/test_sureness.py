@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -12,15 +13,21 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import train_test_split
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, export_text, from_json
+from shapetree.export._page_words import outcome_data
+from shapetree.tree._digits import percent
 from shapetree.tree._fitted import fitted_tree
-from shapetree.tree._sketch import joined_moments
+from shapetree.tree._sketch import NodeSketch, joined_moments
+from shapetree.tree._sketcher import describe_training_rows
+from shapetree.tree._spread import spread_of
 from shapetree.tree._sure import (
     sure_of_mean,
     sure_of_median,
+    sure_of_node,
     sure_of_share,
     unseen_leaves,
 )
 from shapetree.tree._view import view_of
+from shapetree.tree._words import range_words
 
 N_TRIALS = 4000
 
@@ -158,6 +165,62 @@ def test_whole_weights_count_rows_and_others_make_fewer_of_them():
     assert rule.sure.high - rule.sure.low > unweighted.high - unweighted.low
 
 
+@pytest.mark.parametrize("has_counts", [False, True])
+def test_nodes_know_the_effective_number_of_their_own_rows(has_counts):
+    _, X, y, _, _ = classified()
+    tree = ShapeTreeClassifier(max_depth=2).fit(X, y)
+    rng, fitted = np.random.default_rng(0), fitted_tree(tree)
+    # Some leaves have rows that weigh the same, and some have rows that do not.
+    leaves = tree.apply(X)
+    weights = np.where(leaves == leaves.min(), 1e-3, rng.gamma(0.3, size=len(y)) + 1e-6)
+    counts = rng.integers(1, 4, len(y)) if has_counts else np.ones(len(y), dtype=int)
+    spread = spread_of(
+        fitted.tree,
+        fitted.read_table(X, "a test"),
+        y.to_numpy(np.int32),
+        counts.astype(float) if has_counts else None,
+        n_threads=1,
+        weights=counts * weights,
+    )
+    told = describe_training_rows(spread, fitted.tree, fitted.features, [2], has_one_target=True)[1]
+    for leaf in np.unique(leaves):
+        mine = np.repeat(weights, counts)[np.repeat(leaves, counts) == leaf]
+        by_class = np.array([mine.sum() / 4, mine.sum() * 3 / 4])
+        sketch = replace(told, weighed=np.tile(by_class, (len(told), 1)))[int(leaf)]
+        assert_allclose(sketch.n_effective, mine.sum() ** 2 / (mine**2).sum(), rtol=1e-4)
+        expected = sure_of_share(0.75, sketch.n_effective)
+        assert_allclose(sure_of_node(sketch, 1, is_median=False)[:3], expected[:3])
+
+
+@pytest.mark.parametrize("numbers", [None, (3.0, 1.0)])
+def test_joined_nodes_have_the_effective_number_of_all_their_rows(numbers):
+    rows = [np.array([0.1, 2.0, 3.0]), np.array([0.5, 0.5])]
+    sketches = [
+        NodeSketch(
+            np.array([len(own), 0]),
+            *(numbers or ()),
+            weighed=np.array([own.sum(), *(numbers or (0.0,))]),
+            squared_weights=float((own**2).sum()),
+        )
+        for own in rows
+    ]
+    every = np.concatenate(rows)
+    joined = sketches[0].joined_with(sketches[1])
+    assert_allclose(joined.n_effective, every.sum() ** 2 / (every**2).sum())
+
+
+def test_intervals_of_weighted_leaves_go_by_the_effective_number_of_their_own_rows():
+    _, X, y, _, _ = classified()
+    weights = np.random.default_rng(0).gamma(0.3, size=len(y)) + 1e-3
+    tree = ShapeTreeClassifier(max_depth=1).fit(X, y, weights)
+    leaves = tree.apply(X)
+    for rule in tree.rules():
+        own, right = weights[leaves == rule.leaf], y[leaves == rule.leaf] == rule.prediction[0]
+        n = own.sum() ** 2 / (own**2).sum()
+        expected = sure_of_share(right @ own / own.sum(), n)
+        assert_allclose(rule.sure[:3], expected[:3], rtol=1e-3)
+
+
 def test_evaluation_tells_of_each_leaf_by_new_rows():
     tree, _, _, X_new, y_new = classified()
     tree.evaluate(X_new, y_new)
@@ -190,12 +253,27 @@ def test_new_rows_count_by_their_weights(weights):
 # --- wherever a leaf is shown ---
 
 
+def test_the_interval_of_a_page_belongs_to_the_share_beside_it():
+    _, X, y, _, _ = classified()
+    weights = np.where(y == 1, 0.2, 3.7)
+    tree = ShapeTreeClassifier(max_depth=1).fit(X, y, weights)
+    view = view_of(fitted_tree(tree))
+    for node in view.nodes:
+        words = outcome_data(view, node, view)
+        if words["shortShare"] == percent(node.sure.value):
+            assert words["sure"] == range_words(node.sure)
+        else:
+            weighted = f"weighted {percent(node.sure.value)}, {range_words(node.sure)}"
+            assert words["sure"] == weighted
+    assert any("weighted" in outcome_data(view, node, view)["sure"] for node in view.nodes)
+
+
 def test_words_say_which_number_the_interval_belongs_to():
     tree, X, _, X_new, y_new = classified()
     pattern = r"\d[\d.]* % of rows, [\d.]+ to [\d.]+ %; predicted [\d.]+ %"
     assert re.search(pattern, export_text(tree))
     assert re.search(pattern, str(tree.rules()))
-    assert re.search(pattern, str(tree.explain(X.iloc[:1])[0]))
+    assert re.search(pattern, "\n".join(map(str, tree.explain(X))))
     assert re.search(pattern, "".join(tree.shape_table()["leads_to"]))
     tree.evaluate(X_new, y_new)
     new = r"; \d+ unseen rows: [\d.]+ %, [\d.]+ to [\d.]+ %\)"

@@ -28,7 +28,7 @@ from shapetree.cli._outputs import check_outputs, write_outputs
 from shapetree.cli._parts import is_in_parts, open_parts, sample_parts
 from shapetree.cli._pictures import check_picture, picture_of_tree
 from shapetree.cli._problems import Misuse, message_of
-from shapetree.cli._read import STANDARD, read_file
+from shapetree.cli._read import STANDARD, give_memory_back, read_file
 from shapetree.cli._voice import Voice
 from shapetree.data._batches import Batches
 from shapetree.data._store import bytes_of
@@ -171,6 +171,8 @@ def fit(
     voice.say(f"{data}: {table.n_rows:,} rows, {len(table.columns):,} columns")
     voice.say()
     lesson = make_lesson(table, columns, choices, voice)
+    del table, columns  # the texts of the file, which take as much memory as all else
+    give_memory_back()
     split = split_rows(lesson, test_size, seed, split_by)
     estimator = _estimator(lesson, parameters)
     tree, seconds = _fitted(estimator, lesson, split.train, voice)

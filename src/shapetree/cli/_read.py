@@ -16,6 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
+import numpy as np
+
+from shapetree._core.sampling import row_hashes
 from shapetree.cli._problems import Misuse, Problem, listed
 
 if TYPE_CHECKING:
@@ -72,14 +75,17 @@ class RawTable:
     separator: str | None
 
     def count_copies(self) -> int:
-        """Rows that are the same as a row before them."""
+        """Rows that are the same as a row before them, by hashes, which take little memory."""
         import pyarrow as pa
 
+        hashes = np.zeros(self.n_rows, dtype=np.int64)
         try:
-            rows = pa.table(list(self.columns.values()), list(map(str, range(len(self.columns)))))
-            return self.n_rows - rows.group_by(rows.column_names).aggregate([]).num_rows
+            for column in self.columns.values():
+                codes = column.dictionary_encode().combine_chunks().indices.fill_null(-1)
+                hashes = row_hashes(hashes ^ codes.to_numpy()).view(np.int64)
         except pa.ArrowException:  # columns of lists and the like
             return 0
+        return self.n_rows - len(np.unique(hashes))
 
 
 def read_file(path: Path, encoding: str = "utf-8", separator: str | None = None) -> RawTable:
@@ -273,6 +279,13 @@ def in_batches(path: Path, encoding: str, separator: str) -> Iterator[dict[str, 
     names = _checked_names(path, header)
     for batch in _batches_of(path, encoding, separator, header):
         yield dict(zip(names, batch.columns, strict=True))
+
+
+def give_memory_back() -> None:
+    """Return what tables that are gone took to the system, which Arrow would keep for others."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
 
 
 def _first_line(error: BaseException) -> str:

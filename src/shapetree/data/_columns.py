@@ -2,7 +2,7 @@
 
 import numbers
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum, auto
 from itertools import pairwise
@@ -348,11 +348,21 @@ def sorted_categories(levels: Iterable[Level | None]) -> tuple[Level, ...]:
     return tuple(sorted(distinct, key=lambda level: (isinstance(level, str), level)))
 
 
-def recode(codes: Array, levels: Sequence[Level | None], categories: tuple[Level, ...]) -> Array:
-    """Turn positions in `levels` into positions in `categories`."""
+def level_codes(categories: tuple[Level, ...]) -> dict[Level | None, int]:
+    """Positions of categories."""
+    return {level: code for code, level in enumerate(categories)}
+
+
+def recode(
+    codes: Array,
+    levels: Sequence[Level | None],
+    categories: tuple[Level, ...],
+    code_of: Mapping[Level | None, int] | None = None,
+) -> Array:
+    """Turn positions in `levels` into positions in `categories`; their codes may be known."""
     if levels == categories:
         return codes
-    code_of: dict[Level | None, int] = {level: code for code, level in enumerate(categories)}
+    code_of = level_codes(categories) if code_of is None else code_of
     # One entry more than levels, where the position -1 of a missing value leads.
     new_code = [code_of.get(level, MISSING_CODE) for level in levels] + [MISSING_CODE]
     return np.array(new_code, dtype=np.int32)[codes]

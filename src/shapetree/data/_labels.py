@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from decimal import Decimal
 from numbers import Integral, Real
@@ -16,6 +17,9 @@ from shapetree.data._missing import is_missing, is_missing_type
 from shapetree.data._open import refuse_lazy
 
 ONE_LABEL = "The class of a row must be a text, a number or a bool."
+# More classes than this take seconds, and with so few rows of each, little can be learnt of them.
+MANY_CLASSES = 1000
+FEW_ROWS_EACH = 10
 # A range of integers up to which classes are marked instead of sorted.
 SMALL_RANGE = 1000
 # Rows that most often have every class, so that the others need not be looked at.
@@ -141,7 +145,20 @@ def find_classes(y: np.ndarray) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         check_classification_targets(y[:, 0] if y.shape[1] == 1 else y)
     encoded = [_distinct(column) for column in y.T]
     classes = tuple(_in_usual_type(distinct) for distinct, _ in encoded)
+    _warn_of_many(max(map(len, classes)), len(y))
     return classes, np.stack([labels for _, labels in encoded], axis=1)
+
+
+def _warn_of_many(n_classes: int, n_rows: int) -> None:
+    """Say that a fit will take long, and what may be the cause."""
+    if n_classes > MANY_CLASSES and n_rows < FEW_ROWS_EACH * n_classes:
+        warnings.warn(
+            f"y has {n_classes:,} classes and {n_rows / n_classes:.1f} rows of each on average. "
+            "The time and memory of a fit grow with the number of classes. If y holds numbers, use "
+            "a regressor; otherwise join rare classes.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def number_classes(y: np.ndarray, classes: Sequence[np.ndarray]) -> np.ndarray:

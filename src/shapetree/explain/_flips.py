@@ -32,7 +32,7 @@ from shapetree.explain._wishes import Wish
 from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, read, rounded
 from shapetree.tree._regions import GREATEST
 from shapetree.tree._view import TreeView
-from shapetree.tree._words import listing, outcome_words
+from shapetree.tree._words import category_name, listing, outcome_words
 
 # Finds the leaves of rows, given their columns.
 Route = Callable[[Columns], np.ndarray]
@@ -73,7 +73,7 @@ class Change:
         if self.is_number and self.date is None and self.old is not None:
             verb = "rose" if self.new > self.old else "fell"
             return f"{self.feature} {verb} from {self._old_words(self.old)} to {self.shown}"
-        was = "missing" if self.old is None else self.old
+        was = "missing" if self.old is None else category_name(self.old)
         if self.date is not None and self.old is not None:
             was = exact(self.old, self.date)
         return f"{self.feature} were {self.shown} instead of {was}"
@@ -281,8 +281,8 @@ class FlipFinder:
         self, columns: Columns, feature: int, edges: np.ndarray, wish: Wish
     ) -> tuple[np.ndarray, np.ndarray]:
         own = column_of(columns, feature)[:, None].astype(np.float64)
-        ends = np.full((len(own), 1), np.inf)
-        low, high = np.hstack([-ends, edges]), np.hstack([edges, ends])
+        low, high = (np.full((len(own), edges.shape[1] + 1), end) for end in (-np.inf, np.inf))
+        low[:, 1:], high[:, :-1] = edges, edges
         step = _step_of(self.view.features[feature])
         is_whole = np.full(own.shape, step is not None)
         if step is not None and wish.allows_unseen:
@@ -357,7 +357,7 @@ class FlipFinder:
         info = self.view.features[feature]
         if info.categories is None:
             return exact(value, info.date)
-        return str(info.categories[int(value)])
+        return category_name(info.categories[int(value)])
 
     def _shorten(
         self,

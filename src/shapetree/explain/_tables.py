@@ -20,6 +20,7 @@ def shape_table(view: TreeView, number: int) -> pd.DataFrame:
     import pandas as pd
 
     node = _splitting_node(view, number)
+    view.require_counts("this table")
     rows = [_segment_row(view, node, segment) for segment in node.segments]
     rows += [
         {"region": region_words(region, node), "branch": region.branch}

@@ -50,6 +50,9 @@ class Dialect:
         What holds for conditions that are not true; they may be unknown.
     most_listed : int
         The most values that a list may have.
+    bit_of_code : str
+        Condition that one of some bits is 1, which trees of many categories need; empty where they
+        need none.
     ignores_case : bool
         Whether the names of columns that differ only in case are the same.
     write_number, write_text : functions
@@ -75,6 +78,7 @@ class Dialect:
     compare_sum: Callable[[Dialect, tuple[float, float], tuple[str, str], str, float], str]
     negation: str = "({}) IS NOT TRUE"
     most_listed: int = 1_000_000
+    bit_of_code: str = ""
 
     def write_name(self, name: str) -> str:
         """Name of a column."""
@@ -300,6 +304,7 @@ DIALECTS = {
         write_number=_duckdb_number,
         write_text=_standard_text,
         compare_sum=_compare_sum,
+        bit_of_code="get_bit(CAST('{bits}' AS BIT), {code}) = 1",
     ),
     "postgres": Dialect(
         name="PostgreSQL",

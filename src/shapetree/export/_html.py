@@ -29,6 +29,7 @@ from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._plane import PlaneAxis
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, TreeView, view_of
+from shapetree.tree._words import category_name
 
 TEMPLATE = Path(__file__).with_name("page.html")
 DEFAULT_TITLE = "Shape tree"
@@ -112,6 +113,7 @@ def export_html(
     check_swap(swap)
     heading = DEFAULT_TITLE if title is None else str(title)
     trained = view if view.is_training else view_of(fitted)
+    trained.require_counts("a page")
     data = page_data(view, trained, heading, scale, swap)
     page = _fill(TEMPLATE.read_text(encoding="utf-8"), heading, data)
     if path is not None:
@@ -174,7 +176,7 @@ def _feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
         return {"name": feature.name, **numbers, **date}
     return {
         "name": feature.name,
-        "categories": [str(category) for category in feature.categories],
+        "categories": [category_name(category) for category in feature.categories],
         "values": [_category_value(category) for category in feature.categories],
     }
 

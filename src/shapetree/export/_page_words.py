@@ -11,11 +11,11 @@ from shapetree.tree._regions import Bound, Region, Segment
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import (
     branch_words,
+    interval_words,
     lower_bound,
     number_and_spread,
     outcome_words,
     predicted_words,
-    range_words,
     region_words,
     segment_words,
     share_words,
@@ -48,9 +48,9 @@ def outcome_data(view: TreeView, node: NodeView, trained: TreeView) -> Json:
 def _sure_words(view: TreeView, node: NodeView) -> Json:
     """How sure a node is, by its own rows and by those of an evaluation."""
     words = {}
-    if node.sure is not None and node.n_rows > 0:
-        kind = "" if node.sure.kind == "share" else f"{node.sure.kind} "
-        words["sure"] = f"{kind}{range_words(node.sure)}"
+    sure = interval_words(node, _share(view, node))
+    if sure is not None:
+        words["sure"] = sure
     unseen = unseen_words(view, node)
     if unseen is not None:
         words["unseen"] = unseen
@@ -59,11 +59,15 @@ def _sure_words(view: TreeView, node: NodeView) -> Json:
 
 def _short_share(view: TreeView, node: NodeView) -> str:
     """Only the rows' share, where there is no room for more."""
-    assert view.classes is not None
-    if node.row_shares is None or node.n_rows == 0:
-        return "no rows"
-    best = view.classes[0].index(node.prediction[0])
-    return percent(float(node.row_shares[0, best]))
+    share = _share(view, node)
+    return "no rows" if share is None or node.n_rows == 0 else percent(share)
+
+
+def _share(view: TreeView, node: NodeView) -> float | None:
+    """The share of a node's rows that are of the class it predicts; None if it is not known."""
+    if view.classes is None or node.row_shares is None:
+        return None
+    return float(node.row_shares[0, view.classes[0].index(node.prediction[0])])
 
 
 def shape_words(node: NodeView) -> Json:

@@ -21,6 +21,7 @@ from shapetree.export._routes import (
     remark,
     require_distinct,
     used_features,
+    ways_by_branch,
 )
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._regions import Bound
@@ -32,6 +33,9 @@ INDENT = "  "
 MAX_WIDTH = 90
 # Databases limit how deep expressions are, which "a OR b OR c OR …" is, too.
 MAX_ALTERNATIVES = 50
+# DuckDB joins each list with the rows, and plans some 20 s if there are 500 of them. Trees that
+# name more categories than this, which nobody reads, look them up instead.
+MAX_LISTED = 1000
 
 
 class SqlExpression(str):
@@ -71,6 +75,10 @@ def export_sql(
     check that the expressions can be read. There, sums of numbers near the largest ones may be
     refused as overflows, T-SQL and MySQL have no infinite numbers, T-SQL ignores spaces at the end
     of text, and Oracle takes empty text for a missing value.
+
+    For DuckDB, the expression of a tree that names more than 1,000 categories is a subquery, which
+    looks the categories of each row up once. It has no place where DuckDB takes no subqueries, such
+    as in a generated column.
 
     Parameters
     ----------
@@ -129,7 +137,7 @@ def export_sql(
     view = view_of(fitted, with_units=False)
     if output == "proba" and view.classes is None:
         raise ValueError("output='proba' needs a tree that predicts classes")
-    writer = _Writer(DIALECTS[dialect], _columns(view, columns or {}, DIALECTS[dialect]))
+    writer = _writer_for(view, DIALECTS[dialect], columns or {})
     text = writer.output(view, output)
     said = remark(fitted.names, view, has_dates=True).replace("/*", "/ *").replace("*/", "* /")
     if said:
@@ -176,6 +184,24 @@ def _values_of(feature: FeatureInfo, column: str, dialect: Dialect) -> str:
 
 def _lower(name: str) -> str:
     return name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
+
+
+def _writer_for(view: TreeView, dialect: Dialect, names: Mapping[str, str]) -> _Writer:
+    columns = _columns(view, names, dialect)
+    if dialect.bit_of_code and _n_listed(view) > MAX_LISTED:
+        return _LookupWriter(dialect, columns, view)
+    return _Writer(dialect, columns)
+
+
+def _n_listed(view: TreeView) -> int:
+    """How many categories the tree names, in all its nodes."""
+    return sum(
+        len(bound.categories or ())
+        for node in view.nodes
+        for ways in ways_by_branch(node).values()
+        for way in ways
+        for bound in way
+    )
 
 
 class _Writer:
@@ -314,6 +340,18 @@ class _Writer:
         """Condition that a feature has one of some categories; there may be none."""
         if not categories:
             return "1 = 0"
+        column, literals = self._compared(feature, categories)
+        if len(literals) == 1:
+            return f"{column} = {literals[0]}"
+        if len(literals) <= self._dialect.few_categories:
+            return f"({' OR '.join(f'{column} = {literal}' for literal in literals)})"
+        most = self._dialect.most_listed
+        lists = [literals[i : i + most] for i in range(0, len(literals), most)]
+        among = [f"{column} IN ({', '.join(some)})" for some in lists]
+        return among[0] if len(among) == 1 else f"({' OR '.join(among)})"
+
+    def _compared(self, feature: FeatureInfo, categories: Sequence[Level]) -> tuple[str, list[str]]:
+        """A feature's values and some of its categories, of types that can be compared."""
         column, known = self._columns[feature.name], feature.categories or ()
         if not self._dialect.is_typed or all(isinstance(c, str) for c in known):
             column = self._dialect.text.format(column)
@@ -326,15 +364,44 @@ class _Writer:
             column, categories = self._number(feature), [float(c) for c in categories]
         elif not all(isinstance(c, bool) for c in known):
             categories = [int(c) for c in categories]
-        literals = [self._literal(category) for category in categories]
-        if len(literals) == 1:
-            return f"{column} = {literals[0]}"
-        if len(literals) <= self._dialect.few_categories:
-            return f"({' OR '.join(f'{column} = {literal}' for literal in literals)})"
-        most = self._dialect.most_listed
-        lists = [literals[i : i + most] for i in range(0, len(literals), most)]
-        among = [f"{column} IN ({', '.join(some)})" for some in lists]
-        return among[0] if len(among) == 1 else f"({' OR '.join(among)})"
+        return column, [self._literal(category) for category in categories]
+
+
+class _LookupWriter(_Writer):
+    """Writes trees as subqueries, which look the codes of a row's categories up before all checks.
+
+    The table's columns are named only in a SELECT from nothing, where no name of the subquery's own
+    can hide them.
+    """
+
+    def __init__(self, dialect: Dialect, columns: Mapping[str, str], view: TreeView) -> None:
+        super().__init__(dialect, columns)
+        self._codes: dict[str, dict[str, int]] = {}
+        values, tables, found = [], [], {}
+        for i, feature in enumerate(used_features(view)):
+            column, found[feature.name] = columns[feature.name], f"r.c{i}"
+            if feature.is_categorical:
+                column, literals = self._compared(feature, feature.categories or ())
+                # Categories that are the same in the database have one code.
+                codes = {literal: code for code, literal in enumerate(dict.fromkeys(literals))}
+                known = ", ".join(f"({literal}, {code})" for literal, code in codes.items())
+                tables.append(f"LEFT JOIN (VALUES {known}) AS k{i}(c, code) ON k{i}.c = r.c{i}")
+                self._codes[feature.name], found[feature.name] = codes, f"k{i}.code"
+            values.append(column)
+        self._columns = found
+        named = ", ".join(f"c{i}" for i in range(len(values)))
+        self._source = "\n".join([f"FROM (SELECT {', '.join(values)}) AS r({named})", *tables])
+
+    def _expression(self, view: TreeView, outcome: Callable[[NodeView], str]) -> str:
+        return f"(SELECT {super()._expression(view, outcome)}\n{self._source})"
+
+    def _among(self, feature: FeatureInfo, categories: Sequence[Level]) -> str:
+        column, known = self._columns[feature.name], self._codes[feature.name]
+        codes = {known[literal] for literal in self._compared(feature, categories)[1]}
+        if len(codes) == 1:
+            return f"{column} = {codes.pop()}"
+        bits = "".join("1" if code in codes else "0" for code in range(len(known)))
+        return self._dialect.bit_of_code.format(bits=bits, code=column)
 
 
 def _may_be_missing(check: Check, side: int) -> bool:

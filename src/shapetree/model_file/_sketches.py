@@ -24,6 +24,9 @@ from shapetree.tree._sketch import (
 
 # Cells of a part of an axis, where their counts are packed; sketches have fewer.
 MAX_CELLS = 64
+# What tells how sure nodes are: of classes only what weights make of their rows.
+OF_WEIGHTS = ("weighed", "squared_weights")
+SURENESS = ("skewness", "median", *OF_WEIGHTS)
 
 
 def read_sketches(
@@ -43,11 +46,11 @@ def read_sketches(
         kind = "density" if isinstance(shape, ShapeFunction) else "scatter"
         of_kind["counts" if shape is None else kind].append(number)
     of_target = ("mean", "deviation") if frame.n_classes is None else ()
-    optional = ("weighed",) if frame.n_classes is not None else ("weighed", "skewness", "median")
+    optional = SURENESS if frame.n_classes is None else OF_WEIGHTS
     for kind, numbers in of_kind.items():
         others = optional if frame.version > 2 else ()
         sketches.take(numbers).have_only(kind, *of_target, *others)
-    sure = [_read_sureness(sketches, name, frame) for name in ("skewness", "median", "weighed")]
+    sure = [_read_sureness(sketches, name, frame) for name in SURENESS]
     targets = [sketches.member(name).numbers(is_finite=False).tolist() for name in of_target]
     counts = _read_counts(sketches, of_kind["counts"], n_rows, parent, frame)
     densities = _read_densities(sketches, of_kind["density"], shapes, counts, n_rows, frame)
@@ -59,13 +62,14 @@ def read_sketches(
             scatter = _read_scatter(
                 sketches.part(number).member("scatter"), shape, int(n_rows[number]), frame
             )
-        skewness, median, weighed = (its.get(number) for its in sure)
+        skewness, median, weighed, squares = (its.get(number) for its in sure)
         made.append(
             NodeSketch(
                 *(counts[number], mean, deviation, densities.get(number), scatter),
                 skewness=None if skewness is None else float(skewness[0]),
                 middle=None if median is None else tuple(median.tolist()),
                 weighed=weighed,
+                squared_weights=None if squares is None else float(squares[0]),
             )
         )
     return tuple(made)
@@ -75,8 +79,9 @@ def _read_sureness(sketches: Parts, name: str, frame: Frame) -> dict[int, np.nda
     """What some sketches have, by number of their nodes, to tell how sure they are."""
     having = sketches.having(name)
     parts = sketches.take(having).member(name)
-    if name == "skewness":
-        return dict(zip(having, parts.numbers()[:, None], strict=True))
+    if name in ("skewness", "squared_weights"):
+        low = -np.inf if name == "skewness" else 0.0
+        return dict(zip(having, parts.numbers(low)[:, None], strict=True))
     length = frame.n_counts if name == "weighed" and frame.n_classes is not None else 3
     lists = parts.number_lists(length, is_finite=False)
     return dict(zip(having, lists, strict=True))

@@ -20,6 +20,7 @@ def view_to_draw(fitted: FittedTree, X: Any, y: Any, ax: Any) -> TreeView:
             f"a picture shows one target, but this tree has {view.n_outputs}; fit a tree for "
             "each, or use export_text"
         )
+    view.require_counts("a picture")
     return view
 
 

@@ -12,6 +12,7 @@ from shapetree.plot._layout import Box, Point, spread
 from shapetree.plot._scene import Scene
 from shapetree.plot._text import clean, shorten, width
 from shapetree.tree._view import NodeView
+from shapetree.tree._words import category_name
 
 ARROWS = (" →", " ↑")
 BETWEEN = " \N{MULTIPLICATION SIGN} "
@@ -216,6 +217,6 @@ def _slot_labels(
 ) -> list[tuple[float, str]]:
     """Middles of the slots of categories, and their names."""
     return [
-        ((i + 0.5) / len(categories), shorten(clean(category), room, size))
+        ((i + 0.5) / len(categories), shorten(clean(category_name(category)), room, size))
         for i, category in enumerate(categories)
     ]

@@ -16,7 +16,7 @@ from shapetree.plot._colours import Colour, Palette
 from shapetree.plot._text import clean
 from shapetree.tree._digits import exact, percent
 from shapetree.tree._view import NodeView, TreeView
-from shapetree.tree._words import number_and_spread, predicted_words
+from shapetree.tree._words import category_name, number_and_spread, predicted_words
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,9 @@ class MarkedRow:
             return "missing"
         if feature.is_date:
             return exact(value, feature.date)[:MINUTES]
-        return clean(value) if feature.is_categorical else number(float(value), 4)
+        if feature.is_categorical:
+            return clean(category_name(value))
+        return number(float(value), 4)
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from shapetree.plot._scene import Scene
 from shapetree.plot._text import clean, shorten, width
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView
+from shapetree.tree._words import category_name
 
 SLIGHT = 3.0  # shift of a label that is hardly seen
 NARROWEST = 0.8  # width of a segment
@@ -473,7 +474,7 @@ class CategoryCard(StripCard):
 
     def _bar_labels(self) -> tuple[list[str], bool]:
         """What is written below the bars, and whether that names all categories of all branches."""
-        size, names = self.style.small, [clean(category) or "''" for category, _ in self.slots]
+        size, names = self.style.small, [_label(category) for category, _ in self.slots]
         room = self._strip_width / max(len(names), 1) - 2
         labels = [shorten(name, room, size) for name in names]
         if any(
@@ -497,7 +498,7 @@ class CategoryCard(StripCard):
         used = 0.0
         for i, category in enumerate(categories):
             share = 0.48 if len(categories) > 1 else 0.96
-            word = shorten(clean(category) or "''", room * share, size)
+            word = shorten(_label(category), room * share, size)
             left = len(categories) - i - 1
             spare = width(f"+{left} more", size) + 4 if left else 0.0
             need = width(word, size) + 8
@@ -597,3 +598,7 @@ def _runs(bounds: np.ndarray, is_there: np.ndarray) -> list[slice]:
         else:
             runs.append(slice(i, i + 1))
     return runs
+
+
+def _label(category: Level) -> str:
+    return clean(category_name(category)) or "''"

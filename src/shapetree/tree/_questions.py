@@ -21,6 +21,8 @@ from shapetree.tree._spread import Question, SpreadPart
 
 # Standardised targets' cubes are multiples of its inverse.
 CUBE_UNIT = 2.0**16
+# And squares of weights, none of which is greater than 1, those of this one.
+SQUARE_UNIT = 2.0**21
 
 # --- features ---
 
@@ -254,6 +256,44 @@ class CubesOfLeaves(Question[np.ndarray]):
         if part.counts is not None:
             cubes *= part.counts[rows]
         return np.bincount(leaves, weights=cubes, minlength=part.tree.node_count)
+
+    def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+        """The answer for all parts."""
+        return np.sum(answers, axis=0)
+
+
+@dataclass(frozen=True)
+class GreatestWeights(Question[np.ndarray]):
+    """What the heaviest of each leaf's rows weighs."""
+
+    needs_values = False
+
+    def of(self, part: SpreadPart) -> np.ndarray:
+        """The answer for a part of the rows."""
+        greatest = np.zeros(part.tree.node_count)
+        np.maximum.at(greatest, part.leaves, part.weight_of_each)
+        return greatest
+
+    def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
+        """The answer for all parts."""
+        return np.asarray(np.max(answers, axis=0))
+
+
+@dataclass(frozen=True, eq=False)
+class SquaredWeights(Question[np.ndarray]):
+    """What the squares of weights add up to in each leaf, if its heaviest row weighs 1."""
+
+    greatest: np.ndarray
+    needs_values = False
+
+    def of(self, part: SpreadPart) -> np.ndarray:
+        """The answer for a part of the rows."""
+        share = part.weight_of_each / self.greatest[part.leaves]
+        # On a grid, so that sums do not depend on order.
+        squares = np.round(share * share * SQUARE_UNIT) / SQUARE_UNIT
+        if part.counts is not None:
+            squares *= part.counts
+        return np.bincount(part.leaves, weights=squares, minlength=part.tree.node_count)
 
     def join(self, answers: Sequence[np.ndarray]) -> np.ndarray:
         """The answer for all parts."""

@@ -209,6 +209,9 @@ class NodeSketch:
     weighed : array or None
         What weights make of the rows, if they have some: the effective number of rows of each
         class; or the effective number of all, and the mean and standard deviation of the target.
+        Both are shares of the effective number of all rows of the table.
+    squared_weights : float or None
+        What the squares of the same weights add up to, if there are some.
     """
 
     counts: np.ndarray
@@ -219,6 +222,15 @@ class NodeSketch:
     skewness: float | None = None
     middle: tuple[float, float, float] | None = None
     weighed: np.ndarray | None = None
+    squared_weights: float | None = None
+
+    @property
+    def n_effective(self) -> float:
+        """How many equally weighted rows would tell as much as the node's rows."""
+        if self.weighed is None:
+            return float(self.counts.sum())
+        total = float(self.weighed.sum() if self.mean is None else self.weighed[0])
+        return total * total / self.squared_weights if self.squared_weights else total
 
     def as_leaf(self) -> NodeSketch:
         """The sketch without what only a node that splits has."""
@@ -230,13 +242,27 @@ class NodeSketch:
         if self.mean is None or other.mean is None:
             if self.weighed is None or other.weighed is None:
                 return NodeSketch(counts)
-            return NodeSketch(counts, weighed=self.weighed + other.weighed)
+            return NodeSketch(
+                counts,
+                weighed=self.weighed + other.weighed,
+                squared_weights=self._squares_with(other),
+            )
         _, mean, deviation, skewness = joined_moments(self._moments, other._moments)
         weighed = None
         if self.weighed is not None and other.weighed is not None:
             one, two = self.weighed.tolist(), other.weighed.tolist()
             weighed = np.array(joined_moments((*one, 0.0), (*two, 0.0))[:3])
-        return NodeSketch(counts, mean, deviation, skewness=skewness, weighed=weighed)
+        return NodeSketch(
+            *(counts, mean, deviation),
+            skewness=skewness,
+            weighed=weighed,
+            squared_weights=self._squares_with(other),
+        )
+
+    def _squares_with(self, other: NodeSketch) -> float | None:
+        if self.squared_weights is None or other.squared_weights is None:
+            return None
+        return self.squared_weights + other.squared_weights
 
     @property
     def _moments(self) -> Moments:
@@ -375,7 +401,7 @@ class TreeSketches(Sequence[NodeSketch]):
     densities : Densities
     scatters : dict
         By node, those that split on a pair.
-    skewness, middle, weighed : sequences of length n_nodes, or None
+    skewness, middle, weighed, squared_weights : sequences of length n_nodes, or None
         As in `NodeSketch`.
     """
 
@@ -387,6 +413,7 @@ class TreeSketches(Sequence[NodeSketch]):
     skewness: Sequence[float] | None = None
     middle: Sequence[tuple[float, float, float] | None] | None = None
     weighed: np.ndarray | None = None
+    squared_weights: Sequence[float] | None = None
 
     def __len__(self) -> int:
         return len(self.counts)
@@ -414,7 +441,14 @@ class TreeSketches(Sequence[NodeSketch]):
             None if self.skewness is None else self.skewness[node],
             None if self.middle is None else self.middle[node],
             None if self.weighed is None else self.weighed[node],
+            self._squared_weights(node),
         )
+
+    def _squared_weights(self, node: int) -> float | None:
+        # Of weights that only count rows, nothing is kept.
+        if self.weighed is None or self.squared_weights is None:
+            return None
+        return self.squared_weights[node]
 
 
 def axis_of_whole_numbers(

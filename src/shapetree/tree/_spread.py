@@ -41,6 +41,8 @@ class SpreadPart:
         The rows' leaves, if they have been found before.
     counts : int32 array of shape (n_rows,) or None
         How many rows each counts as; None for one.
+    weights : array of shape (n_rows,) or None
+        What rows weigh in the tree, where that is not known from their number alone.
     """
 
     tree: TreeArrays
@@ -50,6 +52,7 @@ class SpreadPart:
     n_threads: int = 1
     found_leaves: np.ndarray | None = None
     counts: np.ndarray | None = None
+    weights: np.ndarray | None = None
 
     @cached_property
     def leaves(self) -> np.ndarray:
@@ -63,6 +66,12 @@ class SpreadPart:
         """The rows' classes or targets."""
         assert self.y is not None
         return self.y
+
+    @property
+    def weight_of_each(self) -> np.ndarray:
+        """What each of the rows weighs that a row counts as."""
+        assert self.weights is not None
+        return self.weights if self.counts is None else self.weights / self.counts
 
     def column(self, feature: int) -> np.ndarray:
         """Values of a feature."""
@@ -94,6 +103,11 @@ class SpreadRows(Protocol):
         """Number of rows."""
         ...
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows have weights."""
+        ...
+
     def ask(self, *questions: Question[Any]) -> list[Any]:
         """Answers for all rows; those to several questions may be found in one go."""
         ...
@@ -110,6 +124,11 @@ class LocalSpread:
         """Number of rows."""
         return self.part.table.n_rows
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows have weights."""
+        return self.part.weights is not None
+
     def ask(self, *questions: Question[Any]) -> list[Any]:
         """Answers for all rows."""
         return [question.of(self.part) for question in questions]
@@ -122,7 +141,7 @@ class StoredSpread:
     ----------
     tree : TreeArrays
     table : StoredTable
-    y, counts : arrays of shape (n_rows,) or None
+    y, counts, weights : arrays of shape (n_rows,) or None
         As in `SpreadPart`.
     n_threads : int
     """
@@ -133,12 +152,14 @@ class StoredSpread:
         table: StoredTable,
         y: np.ndarray | None,
         counts: np.ndarray | None,
+        weights: np.ndarray | None,
         n_threads: int,
     ) -> None:
         self._tree = tree
         self._table = table
         self._y = y
         self._counts = counts
+        self._weights = weights
         self._n_threads = n_threads
         self._leaves: np.ndarray | None = None
 
@@ -146,6 +167,11 @@ class StoredSpread:
     def n_rows(self) -> int:
         """Number of rows."""
         return self._table.n_rows
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows have weights."""
+        return self._weights is not None
 
     def ask(self, *questions: Question[Any]) -> list[Any]:
         """Answers for all rows, in one pass over them."""
@@ -168,11 +194,11 @@ class StoredSpread:
 
     def _part(self, table: Table, first: int) -> SpreadPart:
         rows = slice(first, first + table.n_rows)
-        y, leaves, counts = (
+        y, leaves, counts, weights = (
             None if array is None else array[rows]
-            for array in (self._y, self._leaves, self._counts)
+            for array in (self._y, self._leaves, self._counts, self._weights)
         )
-        return SpreadPart(self._tree, table, y, first, self._n_threads, leaves, counts)
+        return SpreadPart(self._tree, table, y, first, self._n_threads, leaves, counts, weights)
 
 
 def spread_of(
@@ -181,10 +207,11 @@ def spread_of(
     y: np.ndarray | None,
     counts: np.ndarray | None,
     n_threads: int,
+    weights: np.ndarray | None = None,
 ) -> SpreadRows:
     """Whoever can tell how the rows of a table, which may count as several, are spread."""
     whole = None if counts is None else counts.astype(np.int32)
-    return spread_of_table(table, tree, y, whole, n_threads)
+    return spread_of_table(table, tree, y, whole, weights, n_threads)
 
 
 @singledispatch
@@ -193,10 +220,12 @@ def spread_of_table(
     tree: TreeArrays,
     y: np.ndarray | None,
     counts: np.ndarray | None,
+    weights: np.ndarray | None,
     n_threads: int,
 ) -> SpreadRows:
     """The same; every kind of table registers its own way."""
-    return LocalSpread(SpreadPart(tree, table, y, n_threads=n_threads, counts=counts))
+    part = SpreadPart(tree, table, y, n_threads=n_threads, counts=counts, weights=weights)
+    return LocalSpread(part)
 
 
 @spread_of_table.register
@@ -205,9 +234,10 @@ def _(
     tree: TreeArrays,
     y: np.ndarray | None,
     counts: np.ndarray | None,
+    weights: np.ndarray | None,
     n_threads: int,
 ) -> SpreadRows:
-    return StoredSpread(tree, table, y, counts, n_threads)
+    return StoredSpread(tree, table, y, counts, weights, n_threads)
 
 
 def sole_target(targets: np.ndarray, has_classes: bool) -> np.ndarray | None:

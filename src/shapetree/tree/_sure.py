@@ -109,15 +109,17 @@ def sure_of_node(sketch: NodeSketch, best: int | None, is_median: bool) -> Sure 
     """What a node's rows tell of the class with number `best`, or of their mean or median."""
     if is_median:
         return None if sketch.middle is None else Sure(*sketch.middle, "median")
-    weighed, n_rows = sketch.weighed, int(sketch.counts.sum())
+    weighed = sketch.weighed
     if best is not None:
         counts = sketch.counts if weighed is None else weighed
         total = float(counts.sum())
-        return sure_of_share(float(counts[best]) / total, total) if total > 0 else None
-    if sketch.mean is None or sketch.deviation is None or n_rows == 0:
+        share = float(counts[best]) / total if total > 0 else math.nan
+        return sure_of_share(share, sketch.n_effective) if total > 0 else None
+    if sketch.mean is None or sketch.deviation is None or sketch.counts.sum() == 0:
         return None
-    n, mean, deviation = (n_rows, sketch.mean, sketch.deviation) if weighed is None else weighed
-    return sure_of_mean(float(mean), float(deviation), sketch.skewness or 0.0, float(n))
+    mean, deviation = (sketch.mean, sketch.deviation) if weighed is None else weighed[1:]
+    skewness = sketch.skewness or 0.0
+    return sure_of_mean(float(mean), float(deviation), skewness, sketch.n_effective)
 
 
 class UnseenLeaf(NamedTuple):

@@ -13,6 +13,8 @@ from bisect import bisect
 from collections.abc import Sequence
 from itertools import accumulate
 
+import numpy as np
+
 from shapetree.data._columns import Level
 from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo
@@ -171,6 +173,19 @@ def _shorter(one: tuple[str, str], other: tuple[str, str]) -> tuple[str, str]:
 # --- categories ---
 
 
+def category_name(category: Level | np.bool_) -> str:
+    """A category as it is shown: true and false are yes and no.
+
+    Examples
+    --------
+    >>> category_name(True), category_name("red")
+    ('yes', 'red')
+    """
+    if isinstance(category, bool | np.bool_):
+        return "yes" if category else "no"
+    return str(category)
+
+
 def category_words(
     feature: FeatureInfo, categories: Sequence[Level], among: Sequence[Level] | None = None
 ) -> str:
@@ -186,7 +201,7 @@ def category_words(
     """
     assert feature.categories is not None
     if len(categories) == 1:
-        return f"{feature.name} = {categories[0]}"
+        return f"{feature.name} = {category_name(categories[0])}"
     named = frozenset(categories)
     others = [c for c in (feature.categories if among is None else among) if c not in named]
     if not others:
@@ -194,7 +209,7 @@ def category_words(
     if len(categories) <= MAX_CATEGORIES or len(categories) <= len(others):
         return f"{feature.name} in {{{_some(categories)}}}"
     if len(others) == 1:
-        return f"{feature.name} is known but not {others[0]}"
+        return f"{feature.name} is known but not {category_name(others[0])}"
     return f"{feature.name} is known but none of {{{_some(others)}}}"
 
 
@@ -205,7 +220,7 @@ def missing_words(feature: FeatureInfo) -> str:
 
 def _some(categories: Sequence[Level]) -> str:
     """The first categories, and how many more there are."""
-    shown = ", ".join(str(category) for category in categories[:MAX_CATEGORIES])
+    shown = ", ".join(map(category_name, categories[:MAX_CATEGORIES]))
     more = len(categories) - MAX_CATEGORIES
     return f"{shown} and {more} more" if more > 0 else shown
 
@@ -408,16 +423,35 @@ def predicted_words(view: TreeView, node: NodeView, number: int, output: int = 0
     return f"{view.predicted_word} {percent(predicted)}"
 
 
+def interval_words(node: NodeView, share: float | None = None) -> str | None:
+    """A node's interval, and what it belongs to where that is not what stands beside it.
+
+    Parameters
+    ----------
+    node : NodeView
+    share : float, optional
+        The rows' share that stands beside it; otherwise their mean.
+    """
+    sure = node.sure
+    if sure is None or node.n_rows == 0:
+        return None
+    if sure.kind == "share":
+        is_own = share is None or is_same_share(sure.value, share)
+        return f"{'' if is_own else f'weighted {percent(sure.value)}, '}{range_words(sure)}"
+    mean = sure.value if node.mean is None else node.mean
+    is_own = sure.kind == "median" or math.isclose(sure.value, mean, rel_tol=SAME_SHARE)
+    return f"{'' if is_own else 'weighted '}{sure.kind} {range_words(sure)}"
+
+
 def number_words(node: NodeView, unseen: str | None = None, is_brief: bool = True) -> str:
     """The numbers that a node predicts, the spread of its rows, and how sure their mean is."""
     said, spread = number_and_spread(node)
-    sure = None if is_brief or node.n_rows == 0 else node.sure
+    sure = None if is_brief or node.mean is None else interval_words(node)
     notes = []
     if spread.endswith(")"):  # what stands in brackets already
         notes, spread = [spread[2:-1]], ""
-    if sure is not None and node.mean is not None:
-        is_own = sure.kind == "median" or math.isclose(sure.value, node.mean, rel_tol=SAME_SHARE)
-        notes.append(f"{'' if is_own else 'weighted '}{sure.kind} {range_words(sure)}")
+    if sure is not None:
+        notes.append(sure)
     words = "; ".join(filter(None, [", ".join(notes), unseen]))
     return f"{said}{spread} ({words})" if words else f"{said}{spread}"
 

@@ -14,6 +14,7 @@ from shapetree._estimators import (
 from shapetree._predictions import predict_parquet
 from shapetree.data._batches import from_batches, from_parquet
 from shapetree.data._dates import date_parts
+from shapetree.ensemble import ShapeForestClassifier, ShapeForestRegressor
 from shapetree.export import (
     SqlExpression,
     export_dot,
@@ -29,6 +30,8 @@ from shapetree.plot import plot_node, plot_path, plot_tree
 
 __all__ = [
     "IdentifierWarning",
+    "ShapeForestClassifier",
+    "ShapeForestRegressor",
     "ShapeTreeClassifier",
     "ShapeTreeRegressor",
     "SqlExpression",

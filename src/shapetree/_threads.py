@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from typing import TypeVar
 
 from joblib import cpu_count
 
@@ -17,6 +20,8 @@ MAX_THREADS = 64
 VISITS_PER_CALL = 20_000_000
 # Row visits that are worth starting a thread for.
 VISITS_PER_THREAD = 250_000
+
+Result = TypeVar("Result")
 
 _is_forked = False
 # How many threads OpenMP has started for the loops of each thread of Python's.
@@ -88,3 +93,19 @@ def feature_chunks(n_features: int, n_rows: int) -> list[tuple[int, int]]:
     if 0 < n_features <= size:
         return [(0, n_features)]
     return [(first, min(first + size, n_features)) for first in range(0, n_features, size)]
+
+
+def run_together(
+    jobs: Sequence[Callable[[], Result]], n_threads: int, stop: threading.Event
+) -> list[Result]:
+    """Run jobs in threads; if one fails, or on Ctrl-C, the others are told to stop."""
+    if n_threads == 1 or len(jobs) <= 1:
+        return [job() for job in jobs]
+    with ThreadPoolExecutor(min(n_threads, len(jobs))) as pool:
+        futures = [pool.submit(job) for job in jobs]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise

@@ -7,6 +7,7 @@ import numpy as np
 from shapetree.fit._parameters import Parameters, limits_of, search_options
 from shapetree.fit._rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
+from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._grower import Grower
 from shapetree.grow._local import hold_rows
 from shapetree.grow._nodes import GrowingNode
@@ -23,8 +24,21 @@ def grow(
     parameters: Parameters,
     progress: Progress,
     order: np.ndarray | None = None,
+    draw: FeatureDraw | None = None,
 ) -> GrowingNode:
-    """Grow a tree on binned rows; `order` tells which of equally good features comes first."""
+    """Grow a tree on binned rows.
+
+    Parameters
+    ----------
+    rows : HeldRows
+    pairs : PairTools or None
+    parameters : Parameters
+    progress : Progress
+    order : array, optional
+        Which of equally good features comes first.
+    draw : FeatureDraw, optional
+        Which features each node may split on; by default all.
+    """
     features, goal = rows.binned.features, rows.goal
     options = search_options(goal, parameters)
     return Grower(
@@ -36,6 +50,7 @@ def grow(
         parameters.max_bins is None,
         limits_of(goal, parameters),
         progress,
+        draw,
     ).grow()
 
 

@@ -297,15 +297,17 @@ class CandidateSearch:
         """
         first, last = histograms.first, histograms.last
         penalties = self._penalties
-        segment_penalty = np.array([penalties.part_price(self._goal, node) for node in nodes])
-        units = np.array([penalties.part * self._goal.penalty_unit(node) for node in nodes])
+        # As `part_price` and `branch_price` have it, for all nodes at once.
+        unit = np.array([self._goal.penalty_unit(node) for node in nodes])
+        weight = np.array([node.weight for node in nodes])
+        units, free = penalties.part * unit, penalties.branch * weight
         self._search.search(
             histograms.sums, histograms.cells, first, last,
             max_branches=max_branches,
-            segment_penalty=segment_penalty,
+            segment_penalty=units * np.sqrt(np.maximum(weight / penalties.many_rows, 1.0)),
             category_penalty=units * CATEGORY_SHARE,
-            branch_penalty=np.array([penalties.branch_price(self._goal, node) for node in nodes]),
-            seed=np.array([self._seed + number for number in numbers], dtype=np.uint64),
+            branch_penalty=penalties.leaf * unit + free,
+            seed=np.array(numbers, dtype=np.uint64) + np.uint64(self._seed),
             allowed=None if allowed is None else allowed.view(np.uint8),
             gains=found.gains,
             penalised_gains=found.penalised_gains,
@@ -314,7 +316,6 @@ class CandidateSearch:
             n_threads=self._threads_for(nodes, last - first),
         )  # fmt: skip
         if penalties.branch > 0.0:
-            free = np.array([penalties.free_branch(node) for node in nodes])
             found.penalised_gains[:, first:last] += free[:, None]
         for feature, share in self._choices.items():
             if first <= feature < last:

@@ -14,6 +14,7 @@ from shapetree.data._binning import FeatureBins
 from shapetree.data._sums import exact_units
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes
+from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._nodes import GrowingNode
 from shapetree.grow._pair_options import SAMPLE_ROWS
@@ -90,6 +91,8 @@ class Grower:
         Whether bins are as many as values.
     limits : Limits
     progress : Progress
+    draw : FeatureDraw, optional
+        Which features each node may split on; by default all.
     """
 
     def __init__(
@@ -102,7 +105,9 @@ class Grower:
         exact: bool,
         limits: Limits,
         progress: Progress,
+        draw: FeatureDraw | None = None,
     ) -> None:
+        self._draw = draw
         self._rows = rows
         self._bins = bins
         self._goal = goal
@@ -189,6 +194,8 @@ class Grower:
         keep = self._rows.is_far or any(node.depth + 1 < self._limits.max_depth for node in nodes)
         found = self._search_features(nodes, max_branches, keep)
         singles = self._search.best(found, [node.statistics for node in nodes])
+        if self._draw is not None:
+            self._draw_again(self._draw, nodes, singles, max_branches)
         jobs = [
             partial(self._best_candidate, node, single, found, i, max_branches)
             for i, (node, single) in enumerate(zip(nodes, singles, strict=True))
@@ -202,17 +209,42 @@ class Grower:
                 node.histogram = None
                 self._progress.leaf(node.statistics.n_rows, node.depth)
 
+    def _draw_again(
+        self,
+        draw: FeatureDraw,
+        nodes: list[GrowingNode],
+        singles: list[Candidate | None],
+        max_branches: int,
+    ) -> None:
+        """Where no feature that was drawn splits a node, draw twice as many, up to all."""
+        n_drawn = draw.n_drawn
+        pending = [number for number, single in enumerate(singles) if single is None]
+        while pending and n_drawn < self._search.n_features:
+            n_drawn = min(2 * n_drawn, self._search.n_features)
+            some = [nodes[number] for number in pending]
+            found = self._search_features(some, max_branches, False, draw.drawing(n_drawn))
+            best = self._search.best(found, [node.statistics for node in some])
+            for number, single in zip(pending, best, strict=True):
+                singles[number] = single
+            pending = [number for number in pending if singles[number] is None]
+
     def _search_features(
-        self, nodes: list[GrowingNode], max_branches: int, keep: bool
+        self,
+        nodes: list[GrowingNode],
+        max_branches: int,
+        keep: bool,
+        draw: FeatureDraw | None = None,
     ) -> FeatureShapes:
         """The best shape function of each feature for nodes; children may want their histograms."""
         found = FeatureShapes.empty(len(nodes), self._search.offsets)
+        draw = self._draw if draw is None else draw
         for some, histograms in self._histograms.parts(nodes, keep):
             first = nodes.index(some[0])
             part = found.part(first, first + len(some))
             statistics = [node.statistics for node in some]
             numbers = [node.number + 1 for node in some]
-            self._search.search(statistics, numbers, max_branches, histograms, part)
+            allowed = None if draw is None else draw.allowed(numbers)
+            self._search.search(statistics, numbers, max_branches, histograms, part, allowed)
         return found
 
     def _is_open(self, node: GrowingNode) -> bool:

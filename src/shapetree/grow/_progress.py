@@ -94,12 +94,17 @@ class Progress:
 
 
 class TestProgress:
-    """A bar for the fits that strength and shrinkage are chosen by; silent unless `verbose`.
+    """A bar for many fits, such as those that strength and shrinkage are chosen by.
 
     Parameters
     ----------
     verbose : int
+        It is silent unless told otherwise.
     n_rows : int
+    what : str
+        What the fits are for.
+    fits : str
+        What they are called.
 
     Attributes
     ----------
@@ -107,14 +112,16 @@ class TestProgress:
         Ends all fits that are under way when it is set.
     """
 
-    def __init__(self, verbose: int, n_rows: int) -> None:
+    def __init__(
+        self, verbose: int, n_rows: int, what: str = "choosing", fits: str = "test fits"
+    ) -> None:
         self.stop = threading.Event()
         self._n_rows = n_rows
         self._lock = threading.Lock()
         self._bar = tqdm(
             total=0,
-            desc=f"shapetree, {n_rows:,} rows, choosing",
-            bar_format="{desc}: {n_fmt} of {total_fmt} test fits|{bar}| {elapsed}",
+            desc=f"shapetree, {n_rows:,} rows, {what}",
+            bar_format=f"{{desc}}: {{n_fmt}} of {{total_fmt}} {fits}|{{bar}}| {{elapsed}}",
             disable=not verbose,
         )
 

@@ -1,0 +1,102 @@
+"""Rows that each tree of a forest is grown on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from shapetree._core.sampling import row_hashes
+from shapetree.data._sums import exact_unit, on_grid
+from shapetree.fit._folds import contents_of
+from shapetree.fit._rows import BinnedRows, TrainingRows
+
+# Most rows that a tree draws for each row that is given: weights may count as many more.
+MAX_DRAWS_PER_ROW = 16
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Draws bootstrap samples: neither the order of the rows matters, nor how they are repeated.
+
+    A row of weight 2 is two rows that are drawn for themselves. Of more than 16 rows for each that
+    is given, trees draw that many.
+
+    Attributes
+    ----------
+    binned : BinnedRows
+        All of them in this process.
+    n_drawn : int or None
+        Rows of each sample; None for all rows, each once.
+    seed : int
+    """
+
+    binned: BinnedRows
+    n_drawn: int | None
+    seed: int
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        """The rows, ordered by what they hold; whoever holds the same is the same."""
+        rows = self.binned.rows
+        own = [] if rows.weights is None or rows.counts is not None else [rows.weights]
+        return np.lexsort((*own, *rows.targets.T, contents_of(self.binned))).astype(np.int32)
+
+    @cached_property
+    def _last_copy(self) -> np.ndarray | None:
+        """How many copies there are up to each row of the order, itself included."""
+        counts = self.binned.rows.counts
+        return None if counts is None else np.cumsum(counts[self._order].astype(np.int64))
+
+    @property
+    def rows(self) -> TrainingRows:
+        """The rows as trees see them: each of those that are drawn counts as one."""
+        rows = self.binned.rows
+        if self.n_drawn is None or rows.counts is None:
+            return rows
+        weights = None
+        if rows.weights is not None and rows.counts is not rows.weights:
+            weights = rows.weights / rows.counts
+            weights = on_grid(weights, exact_unit(float(rows.weights.sum())))
+        return replace(rows, weights=weights, counts=None)
+
+    @property
+    def contents(self) -> int:
+        """A number that is the same for the same rows."""
+        rows = self.binned.rows
+        with np.errstate(over="ignore"):
+            keys = contents_of(self.binned)
+            for column in rows.targets.T:
+                said = row_hashes(np.ascontiguousarray(column, dtype=np.float64).view(np.int64))
+                keys = row_hashes((keys + said).view(np.int64))
+            return int(keys.sum(dtype=np.uint64))
+
+    def prepare(self) -> None:
+        """Do what all draws need, so that threads do not do it together."""
+        if self.n_drawn is not None:
+            self._order, self._last_copy  # noqa: B018
+
+    def random(self, tree: int) -> np.random.Generator:
+        """The random numbers of a tree, the same whenever it is grown."""
+        return np.random.default_rng([self.seed, tree])
+
+    def of(self, random: np.random.Generator) -> np.ndarray | None:
+        """Rows of a tree's sample, ascending, each as often as it was drawn; None for all rows."""
+        if self.n_drawn is None:
+            return None
+        n_rows, last = len(self._order), self._last_copy
+        places = random.integers(n_rows if last is None else int(last[-1]), size=self.n_drawn)
+        if last is not None:
+            places = np.searchsorted(last, places, side="right")
+        times = np.bincount(self._order[places], minlength=n_rows)
+        return np.repeat(np.arange(n_rows, dtype=np.int32), times)
+
+    def left_out(self, tree: int) -> np.ndarray:
+        """Which rows a tree has not seen."""
+        left_out = np.zeros(len(self.binned.rows.targets), dtype=bool)
+        drawn = self.of(self.random(tree))
+        if drawn is not None:
+            left_out[:] = True
+            left_out[drawn] = False
+        return left_out

@@ -1,0 +1,304 @@
+"""FittedForest: all that a forest's fit leaves behind; and the order of such a fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, ClassVar
+
+import numpy as np
+
+from shapetree._threads import run_together
+from shapetree.data._table import FeatureInfo, Table
+from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
+from shapetree.fit._growth import grow, hold, pair_tools
+from shapetree.fit._parameters import Parameters, read_pairs
+from shapetree.fit._rows import TrainingRows, bin_rows, training_rows
+from shapetree.grow._feature_draw import FeatureDraw
+from shapetree.grow._feature_order import feature_order
+from shapetree.grow._grower import finish
+from shapetree.grow._local import LocalRows
+from shapetree.grow._nodes import tree_of
+from shapetree.grow._pair_options import PairOptions
+from shapetree.grow._progress import TestProgress
+from shapetree.refine import Shrinkage, shrink
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitted import FittedTree, ReadsRows
+from shapetree.tree._naming import Names, target_names
+from shapetree.tree._predictor import leaves_of
+from shapetree.tree._sketch import DataSummary
+from shapetree.tree._sketcher import summarise_rows
+from shapetree.tree._spread import sole_target, spread_of
+
+# Rows that are predicted at a time.
+ROWS_TOGETHER = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class FittedForest(ReadsRows):
+    """The trees of a forest, and what is known about the data they were fitted on.
+
+    Attributes
+    ----------
+    trees : tuple of TreeArrays
+    features : tuple of FeatureInfo
+        Those that no tree uses keep their names and kinds, but no categories.
+    has_names : bool
+    classes : tuple of arrays or None
+    criterion : str
+    shrinkage : float
+        How much leaves lean on the nodes above.
+    summary : DataSummary
+    names : Names
+    seed : int
+        By which rows and features were drawn.
+    contents : int
+        A number that is the same for the same training rows.
+    """
+
+    kind: ClassVar[str] = "the forest"
+
+    trees: tuple[TreeArrays, ...]
+    features: tuple[FeatureInfo, ...]
+    has_names: bool
+    classes: tuple[np.ndarray, ...] | None
+    criterion: str
+    shrinkage: float
+    summary: DataSummary
+    names: Names
+    seed: int
+    contents: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", self.features_without_unused())
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets."""
+        return self.trees[0].value.shape[1]
+
+    @cached_property
+    def used_features(self) -> list[int]:
+        """The features that some tree splits on, ascending."""
+        return sorted(set().union(*(tree.used_features for tree in self.trees)))
+
+    def fitted_tree(self, number: int) -> FittedTree:
+        """One of the trees for itself, without sketches."""
+        return FittedTree(
+            tree=self.trees[number],
+            features=self.features,
+            has_names=self.has_names,
+            classes=self.classes,
+            criterion=self.criterion,
+            shrinkage=self.shrinkage,
+            summary=self.summary,
+            names=self.names,
+        )
+
+    def leaves(self, table: Table, n_threads: int) -> np.ndarray:
+        """The leaf of each row in each tree, (n_rows, n_trees)."""
+        leaves = np.empty((table.n_rows, len(self.trees)), dtype=np.int32)
+        for number, tree in enumerate(self.trees):
+            leaves[:, number] = leaves_of(tree, table, n_threads)
+        return leaves
+
+    def predict(self, table: Table, n_threads: int) -> np.ndarray:
+        """What trees predict on the mean, (n_rows, n_outputs, n_values)."""
+        predicted = np.zeros((table.n_rows, *self.trees[0].value.shape[1:]))
+        for first, some in parts_of(table):
+            mean = predicted[first : first + some.n_rows]
+            for tree in self.trees:
+                mean += tree.value[leaves_of(tree, some, n_threads)]
+        predicted /= len(self.trees)
+        return predicted
+
+
+@dataclass(frozen=True)
+class ForestOptions:
+    """How trees of a forest differ from each other; all has been checked.
+
+    Attributes
+    ----------
+    n_trees : int
+    bootstrap : bool
+    max_samples : int, float or None
+        Rows that each tree draws, or their fraction of all rows.
+    max_features : int, float, str or None
+        Features that each node may split on.
+    shrinkage : Shrinkage
+        Of each tree.
+    """
+
+    n_trees: int
+    bootstrap: bool
+    max_samples: float | None
+    max_features: float | str | None
+    shrinkage: Shrinkage
+
+    def n_drawn(self, rows: TrainingRows) -> int | None:
+        """Rows that each tree draws; None for all of them."""
+        n_rows = rows.n_counted
+        if not self.bootstrap:
+            if self.max_samples is not None:
+                raise ValueError("max_samples cannot be set if bootstrap=False; set it to None")
+            return None
+        if self.max_samples is None:
+            return min(n_rows, MAX_DRAWS_PER_ROW * rows.table.n_rows)
+        if isinstance(self.max_samples, int | np.integer):
+            if self.max_samples > n_rows:
+                raise ValueError(
+                    f"max_samples must be no more than the {n_rows} rows, got {self.max_samples}"
+                )
+            return int(self.max_samples)
+        return max(1, round(n_rows * self.max_samples))
+
+    def n_features_drawn(self, n_features: int) -> int:
+        """Features that each node may split on."""
+        given = self.max_features
+        if given is None:
+            return n_features
+        if isinstance(given, str):
+            root = np.sqrt(n_features) if given == "sqrt" else np.log2(n_features)
+            return max(1, int(root))
+        if isinstance(given, int | np.integer):
+            return min(int(given), n_features)
+        return max(1, int(given * n_features))
+
+
+def fit_forest(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    parameters: Parameters,
+    options: ForestOptions,
+    has_classes: bool,
+    seed: int,
+    before: FittedForest | None = None,
+) -> tuple[FittedForest, Draws]:
+    """Fit a forest, or add trees to one.
+
+    Parameters
+    ----------
+    X, y, sample_weight
+        As given by the user.
+    parameters : Parameters
+        Of each tree.
+    options : ForestOptions
+    has_classes : bool
+        Whether y holds classes rather than numbers.
+    seed : int
+    before : FittedForest, optional
+        Whose trees are kept.
+
+    Returns
+    -------
+    forest : FittedForest
+    draws : Draws
+        The rows, and which of them trees have seen.
+    """
+    draws, pairs = draw_rows(X, y, sample_weight, parameters, options, has_classes, seed)
+    rows = draws.binned.rows
+    kept = before.trees if before is not None else ()
+    if before is not None:
+        _check_alike(before, rows)
+    numbers = range(len(kept), options.n_trees)
+    with TestProgress(parameters.verbose, rows.table.n_rows, "forest", "trees") as progress:
+        progress.expect(len(numbers))
+        criterion, trees = _grow(draws, pairs, parameters, options, numbers, progress)
+    every = (*kept, *trees)
+    features, y_alone = rows.table.features, sole_target(rows.targets, has_classes)
+    spread = spread_of(every[0], rows.table, y_alone, rows.counts, parameters.n_threads)
+    used = sorted(set().union(*(tree.used_features for tree in every)))
+    has_numbers = y_alone is not None and not has_classes
+    forest = FittedForest(
+        trees=every,
+        features=features,
+        has_names=rows.table.has_names,
+        classes=rows.classes,
+        criterion=criterion,
+        shrinkage=max(options.shrinkage),
+        summary=summarise_rows(spread, features, used, has_numbers),
+        names=Names(targets=getattr(X, "target_names", None) or target_names(y)),
+        seed=seed,
+        contents=draws.contents,
+    )
+    return forest, draws
+
+
+def draw_rows(
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    parameters: Parameters,
+    options: ForestOptions,
+    has_classes: bool,
+    seed: int,
+) -> tuple[Draws, PairOptions]:
+    """Read and bin rows, of which trees draw theirs, and the pairs that they may split on."""
+    rows = training_rows(X, y, sample_weight, parameters, has_classes)
+    n_drawn = options.n_drawn(rows)
+    pairs = read_pairs(rows.table, parameters)
+    binned = bin_rows(rows, parameters, pairs)
+    return Draws(replace(binned, rows=binned.rows.here()), n_drawn, seed), pairs
+
+
+def parts_of(table: Table) -> Iterator[tuple[int, Table]]:
+    """Some rows of a table at a time, and the number of the first of them."""
+    for first in range(0, table.n_rows, ROWS_TOGETHER):
+        last = min(first + ROWS_TOGETHER, table.n_rows)
+        columns = [None if column is None else column[first:last] for column in table.columns]
+        yield first, Table(last - first, table.features, columns, table.has_names)
+
+
+def _check_alike(before: FittedForest, rows: TrainingRows) -> None:
+    """Refuse to add trees that the others would not fit."""
+    are_alike = len(before.features) == len(rows.table.features)
+    are_alike &= before.n_outputs == rows.targets.shape[1]
+    if before.classes is not None and rows.classes is not None and are_alike:
+        are_alike = all(map(np.array_equal, before.classes, rows.classes))
+    if not are_alike:
+        raise ValueError(
+            "warm_start=True adds trees to those of the last fit, which had other features, "
+            "classes or targets; set warm_start=False"
+        )
+
+
+def _grow(
+    draws: Draws,
+    pairs: PairOptions,
+    parameters: Parameters,
+    options: ForestOptions,
+    numbers: Sequence[int],
+    progress: TestProgress,
+) -> tuple[str, list[TreeArrays]]:
+    """Grow trees of some numbers, as many at a time as there are threads."""
+    rows, binned = draws.rows, draws.binned
+    goal = rows.goal(parameters)
+    if rows.counts is None:
+        goal = goal.counting(None, binned.rows.n_counted)
+    draws.prepare()
+    one = replace(parameters, n_threads=1)
+    features = binned.binned.features
+    order = feature_order(hold(binned, one))
+    n_drawn = options.n_features_drawn(len(features))
+
+    def grow_one(number: int) -> TreeArrays:
+        random = draws.random(number)
+        own = LocalRows(
+            rows.table, binned.binned, goal, 1, coarse=binned.coarse, rows=draws.of(random)
+        )
+        seed, of_search = int(random.integers(2**63)), int(random.integers(2**31 - 1))
+        draw = FeatureDraw(len(features), n_drawn, seed) if n_drawn < len(features) else None
+        its = replace(one, random_state=of_search)
+        tools = pair_tools(own, its, pairs)
+        root = grow(own, tools, its, progress.of_test(), order, draw)
+        finish(root, features)
+        tree = shrink(tree_of(root, goal.impurity_scale), options.shrinkage)
+        if rows.weight_size != 1.0:
+            tree = tree.with_nodes(weights=tree.weighted_n_node_samples * rows.weight_size)
+        progress.tested()
+        return tree
+
+    jobs = [partial(grow_one, number) for number in numbers]
+    return goal.criterion_name, run_together(jobs, parameters.n_threads, progress.stop)

@@ -1,0 +1,42 @@
+"""Features that a node may split on, drawn at random."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from shapetree._core.sampling import row_hashes
+
+
+@dataclass(frozen=True)
+class FeatureDraw:
+    """Draws features for each node by a hash of its number: the same in whatever order.
+
+    Attributes
+    ----------
+    n_features : int
+    n_drawn : int
+        How many of them a node may split on. A draw of more holds those of a draw of fewer.
+    seed : int
+    """
+
+    n_features: int
+    n_drawn: int
+    seed: int
+
+    def drawing(self, n_drawn: int) -> FeatureDraw:
+        """The same for more features or fewer."""
+        return replace(self, n_drawn=n_drawn)
+
+    def allowed(self, nodes: Sequence[int]) -> np.ndarray:
+        """Which features nodes of some numbers may split on, (n_nodes, n_features)."""
+        if self.n_drawn >= self.n_features:
+            return np.ones((len(nodes), self.n_features), dtype=bool)
+        own = row_hashes(np.asarray(nodes, dtype=np.int64)) + np.uint64(self.seed)
+        features = row_hashes(np.arange(self.n_features, dtype=np.int64))
+        keys = row_hashes((own[:, None] + features).ravel().view(np.int64))
+        keys = keys.reshape(len(nodes), self.n_features)
+        last = np.partition(keys, self.n_drawn - 1, axis=1)[:, self.n_drawn - 1 : self.n_drawn]
+        return np.asarray(keys <= last)

@@ -71,16 +71,19 @@ ON_DASK = {
 }
 
 
-def fitted_twice(client, case, rows, sizes, weighted=False, n_outputs=1):
+def fitted_twice(client, case, rows, sizes, weighted=False, n_outputs=1, resamples=0):
     """Models in memory and on the cluster."""
-    near, far, collections = before_fit(client, case, rows, sizes, weighted, n_outputs)
-    return near, far.fit(*collections)
+    near, far, given = before_fit(client, case, rows, sizes, weighted, n_outputs, resamples)
+    return near, far.fit(*given)
 
 
-def before_fit(client, case, rows, sizes, weighted=False, n_outputs=1):
-    """A model in memory, and one on the cluster that is not fitted yet, and what to fit it to."""
+def before_fit(client, case, rows, sizes, weighted=False, n_outputs=1, resamples=0):
+    """A model in memory, and one on the cluster that is not fitted yet, and what to fit it to.
+
+    Without resamples: few rows that are resampled are brought into this process.
+    """
     kind, options = CASES[case]
-    options = {"max_depth": 3, "random_state": 0, "n_threads": 1} | options
+    options = {"max_depth": 3, "random_state": 0, "n_threads": 1, "resamples": resamples} | options
     name = "class" if kind is ShapeTreeClassifier else "number"
     targets = [f"{name}{output}" for output in range(n_outputs)]
     target = targets[0] if n_outputs == 1 else targets

@@ -266,7 +266,7 @@ SPECS = {
     ),
     "unlimited depth": (
         ShapeTreeRegressor,
-        {"max_branches": 2, "max_depth": None, "refine": None},
+        {"max_branches": 2, "max_depth": None, "refine": None, "teacher": None},
         {},
     ),
     "two classifications": (

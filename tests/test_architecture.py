@@ -50,7 +50,15 @@ LAYERS = {
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
     "grow": [
-        *("_splits", "_rows", "_local", "_joined", "_feature_order", "_candidates"),
+        *(
+            "_splits",
+            "_rows",
+            "_local",
+            "_joined",
+            "_feature_order",
+            "_feature_draw",
+            "_candidates",
+        ),
         *("_pair_options", "_pairs", "_progress", "_nodes", "_histograms", "_grower"),
     ],
     "refine": None,
@@ -61,11 +69,22 @@ LAYERS = {
     "plot": None,
     "export": None,
     "fit": [
-        *("_scores", "_parameters", "_rows", "_folds", "_growth", "_learning", "_resamples"),
+        *(
+            "_scores",
+            "_parameters",
+            "_rows",
+            "_folds",
+            "_growth",
+            "_learning",
+            "_resamples",
+            "_teaching",
+        ),
         *("_single_leaf", "_identifiers", "_cross_validation", "_order"),
     ],
+    "_teachers": None,
     "_base": None,
     "_estimators": None,
+    "ensemble": ["_draws", "_forest", "_out_of_bag", "_estimators"],
     "_predictions": None,
     "recipes": None,
     "__init__": None,
@@ -77,7 +96,7 @@ ORDER = list(LAYERS)
 READERS = ["model_file", "explain", "plot", "export"]
 UNREAD = ["_core", "grow", "refine", *READERS]
 # Nothing here knows the estimators, under whatever name.
-BELOW = ORDER[: ORDER.index("_base")]
+BELOW = ORDER[: ORDER.index("_teachers")]
 ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
 # Functions that may ask an estimator something, and what they ask.
 MAY_ASK = {"fitted_tree", "tree_holder", "rows_for_tree"}

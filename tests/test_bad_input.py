@@ -1,6 +1,7 @@
 """What cannot be learnt from is refused by name, and the estimator stays as it was."""
 
 import time
+import warnings
 from copy import copy
 from functools import cache
 
@@ -351,3 +352,12 @@ def test_defaults_need_no_check(kind):
 def test_parameters_that_only_equal_a_default_are_checked(kind):
     default = kind().max_branches
     assert_fit_refused(kind, "max_branches", X, y, params={"max_branches": float(default)})
+
+
+def test_thousands_of_classes_with_few_rows_each_are_warned_of():
+    X, y = np.arange(2400.0)[:, None], np.arange(2400) // 2
+    with pytest.warns(UserWarning, match=r"y has 1,200 classes and 2\.0 rows .* use a regressor"):
+        ShapeTreeClassifier(max_depth=1, resamples=0).fit(X, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ShapeTreeClassifier(max_depth=1, resamples=0).fit(np.sin(X), y // 100)

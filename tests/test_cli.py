@@ -63,7 +63,10 @@ def fail(*arguments, code=1):
 def shop_rows(n_rows=400, seed=0):
     """Visitors of a shop: numbers, categories, codes, dates, and columns that tell nothing."""
     rng = np.random.default_rng(seed)
-    hour = rng.integers(0, 24, n_rows)
+    # Many come before and after work.
+    hour = np.where(
+        rng.random(n_rows) < 0.2, rng.choice([8, 17], n_rows), rng.integers(0, 24, n_rows)
+    )
     weather = rng.choice(["sun", "rain", "snow, wind"], n_rows)
     degrees = rng.normal(15, 8, n_rows).round(1)
     visitors = 20 + 60 * np.isin(hour, [8, 17]) - 25 * (weather == "rain") + degrees

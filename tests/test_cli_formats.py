@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,9 +13,12 @@ pytest.importorskip("typer")
 pytest.importorskip("rich")
 pytest.importorskip("pyarrow")
 
+import pyarrow as pa
 from test_cli import fail, run, succeed
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
+from shapetree.cli import _fit
+from shapetree.cli._read import RawTable
 
 GENERATOR = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -146,3 +150,39 @@ def test_a_terminal_never_sees_control_characters_of_a_file(folder, monkeypatch)
     out = succeed(*arguments)
     assert "\x1b[2J" not in out
     assert "a·[2Jb" in out
+
+
+# Memory
+
+
+@pytest.mark.parametrize("n_chunks", [1, 3])
+def test_copies_of_rows_are_counted_by_hashes(n_chunks):
+    rng = np.random.default_rng(n_chunks)
+    rows = pd.DataFrame(
+        {
+            "text": rng.choice(["a", "b", None], 300),
+            "number": rng.choice([1.5, 2.5, np.nan], 300),
+            "whole": rng.integers(0, 9, 300),
+        }
+    )
+    parts = [pa.Table.from_pandas(rows[i::n_chunks]) for i in range(n_chunks)]
+    table = pa.concat_tables(parts).select(list(rows))
+    raw = RawTable(Path("t"), dict(zip(rows, table.columns, strict=True)), len(rows), None)
+    assert raw.count_copies() == rows.duplicated().sum() > 0
+    lists = {"list": pa.chunked_array([[[1], [1]]])}
+    assert RawTable(Path("t"), lists, 2, None).count_copies() == 0
+
+
+def test_a_fit_lets_go_of_the_texts_of_a_file_before_it_learns(tmp_path, monkeypatch):
+    path = tmp_path / "t.csv"
+    pd.concat([TABLE.assign(label=LABELS)] * 30).to_csv(path, index=False)
+    before, held = pa.total_allocated_bytes(), []
+
+    def split_rows(*given):
+        held.append(pa.total_allocated_bytes() - before)
+        return split(*given)
+
+    split = _fit.split_rows
+    monkeypatch.setattr(_fit, "split_rows", split_rows)
+    succeed("fit", path, "-t", "label")
+    assert held[0] < path.stat().st_size / 10

@@ -294,7 +294,7 @@ def test_folds_that_a_splitter_cannot_make_are_refused():
 
 def test_bad_folds_are_refused_before_any_fit(monkeypatch):
     learn_by(lambda *args, **more: pytest.fail("a tree was fitted"), monkeypatch)
-    monkeypatch.setattr(_order, "gather_evidence", lambda *args: pytest.fail("trees were fitted"))
+    monkeypatch.setattr(_order, "resample", lambda *args: pytest.fail("trees were fitted"))
     X, y = np.arange(90.0)[:, None], np.repeat([0, 1, 2], 30)
     with pytest.raises(ValueError, match="cv leaves no row of class 0"):
         ShapeTreeClassifier(strength="cv", cv=KFold(3)).fit(X, y)
@@ -688,19 +688,33 @@ COLUMNS = ["strength", "score", "error", "n_leaves", "n_parts", "is_chosen", "sc
 
 @pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 @pytest.mark.parametrize(
-    "params", [{}, {"assignment": "coordinate_descent"}, {"pairs": "auto"}, {"shrinkage": "cv"}]
+    ("params", "weakest"),
+    [
+        # Without any penalty there is nothing to ask of resamples, and nobody who teaches the tree
+        # that `fit` makes; of a path, all trees are taught alike.
+        ({}, 0.1),
+        ({"assignment": "coordinate_descent"}, 0.1),
+        ({"teacher": None}, 0.0),
+        ({"resamples": 0}, 0.0),
+        ({"resamples": 0, "assignment": "coordinate_descent"}, 0.0),
+        ({"pairs": "auto"}, 0.0),
+        ({"shrinkage": "cv"}, 0.0),
+    ],
 )
-def test_a_path_shows_the_trees_that_fit_makes(kind, params):
+def test_a_path_shows_the_trees_that_fit_makes(kind, params, weakest):
     X, y = noisy_classes(np.random.default_rng(0))
-    params = {"max_depth": 3, "cv": 3, "random_state": 0, "strength": [0, 1, 50]} | params
+    params = {"max_depth": 3, "cv": 3, "random_state": 0, "strength": [weakest, 1, 50]} | params
     model = kind(**params)
     path = model.strength_path(X, y)
     assert not hasattr(model, "tree_")
     table = pd.DataFrame(path)
     assert list(table.columns) == COLUMNS
-    assert_array_equal(table.strength, [0.0, 1.0, 50.0])
+    assert_array_equal(table.strength, [weakest, 1.0, 50.0])
+    # Trees whose shrinkage is chosen are not taught by resamples; what is chosen has no part in
+    # their shape.
+    fixed = {"shrinkage": 0} if "shrinkage" in params else {}
     for row in table.itertuples():
-        tree = kind(**params | {"strength": row.strength, "shrinkage": 0}).fit(X, y).tree_
+        tree = kind(**params | fixed | {"strength": row.strength}).fit(X, y).tree_
         assert (tree.n_leaves, tree.n_parts) == (row.n_leaves, row.n_parts)
     assert (table.error >= 0).all()
     best = model.fit(X, y)

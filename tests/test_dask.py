@@ -62,6 +62,29 @@ def test_the_model_is_that_of_the_same_rows_in_memory(client, case):
     assert same_file(near, far)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("case", ["classes", "means", "pairs"])
+def test_few_rows_are_resampled_and_taught_as_in_memory(client, case, weighted):
+    rows = made_rows(np.random.default_rng(22), 300)
+    given = case, rows, [120, 0, 37, 143], weighted
+    near, far = fitted_twice(client, *given, resamples="auto")
+    assert near.tree_.node_count > 1
+    assert same_file(near, far)
+    assert is_free(client)
+
+
+def test_all_parameters_may_be_the_default_ones(client):
+    rows = made_rows(np.random.default_rng(22), 300)
+    frame = frame_of(rows, [120, 0, 180])
+    for kind, far, target in (
+        (ShapeTreeClassifier, DaskShapeTreeClassifier, "class0"),
+        (ShapeTreeRegressor, DaskShapeTreeRegressor, "number0"),
+    ):
+        near = kind().fit(rows[FEATURES], rows[target])
+        assert near.tree_.node_count > 1
+        assert same_file(near, far(client=client).fit(frame[FEATURES], frame[target]))
+
+
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.integers(0, 2**32 - 1),
@@ -69,8 +92,9 @@ def test_the_model_is_that_of_the_same_rows_in_memory(client, case):
     st.integers(1, 12),
     st.booleans(),
     st.integers(1, 2),
+    st.sampled_from([0, 0, 4]),
 )
-def test_any_partitions_give_the_same_model(seed, case, n_parts, weighted, n_outputs):
+def test_any_partitions_give_the_same_model(seed, case, n_parts, weighted, n_outputs, resamples):
     rng = np.random.default_rng(seed)
     n_rows = int(rng.integers(20, 120))
     rows = made_rows(rng, n_rows, n_outputs)
@@ -78,7 +102,8 @@ def test_any_partitions_give_the_same_model(seed, case, n_parts, weighted, n_out
     with pytest.MonkeyPatch.context() as patch:
         if n_parts % 2:  # rows are put in order
             patch.setattr(refining, "MANY_ROWS", 0)
-        near, far = fitted_twice(ClientAtOnce(), case, rows, sizes, weighted, n_outputs)
+        given = case, rows, sizes, weighted, n_outputs, resamples
+        near, far = fitted_twice(ClientAtOnce(), *given)
     assert same_file(near, far)
 
 
@@ -129,7 +154,8 @@ def test_targets_and_weights_stay_on_the_workers(monkeypatch, case):
 
     monkeypatch.setattr(_data.DaskTrainingRows, "here", bring)
     rows = made_rows(np.random.default_rng(21), 12_000)  # resamples bring those of fewer rows
-    near, far = fitted_twice(ClientAtOnce(), case, rows, [700, 0, 11_300], weighted=True)
+    given = case, rows, [700, 0, 11_300], True
+    near, far = fitted_twice(ClientAtOnce(), *given, resamples="auto")
     assert near.tree_.node_count > 1
     assert same_file(near, far)
 
@@ -192,7 +218,7 @@ def test_text_may_have_any_number_of_levels(client, n_levels):
     rows = pd.DataFrame({"tail": levels[codes], "x": rng.normal(size=len(codes))})
     rows["late"] = (codes % 7 < 3) ^ (rows["x"] > 1)
     frame = dd.from_pandas(rows, npartitions=3)
-    options = {"max_depth": 3, "random_state": 0}
+    options = {"max_depth": 3, "random_state": 0, "resamples": 0}
     far = DaskShapeTreeClassifier(client=client, **options)
     far.fit(frame[["tail", "x"]], frame["late"])
     near = ShapeTreeClassifier(**options).fit(rows[["tail", "x"]], rows["late"])
@@ -246,7 +272,8 @@ def test_answers_are_forgotten_once_they_are_here(client, monkeypatch):
 
 
 def fit_frames(client, X, y, weights=None, kind=DaskShapeTreeClassifier, **options):
-    return kind(client=client, max_depth=2, **options).fit(X, y, weights)
+    """Fit on the cluster: few rows that are resampled would be brought into this process."""
+    return kind(client=client, max_depth=2, resamples=0, **options).fit(X, y, weights)
 
 
 def parts_frame(parts):
@@ -446,13 +473,15 @@ def test_scores_are_those_of_the_local_model(client):
 def test_paths_of_strengths_are_those_of_rows_in_memory(client):
     rows = made_rows(np.random.default_rng(12), 200)
     frame = frame_of(rows, [90, 110])
-    options = {"strength": [0.5, 2.0], "cv": 2, "max_depth": 2, "random_state": 0}
-    far = DaskShapeTreeClassifier(client=client, **options)
-    near = ShapeTreeClassifier(**options).strength_path(rows[FEATURES], rows["class0"])
-    path = far.strength_path(frame[FEATURES], frame["class0"])
-    for name, values in near.items():
-        np.testing.assert_array_equal(path[name], values)
-    assert is_free(client)
+    for resamples in (0, "auto"):
+        options = {"strength": [0.5, 2.0], "cv": 2, "max_depth": 2, "random_state": 0}
+        options["resamples"] = resamples
+        far = DaskShapeTreeClassifier(client=client, **options)
+        near = ShapeTreeClassifier(**options).strength_path(rows[FEATURES], rows["class0"])
+        path = far.strength_path(frame[FEATURES], frame["class0"])
+        for name, values in near.items():
+            np.testing.assert_array_equal(path[name], values)
+        assert is_free(client)
 
 
 def test_arrays_may_have_any_chunks(client):
@@ -463,19 +492,21 @@ def test_arrays_may_have_any_chunks(client):
     targets = da.from_array(y, chunks=((100, 150, 50), (1,)))
     options = {"refine": None, "random_state": 0}
     far = fit_frames(client, lazy, targets, kind=DaskShapeTreeRegressor, **options)
-    near = ShapeTreeRegressor(max_depth=2, **options).fit(X, y)
+    near = ShapeTreeRegressor(max_depth=2, resamples=0, **options).fit(X, y)
     assert same_file(near, far)
     np.testing.assert_array_equal(far.predict(lazy).compute(), near.predict(X))
     with pytest.raises(ValueError, match="chunks of X and y differ"):
         fit_frames(client, lazy, da.from_array(y, chunks=((150, 100, 50), (1,))))
 
 
+@pytest.mark.parametrize("resamples", [0, 4])
 @pytest.mark.parametrize("case", sorted(CASES))
-def test_frequencies_are_counted_as_in_memory(case):
+def test_frequencies_are_counted_as_in_memory(case, resamples):
     rng = np.random.default_rng(21)
     rows = made_rows(rng, 300)
     rows["weight"] = rng.integers(0, 5, 300).astype(float)
-    near, far = fitted_twice(ClientAtOnce(), case, rows, [120, 0, 37, 143], weighted=True)
+    given = case, rows, [120, 0, 37, 143], True
+    near, far = fitted_twice(ClientAtOnce(), *given, resamples=resamples)
     assert same_file(near, far)
     assert near.tree_.n_node_samples[0] == rows["weight"].sum()
 
@@ -489,7 +520,7 @@ def test_rows_are_read_from_files(client, tmp_path):
     assert len(frame["class0"].to_delayed()) < frame.npartitions == 6
     options = {"refine": None, "random_state": 0}
     far = fit_frames(client, frame[FEATURES], frame["class0"], frame["weight"], **options)
-    near = ShapeTreeClassifier(max_depth=2, **options)
+    near = ShapeTreeClassifier(max_depth=2, resamples=0, **options)
     assert same_file(near.fit(rows[FEATURES], rows["class0"], rows["weight"]), far)
     right = far.to_local().score(rows[FEATURES], rows["class0"])
     assert far.score(frame[FEATURES], frame["class0"]) == right
@@ -502,7 +533,8 @@ def test_frames_may_be_of_pyarrow(client):
     frame = frame_of(arrow, [50, 70])
     options = {"refine": None, "random_state": 0}
     far = fit_frames(client, frame[FEATURES], frame["class0"], **options)
-    near = ShapeTreeClassifier(max_depth=2, **options).fit(arrow[FEATURES], arrow["class0"])
+    near = ShapeTreeClassifier(max_depth=2, resamples=0, **options)
+    near.fit(arrow[FEATURES], arrow["class0"])
     assert same_file(near, far)
 
 

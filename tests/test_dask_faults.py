@@ -106,7 +106,7 @@ class InAnyOrder:
 def test_parts_that_come_back_in_another_order_are_refused(client, monkeypatch):
     frame = dd.from_map(InAnyOrder(), [ROWS[:200], ROWS[200:]], meta=ROWS.iloc[:0])
     at_question(monkeypatch, "histograms", 2, lambda: kill_one(client))
-    model = DaskShapeTreeClassifier(client=client, max_depth=3)
+    model = DaskShapeTreeClassifier(client=client, max_depth=3, resamples=0)
     with pytest.raises(ValueError, match=r"part [01]: the rows have changed.*sort rows"):
         model.fit(frame[FEATURES], frame["class0"])
     assert not model.__sklearn_is_fitted__()

@@ -24,9 +24,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, export_text
 from shapetree.data._table import FeatureInfo
 from shapetree.explain import Change, Condition, Flip
+from shapetree.plot._scene import MarkedRow
 from shapetree.tree._digits import percent
 
 INF, NAN, LARGEST = np.inf, np.nan, np.finfo(float).max
@@ -551,8 +552,8 @@ def test_confidence_counts_rows_and_weights_are_named_beside_it():
     assert (low.predicted, high.predicted) == pytest.approx((4 / 7, 0.75))
     assert high.lift == pytest.approx(0.75 / 0.5)
     assert (low.n_rows, low.support) == (4, 0.5)
-    assert low.outcome == "1 (25 % of rows, weighted 57 %, 16 to 90 %)"
-    assert high.outcome == "1 (75 %, 28 to 96 %)"
+    assert low.outcome == "1 (25 % of rows, weighted 57 %, 14 to 91 %)"
+    assert high.outcome == "1 (75 %, 30 to 95 %)"
     assert model.rules().to_frame()["predicted"].tolist() == pytest.approx([4 / 7, 0.75])
     equal = model.fit(X, y, [3.0] * 8).rules()
     assert [rule.outcome for rule in equal] == ["0 (75 %, 47 to 91 %)", "1 (75 %, 47 to 91 %)"]
@@ -1243,8 +1244,21 @@ def test_true_false_and_missing_are_categories_whatever_stands_for_missing():
         X = pd.DataFrame({"smoker": np.array([True, False, missing] * 30, dtype=object)})
         tree = ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2).fit(X, [1, 0, 0] * 30)
         assert (
-            str(tree.explain(X[:1])[0]) == "Predicted 1 (100 %, 89 to 100 %) because smoker = True"
+            str(tree.explain(X[:1])[0]) == "Predicted 1 (100 %, 89 to 100 %) because smoker = yes"
         )
+
+
+def test_true_and_false_are_said_as_yes_and_no():
+    X = pd.DataFrame({"smoker": [True, False] * 30})
+    tree = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(X, [1, 0] * 30)
+    assert "├─ no: 0" in export_text(tree)
+    assert "if smoker = yes then 1" in str(tree.rules())
+    (explained,) = tree.explain(X[:1])
+    assert str(explained.flip).endswith("if smoker were no instead of yes")
+    assert explained.flip.new is False
+    assert '"categories":["no","yes"],"values":[false,true]' in export_html(tree)
+    marked = MarkedRow(frozenset(), {"smoker": np.True_})
+    assert marked.words(view_of(tree).features[0]) == "yes"
 
 
 @pytest.mark.parametrize("order", ["same", "shuffled"])

@@ -24,6 +24,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 
 import shapetree
 from shapetree import (
@@ -134,6 +135,25 @@ def test_files_give_the_same_model_as_memory(case, weight, tmp_path):
     assert alone.count('"feature') > 1
 
 
+@pytest.mark.parametrize("weight", [None, "w", "n"])
+@pytest.mark.parametrize("memory", ["1GB", 0])
+@pytest.mark.parametrize(
+    ("kind", "target"), [(ShapeTreeClassifier, "label"), (ShapeTreeRegressor, "y")]
+)
+def test_default_parameters_give_the_same_model_as_memory(kind, target, memory, weight, tmp_path):
+    # So few rows are resampled, in this process, and resamples teach the tree.
+    rng = np.random.default_rng(7)
+    table = all_rows(rng, 400)
+    table = table.append_column("n", pa.array(rng.integers(0, 4, 400)))
+    write_parts(rng, table, tmp_path)
+    weights = None if weight is None else table[weight].to_numpy()
+    alone = kind().fit(table.select(FEATURES), table[target].to_pandas(), weights)
+    assert alone.get_n_leaves() > 1
+    data = from_parquet(tmp_path, target=target, weight=weight, columns=FEATURES, memory=memory)
+    assert kind().fit(data).to_json() == alone.to_json()
+    assert_nothing_left()
+
+
 @settings(max_examples=15)
 @given(
     SEEDS, st.integers(20, 120), st.sampled_from(sorted(CASES)), st.sampled_from([None, "w"]),
@@ -165,12 +185,14 @@ def test_samples_are_the_same_from_files(case, tmp_path, monkeypatch):
         assert parts == alone
 
 
+@pytest.mark.parametrize("resamples", [0, "auto"])
 @pytest.mark.parametrize("memory", ["1GB", 0])
-def test_tables_of_all_kinds_can_be_batches(memory):
+def test_tables_of_all_kinds_can_be_batches(memory, resamples):
     rng = np.random.default_rng(1)
     table = all_rows(rng, 200).drop(["size"])
     features = [name for name in FEATURES if name != "size"]
-    alone = ShapeTreeClassifier().fit(table.select(features), table["label"].to_pandas())
+    model = ShapeTreeClassifier(resamples=resamples)
+    alone = clone(model).fit(table.select(features), table["label"].to_pandas())
     parts = [table.slice(0, 70), table.slice(70, 0), table.slice(70, 130)]
     given = {
         "pyarrow": parts,
@@ -181,7 +203,7 @@ def test_tables_of_all_kinds_can_be_batches(memory):
     }
     for name, batches in given.items():
         data = from_batches(batches, "label", columns=features, memory=memory)
-        found = ShapeTreeClassifier().fit(data)
+        found = clone(model).fit(data)
         assert found.tree_.node_count > 3, name
         assert_array_equal(found.apply(data), alone.apply(table.select(features)), err_msg=name)
         assert found.to_json() == alone.to_json(), name
@@ -213,6 +235,7 @@ def test_very_many_pairs_read_the_columns_that_they_are_of(monkeypatch):
     table = pa.table({"day": days.astype("datetime64[D]"), **numbers})
     y = (numbers["e"] + numbers["f"] > 0) ^ (numbers["e"] - numbers["f"] > 1)
     params = {"pairs": "auto", "pair_penalty": 0.0, "max_depth": 2, "random_state": 0}
+    params["resamples"] = 0  # or all columns would be read at once
     alone = ShapeTreeClassifier(**params).fit(table, pd.Series(y, name="y"))
     data = from_batches([table.append_column("y", pa.array(y))], target="y")
     assert (alone.tree_.second_feature >= 0).any()
@@ -453,12 +476,14 @@ def test_what_cannot_be_done_with_batches_is_said():
 def test_a_path_of_strengths_can_be_had_of_batches():
     rng = np.random.default_rng(0)
     table = all_rows(rng, 200)
-    model = ShapeTreeClassifier(strength=[0.5, 2.0], cv=2, random_state=0)
-    data = from_batches(in_batches(rng, table), target="label", columns=FEATURES)
-    found = model.strength_path(data)
-    expected = model.strength_path(table.select(FEATURES), table["label"].to_pandas())
-    for name in expected:
-        assert_array_equal(found[name], expected[name])
+    for resamples in (0, "auto"):
+        params = {"strength": [0.5, 2.0], "cv": 2, "random_state": 0, "resamples": resamples}
+        model = ShapeTreeClassifier(**params)
+        data = from_batches(in_batches(rng, table), target="label", columns=FEATURES)
+        found = model.strength_path(data)
+        expected = model.strength_path(table.select(FEATURES), table["label"].to_pandas())
+        for name in expected:
+            assert_array_equal(found[name], expected[name])
 
 
 # Faults
@@ -475,7 +500,8 @@ def files(tmp_path):
 
 
 def fit_files(folder, target="label", **options):
-    return ShapeTreeClassifier().fit(from_parquet(folder, target=target, **options))
+    """Fit in passes over files: few rows that are resampled would be read into memory."""
+    return ShapeTreeClassifier(resamples=0).fit(from_parquet(folder, target=target, **options))
 
 
 def rewrite(folder, change):
@@ -536,7 +562,7 @@ def test_a_bad_part_is_named(files, what, memory):
 
 
 def test_an_empty_part_is_no_fault(files):
-    expected = ShapeTreeClassifier().fit(from_parquet(files, target="label")).to_json()
+    expected = fit_files(files).to_json()
     pq.write_table(pq.read_table(files / "part0.parquet").slice(0, 0), files / "part0x.parquet")
     assert fit_files(files).to_json() == expected
 
@@ -561,7 +587,8 @@ def test_a_damaged_file_is_named(files, memory):
     assert_nothing_left()
 
 
-def test_data_that_changes_between_passes_is_refused():
+@pytest.mark.parametrize("resamples", [0, "auto"])
+def test_data_that_changes_between_passes_is_refused(resamples):
     table = all_rows(np.random.default_rng(0), 100)
     for n_rows in (90, 110):
         sizes = iter([100, 100])
@@ -574,7 +601,7 @@ def test_data_that_changes_between_passes_is_refused():
         data = from_batches(parts, target="label", columns=["number", "text"])
         n_now = "more" if n_rows > 100 else n_rows
         with pytest.raises(ValueError, match=f"there were 100, but now there are {n_now}"):
-            ShapeTreeClassifier().fit(data)
+            ShapeTreeClassifier(resamples=resamples).fit(data)
 
 
 def shuffled_anew(table, columns):
@@ -588,13 +615,14 @@ def shuffled_anew(table, columns):
     return parts
 
 
+@pytest.mark.parametrize("resamples", [0, "auto"])
 @pytest.mark.parametrize("target", ["label", "y"])
-def test_rows_that_come_in_another_order_each_time_are_refused(target):
+def test_rows_that_come_in_another_order_each_time_are_refused(target, resamples):
     table = all_rows(np.random.default_rng(0), 500)
     columns = ["number", "text", target]
     kind = ShapeTreeClassifier if target == "label" else ShapeTreeRegressor
     unsteady = from_batches(shuffled_anew(table, columns), target=target)
-    model = kind()
+    model = kind(resamples=resamples)
     with pytest.raises(ValueError, match=r"column .* the same ones in another order.*ORDER BY"):
         model.fit(unsteady)
     assert not model.__sklearn_is_fitted__()
@@ -604,7 +632,8 @@ def test_rows_that_come_in_another_order_each_time_are_refused(target):
     assert len(model.predict(unsteady)) == 500  # in one pass
 
 
-def test_rows_in_another_order_among_equal_targets_are_refused():
+@pytest.mark.parametrize("resamples", [0, "auto"])
+def test_rows_in_another_order_among_equal_targets_are_refused(resamples):
     table = all_rows(np.random.default_rng(1), 500)
     rng, frame = np.random.default_rng(2), table.select(["number", "label"]).to_pandas()
 
@@ -612,7 +641,7 @@ def test_rows_in_another_order_among_equal_targets_are_refused():
         return [frame.sample(frac=1, random_state=rng).sort_values("label", kind="stable")]
 
     with pytest.raises(ValueError, match="column 'number' has other values now, or the same ones"):
-        ShapeTreeClassifier().fit(from_batches(by_label, target="label"))
+        ShapeTreeClassifier(resamples=resamples).fit(from_batches(by_label, target="label"))
 
 
 @settings(max_examples=15, deadline=None)
@@ -630,7 +659,8 @@ def test_the_same_rows_may_be_cut_into_other_batches_each_time(seed):
     columns = ["number", "text", "when"]
     data = from_batches(parts, target="label", weight="w", columns=columns)
     steady = from_batches([kind(table)], "label", "w", columns)
-    found, expected = ShapeTreeClassifier().fit(data), ShapeTreeClassifier().fit(steady)
+    model = ShapeTreeClassifier(resamples=seed // 3 % 2 * 4)
+    found, expected = clone(model).fit(data), clone(model).fit(steady)
     assert found.to_json() == expected.to_json()
 
 
@@ -672,8 +702,9 @@ def test_rows_may_change_between_fits():
 def test_a_part_that_goes_between_passes_is_named(files):
     data = from_parquet(files, target="label")
     (files / "part1.parquet").unlink()
-    with pytest.raises(ValueError, match=r"part1.parquet: .*[Nn]o such file"):
-        ShapeTreeClassifier().fit(data)
+    for resamples in (0, "auto"):
+        with pytest.raises(ValueError, match=r"part1.parquet: .*[Nn]o such file"):
+            ShapeTreeClassifier(resamples=resamples).fit(data)
 
 
 @pytest.mark.parametrize("memory", [0, "2KB"])
@@ -722,7 +753,7 @@ def slowly(self, needed, what):
             print("binning", flush=True)
             time.sleep(30)
 StoredTable.read = slowly
-shapetree.ShapeTreeClassifier().fit(data)
+shapetree.ShapeTreeClassifier(resamples=0).fit(data)
 """
 
 
@@ -810,7 +841,7 @@ def test_pyarrow_is_asked_for_where_it_is_needed(monkeypatch):
 
 def test_progress_is_shown_for_every_pass(files, capsys):
     data = from_parquet(files, target="label")
-    ShapeTreeClassifier(verbose=1, max_depth=2).fit(data)
+    ShapeTreeClassifier(verbose=1, max_depth=2, resamples=0).fit(data)
     shown = capsys.readouterr().err
     for what in ("reading rows", "binning rows", "describing nodes"):
         assert re.search(rf"shapetree, {what}: 100%.*rows/s", shown), what

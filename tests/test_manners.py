@@ -665,13 +665,14 @@ def assert_predict_alike(X, one, other):
 def test_class_weights_are_weights_of_rows(classes, class_weight, weigh):
     X, y = classes
     weights = np.linspace(0.5, 2, len(X)) if weigh else np.ones(len(X))
-    one = ShapeTreeClassifier(class_weight=class_weight).fit(X, y, sample_weight=weights)
+    model = ShapeTreeClassifier(teacher=None)
+    one = clone(model).set_params(class_weight=class_weight).fit(X, y, sample_weight=weights)
     factors = compute_sample_weight(class_weight, y)
     if class_weight == "balanced":
         factors = (weights.sum() / 3 / np.bincount(y, weights))[y]
     total = weights * factors
     # Whole numbers would count rows.
-    assert_predict_alike(X, one, ShapeTreeClassifier().fit(X, y, sample_weight=0.3 * total))
+    assert_predict_alike(X, one, model.fit(X, y, sample_weight=0.3 * total))
 
 
 def test_only_the_ratio_of_class_weights_matters(classes):

@@ -3,6 +3,7 @@
 import datetime
 import enum
 import math
+import pickle
 import time
 from decimal import Decimal
 from fractions import Fraction
@@ -728,3 +729,20 @@ def test_numbers_are_the_same_in_every_table(values):
     for X in [[[v] for v in values], *(frame(kind, {"a": values}) for kind in FRAMES)]:
         assert_array_equal(only_column(X), values)
         assert all(math.isnan(v) for v in only_column(X)[np.isnan(values)])
+
+
+# --- one row at a time ---
+
+
+def test_codes_of_categories_are_found_once_and_stay_out_of_pickles():
+    levels = [f"level {i}" for i in range(3000)]
+    (feature,) = read_table(pd.DataFrame({"x": levels})).features
+    fresh = pickle.dumps(feature)
+    first = encode_table(pd.DataFrame({"x": ["level 7"]}), [feature]).columns[0]
+    found = feature.code_of
+    second = encode_table(pd.DataFrame({"x": ["level 7", "none", None]}), [feature]).columns[0]
+    assert feature.code_of is found
+    assert first[0] == second[0] == feature.categories.index("level 7")
+    assert second.tolist()[1:] == [-1, -1]
+    assert pickle.dumps(feature) == fresh
+    assert pickle.loads(fresh) == feature

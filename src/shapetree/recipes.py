@@ -46,8 +46,14 @@ __all__ = ["NAMES", "estimator", "search_space"]
 # What trees split on where that is not left to the estimator, by task.
 _CRITERIA = {"classification": "gini", "regression": "squared_error"}
 
-# Neither paper nor CART limit parts, smooth leaves, ask for rows in them, or resample.
-_PLAIN = {"max_parts": None, "shrinkage": 0.0, "min_samples_leaf": 1, "resamples": 0}
+# Neither paper nor CART limit parts, smooth leaves, ask for rows in them, resample or teach.
+_PLAIN = {
+    "max_parts": None,
+    "shrinkage": 0.0,
+    "min_samples_leaf": 1,
+    "resamples": 0,
+    "teacher": None,
+}
 _THRESHOLDS = {
     "max_branches": 2,
     "inner_max_leaf_nodes": 2,

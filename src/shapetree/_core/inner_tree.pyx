@@ -14,12 +14,15 @@ from shapetree._core.criterion cimport (
 )
 
 cdef extern from "vector.h":
+    void fill_looked_up() noexcept nogil
     void entropy_of_cuts(
         const double* prefix, int64_t stride, int n_stats, int n_outputs, int start, int stop,
         double* loss) noexcept nogil
     void variance_of_cuts(
         const double* prefix, int64_t stride, int n_stats, int n_outputs, int start, int stop,
         double* loss) noexcept nogil
+
+fill_looked_up()
 
 cdef enum:
     # The dynamic programme's time grows with the square of the bins: more than these are first

@@ -44,6 +44,7 @@ from shapetree.dask._tasks import (
     sample_of_parts,
     seen_codes,
     spread_parts,
+    table_of_part,
     targets_of_part,
     targets_of_parts,
     values_of,
@@ -203,6 +204,13 @@ class DaskTable(Table):
         """Keep the rows that a boolean mask marks."""
         kept_of_all = still_kept(self.kept, kept)
         return replace(self, n_rows=int(np.count_nonzero(kept)), kept=kept_of_all)
+
+    def in_memory(self) -> Table:
+        """The same rows, with all values in this process."""
+        parts = self.encoded.each(table_of_part, self.kept_rows).results()
+        each = zip(*(part.columns for part in parts), strict=True)
+        columns: list[np.ndarray | None] = [np.concatenate(column) for column in each]
+        return Table(self.n_rows, self.features, columns, self.has_names)
 
     def with_values(self, needed: Any) -> DaskTable:
         """The table, of which splits will read the values of some features."""
@@ -551,8 +559,11 @@ def _(binned: DaskBins, table: DaskTable, tree: TreeArrays, n_threads: int) -> n
 class DaskSpread:
     """Rows on workers under a finished tree; see `SpreadRows`."""
 
-    def __init__(self, tree: TreeArrays, table: DaskTable, weighing: Weighing | None) -> None:
+    def __init__(
+        self, tree: TreeArrays, table: DaskTable, weighing: Weighing | None, has_weights: bool
+    ) -> None:
         self.n_rows = table.n_rows
+        self.has_weights = has_weights
         self._parts = table.encoded.together(
             spread_parts, table.kept_rows, tree=tree, has_classes=table.has_classes,
             weighing=weighing,
@@ -566,5 +577,8 @@ class DaskSpread:
 
 
 @spread_of_table.register
-def _(table: DaskTable, tree: TreeArrays, y: Any, counts: Any, n_threads: int) -> SpreadRows:
-    return DaskSpread(tree, table, None if counts is None else table.weighing)
+def _(
+    table: DaskTable, tree: TreeArrays, y: Any, counts: Any, weights: Any, n_threads: int
+) -> SpreadRows:
+    is_plain = counts is None and weights is None
+    return DaskSpread(tree, table, None if is_plain else table.weighing, weights is not None)

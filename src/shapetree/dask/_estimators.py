@@ -72,7 +72,8 @@ class OnDask(Base):
         """
         with Cluster(find_client(self.client)) as cluster:
             rows = DaskRows(cluster, X, y, sample_weight)
-            fitted = fit_tree(rows, None, None, self._parameters(), is_classifier(self))
+            _, parameters = self._taught_parameters(rows, None, None)
+            fitted = fit_tree(rows, None, None, parameters, is_classifier(self))
         self._fitted = fitted
         return self
 
@@ -91,7 +92,8 @@ class OnDask(Base):
         """
         with Cluster(find_client(self.client)) as cluster:
             rows = DaskRows(cluster, X, y, sample_weight)
-            return Bunch(**fit_path(rows, None, None, self._parameters(), is_classifier(self)))
+            _, parameters = self._taught_parameters(rows, None, None)
+            return Bunch(**fit_path(rows, None, None, parameters, is_classifier(self)))
 
     def evaluate(self, X: Any, y: Any = None, sample_weight: Any = None) -> dict[str, float]:
         """Score the tree on rows that it was not fitted on, and remember the scores.

@@ -325,7 +325,9 @@ def _kept(array: Any, mask: np.ndarray | None) -> Any:
     return array if mask is None or array is None else array[mask]
 
 
-def _table_of(part: EncodedPart, kept: KeptRows, features: Sequence[int] | None = None) -> Table:
+def table_of_part(
+    part: EncodedPart, kept: KeptRows, features: Sequence[int] | None = None
+) -> Table:
     """The rows of a part that are kept, with all features or some."""
     table = part.table
     if features is not None:
@@ -370,7 +372,7 @@ def sample_of_parts(
 def _sample_of(
     part: EncodedPart, kept: KeptRows, n_total: int, weighing: Weighing | None
 ) -> WeightedSample:
-    table, weights = _table_of(part, kept), _weights_of(part, kept, weighing)
+    table, weights = table_of_part(part, kept), _weights_of(part, kept, weighing)
     sample = sample_part(table, kept.first_row, n_total)
     return sample, None if weights is None else weights[sample.rows - kept.first_row]
 
@@ -408,7 +410,7 @@ def join_binnings(parts: list[Binning]) -> Binning:
 
 def bin_part(part: EncodedPart, kept: KeptRows, binnings: list[Binning]) -> Columns:
     """Bins of a part's rows."""
-    table, binning = _table_of(part, kept), join_binnings(binnings)
+    table, binning = table_of_part(part, kept), join_binnings(binnings)
     bins = [np.empty(table.n_rows, dtype=dtype) for dtype in binning.dtypes]
     binning.bin(table, bins, 1)
     return Columns(bins, table.n_rows)
@@ -416,7 +418,7 @@ def bin_part(part: EncodedPart, kept: KeptRows, binnings: list[Binning]) -> Colu
 
 def values_of(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
     """Distinct values of every ordered feature of numbers, and None of others."""
-    table = _table_of(part, kept)
+    table = table_of_part(part, kept)
     return [
         None if column is None or info.is_categorical else np.unique(column[~np.isnan(column)])
         for info, column in zip(table.features, table.columns, strict=True)
@@ -439,7 +441,7 @@ class EveryValue(NamedTuple):
 
 def bin_values(part: EncodedPart, kept: KeptRows, features: tuple[FeatureBins, ...]) -> Columns:
     """Bins of a part's rows where every value has its own."""
-    table, bins = _table_of(part, kept), []
+    table, bins = table_of_part(part, kept), []
     for info, feature, column in zip(table.features, features, table.columns, strict=True):
         assert column is not None
         if info.is_categorical:
@@ -493,7 +495,7 @@ def hold_part(
         Features whose values are needed.
     """
     mask = wanted.mask(binned.n_rows)
-    table = _table_of(part, kept, needed)
+    table = table_of_part(part, kept, needed)
     targets = _kept(_targets_of(part, kept), mask)
     weights = _kept(_weights_of(part, kept, weighing), mask)
     counts = _kept(_counts_of(part, kept, weighing), mask)
@@ -568,7 +570,7 @@ def leaves_of_part(
 ) -> np.ndarray:
     """Leaves of a part's rows, by their bins."""
     mask = wanted.mask(binned.n_rows)
-    table = _table_of(part, kept)
+    table = table_of_part(part, kept)
     table = table if mask is None else table.take(mask)
     leaves = leaves_of_bins(tree, table, BinnedTable(features, _take(binned, mask)), 1)
     return leaves.astype(np.min_scalar_type(tree.node_count))
@@ -598,11 +600,12 @@ def _spread_part(
     has_classes: bool,
     weighing: Weighing | None,
 ) -> SpreadPart:
-    table = _table_of(part, kept, tree.used_features)
+    table = table_of_part(part, kept, tree.used_features)
     y = sole_target(_targets_of(part, kept), has_classes)
     counts = _counts_of(part, kept, weighing)
     whole = None if counts is None else counts.astype(np.int32)
-    return SpreadPart(tree, table, y, kept.first_row, 1, leaves_of(tree, table, 1), whole)
+    weights = _weights_of(part, kept, weighing)
+    return SpreadPart(tree, table, y, kept.first_row, 1, leaves_of(tree, table, 1), whole, weights)
 
 
 def answer_parts(parts: list[SpreadPart], questions: tuple[Question[Any], ...]) -> list[Any]:
@@ -628,7 +631,7 @@ class JoinAnswers:
 
 def seen_codes(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
     """Codes of categories that some row has, of every feature with categories."""
-    return _table_of(part, kept).seen_codes()
+    return table_of_part(part, kept).seen_codes()
 
 
 def recode_part(part: EncodedPart, features: tuple[FeatureInfo, ...]) -> EncodedPart:

@@ -14,7 +14,7 @@ from shapetree._core.pieces import thresholds_between
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._sampling import sampled
 from shapetree.data._store import Store
-from shapetree.data._table import FeatureInfo, Table
+from shapetree.data._table import FeatureInfo, Table, count_taken
 
 # Rows that bins are made from at most; larger tables give a sample.
 MAX_BINNED_ROWS = 200_000
@@ -81,10 +81,10 @@ class BinnedTable:
         return replace(self, features=tuple(features))
 
     def take(self, kept: np.ndarray) -> BinnedTable:
-        """Keep the rows that a boolean mask marks."""
+        """Rows that a boolean mask marks, or those of some numbers, in their order."""
         columns = [self.columns.array(number) for number in range(len(self.features))]
-        n_rows = int(np.count_nonzero(kept))
-        return replace(self, columns=Columns(rows_of(columns, kept, self.store), n_rows))
+        taken = rows_of(columns, kept, self.store)
+        return replace(self, columns=Columns(taken, count_taken(kept)))
 
     @cached_property
     def n_bins(self) -> np.ndarray:
@@ -103,10 +103,10 @@ class BinnedTable:
 
 
 def rows_of(columns: list[np.ndarray], kept: np.ndarray, store: Store | None) -> list[np.ndarray]:
-    """The rows of some columns that a boolean mask marks."""
+    """The rows of some columns that a boolean mask marks, or those of some numbers."""
     if store is None:
         return [column[kept] for column in columns]
-    taken = store.columns(int(np.count_nonzero(kept)), [column.dtype for column in columns])
+    taken = store.columns(count_taken(kept), [column.dtype for column in columns])
     for room, column in zip(taken, columns, strict=True):
         room[:] = column[kept]
     return taken

@@ -83,6 +83,12 @@ class StoredTable(Table):
             sample=None,
         )
 
+    def in_memory(self) -> Table:
+        """The same rows, with all values in memory."""
+        every = self.with_values(range(len(self.features)))
+        columns = [None if column is None else np.array(column) for column in every.columns]
+        return Table(self.n_rows, self.features, columns, self.has_names)
+
     def read(self, needed: Iterable[int], what: str) -> Iterator[tuple[int, Table]]:
         """Go through the rows once.
 

@@ -7,7 +7,7 @@ training and prediction walk the same two paths.
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ from shapetree.data._columns import (
     has_categorical_dtype,
     has_text_dtype,
     kind_of_column,
+    level_codes,
     own_order,
     read_dates,
     read_numbers,
@@ -43,6 +44,11 @@ LEAST_TO_WARN = 10
 # of the values are named.
 MOST_ODD = 0.2
 N_ODD_NAMED = 3
+
+
+def count_taken(kept: Array) -> int:
+    """How many rows a boolean mask marks, or an array of row numbers names."""
+    return int(np.count_nonzero(kept)) if kept.dtype == bool else len(kept)
 
 
 @dataclass(frozen=True)
@@ -96,6 +102,22 @@ class FeatureInfo:
         """Whether some of its categories are, or were, text."""
         return self.held_text or any(isinstance(level, str) for level in self.categories or ())
 
+    # Found once, as a prediction for one row would take longer to find them than for all else.
+
+    @cached_property
+    def code_of(self) -> dict[Level | None, int]:
+        """Positions of the categories."""
+        return level_codes(self.categories or ())
+
+    @cached_property
+    def are_text(self) -> frozenset[bool]:
+        """Whether categories are text; both, if some are."""
+        kinds = set(map(type, self.categories or ()))
+        return frozenset(issubclass(kind, str) for kind in kinds)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
     def without_categories(self) -> "FeatureInfo":
         """The same kind of feature, whose categories are not known."""
         return replace(self, categories=(), held_text=self.is_text) if self.categories else self
@@ -135,9 +157,13 @@ class Table:
         return self
 
     def take(self, kept: Array) -> "Table":
-        """Keep the rows that a boolean mask marks."""
+        """Rows that a boolean mask marks, or those of some numbers, in their order."""
         columns = [None if column is None else column[kept] for column in self.columns]
-        return Table(int(np.count_nonzero(kept)), self.features, columns, self.has_names)
+        return Table(count_taken(kept), self.features, columns, self.has_names)
+
+    def in_memory(self) -> "Table":
+        """The same rows, with all values in this process."""
+        return self
 
     def with_seen_categories(self) -> "Table":
         """The same rows, with the features that training on them would learn.
@@ -368,7 +394,7 @@ def _encode_column(values: Values, feature: FeatureInfo) -> Array:
         )
     codes, levels = factorize(values, feature.name)
     _check_levels(levels, feature)
-    recoded = recode(codes, levels, feature.categories)
+    recoded = recode(codes, levels, feature.categories, feature.code_of)
     _warn_of_new(codes, levels, recoded, feature)
     return recoded
 
@@ -404,7 +430,7 @@ def _check_levels(levels: list[Level | None], feature: FeatureInfo) -> None:
     given, known = set(map(type, levels)) - {type(None)}, feature.categories or ()
     if not given or not known:
         return
-    was_text = {issubclass(kind, str) for kind in set(map(type, known))}
+    was_text = feature.are_text
     if was_text.isdisjoint(issubclass(kind, str) for kind in given):
         first = next(level for level in levels if level is not None)
         held = ("text", "numbers") if was_text == {True} else ("numbers", "text")

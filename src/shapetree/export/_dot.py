@@ -75,11 +75,11 @@ def export_dot(
     digraph tree {
       node [shape=box, style=rounded, fontname="Helvetica"];
       edge [fontname="Helvetica", fontsize=11];
-      0 [label="petal length (cm)\n150 rows"];
-      1 [label="setosa (100 %)\n50 rows", color="#DDCC77", penwidth=2];
-      2 [label="versicolor (50 %)\n100 rows", color="#AA4499", penwidth=2];
-      0 -> 1 [label="≤ 2.4", color="#0072B2"];
-      0 -> 2 [label="> 2.4", color="#E69F00"];
+      0 [label="petal width (cm)\n150 rows"];
+      1 [label="setosa (100 % of rows, predicted 95 %)\n50 rows", color="#DDCC77", penwidth=2];
+      2 [label="versicolor (50 % of rows, predicted 49 %)\n100 rows", color="#AA4499", penwidth=2];
+      0 -> 1 [label="≤ 0.8", color="#0072B2"];
+      0 -> 2 [label="> 0.8", color="#E69F00"];
     }
     <BLANKLINE>
     """

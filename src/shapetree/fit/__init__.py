@@ -3,10 +3,12 @@
 from shapetree.fit._identifiers import IdentifierWarning
 from shapetree.fit._order import fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree.fit._parameters import Parameters
+from shapetree.fit._teaching import Told
 
 __all__ = [
     "IdentifierWarning",
     "Parameters",
+    "Told",
     "fit_path",
     "fit_tree",
     "refine_fitted",

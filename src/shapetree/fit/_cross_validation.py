@@ -6,24 +6,24 @@ without the rows of each fold and scored on them. The trial with the best mean s
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Real
 from time import perf_counter
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.utils import check_random_state
 
+from shapetree._threads import Result, run_together
 from shapetree.fit._folds import Folds, folds_of
 from shapetree.fit._learning import learn
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.fit._rows import BinnedRows
 from shapetree.fit._scores import Score
+from shapetree.fit._teaching import Lesson, learn_taught
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
@@ -31,8 +31,6 @@ from shapetree.tree._arrays import TreeArrays
 
 # What users are shown to choose from.
 PATH = (0.0, 0.1, 0.2, 0.3, 0.5, 1.0, 2.0, 3.0, 5.0, 10.0)
-
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -149,29 +147,37 @@ class CrossValidation:
         tests = {trial: found[i * n : (i + 1) * n] for i, trial in enumerate(trials)}
         return Record(tests, self.folds)
 
-    def trees(self, trials: Sequence[Trial]) -> list[TreeArrays]:
+    def trees(self, trials: Sequence[Trial], lesson: Lesson | None) -> list[TreeArrays]:
         """Trees of all rows, as they are when nothing has to be chosen."""
-        seed = self._parameters.random_state
-        return self._run([partial(self._fit, trial, seed, self._binned, False) for trial in trials])
+        seed, owns_bins = self._parameters.random_state, False
+        told = seed, self._binned, owns_bins, lesson
+        return self._run([partial(self._fit, trial, *told) for trial in trials])
 
     def _run(self, jobs: Sequence[Callable[[int], Result]]) -> list[Result]:
         n_threads = self._parameters.n_threads
         self._progress.expect(len(jobs))
         each = 1 if len(jobs) > 1 else n_threads
-        return _run_together([partial(job, each) for job in jobs], n_threads, self._progress.stop)
+        return run_together([partial(job, each) for job in jobs], n_threads, self._progress.stop)
 
     def _fit(
-        self, trial: Trial, seed: Any, binned: BinnedRows, owns_bins: bool, n_threads: int
+        self,
+        trial: Trial,
+        seed: Any,
+        binned: BinnedRows,
+        owns_bins: bool,
+        lesson: Lesson | None,
+        n_threads: int,
     ) -> TreeArrays:
         parameters = replace(trial.of(self._parameters), random_state=seed, n_threads=n_threads)
-        outcome = learn(binned, parameters, self._pairs, self._progress.of_test(), owns_bins)
+        about = binned, parameters, self._pairs, self._progress.of_test()
+        outcome = learn(*about, owns_bins) if lesson is None else learn_taught(*about, lesson)
         self._progress.tested()
         return outcome.tree
 
     def _test(self, trial: Trial, seed: int, fold: int, n_threads: int) -> Test:
         fitted, held_out = self.folds[fold]
         start = perf_counter()
-        tree = self._fit(trial, seed, self._binned.take(fitted), True, n_threads)
+        tree = self._fit(trial, seed, self._binned.take(fitted), True, None, n_threads)
         seconds, new = perf_counter() - start, self._binned.take(held_out)
         leaves = new.leaves(tree, n_threads)
         shrunk = [shrink(tree, each) for each in self._parameters.shrinkages]
@@ -261,19 +267,3 @@ class Record:
 def _seed_of(parameters: Parameters) -> int:
     """The seed of folds, and of the fits on them."""
     return int(check_random_state(parameters.random_state or 0).randint(2**31 - 1))
-
-
-def _run_together(
-    jobs: Sequence[Callable[[], Result]], n_threads: int, stop: threading.Event
-) -> list[Result]:
-    """Run jobs in threads; if one fails, or on Ctrl-C, the others are told to stop."""
-    if n_threads == 1 or len(jobs) <= 1:
-        return [job() for job in jobs]
-    with ThreadPoolExecutor(min(n_threads, len(jobs))) as pool:
-        futures = [pool.submit(job) for job in jobs]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            stop.set()
-            pool.shutdown(wait=True, cancel_futures=True)
-            raise

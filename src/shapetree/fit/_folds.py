@@ -79,8 +79,8 @@ def folds_of(rows: BinnedRows, cv: Any, groups: np.ndarray | None, seed: int) ->
 def contents_of(rows: BinnedRows) -> np.ndarray:
     """A hash of what each row holds; all targets are here."""
     about = rows.rows
-    told = TargetCodes.of(about.targets, about.weights, about.classes is not None)
-    return hashes_of_rows(rows.binned, about.targets, about.weights, told)
+    told = TargetCodes.of(about.targets, about.counts, about.classes is not None)
+    return hashes_of_rows(rows.binned, about.targets, about.counts, told)
 
 
 def _split_by(

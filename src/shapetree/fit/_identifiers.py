@@ -15,7 +15,7 @@ from shapetree.fit._parameters import Parameters
 from shapetree.fit._rows import TrainingRows
 
 # Fewest and most rows that are looked at, the first ones.
-MIN_ROWS, MAX_ROWS = 30, 10_000
+MIN_ROWS, MAX_ROWS = 30, 5_000
 # Row numbers may have gaps where rows were held out: their range is at most so many times as long.
 MAX_RANGE = 2.0
 # What only rises changes so often, falls in at most this share of the changes (clocks are set
@@ -200,23 +200,33 @@ def _within_one(numbers: np.ndarray) -> np.ndarray:
 
 
 def _likeness(code: np.ndarray, targets: np.ndarray) -> _Likeness | None:
-    """How alike targets are; None if few values have several rows."""
+    """How alike targets are; None if few values have several rows.
+
+    How much neighbouring values explain is only found out if equal ones explain enough.
+    """
     values, place, counts = np.unique(code, return_inverse=True, return_counts=True)
     n_values = len(values)
     if n_values < MIN_VALUES or len(code) < 2 * n_values:
         return None
+    recur = counts > 1
+    rows = np.flatnonzero(recur[place])
+    total = float(((targets[rows] - targets[rows].mean(axis=0)) ** 2).sum()) if len(rows) else 0.0
+    if 2 * len(rows) < len(code) or not total > 0:
+        return None
     sums = np.stack([np.bincount(place, y, n_values) for y in targets.T], axis=1)
+    # By the mean of the other rows of its value, a row y of n with the sum s is missed by
+    # (n y - s) / (n - 1).
+    n, s = counts[recur, None].astype(np.float64), sums[recur]
+    squares = np.bincount(place, (targets**2).sum(axis=1), n_values)[recur]
+    missed = (n[:, 0] * squares - (s**2).sum(axis=1)) * n[:, 0] / (n[:, 0] - 1) ** 2
+    same = 1 - float(missed.sum()) / total
+    if same < MIN_ALIKE:
+        return _Likeness(same, 0.0)
     up_to = np.vstack([np.zeros((1, sums.shape[1])), sums.cumsum(axis=0)])
     rows_up_to = np.append(0, counts.cumsum())
     at = np.arange(n_values)
     first, last = np.maximum(at - N_NEIGHBOURS, 0), np.minimum(at + N_NEIGHBOURS + 1, n_values)
     near = up_to[last] - up_to[first] - sums
     near /= (rows_up_to[last] - rows_up_to[first] - counts)[:, None]
-    rows = np.flatnonzero(counts[place] > 1)
-    place, own = place[rows], targets[rows]
-    total = float(((own - own.mean(axis=0)) ** 2).sum())
-    if 2 * len(rows) < len(code) or not total > 0:
-        return None
-    same = (sums[place] - own) / (counts[place] - 1)[:, None]
-    losses = [float(((own - said) ** 2).sum()) for said in (same, near[place])]
-    return _Likeness(*(1 - loss / total for loss in losses))
+    off = float(((targets[rows] - near[place[rows]]) ** 2).sum())
+    return _Likeness(same, 1 - off / total)

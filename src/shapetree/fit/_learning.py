@@ -28,11 +28,14 @@ class Outcome:
     criterion : str
     history : array or None
         Penalised losses before and after each sweep of refinement; None without it.
+    own : TreeArrays or None
+        The tree with values of the rows themselves, if it was taught others.
     """
 
     tree: TreeArrays
     criterion: str
     history: np.ndarray | None = None
+    own: TreeArrays | None = None
 
 
 def learn(

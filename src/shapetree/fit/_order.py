@@ -24,7 +24,7 @@ from shapetree.fit._growth import hold, pair_tools
 from shapetree.fit._identifiers import warn_of_identifiers
 from shapetree.fit._learning import Outcome, learn
 from shapetree.fit._parameters import Parameters, path_of, read_pairs, refine_options
-from shapetree.fit._resamples import gather_evidence, nearest_split
+from shapetree.fit._resamples import n_resamples_of, nearest_split, resample
 from shapetree.fit._rows import (
     BinnedRows,
     TrainingRows,
@@ -37,6 +37,13 @@ from shapetree.fit._rows import (
     training_rows,
 )
 from shapetree.fit._single_leaf import why_single_leaf
+from shapetree.fit._teaching import (
+    Lesson,
+    learn_taught,
+    lesson_of_estimator,
+    lesson_of_resamples,
+    shrinkage_of_taught,
+)
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._nodes import tree_of
 from shapetree.grow._progress import Progress, TestProgress
@@ -46,6 +53,7 @@ from shapetree.refine import (
     refine_tree_arrays,
     shrink,
     simplify,
+    with_own_classes,
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
@@ -74,24 +82,32 @@ def fit_tree(
     has_classes : bool
         Whether y holds classes rather than numbers.
     """
-    rows = training_rows(X, y, sample_weight, parameters, has_classes)
+    rows = _rows_to_fit(X, y, sample_weight, parameters, has_classes)
     row_groups = read_groups(X, groups, rows)
+    lesson = _lesson_of_estimator(rows, parameters)
     # Rows that are elsewhere know their targets' names.
     names = Names(targets=getattr(X, "target_names", None) or target_names(y))
     pairs = read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = bin_rows(rows, parameters, pairs)
     folds = folds_to_choose_by(binned, parameters, row_groups)
-    evidence = gather_evidence(binned, parameters, pairs, row_groups)
+    resamples = resample(binned, parameters, pairs, row_groups)
+    evidence = None if resamples is None else resamples.evidence
     if evidence is None or evidence.is_convincing:
         choice = choose(binned, parameters, pairs, folds)
+        lesson = lesson or lesson_of_resamples(resamples, rows, parameters, pairs)
     else:
         # Nothing is to be learnt, however strong penalties are.
         strongest = max(path_of(parameters.strength))
         shape = replace(parameters, strength=strongest, max_depth=0)
-        choice = Choice(shape, parameters.shrinkages[0])
+        choice, lesson = Choice(shape, parameters.shrinkages[0]), None
     with Progress(parameters.verbose, rows.table.n_rows, parameters.max_depth) as progress:
-        outcome = learn(binned, choice.parameters, pairs, progress, owns_bins=True)
+        if lesson is None:
+            outcome = learn(binned, choice.parameters, pairs, progress, owns_bins=True)
+        else:
+            outcome = learn_taught(binned, choice.parameters, pairs, progress, lesson)
+            told = choice.shrinkage, lesson, has_classes
+            choice = replace(choice, shrinkage=shrinkage_of_taught(parameters, *told))
     why = None
     if outcome.tree.node_count == 1:
         # The bins may have been reordered.
@@ -104,7 +120,24 @@ def fit_tree(
     has_groups = row_groups is not None
     # Seen from the user's call of an estimator's `fit`.
     warn_of_identifiers(outcome.tree.used_features, rows, parameters, has_groups, stacklevel=4)
-    return replace(_finish(outcome, rows, choice), names=names, why_single_leaf=why)
+    finished = _finish(outcome, rows, choice)
+    taught = 0.0 if lesson is None else lesson.share
+    return replace(finished, names=names, why_single_leaf=why, taught=taught)
+
+
+def _rows_to_fit(
+    X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
+) -> TrainingRows:
+    """Rows to learn from; those that resamples are drawn of are all in this process."""
+    rows = training_rows(X, y, sample_weight, parameters, has_classes)
+    return rows.in_memory() if n_resamples_of(rows, parameters) > 0 else rows
+
+
+def _lesson_of_estimator(rows: TrainingRows, parameters: Parameters) -> Lesson | None:
+    """What the user's own teacher teaches; None without one."""
+    if parameters.teacher is None or isinstance(parameters.teacher, str):
+        return None
+    return lesson_of_estimator(parameters.teacher, rows)
 
 
 def refine_fitted(
@@ -165,21 +198,23 @@ def fit_path(
     """
     if isinstance(parameters.strength, Real | str):
         parameters = replace(parameters, strength=PATH)
-    rows = training_rows(X, y, sample_weight, parameters, has_classes)
+    rows = _rows_to_fit(X, y, sample_weight, parameters, has_classes)
     row_groups = read_groups(X, groups, rows)
+    lesson = _lesson_of_estimator(rows, parameters)
     pairs = read_pairs(rows.table, parameters)
     binned = bin_rows(rows, parameters, pairs)
     folds = folds_to_choose_by(binned, parameters, row_groups)
     assert folds is not None
-    evidence = gather_evidence(binned, parameters, pairs, row_groups)
-    if evidence is not None and not evidence.is_convincing:
-        parameters = replace(parameters, max_depth=0)
+    resamples = resample(binned, parameters, pairs, row_groups)
+    lesson = lesson or lesson_of_resamples(resamples, rows, parameters, pairs)
+    if resamples is not None and not resamples.evidence.is_convincing:
+        parameters, lesson = replace(parameters, max_depth=0), None
     strengths = path_of(parameters.strength)
     with TestProgress(parameters.verbose, rows.table.n_rows) as progress:
         validation = CrossValidation(binned, parameters, pairs, folds, progress)
         record = validation.test(trials_of(parameters))
         trials = [record.best(strength) for strength in strengths]
-        trees = validation.trees(trials)
+        trees = validation.trees(trials, lesson)
     scores, errors = np.array([record.score(trial) for trial in trials]).T
     return {
         "strength": np.array(strengths),
@@ -211,10 +246,13 @@ def simplify_fitted(fitted: FittedTree) -> FittedTree:
 
 def _finish(outcome: Outcome, rows: TrainingRows, choice: Choice) -> FittedTree:
     """What was learnt, with smoothed leaves, and sketched."""
-    parameters, tree = choice.parameters, shrink(outcome.tree, choice.shrinkage)
+    parameters, own = choice.parameters, outcome.own or outcome.tree
+    tree = shrink(outcome.tree, choice.shrinkage)
+    if rows.classes is not None and parameters.shrinkage == "auto":
+        tree = with_own_classes(tree, own)
     features, has_classes = rows.table.features, rows.classes is not None
     y = sole_target(rows.targets, has_classes)
-    spread = spread_of(tree, rows.table, y, rows.counts, parameters.n_threads)
+    spread = spread_of(tree, rows.table, y, rows.counts, parameters.n_threads, rows.weights)
     tree = _with_readable_dates(tree, features, spread)
     summary, sketches = describe_training_rows(
         *(spread, tree, features, rows.n_classes),
@@ -222,7 +260,7 @@ def _finish(outcome: Outcome, rows: TrainingRows, choice: Choice) -> FittedTree:
         has_medians=outcome.criterion == "absolute_error",
     )
     if sketches is not None and rows.weights is not None:
-        sketches = replace(sketches, weighed=_weighed(outcome.tree, sketches))
+        sketches = replace(sketches, weighed=_weighed(own, sketches))
     weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),

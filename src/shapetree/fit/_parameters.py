@@ -28,7 +28,10 @@ MAX_LOOKAHEAD = 10
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of an estimator, which says what they mean; all have been checked."""
+    """The parameters of an estimator, which says what they mean; all have been checked.
+
+    Instead of an estimator that is the `teacher` stands what it says, see `fit._teaching.Told`.
+    """
 
     max_depth: int | None
     max_branches: int
@@ -37,6 +40,7 @@ class Parameters:
     strength: Any
     cv: Any
     resamples: int | str
+    teacher: Any
     pairs: Any
     pair_screen: str
     pair_penalty: float | str

@@ -1,7 +1,8 @@
-"""Whether there is anything to learn: small trees on resamples of the rows, tried on the others.
+"""Small trees on resamples of the rows, tried on the others.
 
-A price per split that keeps trees off noise would also keep them off small tables. What many small
-trees say of rows that they have not seen tells the two apart far better.
+They tell whether there is anything to learn: a price per split that keeps trees off noise would
+also keep them off small tables, and what many small trees say of rows that they have not seen tells
+the two apart far better. What they say also teaches the tree that is shown (`fit/_teaching.py`).
 """
 
 from __future__ import annotations
@@ -11,25 +12,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from shapetree._core.sampling import row_hashes
-from shapetree.fit._folds import TargetCodes, contents_of, is_heavy
+from shapetree.data._sums import exact_unit, on_grid
+from shapetree.fit._folds import contents_of
 from shapetree.fit._growth import grow, hold, pair_tools
 from shapetree.fit._learning import learn
 from shapetree.fit._parameters import Parameters, path_of
-from shapetree.fit._rows import BinnedRows
+from shapetree.fit._rows import BinnedRows, TrainingRows
 from shapetree.fit._scores import Score
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress
 from shapetree.refine import Shrinkage, shrink
 
 # Resamples up to this many rows; among more, noise does not earn the price of a split so often.
-N_RESAMPLES, MAX_ROWS = 25, 5_000
-# Share of the rows that each resample draws: as many different ones as a bootstrap sample has.
-SHARE_DRAWN = 1.0 - np.exp(-1.0)
+N_RESAMPLES, MAX_ROWS = 50, 5_000
+# Share of the rows that each resample draws. Halves tell signal from noise better than the 63 %
+# that a bootstrap sample has: more trees have not seen a row, and they have less in common.
+SHARE_DRAWN = 0.5
+# Equal rows are drawn together, so that rows given twice are no evidence of their own, unless they
+# are more than this: then they are values that recur.
+MAX_DRAWN_TOGETHER = 5
 # The small trees.
-MAX_DEPTH, MIN_ROWS_OF_LEAF = 2, 10
+MAX_DEPTH, MIN_ROWS_OF_LEAF = 3, 10
 SHRINKAGE_OF_CLASSES, SHRINKAGE_OF_NUMBERS = Shrinkage(20.0, 3.0), Shrinkage(3.0, 1.0)
-# Standard errors by which they must be better than no tree.
-N_ERRORS = 1.0
+# What all rows gain must be more than as many rows gain or lose typically, so that it does not
+# hang on a handful of them. On noise of 50 to 5,000 rows, about one table in twenty gets so far.
+N_TYPICAL_ROWS = 10.0
 
 
 @dataclass(frozen=True)
@@ -42,91 +49,133 @@ class Evidence:
         Mean gain of the score per row.
     error : float
         Its standard error.
+    n_units : float
+        Rows, or groups of them, that are evidence of their own.
     n_resamples : int
+    explained : float
+        Gain as a share of what is lost without a tree: of the log loss, or of the error.
     """
 
     gain: float
     error: float
+    n_units: float
     n_resamples: int
+    explained: float
+
+    @property
+    def needed(self) -> float:
+        """Gain that is convincing."""
+        return N_TYPICAL_ROWS * self.error / float(np.sqrt(self.n_units))
 
     @property
     def is_convincing(self) -> bool:
         """Whether there is something to learn."""
-        return self.gain > N_ERRORS * self.error
+        return self.gain > self.needed
 
 
-def gather_evidence(
-    binned: BinnedRows, parameters: Parameters, pairs: PairOptions, groups: np.ndarray | None
-) -> Evidence | None:
-    """What resamples tell; None if there are to be none."""
-    n_resamples = parameters.resamples
-    if n_resamples == "auto":
-        is_asked = binned.rows.n_counted <= MAX_ROWS and not parameters.is_cart
-        n_resamples = N_RESAMPLES if is_asked and parameters.leaf_penalty == "auto" else 0
-    if n_resamples == 0 or max(path_of(parameters.strength)) == 0.0:
-        return None
-    binned = replace(binned, rows=binned.rows.here())
-    targets = binned.rows.targets
-    if (targets == targets[0]).all():
-        return None
-    if groups is None and _is_table_of_frequencies(binned):
-        return None
-    number = _known_by(binned) if groups is None else groups.astype(np.uint64)
-    drawn = _draw(number, int(n_resamples))
-    alone = pairs.without_pairs()
-    evidence = _try(binned, parameters, alone, drawn, number)
-    if not evidence.is_convincing and len(pairs.pairs) > 0:
-        evidence = _try(binned, parameters, pairs, drawn, number)  # which takes longer
-    return evidence
+NO_EVIDENCE = Evidence(0.0, 0.0, 1.0, 0, 0.0)
 
 
-def _is_table_of_frequencies(binned: BinnedRows) -> bool:
-    """Whether most of the rows are few that count as very many, of which none could be left out."""
-    counts = binned.rows.counts
-    return counts is not None and bool(counts[is_heavy(counts, 5)].sum() > counts.sum() / 2)
+@dataclass(frozen=True, eq=False)
+class Resamples:
+    """What small trees on resamples say of the rows.
 
-
-def _draw(number: np.ndarray, n_resamples: int) -> np.ndarray:
-    """Which rows each resample draws, (n_resamples, n_rows); those of the same number together."""
-    step = row_hashes(np.arange(1, n_resamples + 1, dtype=np.int64))
-    hashes = [row_hashes((number + each).view(np.int64)) for each in step]
-    return np.array([each.astype(np.float64) / 2.0**64 < SHARE_DRAWN for each in hashes])
-
-
-def _known_by(binned: BinnedRows) -> np.ndarray:
-    """A number for each row, the same for equal ones unless these are very many.
-
-    It is made of what the row holds, so that neither order nor names of any kind matter.
+    Attributes
+    ----------
+    evidence : Evidence
+    predicted : array of shape (n_rows, n_outputs, n_values)
+        What all trees predict for each row on the mean: shares of classes, or a number.
     """
-    rows = binned.rows
-    weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
-    numbers = contents_of(binned)
-    kind = np.unique(numbers, return_inverse=True)[1]
-    heavy = np.flatnonzero(is_heavy(np.bincount(kind, weights), 5)[kind])
-    # Of very many equal rows, each stands for itself, by its place among those of its target.
-    told = TargetCodes.of(rows.targets, rows.weights, rows.classes is not None)
-    heavy = heavy[np.lexsort((weights[heavy], *rows.targets[heavy].T, kind[heavy]))]
-    runs = np.column_stack([kind[heavy], rows.targets[heavy]])
-    is_first = np.any(np.diff(runs, axis=0, prepend=np.nan) != 0, axis=1)
-    starts = np.flatnonzero(is_first)
-    place = np.arange(len(heavy)) - np.repeat(starts, np.diff(starts, append=len(heavy)))
-    numbers[heavy] += told.hashes(rows.targets[heavy]) + row_hashes(place.astype(np.int64))
-    return numbers
+
+    evidence: Evidence
+    predicted: np.ndarray
 
 
-def _try(
+def n_resamples_of(rows: TrainingRows, parameters: Parameters) -> int:
+    """How many resamples to draw; 0 if nothing is asked of any."""
+    if max(path_of(parameters.strength)) == 0.0 or parameters.max_depth == 0:
+        return 0
+    if parameters.resamples != "auto":
+        return int(parameters.resamples)
+    is_asked = rows.n_counted <= MAX_ROWS and not parameters.is_cart
+    return N_RESAMPLES if is_asked and parameters.leaf_penalty == "auto" else 0
+
+
+def resample(
+    binned: BinnedRows, parameters: Parameters, pairs: PairOptions, groups: np.ndarray | None
+) -> Resamples | None:
+    """Ask small trees on rows that are all here; None if nothing is asked of any."""
+    n_resamples, targets = n_resamples_of(binned.rows, parameters), binned.rows.targets
+    if n_resamples == 0 or (targets == targets[0]).all():
+        return None
+    draw = _Draw(binned, groups)
+    found = _ask(binned, parameters, pairs.without_pairs(), draw, n_resamples)
+    if not found.evidence.is_convincing and len(pairs.pairs) > 0:
+        found = _ask(binned, parameters, pairs, draw, n_resamples)  # which takes longer
+    return found
+
+
+class _Draw:
+    """Which rows each resample draws.
+
+    Rows are known by what they hold, so that neither order nor names of any kind matter, nor
+    whether a row is given twice or has a weight of 2.
+
+    Attributes
+    ----------
+    n_copies : array of shape (n_rows,)
+        As how many rows each counts.
+    kind : int array of shape (n_rows,)
+        The same for rows that hold the same, or belong to one group.
+    is_alone : bool array of shape (n_rows,)
+        Whether the copies of a row are drawn one by one; all other rows of a kind are drawn
+        together, and are evidence once.
+    """
+
+    def __init__(self, binned: BinnedRows, groups: np.ndarray | None) -> None:
+        rows = binned.rows
+        n_rows = rows.table.n_rows
+        self.n_copies = np.ones(n_rows) if rows.counts is None else rows.counts
+        self._number = contents_of(binned) if groups is None else groups.astype(np.uint64)
+        self.kind = kind = np.unique(self._number, return_inverse=True)[1]
+        self.is_alone = np.zeros(n_rows, dtype=bool)
+        if groups is None:
+            self.is_alone = np.bincount(kind, self.n_copies)[kind] > MAX_DRAWN_TOGETHER
+        # The copies that are drawn one by one, each known by its place among those of its kind.
+        alone = np.flatnonzero(self.is_alone)
+        alone = alone[np.lexsort((*rows.targets[alone].T, kind[alone]))]
+        self._row_of_copy = np.repeat(alone, self.n_copies[alone].astype(np.int64))
+        of_copy = kind[self._row_of_copy]
+        starts = np.flatnonzero(np.diff(of_copy, prepend=-1) != 0)
+        place = np.arange(len(of_copy)) - np.repeat(starts, np.diff(starts, append=len(of_copy)))
+        self._copy = self._number[self._row_of_copy] + row_hashes(place.astype(np.int64))
+        # Independent pieces of evidence.
+        self.n_units = len(np.unique(kind)) if groups is not None else float(self.n_copies.sum())
+
+    def drawn(self, resample: int) -> np.ndarray:
+        """How many copies of each row a resample draws."""
+        step = row_hashes(np.array([resample + 1], dtype=np.int64))[0]
+        drawn = np.where(_is_drawn(self._number + step), self.n_copies, 0.0)
+        if len(self._copy) > 0:
+            copies = _is_drawn(self._copy + step)
+            alone = np.bincount(self._row_of_copy, copies, len(drawn))
+            drawn = np.where(self.is_alone, alone, drawn)
+        return drawn
+
+
+def _is_drawn(number: np.ndarray) -> np.ndarray:
+    return row_hashes(number.view(np.int64)).astype(np.float64) / 2.0**64 < SHARE_DRAWN
+
+
+def _ask(
     binned: BinnedRows,
     parameters: Parameters,
     pairs: PairOptions,
-    drawn: np.ndarray,
-    number: np.ndarray,
-) -> Evidence:
-    """Fit a small tree to each resample, and score what all of them say of rows not drawn.
-
-    Rows of the same number are evidence once.
-    """
+    draw: _Draw,
+    n_resamples: int,
+) -> Resamples:
+    """Fit a small tree to each resample, and score what they say of rows that are not drawn."""
     rows = binned.rows
-    n_rows = rows.table.n_rows
     small = replace(
         parameters,
         max_depth=MAX_DEPTH,
@@ -140,36 +189,91 @@ def _try(
         random_state=0,
         verbose=0,
     )
-    weights = np.ones(n_rows) if rows.weights is None else rows.weights
-    objective = "log_loss" if rows.classes is not None else parameters.criterion
-    score = Score(objective, rows.targets, weights)
     shrinkage = SHRINKAGE_OF_NUMBERS if rows.classes is None else SHRINKAGE_OF_CLASSES
     n_values = 1 if rows.n_classes is None else max(rows.n_classes)
-    predicted = np.zeros((n_rows, rows.targets.shape[1], n_values))
-    without, n_seen = np.zeros_like(predicted), np.zeros(n_rows)
-    for kept in drawn:
-        if not kept.any() or kept.all():
+    shape = rows.table.n_rows, rows.targets.shape[1], n_values
+    # What all trees say of each row; what those that have not seen it say, and what they would say
+    # without a split; and of how many copies.
+    every, unseen, without = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    n_left, n_trees = np.zeros(len(every)), 0
+    for number in range(n_resamples):
+        drawn = draw.drawn(number)
+        if not drawn.any():
             continue
-        with Progress(0, int(kept.sum()), MAX_DEPTH) as silent:
-            tree = learn(binned.take(kept), small, pairs, silent, owns_bins=True).tree
+        with Progress(0, int(drawn.sum()), MAX_DEPTH) as silent:
+            tree = learn(_part(binned, drawn), small, pairs, silent, owns_bins=True).tree
         tree = shrink(tree, shrinkage)
-        new = binned.take(~kept)
-        predicted[~kept] += tree.value[new.leaves(tree, small.n_threads)]
-        without[~kept] += tree.value[0]
-        n_seen[~kept] += 1
-    is_seen = n_seen > 0
-    if not is_seen.any():
-        return Evidence(0.0, 0.0, len(drawn))
-    times, targets = n_seen[is_seen][:, None, None], rows.targets[is_seen]
-    gains = score.of(predicted[is_seen] / times, targets) - score.of(
-        without[is_seen] / times, targets
-    )
-    weights = weights[is_seen]
+        values = tree.value[binned.leaves(tree, small.n_threads)]
+        left = draw.n_copies - drawn
+        every += values
+        unseen += left[:, None, None] * values
+        without += left[:, None, None] * tree.value[0]
+        n_left += left
+        n_trees += 1
+    pool = _pools(binned, draw.is_alone)
+    times = _sums_by(pool, n_left[:, None, None])
+    asked = times[:, 0, 0] > 0
+    if not asked.any():
+        return Resamples(NO_EVIDENCE, every)
+    unseen, without = _sums_by(pool, unseen)[asked], _sums_by(pool, without)[asked]
+    told = unseen / times[asked], without / times[asked]
+    return Resamples(_evidence(rows, parameters, draw, asked, *told, n_trees), every / n_trees)
+
+
+def _pools(binned: BinnedRows, is_alone: np.ndarray) -> np.ndarray:
+    """A number for each row, the same for equal rows that different trees may have seen."""
+    columns = binned.binned.columns
+    bins = [columns.array(number)[is_alone] for number in range(columns.n_columns)]
+    pool = np.arange(len(is_alone))
+    if is_alone.any():
+        pool[is_alone] = len(pool) + np.unique(np.array(bins), axis=1, return_inverse=True)[1]
+    return np.unique(pool, return_inverse=True)[1]
+
+
+def _sums_by(pool: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """For each row, the sum of the values of all rows of its pool."""
+    flat = values.reshape(len(values), -1)
+    sums = np.column_stack([np.bincount(pool, column) for column in flat.T])
+    return sums[pool].reshape(values.shape)
+
+
+def _part(binned: BinnedRows, drawn: np.ndarray) -> BinnedRows:
+    """The rows of which some copies are drawn, with as much weight as these have."""
+    part, drawn = binned.take(drawn > 0), drawn[drawn > 0]
+    rows = part.rows
+    if rows.counts is None or np.array_equal(drawn, rows.counts):
+        return part
+    assert rows.weights is not None
+    weights = drawn
+    if rows.counts is not rows.weights and not np.array_equal(rows.counts, rows.weights):
+        unit = exact_unit(float(rows.weights.sum()))
+        weights = on_grid(rows.weights * (drawn / rows.counts), unit)
+    return replace(part, rows=replace(rows, weights=weights, counts=drawn))
+
+
+def _evidence(
+    rows: TrainingRows,
+    parameters: Parameters,
+    draw: _Draw,
+    asked: np.ndarray,
+    predicted: np.ndarray,
+    without: np.ndarray,
+    n_trees: int,
+) -> Evidence:
+    """What predictions of trees gain on those without a tree, for the rows that were asked."""
+    weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
+    objective = "log_loss" if rows.classes is not None else parameters.criterion
+    score, targets = Score(objective, rows.targets, weights), rows.targets[asked]
+    base = score.of(without, targets)
+    gains, weights = score.of(predicted, targets) - base, weights[asked]
     mean = float(gains @ weights / weights.sum())
-    group = np.unique(number[is_seen], return_inverse=True)[1]
-    of_groups = np.bincount(group, weights * (gains - mean))
-    error = float(np.sqrt(of_groups @ of_groups) / weights.sum())
-    return Evidence(mean, error, len(drawn))
+    off, n_copies, alone = weights * (gains - mean), draw.n_copies[asked], draw.is_alone[asked]
+    together = np.bincount(draw.kind[asked], np.where(alone, 0.0, off))
+    squares = together @ together + (off[alone] ** 2 / n_copies[alone]).sum()
+    error = float(np.sqrt(squares) / weights.sum())
+    lost = float((score.best - base) @ weights / weights.sum())
+    explained = mean / lost if lost > 0 else 0.0
+    return Evidence(mean, error, draw.n_units, n_trees, explained)
 
 
 @dataclass(frozen=True)

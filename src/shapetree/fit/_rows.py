@@ -86,13 +86,17 @@ class TrainingRows:
         """The same rows, with the targets and weights of all of them in this process."""
         return self
 
+    def in_memory(self) -> TrainingRows:
+        """The same rows, with everything that is known of them in this process."""
+        return replace(self.here(), table=self.table.in_memory())
+
     @property
     def strata(self) -> np.ndarray:
         """Classes, or groups of similar numbers, that every fold should have its share of."""
         return strata_of(self.targets, self.classes is not None)
 
     def take(self, kept: np.ndarray) -> TrainingRows:
-        """Keep the rows that a boolean mask marks."""
+        """Rows that a boolean mask marks, or those of some numbers, in their order."""
         return replace(
             self,
             table=self.table.take(kept),
@@ -163,7 +167,7 @@ class BinnedRows:
     coarse: BinnedTable | None
 
     def take(self, kept: np.ndarray) -> BinnedRows:
-        """Keep the rows that a boolean mask marks."""
+        """Rows that a boolean mask marks, or those of some numbers, in their order."""
         coarse = None if self.coarse is None else self.coarse.take(kept)
         return BinnedRows(self.rows.take(kept), self.binned.take(kept), coarse)
 

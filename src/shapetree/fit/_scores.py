@@ -25,6 +25,8 @@ class Score:
     ----------
     name : str
         What the score is called, for users.
+    best : float
+        The score of a row that is predicted without fault.
     """
 
     NAMES = {  # noqa: RUF012
@@ -37,6 +39,7 @@ class Score:
     def __init__(self, objective: str, targets: np.ndarray, weights: np.ndarray) -> None:
         self._objective = objective
         self.name = self.NAMES[objective]
+        self.best = 0.0 if objective == "log_loss" else 1.0
         # Of numbers: what differences are divided by, so that squares of any can be told, and the
         # error of a row without a tree.
         self._scale = self._unit = 1.0

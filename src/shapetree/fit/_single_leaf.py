@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from shapetree.data._table import FeatureInfo
-from shapetree.fit._resamples import N_ERRORS, Evidence, NearestSplit
+from shapetree.fit._resamples import Evidence, NearestSplit
 from shapetree.tree._digits import rounded
 
 
@@ -55,7 +55,7 @@ def why_single_leaf(
 
 def _evidence_words(evidence: Evidence, has_classes: bool) -> str:
     """What small trees gained on rows held out, and what they had to."""
-    gain, needed = evidence.gain, N_ERRORS * evidence.error
+    gain, needed = evidence.gain, evidence.needed
     change = "lower" if gain >= 0 else "higher"
     if has_classes:
         said, asked = (rounded(abs(number), 2) for number in (gain, needed))

@@ -52,7 +52,7 @@ def read_model(text: str) -> Model:
     root.has_only(
         *("format", "version", "library_version", "estimator", "parameters", "criterion"),
         *("strength", "shrinkage", "has_names", "features", "target", "nodes", "history"),
-        *(("names", "held_out", "why_single_leaf") if version > 2 else ()),
+        *(("names", "held_out", "why_single_leaf", "taught") if version > 2 else ()),
     )
     root.member("library_version").text()
     estimator = root.member("estimator").one_of(*CRITERIA)
@@ -69,6 +69,7 @@ def read_model(text: str) -> Model:
         None if target_edges is None else len(target_edges) - 1,
     )
     history, strength = root.optional("history"), root.optional("strength")
+    taught = root.optional("taught")
     tree = read_tree(root.member("nodes"), frame)
     parameters = _read_parameters(root.member("parameters"), version)
     return Model(
@@ -91,8 +92,16 @@ def read_model(text: str) -> Model:
             names=_read_names(root.optional("names"), frame),
             held_out=_read_held_out(root.optional("held_out"), tree),
             why_single_leaf=_read_why(root.optional("why_single_leaf"), tree),
+            taught=0.0 if taught is None else _read_share(taught),
         ),
     )
+
+
+def _read_share(part: Part) -> float:
+    share = part.number(low=0)
+    if not 0 < share <= 1:
+        part.refuse("is not a share above 0 and up to 1")
+    return share
 
 
 def _usual_strength(parameters: dict[str, Any]) -> float:

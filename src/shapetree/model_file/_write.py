@@ -64,6 +64,8 @@ def write_model(model: Model, library_version: str) -> str:
     }
     if not isinstance(model.parameters["strength"], Real):
         content["strength"] = _write_number(fitted.strength)
+    if fitted.taught > 0:
+        content["taught"] = _write_number(fitted.taught)
     if fitted.history is not None:
         content["history"] = _write_numbers(fitted.history)
     names = _write_names(fitted.names)
@@ -95,6 +97,11 @@ def write_model(model: Model, library_version: str) -> str:
 
 def _check_numbers(fitted: FittedTree) -> None:
     """Refuse to write what no reader could use."""
+    if fitted.sketches is None and fitted.n_outputs == 1:
+        raise ValueError(
+            "cannot write this tree as JSON: it is one of a forest, whose trees do not keep how "
+            "rows are spread over their nodes; use export_python, export_sql or export_onnx"
+        )
     edges = fitted.summary.target_edges
     if not np.isfinite(fitted.tree.value).all() or not (edges is None or np.isfinite(edges).all()):
         raise ValueError(
@@ -105,7 +112,9 @@ def _check_numbers(fitted: FittedTree) -> None:
 
 def _write_parameter(value: Any) -> Any:
     """A parameter as JSON; objects that it cannot hold, such as random states, become null."""
-    if value is None or isinstance(value, str | bool):
+    if value is None or hasattr(value, "get_params"):
+        return None
+    if isinstance(value, str | bool):
         return value
     if isinstance(value, np.bool_ | Integral):
         return bool(value) if isinstance(value, np.bool_) else int(value)
@@ -228,6 +237,8 @@ def _write_sketch(sketch: NodeSketch, is_leaf: bool) -> Json:
         content["median"] = [_write_number(number) for number in sketch.middle]
     if sketch.weighed is not None:
         content["weighed"] = _write_numbers(sketch.weighed)
+    if sketch.squared_weights is not None:
+        content["squared_weights"] = _write_number(sketch.squared_weights)
     if sketch.density is not None:
         content["density"] = _write_density(sketch.density)
     if sketch.scatter is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +29,8 @@ class Shrinkage(NamedTuple):
 
     @property
     def amount(self) -> float:
-        """The λ; where it is automatic, the gain."""
-        return self.of_parent or self.of_gain
+        """The λ; where it is automatic, the gain, or else the rows of the node itself."""
+        return self.of_parent or self.of_gain or self.of_node
 
 
 # What leaves know follows from their counts: a split that gains no more than the price of a leaf
@@ -76,11 +77,43 @@ def shrink(tree: TreeArrays, shrinkage: Shrinkage) -> TreeArrays:
     # Each node's share of its own value, and what the shares of the path leave to those above: no
     # differences of values, whose rounding could make shares of classes negative.
     from_above = np.zeros_like(tree.value)
-    for node, parent_node in enumerate(parent.tolist(), start=1):
-        share[node] = min(share[node], share[parent_node])
-        left_over = share[parent_node] - share[node]
-        from_above[node] = from_above[parent_node] + left_over * tree.value[parent_node]
+    levels = np.searchsorted(tree.depth, np.arange(1, tree.max_depth + 2))
+    for first, last in pairwise(levels.tolist()):
+        nodes, above = slice(first, last), tree.parent[first:last]
+        share[nodes] = np.minimum(share[nodes], share[above])
+        left_over = (share[above] - share[nodes])[:, None, None]
+        from_above[nodes] = from_above[above] + left_over * tree.value[above]
     return tree.with_nodes(value=from_above + share[:, None, None] * tree.value)
+
+
+# How far beyond a tie the class of most rows leads where smoothing would let another one win.
+LEAST_LEAD = 0.02
+
+
+def with_own_classes(tree: TreeArrays, own: TreeArrays) -> TreeArrays:
+    """Let no node predict a class that none of its own rows has.
+
+    Where smoothed shares of classes do, they move back towards the shares of the rows, just beyond
+    the point where the class of most rows wins.
+
+    Parameters
+    ----------
+    tree, own : TreeArrays
+        The same tree with smoothed values, and with those of the rows of its nodes.
+    """
+    value, rows = tree.value, own.value
+    first = np.take_along_axis(rows, rows.argmax(axis=2)[:, :, None], axis=2)
+    chosen = value.argmax(axis=2)[:, :, None]
+    is_against = np.take_along_axis(rows, chosen, axis=2) == 0.0
+    if not is_against.any():
+        return tree
+    # On the way from smoothed shares to those of the rows, each class is overtaken at some point.
+    behind = value - np.take_along_axis(value, rows.argmax(axis=2)[:, :, None], axis=2)
+    lead = first - rows
+    way = np.divide(behind, behind + lead, out=np.zeros_like(value), where=behind > 0)
+    way = way.max(axis=2, keepdims=True)
+    way = np.where(is_against, way + LEAST_LEAD * (1.0 - way), 0.0)
+    return tree.with_nodes(value=(1.0 - way) * value + way * rows)
 
 
 def _gains(tree: TreeArrays) -> np.ndarray:

@@ -7,9 +7,10 @@ file) reads this object and knows nothing of them.
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 from weakref import WeakKeyDictionary
 
 import narwhals.stable.v2 as nw
@@ -31,67 +32,45 @@ from shapetree.tree._sketcher import sketch_tree
 from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
 
 
-@dataclass(frozen=True, eq=False)
-class FittedTree:
-    """A fitted tree and what is known about the data it was fitted on.
+class ReadsRows(ABC):
+    """What was fitted to a table, and so knows how to read others.
 
     Attributes
     ----------
-    tree : TreeArrays
-        The nodes, and sketches of their rows.
     features : tuple of FeatureInfo
-        Those that the tree does not use keep their names and kinds, but no categories.
     has_names : bool
         Whether the training table had names for its columns.
     classes : tuple of arrays or None
         Class labels of each output; None for numbers.
-    criterion : str
-        The criterion that the tree was grown by.
-    shrinkage : float
-    summary : DataSummary
-        What is remembered of the training rows besides the tree.
-    history : array or None
-        Losses of the tree during its refinement, if it was refined.
-    strength : float
-        What penalties were multiplied by.
-    cv_results : dict or None
-        How it was chosen, if it was.
-    names : Names
-        What to call features, classes and targets where the tree is shown.
-    held_out : HeldOut or None
-        Scores on rows that were not fitted on, if it was evaluated.
-    why_single_leaf : str or None
-        Why the tree has no split, if it has none.
+    kind : str
+        What this is, for error messages.
     """
 
-    tree: TreeArrays
     features: tuple[FeatureInfo, ...]
     has_names: bool
     classes: tuple[np.ndarray, ...] | None
-    criterion: str
-    shrinkage: float
-    summary: DataSummary
-    history: np.ndarray | None = None
-    strength: float = 1.0
-    cv_results: dict[str, Any] | None = None
-    names: Names = field(default_factory=Names)
-    held_out: HeldOut | None = None
-    why_single_leaf: str | None = None
+    kind: ClassVar[str]
 
-    def __post_init__(self) -> None:
-        # Categories may name people: whoever gets the tree gets none that it does not need.
-        used = set(self.tree.used_features)
-        kept = (
+    @property
+    @abstractmethod
+    def n_outputs(self) -> int:
+        """Number of targets."""
+
+    @property
+    @abstractmethod
+    def used_features(self) -> list[int]:
+        """The features that predictions depend on."""
+
+    def features_without_unused(self) -> tuple[FeatureInfo, ...]:
+        """The features, without the categories of those that predictions do not depend on.
+
+        Categories may name people: whoever gets a tree gets none that it does not need.
+        """
+        used = set(self.used_features)
+        return tuple(
             feature if j in used else feature.without_categories()
             for j, feature in enumerate(self.features)
         )
-        object.__setattr__(self, "features", tuple(kept))
-        object.__setattr__(self, "summary", self.summary.of_features(used))
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of targets."""
-        return self.tree.value.shape[1]
 
     @property
     def n_classes(self) -> list[int] | None:
@@ -99,40 +78,9 @@ class FittedTree:
         return None if self.classes is None else [len(labels) for labels in self.classes]
 
     @property
-    def predicts_medians(self) -> bool:
-        """Whether leaves predict medians rather than means or classes."""
-        return self.criterion == "absolute_error"
-
-    @property
     def feature_names(self) -> list[str]:
         """Names of the features."""
         return [feature.name for feature in self.features]
-
-    @property
-    def sketches(self) -> Sequence[NodeSketch] | None:
-        """How the training rows are spread over the nodes; None if there are several targets."""
-        return self.tree.sketches
-
-    def with_tree(self, tree: TreeArrays) -> FittedTree:
-        """The same with another tree, whose scores are not known."""
-        return replace(self, tree=tree, held_out=None)
-
-    def with_names(
-        self,
-        feature_names: Any = None,
-        class_names: Any = None,
-        target_name: Any = None,
-        units: Any = None,
-    ) -> FittedTree:
-        """The same under names that a user gives."""
-        given = (feature_names, class_names, target_name, units)
-        if all(each is None for each in given):
-            return self
-        names = read_names(self.features, self.classes, self.names, self.n_outputs, *given)
-        named = _named.get(self)
-        if named is None or named.names != names:
-            named = _named[self] = replace(self, names=names)
-        return named
 
     def read_table(self, X: Any, reader: str, needed: Iterable[int] | None = None) -> Table:
         """Read further rows, with the columns of the training table.
@@ -178,13 +126,13 @@ class FittedTree:
         """
         if not self.has_names:
             raise ValueError(
-                "the tree was fitted without feature names, so it cannot find its columns in "
+                f"{self.kind} was fitted without feature names, so it cannot find its columns in "
                 "batches; read them into a table"
             )
-        used = self.tree.used_features
+        used = self.used_features
         wanted = [self.features[j] for j in used]
         names = [feature.name for feature in wanted]
-        batches.check_columns(names, "the tree")
+        batches.check_columns(names, self.kind)
         # A column to count the rows by, if the tree uses none.
         read = dict.fromkeys([*names, *beside]) or dict.fromkeys(batches.columns[:1])
         told: set[str] = set()
@@ -206,6 +154,112 @@ class FittedTree:
             targets = number_classes(targets, self.classes)
         check_consistent_length(X, targets)
         return targets
+
+
+@dataclass(frozen=True, eq=False)
+class FittedTree(ReadsRows):
+    """A fitted tree and what is known about the data it was fitted on.
+
+    Attributes
+    ----------
+    tree : TreeArrays
+        The nodes, and sketches of their rows.
+    features : tuple of FeatureInfo
+        Those that the tree does not use keep their names and kinds, but no categories.
+    has_names : bool
+        Whether the training table had names for its columns.
+    classes : tuple of arrays or None
+        Class labels of each output; None for numbers.
+    criterion : str
+        The criterion that the tree was grown by.
+    shrinkage : float
+    summary : DataSummary
+        What is remembered of the training rows besides the tree.
+    history : array or None
+        Losses of the tree during its refinement, if it was refined.
+    strength : float
+        What penalties were multiplied by.
+    cv_results : dict or None
+        How it was chosen, if it was.
+    names : Names
+        What to call features, classes and targets where the tree is shown.
+    held_out : HeldOut or None
+        Scores on rows that were not fitted on, if it was evaluated.
+    why_single_leaf : str or None
+        Why the tree has no split, if it has none.
+    taught : float
+        How much of what the tree was fitted to was a teacher's; 0 without one.
+    teacher : estimator or None
+        The user's own estimator that taught the tree, if one did; it is in no model file.
+    """
+
+    kind: ClassVar[str] = "the tree"
+
+    tree: TreeArrays
+    features: tuple[FeatureInfo, ...]
+    has_names: bool
+    classes: tuple[np.ndarray, ...] | None
+    criterion: str
+    shrinkage: float
+    summary: DataSummary
+    history: np.ndarray | None = None
+    strength: float = 1.0
+    cv_results: dict[str, Any] | None = None
+    names: Names = field(default_factory=Names)
+    held_out: HeldOut | None = None
+    why_single_leaf: str | None = None
+    taught: float = 0.0
+    teacher: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", self.features_without_unused())
+        object.__setattr__(self, "summary", self.summary.of_features(self.used_features))
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets."""
+        return self.tree.value.shape[1]
+
+    @property
+    def is_smoothed(self) -> bool:
+        """Whether predictions are not those of the leaves' own rows."""
+        return self.shrinkage > 0 or self.taught > 0
+
+    @property
+    def used_features(self) -> list[int]:
+        """The features that the tree splits on."""
+        return self.tree.used_features
+
+    @property
+    def predicts_medians(self) -> bool:
+        """Whether leaves predict medians rather than means or classes."""
+        return self.criterion == "absolute_error"
+
+    @property
+    def sketches(self) -> Sequence[NodeSketch] | None:
+        """How the training rows are spread over the nodes; None if there are several targets."""
+        return self.tree.sketches
+
+    def with_tree(self, tree: TreeArrays) -> FittedTree:
+        """The same with another tree, whose scores are not known."""
+        return replace(self, tree=tree, held_out=None)
+
+    def with_names(
+        self,
+        feature_names: Any = None,
+        class_names: Any = None,
+        target_name: Any = None,
+        units: Any = None,
+    ) -> FittedTree:
+        """The same under names that a user gives."""
+        given = (feature_names, class_names, target_name, units)
+        if all(each is None for each in given):
+            return self
+        names = read_names(self.features, self.classes, self.names, self.n_outputs, *given)
+        named = _named.get(self)
+        if named is None or named.names != names:
+            named = _named[self] = replace(self, names=names)
+        return named
 
     def sketch_rows(self, X: Any, y: Any) -> Sequence[NodeSketch] | None:
         """How further rows are spread over the nodes; None if they have several targets."""

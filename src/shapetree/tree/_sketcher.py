@@ -21,6 +21,7 @@ from shapetree.tree._questions import (
     CountsOfCells,
     CountsOfLeaves,
     CubesOfLeaves,
+    GreatestWeights,
     LeafCounts,
     LeafSums,
     Points,
@@ -28,6 +29,7 @@ from shapetree.tree._questions import (
     RangeOfTargets,
     RangesOfFeatures,
     SampleOfValues,
+    SquaredWeights,
     SquaresOfLeaves,
     SumsOfLeaves,
     TargetsOfLeaves,
@@ -87,9 +89,9 @@ def describe_training_rows(
         Whether the tree predicts medians.
     """
     is_number = n_classes is None
-    summary = _Summary(features, tree.used_features, rows.n_rows, has_one_target and is_number)
     if not has_one_target:
-        return summary.of(rows.ask(*summary.questions)), None
+        return summarise_rows(rows, features, tree.used_features, False), None
+    summary = _Summary(features, tree.used_features, rows.n_rows, is_number)
     size = None if n_classes is None else n_classes[0]
     sketcher = _Sketcher(tree, features, rows, size, has_medians)
     axes = sketcher.questions_of_axes(tree.n_node_samples)
@@ -100,6 +102,24 @@ def describe_training_rows(
     values, points, *counted = answers[len(summary.questions) :]
     (leaves,) = counted or rows.ask(CountsOfLeaves(None, about.target_edges))
     return about, sketcher.sketches(leaves, about.ranges, values, points)
+
+
+def summarise_rows(
+    rows: SpreadRows, features: tuple[FeatureInfo, ...], used: list[int], has_numbers: bool
+) -> DataSummary:
+    """Summarise training rows without a tree's sketches.
+
+    Parameters
+    ----------
+    rows : SpreadRows
+    features : tuple of FeatureInfo
+    used : list of int
+        Features that are summarised.
+    has_numbers : bool
+        Whether a row has one target, which is a number.
+    """
+    summary = _Summary(features, used, rows.n_rows, has_numbers)
+    return summary.of(rows.ask(*summary.questions))
 
 
 def sketch_tree(
@@ -216,15 +236,30 @@ class _Sketcher:
         totals = found.totals if self._n_classes is None else None
         densities = Densities(axes, cell_start, found.counts, totals, found.least, found.greatest)
         scatters = {node: self._scatter(node, points[node]) for node in self._pairs}
+        squared_weights = self._squared_weights() if self._rows.has_weights else None
         if moments is None:
-            return TreeSketches(counts, None, None, densities, scatters)
+            return TreeSketches(
+                *(counts, None, None, densities, scatters), squared_weights=squared_weights
+            )
         mean, deviation = moments.of_leaves(*sums, *squares)
         skewness = self._skewness(leaves.counts.sum(axis=1), mean, deviation)
         add_up(self._tree.parent, leaves.counts.copy(), mean, deviation)
         middle = self._medians() if self._has_medians else None
-        return TreeSketches(counts, mean, deviation, densities, scatters, skewness, middle)
+        return TreeSketches(
+            *(counts, mean, deviation, densities, scatters, skewness, middle),
+            squared_weights=squared_weights,
+        )
 
     # --- how sure the nodes are ---
+
+    def _squared_weights(self) -> Sequence[float]:
+        """What the squares of the weights of all nodes' rows add up to."""
+        (greatest,) = self._rows.ask(GreatestWeights())
+        (squares,) = self._rows.ask(SquaredWeights(greatest))
+        sums: list[float] = (greatest * greatest * squares).tolist()
+        for node in range(len(sums) - 1, 0, -1):  # children before their parents
+            sums[int(self._tree.parent[node])] += sums[node]
+        return [in_digits(total, SUM_DIGITS) for total in sums]
 
     def _skewness(
         self, n_rows: np.ndarray, mean: np.ndarray, deviation: np.ndarray

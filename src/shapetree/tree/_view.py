@@ -179,8 +179,8 @@ class TreeView:
         Scores on rows that were not fitted on, where they are known.
     is_weighted : bool
         Whether training rows counted by different weights.
-    shrinkage : float
-        How far predictions lean on those of the nodes above.
+    is_smoothed : bool
+        Whether predictions are not those of the leaves' own rows.
     why_single_leaf : str or None
         Why the tree has no split, if it has none.
     """
@@ -195,13 +195,21 @@ class TreeView:
     ranges: np.ndarray
     held_out: HeldOut | None
     is_weighted: bool = False
-    shrinkage: float = 0.0
+    is_smoothed: bool = False
     why_single_leaf: str | None = None
+
+    def require_counts(self, what: str) -> None:
+        """Refuse a tree of one target whose rows were never counted, as those of a forest."""
+        if self.n_outputs == 1 and self.nodes[0].counts is None:
+            raise ValueError(
+                f"{what} shows how rows are spread over the nodes, which the trees of a forest do "
+                "not keep; use plot_tree with X and y, or export_text"
+            )
 
     @property
     def predicted_word(self) -> str:
         """What to call predicted shares that differ from the rows'."""
-        only_weights = self.is_training and self.is_weighted and self.shrinkage == 0
+        only_weights = self.is_training and self.is_weighted and not self.is_smoothed
         return "weighted" if only_weights else "predicted"
 
     @property
@@ -309,7 +317,7 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
         for node in range(tree.node_count)
     )
     is_weighted = _is_weighted(tree)
-    if sketches is None and classes is not None and not is_weighted and fitted.shrinkage == 0:
+    if sketches is None and classes is not None and not is_weighted and not fitted.is_smoothed:
         # Several targets are not counted, but nothing makes predictions differ from the rows.
         nodes = tuple(
             replace(
@@ -330,7 +338,7 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
         ranges=fitted.summary.ranges,
         held_out=fitted.held_out,
         is_weighted=is_weighted,
-        shrinkage=fitted.shrinkage,
+        is_smoothed=fitted.is_smoothed,
         why_single_leaf=fitted.why_single_leaf,
     )
 

@@ -32,7 +32,7 @@ def draw_classification() -> Picture:
     data = load_breast_cancer(as_frame=True)
     tree = ShapeTreeClassifier(max_depth=3, max_branches=2)
     tree.fit(data.data, data.target_names[data.target])
-    return plot_tree(tree, row=data.data.iloc[5], title="Breast cancer: why one case is malignant")
+    return plot_tree(tree, row=data.data.iloc[3], title="Breast cancer: why one case is malignant")
 
 
 def draw_regression() -> Picture:

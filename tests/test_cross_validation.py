@@ -688,28 +688,26 @@ COLUMNS = ["strength", "score", "error", "n_leaves", "n_parts", "is_chosen", "sc
 
 @pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 @pytest.mark.parametrize(
-    ("params", "weakest"),
+    "params",
     [
-        # Without any penalty there is nothing to ask of resamples, and nobody who teaches the tree
-        # that `fit` makes; of a path, all trees are taught alike.
-        ({}, 0.1),
-        ({"assignment": "coordinate_descent"}, 0.1),
-        ({"teacher": None}, 0.0),
-        ({"resamples": 0}, 0.0),
-        ({"resamples": 0, "assignment": "coordinate_descent"}, 0.0),
-        ({"pairs": "auto"}, 0.0),
-        ({"shrinkage": "cv"}, 0.0),
+        {},
+        {"assignment": "coordinate_descent"},
+        {"teacher": None},
+        {"resamples": 0},
+        {"resamples": 0, "assignment": "coordinate_descent"},
+        {"pairs": "auto"},
+        {"shrinkage": "cv"},
     ],
 )
-def test_a_path_shows_the_trees_that_fit_makes(kind, params, weakest):
+def test_a_path_shows_the_trees_that_fit_makes(kind, params):
     X, y = noisy_classes(np.random.default_rng(0))
-    params = {"max_depth": 3, "cv": 3, "random_state": 0, "strength": [weakest, 1, 50]} | params
+    params = {"max_depth": 3, "cv": 3, "random_state": 0, "strength": [0, 1, 50]} | params
     model = kind(**params)
     path = model.strength_path(X, y)
     assert not hasattr(model, "tree_")
     table = pd.DataFrame(path)
     assert list(table.columns) == COLUMNS
-    assert_array_equal(table.strength, [weakest, 1.0, 50.0])
+    assert_array_equal(table.strength, [0.0, 1.0, 50.0])
     # Trees whose shrinkage is chosen are not taught by resamples; what is chosen has no part in
     # their shape.
     fixed = {"shrinkage": 0} if "shrinkage" in params else {}

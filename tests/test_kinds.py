@@ -266,7 +266,10 @@ def test_names_of_rows_are_known_though_some_rows_are_there_twice():
 def test_copies_of_rows_are_counted():
     from shapetree.cli._read import RawTable
 
-    columns = {"a": pa.chunked_array([["x", "y", "x", None, None]]), "b": pa.array([1, 1, 1, 2, 2])}
+    columns = {
+        "a": pa.chunked_array([["x", "y", "x", None, None]]),
+        "b": pa.chunked_array([[1, 1], [1, 2, 2]]),
+    }
     assert RawTable("file.csv", columns, 5, ",").count_copies() == 2
 
 

@@ -152,7 +152,7 @@ def many_levels(n_levels=300, n_classes=20):
     rng = np.random.default_rng(0)
     level = rng.integers(n_levels, size=3_000)
     X = pd.DataFrame({"a": pd.Categorical(level), "b": rng.normal(size=3_000)})
-    tree = ShapeTreeClassifier(max_depth=2, max_parts=None, refine=None, n_threads=1)
+    tree = ShapeTreeClassifier(max_depth=2, max_parts=None, refine=None, teacher=None, n_threads=1)
     return tree.fit(X, (level * 7 + rng.integers(2, size=3_000)) % n_classes)
 
 

@@ -113,7 +113,7 @@ def export_html(
     check_swap(swap)
     heading = DEFAULT_TITLE if title is None else str(title)
     trained = view if view.is_training else view_of(fitted)
-    trained.require_counts("a page")
+    view.require_counts("a page")
     data = page_data(view, trained, heading, scale, swap)
     page = _fill(TEMPLATE.read_text(encoding="utf-8"), heading, data)
     if path is not None:

@@ -150,8 +150,12 @@ class CrossValidation:
     def trees(self, trials: Sequence[Trial], lesson: Lesson | None) -> list[TreeArrays]:
         """Trees of all rows, as they are when nothing has to be chosen."""
         seed, owns_bins = self._parameters.random_state, False
-        told = seed, self._binned, owns_bins, lesson
-        return self._run([partial(self._fit, trial, *told) for trial in trials])
+        jobs = []
+        for trial in trials:
+            goes = lesson is not None and lesson.goes_with(trial.strength)
+            told = seed, self._binned, owns_bins, lesson if goes else None
+            jobs.append(partial(self._fit, trial, *told))
+        return self._run(jobs)
 
     def _run(self, jobs: Sequence[Callable[[int], Result]]) -> list[Result]:
         n_threads = self._parameters.n_threads

@@ -96,6 +96,8 @@ def fit_tree(
     if evidence is None or evidence.is_convincing:
         choice = choose(binned, parameters, pairs, folds)
         lesson = lesson or lesson_of_resamples(resamples, rows, parameters, pairs)
+        if lesson is not None and not lesson.goes_with(float(choice.parameters.strength)):
+            lesson = None
     else:
         # Nothing is to be learnt, however strong penalties are.
         strongest = max(path_of(parameters.strength))

@@ -142,8 +142,12 @@ class _Draw:
         if groups is None:
             self.is_alone = np.bincount(kind, self.n_copies)[kind] > MAX_DRAWN_TOGETHER
         # The copies that are drawn one by one, each known by its place among those of its kind.
+        # Kinds do not tell categories apart that hold the same targets; their bins do.
         alone = np.flatnonzero(self.is_alone)
-        alone = alone[np.lexsort((*rows.targets[alone].T, kind[alone]))]
+        weight = 1.0 if rows.weights is None else (rows.weights / self.n_copies)[alone]
+        each = np.broadcast_to(weight, alone.shape)
+        keys = *_bins(binned, alone), each, *rows.targets[alone].T, kind[alone]
+        alone = alone[np.lexsort(keys)]
         self._row_of_copy = np.repeat(alone, self.n_copies[alone].astype(np.int64))
         of_copy = kind[self._row_of_copy]
         starts = np.flatnonzero(np.diff(of_copy, prepend=-1) != 0)
@@ -222,12 +226,17 @@ def _ask(
 
 def _pools(binned: BinnedRows, is_alone: np.ndarray) -> np.ndarray:
     """A number for each row, the same for equal rows that different trees may have seen."""
-    columns = binned.binned.columns
-    bins = [columns.array(number)[is_alone] for number in range(columns.n_columns)]
     pool = np.arange(len(is_alone))
     if is_alone.any():
-        pool[is_alone] = len(pool) + np.unique(np.array(bins), axis=1, return_inverse=True)[1]
+        bins = np.array(_bins(binned, np.flatnonzero(is_alone)))
+        pool[is_alone] = len(pool) + np.unique(bins, axis=1, return_inverse=True)[1]
     return np.unique(pool, return_inverse=True)[1]
+
+
+def _bins(binned: BinnedRows, rows: np.ndarray) -> list[np.ndarray]:
+    """Bins of some rows, an array for each feature."""
+    columns = binned.binned.columns
+    return [columns.array(number)[rows] for number in range(columns.n_columns)]
 
 
 def _sums_by(pool: np.ndarray, values: np.ndarray) -> np.ndarray:

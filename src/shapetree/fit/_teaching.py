@@ -23,9 +23,6 @@ from shapetree.grow._progress import Progress
 from shapetree.refine import Shrinkage
 from shapetree.tree._arrays import TreeArrays
 
-# Numbers that are taught vary less within a leaf than the targets do, and what splits gain is
-# measured by that: prices are higher by this factor.
-PRICE_OF_NUMBERS = 2.0
 # What is mixed depends on sums that are rounded: it is rounded itself, so that neither the order of
 # rows nor copies of them instead of weights make a difference.
 UNIT_OF_MIXTURE = 2.0**-8
@@ -55,10 +52,17 @@ class Lesson:
         What the teacher predicts for each row: shares of classes, or numbers.
     share : float
         How much of what a row is taught is the teacher's; the rest is its own target.
+    is_asked : bool
+        Whether the teacher is the user's own.
     """
 
     predicted: np.ndarray
     share: float
+    is_asked: bool = False
+
+    def goes_with(self, strength: float) -> bool:
+        """Whether trees of some strength are taught; without prices, resamples are not asked."""
+        return self.is_asked or strength > 0
 
 
 def lesson_of_resamples(
@@ -106,7 +110,7 @@ def lesson_of_estimator(told: Told, rows: TrainingRows) -> Lesson:
             f"teacher must predict a finite number for each of {n_given} rows and {n_outputs} "
             f"outputs, got an array of shape {told.values.shape}"
         )
-    return Lesson(predicted if rows.kept is None else predicted[rows.kept], 1.0)
+    return Lesson(predicted if rows.kept is None else predicted[rows.kept], 1.0, is_asked=True)
 
 
 def _by_class(told: Told, classes: np.ndarray) -> np.ndarray:
@@ -158,7 +162,9 @@ def _taught(
     rows, share = binned.rows, lesson.share
     if rows.classes is None:
         targets = share * lesson.predicted[:, :, 0] + (1.0 - share) * rows.targets
-        strength = PRICE_OF_NUMBERS * float(parameters.strength)
+        # Prices are in rows of the error that is left. What a teacher says varies less within a
+        # leaf than the targets do, so that it must gain more.
+        strength = (1.0 + share) * float(parameters.strength)
         taught = replace(binned, rows=replace(rows, targets=targets))
         return taught, replace(parameters, strength=strength)
     n_rows, n_classes = rows.table.n_rows, len(rows.classes[0])

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
@@ -117,6 +118,26 @@ def test_taught_trees_do_not_depend_on_the_order_of_rows_or_on_weights_as_copies
     weighed = ShapeTreeClassifier().fit(X, y, sample_weight=times)
     copied = ShapeTreeClassifier().fit(X.iloc[copies], y[copies])
     assert np.array_equal(weighed.predict_proba(X), copied.predict_proba(X))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_names_of_classes_and_categories_and_the_order_of_columns_change_nothing(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(60, 300))
+    X = pd.DataFrame(rng.normal(size=(n, 3)).round(seed % 3), columns=list("abc"))
+    X["kind"] = pd.Categorical(rng.choice(list("pqrst"), n))
+    level = X["a"] + (X["kind"].cat.codes % 2) + rng.normal(size=n)
+    y = np.digitize(level, np.quantile(level, [1 / 3, 2 / 3]))
+    shares = ShapeTreeClassifier().fit(X, y).predict_proba(X)
+    names = np.array(["two", "one", "three"])
+    renamed = ShapeTreeClassifier().fit(X, names[y])
+    order = [list(renamed.classes_).index(name) for name in names]
+    assert_allclose(renamed.predict_proba(X)[:, order], shares, atol=1e-12)
+    other = X.assign(kind=X["kind"].cat.rename_categories(dict(zip("pqrst", "tsqpr", strict=True))))
+    other["kind"] = pd.Categorical(other["kind"].astype(str))
+    assert_allclose(ShapeTreeClassifier().fit(other, y).predict_proba(other), shares, atol=1e-12)
+    turned = X[["kind", "c", "a", "b"]]
+    assert_allclose(ShapeTreeClassifier().fit(turned, y).predict_proba(turned), shares, atol=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))

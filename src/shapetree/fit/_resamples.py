@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
 from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._folds import contents_of
@@ -108,11 +109,71 @@ def resample(
     n_resamples, targets = n_resamples_of(binned.rows, parameters), binned.rows.targets
     if n_resamples == 0 or (targets == targets[0]).all():
         return None
-    draw = _Draw(binned, groups)
-    found = _ask(binned, parameters, pairs.without_pairs(), draw, n_resamples)
+    ranks = _ranks_of_classes(binned)
+    binned = _with_ranks(binned, ranks)
+    without_names = _with_ranked_categories(binned)
+    draw = _Draw(without_names, groups)
+    found = _ask(without_names, parameters, pairs.without_pairs(), draw, n_resamples)
     if not found.evidence.is_convincing and len(pairs.pairs) > 0:
         found = _ask(binned, parameters, pairs, draw, n_resamples)  # which takes longer
+    predicted = found.predicted
+    for output, rank in enumerate(ranks):
+        predicted[:, output, : len(rank)] = predicted[:, output, rank]
     return found
+
+
+def _ranks_of_classes(binned: BinnedRows) -> list[np.ndarray]:
+    """A rank for each class of each output that its name does not decide; none for numbers.
+
+    In small samples, shape functions are often equally good, and the order of classes decides.
+    """
+    rows = binned.rows
+    if rows.n_classes is None:
+        return []
+    content = _summed(contents_of(binned), rows)
+    each = zip(rows.targets.T.astype(np.intp), rows.n_classes, strict=True)
+    return [_ranked(labels, content, n_classes) for labels, n_classes in each]
+
+
+def _with_ranks(binned: BinnedRows, ranks: list[np.ndarray]) -> BinnedRows:
+    """Rows with the ranks of their classes as targets."""
+    if not ranks:
+        return binned
+    labels = binned.rows.targets.astype(np.intp)
+    targets = np.stack([rank[own] for rank, own in zip(ranks, labels.T, strict=True)], axis=1)
+    return replace(binned, rows=replace(binned.rows, targets=targets.astype(labels.dtype)))
+
+
+def _with_ranked_categories(binned: BinnedRows) -> BinnedRows:
+    """Rows whose categories are numbered by what they hold, instead of by their names."""
+    rows, features = binned.rows, binned.binned.features
+    if not any(feature.is_categorical for feature in features):
+        return binned
+    targets = row_hashes(np.ascontiguousarray(rows.targets[:, 0], dtype=np.float64).view(np.int64))
+    content = _summed(contents_of(binned) + targets, rows)
+    bins = _bins(binned, np.arange(rows.table.n_rows))
+    for number, feature in enumerate(features):
+        if feature.is_categorical:
+            # Missing values keep their bin.
+            rank = np.append(_ranked(bins[number], content, feature.n_bins), feature.n_bins)
+            bins[number] = rank.astype(bins[number].dtype)[bins[number]]
+    columns = Columns(bins, rows.table.n_rows)
+    return replace(binned, binned=replace(binned.binned, columns=columns))
+
+
+def _summed(content: np.ndarray, rows: TrainingRows) -> np.ndarray:
+    """What each row adds to hashes of sets of rows, in which it counts as often as it does."""
+    mixed = row_hashes(content.view(np.int64))
+    return mixed if rows.counts is None else mixed * rows.counts.astype(np.uint64)
+
+
+def _ranked(number: np.ndarray, content: np.ndarray, n: int) -> np.ndarray:
+    """Ranks of the numbers 0 .. n-1 by the hashes of the rows that have them."""
+    sums = np.zeros(n + 1, dtype=np.uint64)
+    np.add.at(sums, number, content)
+    rank = np.empty(n, dtype=np.intp)
+    rank[np.argsort(sums[:n], kind="stable")] = np.arange(n)
+    return rank
 
 
 class _Draw:

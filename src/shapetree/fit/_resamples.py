@@ -109,10 +109,11 @@ def resample(
     n_resamples, targets = n_resamples_of(binned.rows, parameters), binned.rows.targets
     if n_resamples == 0 or (targets == targets[0]).all():
         return None
-    ranks = _ranks_of_classes(binned)
+    content = contents_of(binned)  # whatever classes and categories are called
+    ranks = _ranks_of_classes(binned.rows, content)
     binned = _with_ranks(binned, ranks)
-    without_names = _with_ranked_categories(binned)
-    draw = _Draw(without_names, groups)
+    without_names = _with_ranked_categories(binned, content)
+    draw = _Draw(without_names, content, groups)
     found = _ask(without_names, parameters, pairs.without_pairs(), draw, n_resamples)
     if not found.evidence.is_convincing and len(pairs.pairs) > 0:
         found = _ask(binned, parameters, pairs, draw, n_resamples)  # which takes longer
@@ -122,17 +123,16 @@ def resample(
     return found
 
 
-def _ranks_of_classes(binned: BinnedRows) -> list[np.ndarray]:
+def _ranks_of_classes(rows: TrainingRows, content: np.ndarray) -> list[np.ndarray]:
     """A rank for each class of each output that its name does not decide; none for numbers.
 
     In small samples, shape functions are often equally good, and the order of classes decides.
     """
-    rows = binned.rows
     if rows.n_classes is None:
         return []
-    content = _summed(contents_of(binned), rows)
+    summed = _summed(content, rows)
     each = zip(rows.targets.T.astype(np.intp), rows.n_classes, strict=True)
-    return [_ranked(labels, content, n_classes) for labels, n_classes in each]
+    return [_ranked(labels, summed, n_classes) for labels, n_classes in each]
 
 
 def _with_ranks(binned: BinnedRows, ranks: list[np.ndarray]) -> BinnedRows:
@@ -144,18 +144,18 @@ def _with_ranks(binned: BinnedRows, ranks: list[np.ndarray]) -> BinnedRows:
     return replace(binned, rows=replace(binned.rows, targets=targets.astype(labels.dtype)))
 
 
-def _with_ranked_categories(binned: BinnedRows) -> BinnedRows:
+def _with_ranked_categories(binned: BinnedRows, content: np.ndarray) -> BinnedRows:
     """Rows whose categories are numbered by what they hold, instead of by their names."""
     rows, features = binned.rows, binned.binned.features
     if not any(feature.is_categorical for feature in features):
         return binned
     targets = row_hashes(np.ascontiguousarray(rows.targets[:, 0], dtype=np.float64).view(np.int64))
-    content = _summed(contents_of(binned) + targets, rows)
+    summed = _summed(content + targets, rows)
     bins = _bins(binned, np.arange(rows.table.n_rows))
     for number, feature in enumerate(features):
         if feature.is_categorical:
             # Missing values keep their bin.
-            rank = np.append(_ranked(bins[number], content, feature.n_bins), feature.n_bins)
+            rank = np.append(_ranked(bins[number], summed, feature.n_bins), feature.n_bins)
             bins[number] = rank.astype(bins[number].dtype)[bins[number]]
     columns = Columns(bins, rows.table.n_rows)
     return replace(binned, binned=replace(binned.binned, columns=columns))
@@ -193,11 +193,11 @@ class _Draw:
         together, and are evidence once.
     """
 
-    def __init__(self, binned: BinnedRows, groups: np.ndarray | None) -> None:
+    def __init__(self, binned: BinnedRows, content: np.ndarray, groups: np.ndarray | None) -> None:
         rows = binned.rows
         n_rows = rows.table.n_rows
         self.n_copies = np.ones(n_rows) if rows.counts is None else rows.counts
-        self._number = contents_of(binned) if groups is None else groups.astype(np.uint64)
+        self._number = content if groups is None else groups.astype(np.uint64)
         self.kind = kind = np.unique(self._number, return_inverse=True)[1]
         self.is_alone = np.zeros(n_rows, dtype=bool)
         if groups is None:

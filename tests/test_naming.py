@@ -130,7 +130,7 @@ def test_class_names_may_be_a_mapping(tree):
 
 def test_names_are_kept_in_the_model_file(tree):
     text = export_json(tree, **NAMES)
-    schema = json.loads((files("shapetree") / "model-3.schema.json").read_text(encoding="utf-8"))
+    schema = json.loads((files("shapetree") / "model.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator(schema).validate(json.loads(text))
     read = from_json(text)
     assert export_text(read) == export_text(tree, **NAMES)

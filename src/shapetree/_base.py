@@ -765,8 +765,8 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         Notes
         -----
         The schema comes with the package: `importlib.resources.files("shapetree") /
-        "model-3.schema.json"`. It also says how to predict with a model in another language. Later
-        versions of the library will read these models, just as this one reads formats 1 and 2.
+        "model.schema.json"`. It also says how to predict with a model in another language. Later
+        versions of the library will read these models.
 
         Examples
         --------

@@ -1,8 +1,7 @@
 """The model file: a fitted tree as JSON, and back.
 
-`model-3.schema.json` describes the format that is written. What an older reader would misread or
-refuse gets another version number; files of all versions, each of which has its schema, stay
-readable.
+`model.schema.json` describes the format. What an older reader would misread or refuse gets another
+version number.
 """
 
 from shapetree.model_file._check import PREFIX, NotAModel, short

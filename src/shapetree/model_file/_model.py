@@ -12,7 +12,9 @@ from shapetree.data._table import FeatureInfo
 from shapetree.tree._fitted import FittedTree
 
 FORMAT = "shapetree-model"
-VERSION = 3
+VERSION = 1
+# What a file may hold.
+KINDS = ("tree",)
 # Criteria that a tree of each kind may have been grown by.
 CRITERIA = {
     "ShapeTreeClassifier": ("gini", "entropy"),
@@ -55,7 +57,6 @@ class Model:
 class Frame:
     """What the nodes of a model must fit."""
 
-    version: int
     features: tuple[FeatureInfo, ...]
     n_outputs: int
     n_classes: list[int] | None

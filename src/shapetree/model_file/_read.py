@@ -22,6 +22,7 @@ from shapetree.model_file._model import (
     DATE_KINDS,
     FORMAT,
     INT32,
+    KINDS,
     LABEL_TYPES,
     NUMBER_KINDS,
     SPECIAL,
@@ -41,28 +42,26 @@ from shapetree.tree._sure import UnseenLeaf
 
 # Lists and objects inside each other in a parameter.
 MAX_NESTING = 8
-# Parameters that had other names up to version 2.
-RENAMED = {"split_penalty": "leaf_penalty", "folds": "cv"}
 
 
 def read_model(text: str) -> Model:
     """The model that JSON describes, or `NotAModel`."""
     root = Part(parse(text))
-    version = _read_version(root)
+    _read_version(root)
+    root.member("kind").one_of(*KINDS)
     root.has_only(
-        *("format", "version", "library_version", "estimator", "parameters", "criterion"),
+        *("format", "version", "kind", "library_version", "estimator", "parameters", "criterion"),
         *("strength", "shrinkage", "has_names", "features", "target", "nodes", "history"),
-        *(("names", "held_out", "why_single_leaf", "taught") if version > 2 else ()),
+        *("names", "held_out", "why_single_leaf", "taught"),
     )
     root.member("library_version").text()
     estimator = root.member("estimator").one_of(*CRITERIA)
     has_names = root.member("has_names").boolean()
-    features = _read_features(root.member("features"), has_names, version)
+    features = _read_features(root.member("features"), has_names)
     classes, n_outputs, target_edges = _read_target(root.member("target"), len(text))
     if (estimator == "ShapeTreeClassifier") == (classes is None):
         root.member("target").refuse(f"is not of the kind that a {estimator} has")
     frame = Frame(
-        version,
         tuple(feature for feature, _, _ in features),
         n_outputs,
         None if classes is None else [len(labels) for labels in classes],
@@ -71,7 +70,7 @@ def read_model(text: str) -> Model:
     history, strength = root.optional("history"), root.optional("strength")
     taught = root.optional("taught")
     tree = read_tree(root.member("nodes"), frame)
-    parameters = _read_parameters(root.member("parameters"), version)
+    parameters = {name: _read_parameter(item) for name, item in root.member("parameters").members()}
     return Model(
         estimator=estimator,
         parameters=parameters,
@@ -111,21 +110,14 @@ def _usual_strength(parameters: dict[str, Any]) -> float:
     return float(given) if is_number else 1.0
 
 
-def _read_version(root: Part) -> int:
+def _read_version(root: Part) -> None:
     root.member("format").one_of(FORMAT)
     version = root.member("version").integer(1, WHOLE)
     if version > VERSION:
         raise NotAModel(
             f"this file has version {version} of the model format, but this shapetree reads only "
-            f"versions up to {VERSION}; install a newer shapetree"
+            f"version {VERSION}; install a newer shapetree"
         )
-    return version
-
-
-def _read_parameters(part: Part, version: int) -> dict[str, Any]:
-    """Parameters by the names that they have today."""
-    renamed = RENAMED if version < 3 else {}
-    return {renamed.get(name, name): _read_parameter(item) for name, item in part.members()}
 
 
 def _read_parameter(part: Part, nesting: int = 0) -> Any:
@@ -155,13 +147,9 @@ def _read_key(part: Part) -> Any:
     return key
 
 
-def _read_features(
-    part: Part, has_names: bool, version: int
-) -> list[tuple[FeatureInfo, float, list[float]]]:
+def _read_features(part: Part, has_names: bool) -> list[tuple[FeatureInfo, float, list[float]]]:
     """Features, their scales and their ranges."""
-    features = [
-        (_read_feature(item, version), _read_scale(item), _read_range(item)) for item in part.each()
-    ]
+    features = [(_read_feature(item), _read_scale(item), _read_range(item)) for item in part.each()]
     if not features:
         part.refuse("must have at least one item")
     names = {feature.name for feature, _, _ in features}
@@ -170,15 +158,14 @@ def _read_features(
     return features
 
 
-def _read_feature(part: Part, version: int) -> FeatureInfo:
+def _read_feature(part: Part) -> FeatureInfo:
     name = part.member("name").text()
-    dates = DATE_KINDS if version > 2 else {}
-    kind = part.member("kind").one_of(*NUMBER_KINDS, *dates.values(), "category", "ordered")
+    kind = part.member("kind").one_of(*NUMBER_KINDS, *DATE_KINDS.values(), "category", "ordered")
     if kind not in ("category", "ordered"):
-        part.has_only("name", "kind", "scale", *(("range",) if version > 2 else ()))
-        date = next((date for date, its_kind in dates.items() if its_kind == kind), None)
+        part.has_only("name", "kind", "scale", "range")
+        date = next((date for date, its_kind in DATE_KINDS.items() if its_kind == kind), None)
         return FeatureInfo(name, is_whole=kind == "whole", date=date)
-    part.has_only("name", "kind", "categories", *(("held_text",) if version > 2 else ()))
+    part.has_only("name", "kind", "categories", "held_text")
     categories = tuple(_read_levels(part.member("categories")))
     if len(set(categories)) < len(categories):
         part.member("categories").refuse("must be distinct")

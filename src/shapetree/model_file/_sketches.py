@@ -48,8 +48,7 @@ def read_sketches(
     of_target = ("mean", "deviation") if frame.n_classes is None else ()
     optional = SURENESS if frame.n_classes is None else OF_WEIGHTS
     for kind, numbers in of_kind.items():
-        others = optional if frame.version > 2 else ()
-        sketches.take(numbers).have_only(kind, *of_target, *others)
+        sketches.take(numbers).have_only(kind, *of_target, *optional)
     sure = [_read_sureness(sketches, name, frame) for name in SURENESS]
     targets = [sketches.member(name).numbers(is_finite=False).tolist() for name in of_target]
     counts = _read_counts(sketches, of_kind["counts"], n_rows, parent, frame)
@@ -155,14 +154,12 @@ def _read_axes(
     """How the axes of densities are parted into cells, and the ends of the rows' numbers there."""
     of_target = ("totals", "missing_total") if frame.n_classes is None else ()
     known = ("counts", "missing", *of_target)
-    # Versions before the third said where to draw the bounds.
-    of_axis = ("bounds", "cells", "ends" if frame.version > 2 else "places")
     axes = [Axis(None, np.array([len(split.branch_of_piece)])) for split in splits]
     ends: list[tuple[float, float] | None] = [None] * len(splits)
     ordered = [i for i, split in enumerate(splits) if split.upper is not None]
     parts.take([i for i, split in enumerate(splits) if split.upper is None]).have_only(*known)
     with_axis = parts.take(ordered)
-    with_axis.have_only(*known, *of_axis)
+    with_axis.have_only(*known, "bounds", "cells", "ends")
     cells = with_axis.member("cells").integer_lists(1, INT32)
     lengths = np.diff(cells.start)
     if not lengths.all():
@@ -189,7 +186,7 @@ def _read_cells(
     """Rows of nodes by cell and class, and by class."""
     n_groups, kept = frame.n_groups, dict[int, np.ndarray | PackedCounts]()
     in_groups = np.zeros((len(parts), n_groups), dtype=np.int64)
-    is_dense = (frame.version == 1) | (n_cells * n_groups <= MAX_DENSE)
+    is_dense = n_cells * n_groups <= MAX_DENSE
     for i in np.flatnonzero(~is_dense).tolist():
         kept[i], in_groups[i] = _read_packed(
             parts.part(i), int(n_rows[i]), axes[i], int(n_cells[i]), n_groups

@@ -42,6 +42,7 @@ def write_model(model: Model, library_version: str) -> str:
     content = {
         "format": FORMAT,
         "version": VERSION,
+        "kind": "tree",
         "library_version": library_version,
         "estimator": model.estimator,
         "parameters": {

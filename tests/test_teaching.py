@@ -12,7 +12,10 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_batches, from_json
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text, from_batches, from_json
+from shapetree.export import export_html
+from shapetree.plot import plot_tree
+from shapetree.tree._view import view_of
 
 
 class Oracle(ClassifierMixin, BaseEstimator):
@@ -177,6 +180,13 @@ def test_an_estimator_can_teach():
     scores = tree.evaluate(X_new, y_new)
     same = (tree.predict(X_new) == tree.teacher_.predict(X_new)).mean()
     assert scores["fidelity"] == pytest.approx(same)
+    words = f"fidelity to the teacher {100 * same:.1f} %"
+    head = export_text(tree).splitlines()[0]
+    assert head.endswith(f"; {words}")
+    assert view_of(tree._fitted).scores_in_words()[1] == words
+    assert words in export_html(tree)
+    assert any(words in text.get_text() for text in plot_tree(tree).texts)
+    assert export_text(from_json(tree.to_json())).splitlines()[0] == head
     fitted = clone(teacher).fit(X, y)
     again = ShapeTreeClassifier(teacher=fitted).fit(X, y)
     assert again.teacher_ is fitted
@@ -190,7 +200,9 @@ def test_an_estimator_can_teach_numbers():
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     teacher = RandomForestRegressor(50, min_samples_leaf=5, random_state=0)
     tree = ShapeTreeRegressor(teacher=teacher, max_leaf_nodes=8).fit(X, y)
-    assert 0.5 < tree.evaluate(X[:200], y[:200])["fidelity"] < 1.0
+    fidelity = tree.evaluate(X[:200], y[:200])["fidelity"]
+    assert 0.5 < fidelity < 1.0
+    assert f"; fidelity to the teacher R² {fidelity:.3f}" in export_text(tree)
     leaves, said = tree.apply(X), tree.teacher_.predict(X)
     for leaf in np.unique(leaves):
         rows = leaves == leaf

@@ -467,12 +467,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
                 UserWarning,
                 stacklevel=2,
             )
-        scores = self._evaluated(self.apply(X), targets, sample_weight, is_known)
+        leaves, taught = self.apply(X), None
         if fitted.teacher is not None and not isinstance(X, Batches):
-            said, taught = self.predict(X), np.asarray(fitted.teacher.predict(X))
-            judge = accuracy_score if fitted.classes is not None else r2_score
-            scores = scores | {"fidelity": float(judge(taught, said, sample_weight=sample_weight))}
-        return scores
+            taught = np.asarray(fitted.teacher.predict(X))
+        return self._evaluated(leaves, targets, sample_weight, is_known, taught)
 
     def _evaluated(
         self,
@@ -480,8 +478,12 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         targets: np.ndarray,
         sample_weight: Any,
         is_known: bool = False,
+        taught: np.ndarray | None = None,
     ) -> dict[str, float]:
-        """Scores of rows by their leaves, remembered unless the rows are those of training."""
+        """Scores of rows by their leaves, remembered unless the rows are those of training.
+
+        They include how well the tree predicts what its teacher does, if that is given.
+        """
         fitted, weights = self.__fitted_tree__(), None
         if sample_weight is not None:
             weights = _check_sample_weight(
@@ -492,6 +494,10 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         predicted = np.ascontiguousarray(self._of_leaves(leaves).reshape(targets.shape))
         weights = None if weights is None else np.ascontiguousarray(weights)
         scores = scores_of(targets, predicted, fitted.classes is not None, weights)
+        if taught is not None:
+            judge = accuracy_score if fitted.classes is not None else r2_score
+            agreed = judge(taught.reshape(predicted.shape), predicted, sample_weight=weights)
+            scores = scores | {"fidelity": float(agreed)}
         if not is_known:
             found = {}
             if targets.size == len(targets):

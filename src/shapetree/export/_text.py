@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._scores import held_out_words
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import branch_words, listing, n_rows_words, outcome_words, printable
 
@@ -23,14 +24,15 @@ def export_text(
     """Write a fitted tree as text.
 
     The first line says what is predicted, if `y` had a name, and the score on rows that the tree
-    has not seen, if it was evaluated. Every other line is a node: the values of its parent's
-    feature, or the regions of its parent's pair of features, that lead to it, then what it predicts
-    or what it splits on, and its number of training rows. If a pair has many regions, some are only
-    counted; `rules` and `shape_table` list them all. Missing values are mentioned where training
-    rows had them; elsewhere they go to the branch with the most rows. Shares are those of the rows;
-    where weights or shrinkage make the tree predict something else, that is shown as well. Beside
-    a share or a mean of rows stands the interval that holds that of all such rows, at a level of
-    95 %, and if the tree was evaluated, what the new rows tell of the leaf.
+    has not seen, if it was evaluated, with the fidelity to its teacher, if an estimator taught it.
+    Every other line is a node: the values of its parent's feature, or the regions of its parent's
+    pair of features, that lead to it, then what it predicts or what it splits on, and its number of
+    training rows. If a pair has many regions, some are only counted; `rules` and `shape_table` list
+    them all. Missing values are mentioned where training rows had them; elsewhere they go to the
+    branch with the most rows. Shares are those of the rows; where weights or shrinkage make the
+    tree predict something else, that is shown as well. Beside a share or a mean of rows stands the
+    interval that holds that of all such rows, at a level of 95 %, and if the tree was evaluated,
+    what the new rows tell of the leaf.
 
     Parameters
     ----------
@@ -78,7 +80,7 @@ def _heading(view: TreeView) -> Iterator[str]:
     if view.target_names is not None:
         said.append(f"Predicts {listing(view.target_names)}")
     if view.held_out is not None:
-        said.append(view.scores_in_words()[0])
+        said += held_out_words(view.held_out, view.classes is not None)
     if said:
         heading = "; ".join(said)
         yield heading[0].upper() + heading[1:]

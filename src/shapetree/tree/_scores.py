@@ -26,7 +26,8 @@ class HeldOut:
     n_rows : int
         How many rows they are.
     scores : mapping from str to float
-        The first is the chief one: accuracy for classes, R² for numbers.
+        The first is the chief one: accuracy for classes, R² for numbers. `fidelity` is the same of
+        the tree's predictions for those of its teacher, if an estimator taught it.
     leaves : mapping from int to UnseenLeaf
         What these rows tell of each leaf that they come to; nothing if there are several targets.
     """
@@ -69,6 +70,23 @@ def _balanced(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) 
         # The test rows may have no row of a predicted class.
         warnings.simplefilter("ignore", UserWarning)
         return float(balanced_accuracy_score(y, predicted, sample_weight=weights))
+
+
+def held_out_words(held_out: HeldOut, has_classes: bool) -> list[str]:
+    """Scores on rows that were not fitted on, in words.
+
+    Examples
+    --------
+    >>> held_out_words(HeldOut(143, {"accuracy": 0.93, "fidelity": 0.951}), True)
+    ['accuracy 93.0 % on 143 unseen rows', 'fidelity to the teacher 95.1 %']
+    """
+    rows = f"{held_out.n_rows:,} unseen row{'s' * (held_out.n_rows != 1)}"
+    words = [f"{score_words(has_classes, held_out.chief)} on {rows}"]
+    fidelity = held_out.scores.get("fidelity")
+    if fidelity is not None:
+        score = score_words(has_classes, fidelity).removeprefix("accuracy ")
+        words.append(f"fidelity to the teacher {score}")
+    return words
 
 
 def score_words(has_classes: bool, score: float) -> str:

@@ -30,7 +30,7 @@ from shapetree.tree._regions import (
     positions_of,
     segments_of_node,
 )
-from shapetree.tree._scores import HeldOut, score_words
+from shapetree.tree._scores import HeldOut, held_out_words, score_words
 from shapetree.tree._sketch import Density, NodeSketch
 from shapetree.tree._sure import Sure, UnseenLeaf, sure_of_node, sure_of_share
 
@@ -261,8 +261,7 @@ class TreeView:
         has_classes = self.classes is not None
         words = []
         if self.held_out is not None:
-            rows = f"{self.held_out.n_rows:,} unseen row{'s' * (self.held_out.n_rows != 1)}"
-            words.append(f"{score_words(has_classes, self.held_out.chief)} on {rows}")
+            words += held_out_words(self.held_out, has_classes)
         score = self.score()
         if score is not None:
             said = score_words(has_classes, score)

@@ -787,7 +787,7 @@ def export_json(
     >>> from shapetree import ShapeTreeClassifier, export_json
     >>> X, y = load_iris(return_X_y=True)
     >>> export_json(ShapeTreeClassifier(max_depth=1).fit(X, y))[:39]
-    '{"format":"shapetree-model","version":3'
+    '{"format":"shapetree-model","version":1'
     """
     fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
     held = tree_holder(estimator)

@@ -21,8 +21,8 @@ from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import tree_of
 from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
+from shapetree.refine import _tao, refine
 from shapetree.refine import _tree as refining
-from shapetree.refine import refine
 from shapetree.tree._questions import NeighboursOfThresholds
 from shapetree.tree._sketcher import describe_training_rows, sketch_tree
 from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
@@ -194,6 +194,27 @@ def test_small_tables_may_be_parted_in_any_way(seed, case, n_outputs, n_rows):
         assert_same_arrays(grown, fit.grow(fit.joined(parts)))
         owns_bins = len(parts) % 2 == 0
         assert_same_arrays(refined, fit.refine(fit.joined(parts), owns_bins)[0])
+
+
+@pytest.mark.parametrize("case", ["classes", "means", "medians", "pairs"])
+def test_a_sweep_that_is_undone_leaves_the_tree_as_it_was(case, monkeypatch):
+    model, own = CASES[case]
+    rng = np.random.default_rng(5)
+    X = mixed_table(rng, 400)
+    y = targets_for(model, rng, X, n_outputs=1)
+    # Refinement has a higher price, so that single branches take the place of some nodes.
+    options = {"max_depth": 4, "leaf_penalty": 0.1, "refine_penalty": 8.0, "random_state": 0}
+    fit = Fit(model(**options | own), X, y)
+    refined = fit.refine(fit.alone())[0]
+    monkeypatch.setattr(_tao, "ROUNDING", -10.0)  # as if every sweep raised the objective
+    tree, history = fit.refine(fit.alone())
+    assert len(history) == 1
+    grown = fit.grow(fit.alone())
+    assert_array_equal(tree.value, grown.value)
+    assert refined.node_count < tree.node_count
+    assert_array_equal(tree.n_node_samples, grown.n_node_samples)
+    for parts in partitions(rng, 400):
+        assert_same_arrays(tree, fit.refine(fit.joined(parts))[0])
 
 
 def test_the_fit_of_an_estimator_is_that_of_one_holder():

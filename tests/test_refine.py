@@ -1019,6 +1019,20 @@ def test_some_rows_may_weigh_next_to_nothing(criterion):
     )
 
 
+@pytest.mark.parametrize("criterion", CRITERIA)
+def test_the_objective_never_rises_where_nearly_all_rows_weigh_next_to_nothing(criterion):
+    kind = ShapeTreeRegressor if criterion.endswith("error") else ShapeTreeClassifier
+    for seed in range(60):
+        rng = np.random.default_rng([seed, 4])
+        X = rng.normal(size=(24, 2)).round(1)
+        score = X[:, 0] + rng.normal(scale=0.5, size=24)
+        y = score.round(2) if kind is ShapeTreeRegressor else score > 0
+        free = {"leaf_penalty": 0.0, "segment_penalty": 0.0, "refine_penalty": 0.0, "resamples": 0}
+        model = kind(criterion=criterion, max_depth=3, min_samples_leaf=1, **free)
+        model.fit(X, y, 10.0 ** rng.uniform(-20, 20, 24))
+        assert_falls(model.refinement_history_)
+
+
 @pytest.mark.parametrize("scale", [1e-150, 1e-30, 1e30, 1e150])
 @pytest.mark.parametrize("criterion", CRITERIA[2:])
 def test_the_scale_of_y_does_not_matter(scale, criterion):

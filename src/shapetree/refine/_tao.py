@@ -33,6 +33,9 @@ from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned
 from shapetree.refine._rows import CareSet, LossCells, RefinedRows
 from shapetree.refine._working import WorkingTree
 
+# Share of the objective within which it counts as the same.
+ROUNDING = 1e-9
+
 # What each branch costs the rows of some nodes, rows that care, and what these lose at least.
 Losses = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -85,18 +88,27 @@ class Refiner:
         loss.begin(rows)
 
     def refine(self) -> list[float]:
-        """Sweep until nothing changes; returns the objective before the first and after each."""
+        """Sweep until nothing changes; returns the objective before the first and after each.
+
+        A sweep after which it is higher is undone: what rows of tiny weights lose, beside far
+        greater ones, is below the grid that losses are summed on.
+        """
         history = [self._objective()]
         self._report(0, history[0])
         for sweep in range(1, self._options.max_sweeps + 1):
+            before = self._tree.shape()
             is_changed = self._sweep()
             if not is_changed or sweep == self._options.max_sweeps:
                 # Shapes move where no row is; that may yet show other nodes a better split.
                 is_changed |= self._tree.settle_shapes()
             if not is_changed:
                 break
-            history.append(self._objective())
-            self._report(sweep, history[-1])
+            objective = self._objective()
+            if objective > history[-1] + ROUNDING * abs(history[-1]):
+                self._tree.go_back(before)
+                break
+            history.append(objective)
+            self._report(sweep, objective)
         return history
 
     def _objective(self) -> float:

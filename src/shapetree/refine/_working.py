@@ -20,6 +20,9 @@ from shapetree.refine._splits import (
     smallest_part,
 )
 
+# A node's split, children, parent, penalty and part_penalty.
+Placed = tuple[Split | None, list[int], int, float, float]
+
 # Numbers of rows by piece that are kept for all nodes at once.
 MAX_COUNTS = 2**20
 
@@ -221,6 +224,26 @@ class WorkingTree:
             while number >= 0:
                 self.nodes[number].settled_at = None
                 number = self.nodes[number].parent
+
+    def shape(self) -> list[Placed]:
+        """Splits of all nodes and where these are, to go back to."""
+        return [
+            (node.split, node.children, node.parent, node.penalty, node.part_penalty)
+            for node in self.nodes
+        ]
+
+    def go_back(self, shape: list[Placed]) -> None:
+        """Be as the tree was when it had that shape."""
+        for number, (node, before) in enumerate(zip(self.nodes, shape, strict=True)):
+            node.split, node.children, node.parent, node.penalty, node.part_penalty = before
+            # Nodes must have given up their children before others lead to them.
+            self.rows.set_split(number, None, [])
+        for number in self.below(0):
+            if self.nodes[number].split is not None:
+                self.rows.set_split(number, self.nodes[number].split, self.nodes[number].children)
+        self.rows.send([0])
+        self._is_rebuilt = True
+        self._tidy([0])
 
     def settle_shapes(self) -> bool:
         """Send bins without rows where the shape functions of the finished tree will send them.

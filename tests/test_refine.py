@@ -24,6 +24,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
 from shapetree.data._targets import PRICES, ClassGoal, Prices
+from shapetree.export import export_text
 from shapetree.grow import _histograms
 from shapetree.refine import _working
 from shapetree.refine._loss import loss_of
@@ -362,6 +363,22 @@ def test_refining_a_grown_tree_is_what_a_fit_does(problem):
     refined = refine_tree(grown(model).fit(X, y, weights), X, y, weights)
     assert_same_tree(model, refined)
     assert_array_equal(model.refinement_history_, refined.refinement_history_)
+
+
+def test_refinement_learns_no_category_that_only_rows_of_weight_zero_have():
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=300), rng.integers(0, 4, 300)]
+    y = (X[:, 0] > 0) ^ (X[:, 1] == 2)
+    weights = np.ones(300)
+    weights[X[:, 1] == 3] = 0.0
+    options = {"categorical_features": [1], "pairs": "auto", "max_depth": 1, "resamples": 0}
+    model = ShapeTreeClassifier(**options).fit(X, y, weights)
+    greedy = ShapeTreeClassifier(**options | {"pairs": 0, "refine": None}).fit(X, y, weights)
+    assert greedy.tree_.used_features == [0]
+    refined = refine_tree(greedy.set_params(pairs="auto"), X, y, weights)
+    assert refined.tree_.used_features == model.tree_.used_features == [0, 1]
+    assert "3.0" not in export_text(model)
+    assert "3.0" not in export_text(refined)
 
 
 @fits

@@ -157,6 +157,14 @@ def refine_fitted(
     about = targets, fitted.classes, weights
     rows = TrainingRows(fitted.read_table(X, reader), *about)
     rows = rows.with_evidence(importance_of(*about, parameters.class_weight))
+    if rows.kept is not None:
+        # Categories of features that the tree has not used are learnt here, as by a fit.
+        seen = rows.table.with_seen_categories().features
+        features = tuple(
+            new if used.categories == () else known
+            for used, known, new in zip(fitted.features, rows.table.features, seen, strict=True)
+        )
+        rows = replace(rows, table=rows.table.with_features(features))
     binned = bin_table(rows.table, rows.weights, parameters.max_bins, parameters.n_threads)
     binned = fitting_bins(fitted.tree, rows.table, binned)
     pairs = read_pairs(rows.table, parameters)

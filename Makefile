@@ -2,7 +2,7 @@ PYTHON3 ?= python3
 VENV ?= .venv
 PYTHON := $(VENV)/bin/python
 PIP := $(PYTHON) -m pip --disable-pip-version-check
-SOURCES := pyproject.toml meson.build README.md LICENSE \
+SOURCES := pyproject.toml meson.build README.md LICENSE $(wildcard licenses/*) \
 	$(shell find src -name __pycache__ -prune -o -print)
 
 # What `make sanitize` adds to the build. Unoptimised, the kernels compile in less than half the time, and
@@ -11,47 +11,66 @@ SANITIZE := -C setup-args=-Dbuildtype=debug \
 	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
 	-C 'setup-args=-Dc_args=-fno-sanitize-recover=all -g1'
 
-.PHONY: demo test test-optimised attack lint bench bench-report page page-check sanitize wheel-check clean
+.PHONY: help demo test test-optimised attack lint docs bench bench-report page page-check sanitize \
+	wheel-check clean
 .DELETE_ON_ERROR:
 
+## help: list the targets
+help:
+	@sed -n 's/^## \([a-z-]*\): /\1\t/p' Makefile | expand -t 18
+
+## demo: install into .venv, draw a tree and a page, compare with CART; takes one to two minutes
 demo: $(VENV)/package $(VENV)/demo.extra
 	$(PYTHON) examples/demo.py
 
 # Spark is large, and needs Java: it is tested where that is.
 SPARK := $(if $(shell command -v java),$(VENV)/spark.extra)
 
+## test: all tests, doctests included
 test: $(VENV)/package $(VENV)/test.extra $(SPARK) $(VENV)/shapetree-bench
 	$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=25 \
 		--pyargs shapetree tests bench/tests
 
+## test-optimised: some tests without assertions, as under python -O
 # The tests of what runs on rows in parts, as Python runs it without assertions. pytest keeps those of
 # the tests themselves.
 test-optimised: $(VENV)/package $(VENV)/test.extra
 	$(PYTHON) -O -m pytest -n auto --dist loadfile -q tests/test_dask.py tests/test_files.py \
 		tests/test_joined_rows.py tests/test_parts.py tests/test_targets.py tests/test_pair_search.py
 
+## attack: random trees and spoilt model files by the thousand
 # Random trees and spoilt model files by the thousand; the tests try the first few of them.
 attack: $(VENV)/package $(VENV)/test.extra
 	ATTACK=0:5000 MUTANTS=20000 $(PYTHON) -m pytest -n auto -q tests/test_attack.py tests/test_model_mutations.py
 
+## lint: ruff, mypy and cython-lint
 lint: $(VENV)/test.extra $(VENV)/lint.extra
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
 	$(PYTHON) -m mypy
 	PATH="$(VENV)/bin:$$PATH" cython-lint src
 
+## docs: the documentation, into build/docs/html; warnings are errors, and examples are run
+docs: $(VENV)/package $(VENV)/docs.extra
+	PATH="$(VENV)/bin:$$PATH" $(PYTHON) -m sphinx -q -W --keep-going -b html -d build/docs/doctrees docs build/docs/html
+	@echo "open build/docs/html/index.html"
+
+## bench: speed, as ratios to scikit-learn, LightGBM and sgtlearn
 bench: $(VENV)/package $(VENV)/bench.extra
 	$(PYTHON) -m asv_bench.ratios
 
+## bench-report: docs/benchmark and the tables from bench/results
 # What is made from the results that are kept with the code; the tests see that they agree.
 bench-report: $(VENV)/package $(VENV)/shapetree-bench
 	$(VENV)/bin/shapetree-bench report bench/results --out docs/benchmark
 	$(VENV)/bin/shapetree-bench readme bench/results
 
+## page: rebuild the page that export_html fills (needs Node.js)
 # The page that `export_html` fills; its parts come from npm, its build is kept with the package.
 page: page/node_modules
 	cd page && npm run --silent build
 
+## page-check: check that the page kept with the package is up to date
 page-check: page/node_modules
 	cd page && npm run --silent check-format
 	mkdir -p build/page
@@ -63,18 +82,21 @@ page/node_modules: page/package-lock.json
 	cd page && npm ci --silent
 	touch $@
 
+## sanitize: fuzz tests on a build with address and undefined-behaviour sanitizers
 sanitize:
 	$(MAKE) VENV=.venv-sanitize BUILD_FLAGS="$(SANITIZE)" .venv-sanitize/package .venv-sanitize/fuzz.extra
 	FUZZ=150 ATTACK=0:20 LD_PRELOAD="$$(gcc -print-file-name=libasan.so)" PYTHONMALLOC=malloc \
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	.venv-sanitize/bin/python -m pytest -n auto --max-worker-restart 0 -s tests/test_fuzz.py tests/test_attack.py
 
+## wheel-check: build a wheel, check what it holds, and try it in an environment of its own
 wheel-check: $(VENV)/wheel
 	$(PYTHON) tools/check_wheel.py $(VENV)/dist/*.whl
 	$(PYTHON3) -m venv --clear .venv-wheel
 	.venv-wheel/bin/python -m pip --disable-pip-version-check install -q $(VENV)/dist/*.whl
 	.venv-wheel/bin/python -I tools/fit_predict.py
 
+## clean: remove all that these targets make
 clean:
 	rm -rf .venv .venv-sanitize .venv-wheel build dist .mesonpy-* page/node_modules
 

@@ -75,8 +75,6 @@ def show(folder: Path) -> None:
         f"\nOne of the {len(X_test)} cases that it has not seen, {tree.score(X_test, y_test):.1%}"
     )
     print(f"of which it gets right:\n\n  {why}.\n  {why.flip}.")
-    print(f"\nThe tree as a picture: {folder / 'tree.png'}")
-    print(f"and as a page to explore, which needs no network: {folder / 'page.html'}")
 
 
 def plus_sign() -> None:
@@ -144,9 +142,13 @@ def breast_cancer() -> None:
 
 
 if __name__ == "__main__":
-    show(Path(sys.argv[1] if len(sys.argv) > 1 else "demo"))
+    folder = Path(sys.argv[1] if len(sys.argv) > 1 else "demo")
+    show(folder)
     plus_sign()
     bars()
     checkerboard()
     digits()
     breast_cancer()
+    heading("Open in a browser")
+    print(f"  {folder / 'page.html'}   the first tree, to explore; needs no network")
+    print(f"  {folder / 'tree.png'}    the same tree as a picture")

@@ -194,3 +194,21 @@ def test_two_levels_gain_no_less_with_a_look_ahead(criterion, max_branches, max_
     assert np.all(np.array(impurities[4]) <= np.array(impurities[1]) + 1e-8)
     if max_branches == 2:
         assert np.any(np.array(impurities[4]) < np.array(impurities[1]) - 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("params", "lookahead"),
+    [
+        ({"max_leaf_nodes": 8, "max_depth": None}, 3),
+        ({"max_leaf_nodes": 8, "max_depth": None, "pairs": 2}, 1),
+        ({"max_depth": 3}, 1),
+    ],
+)
+def test_trees_look_ahead_where_leaves_are_limited(params, lookahead):
+    X, y = noisy_classes(np.random.default_rng(0), n_rows=400)
+    trees = [
+        ShapeTreeClassifier(**params, lookahead=given, resamples=0).fit(X, y).tree_
+        for given in ("auto", lookahead)
+    ]
+    assert_array_equal(trees[0].feature, trees[1].feature)
+    assert_array_equal(trees[0].n_node_samples, trees[1].n_node_samples)

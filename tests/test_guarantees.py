@@ -263,7 +263,9 @@ def test_the_best_nodes_are_split_first():
     X, y = noisy_numbers(np.random.default_rng(0))
     limits = {"max_branches": 2, "max_depth": 6, "inner_max_leaf_nodes": 4}
     full = ShapeTreeRegressor(**UNRESTRAINED | limits).fit(X, y).tree_
-    some = ShapeTreeRegressor(**UNRESTRAINED | limits, max_leaf_nodes=8).fit(X, y).tree_
+    some = (
+        ShapeTreeRegressor(**UNRESTRAINED | limits, max_leaf_nodes=8, lookahead=1).fit(X, y).tree_
+    )
     reached = {0}
     for _ in range(7):
         open_nodes = [node for node in reached if not full.is_leaf[node]]

@@ -104,7 +104,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="both")],
         "min_impurity_decrease": [Interval(Real, 0, None, closed="left")],
         "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "lookahead": [Interval(Integral, 1, None, closed="left")],
+        "lookahead": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "inner_tree": [StrOptions({"cart", "optimal"})],
         "inner_max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "inner_min_samples_leaf": [
@@ -149,7 +149,7 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
         min_weight_fraction_leaf: float,
         min_impurity_decrease: float,
         max_leaf_nodes: int | None,
-        lookahead: int,
+        lookahead: int | str,
         inner_tree: str,
         inner_max_leaf_nodes: int | None,
         inner_min_samples_leaf: float,

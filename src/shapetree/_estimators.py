@@ -109,11 +109,12 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         scikit-learn.
     max_leaf_nodes : int or None, default=None
         Maximum number of leaves; the tree then grows where it gains most.
-    lookahead : int, default=1
+    lookahead : int or "auto", default="auto"
         How many of a node's best features to compare one level deeper, by the gains of the best
-        splits of their branches, if their own gains are close. 1 compares only their own gains; 3
-        makes trees a little more accurate, above all those with few branches, and takes about
-        twice as long. No more than 10 are compared.
+        splits of their branches, if their own gains are close. 1 compares only their own gains.
+        "auto" is 3 if `max_leaf_nodes` limits the tree and there are no pairs, and 1 otherwise:
+        where leaves are scarce, 3 makes trees more accurate and their probabilities better, and
+        takes about twice as long. No more than 10 are compared.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition but takes longer.
@@ -273,7 +274,7 @@ class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
         min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
-        lookahead: int = 1,
+        lookahead: int | str = "auto",
         inner_tree: str = "cart",
         inner_max_leaf_nodes: int | None = None,
         inner_min_samples_leaf: float = 1,
@@ -472,11 +473,12 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         scikit-learn.
     max_leaf_nodes : int or None, default=None
         Maximum number of leaves; the tree then grows where it gains most.
-    lookahead : int, default=1
+    lookahead : int or "auto", default="auto"
         How many of a node's best features to compare one level deeper, by the gains of the best
-        splits of their branches, if their own gains are close. 1 compares only their own gains; 3
-        makes trees a little more accurate, above all those with few branches, and takes about
-        twice as long. No more than 10 are compared.
+        splits of their branches, if their own gains are close. 1 compares only their own gains.
+        "auto" is 3 if `max_leaf_nodes` limits the tree and there are no pairs, and 1 otherwise:
+        where leaves are scarce, 3 makes trees more accurate and their probabilities better, and
+        takes about twice as long. No more than 10 are compared.
     inner_tree : {"cart", "optimal"}, default="cart"
         How a feature's axis is cut into pieces: by CART, best cut first, or by dynamic programming,
         which finds the best partition but takes longer.
@@ -627,7 +629,7 @@ class ShapeTreeRegressor(RegressorMixin, BaseShapeTree):
         min_weight_fraction_leaf: float = 0.0,
         min_impurity_decrease: float = 0.0,
         max_leaf_nodes: int | None = None,
-        lookahead: int = 1,
+        lookahead: int | str = "auto",
         inner_tree: str = "cart",
         inner_max_leaf_nodes: int | None = None,
         inner_min_samples_leaf: float = 1,

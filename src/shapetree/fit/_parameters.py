@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,8 @@ STRENGTHS = (0.3, 1.0, 3.0)
 SHRINKAGES = (0.0, 0.1, 1.0, 5.0, 10.0, 25.0, 50.0, 100.0, 250.0, 500.0)
 # Features that are compared one level deeper; each takes as long as a level of the tree.
 MAX_LOOKAHEAD = 10
+# As many where leaves are limited: a split that opens the way to others then counts for more.
+LOOKAHEAD_FOR_LEAVES = 3
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,7 @@ class Parameters:
     min_weight_fraction_leaf: float
     min_impurity_decrease: float
     max_leaf_nodes: int | None
-    lookahead: int
+    lookahead: int | str
     inner_tree: str
     inner_max_leaf_nodes: int | None
     inner_min_samples_leaf: float
@@ -155,11 +158,19 @@ def limits_of(goal: Goal, parameters: Parameters) -> Limits:
         max_depth=_at_most(parameters.max_depth),
         max_branches=parameters.max_branches,
         max_leaf_nodes=_at_most(parameters.max_leaf_nodes),
-        lookahead=min(parameters.lookahead, MAX_LOOKAHEAD),
+        lookahead=_lookahead(parameters),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, goal.n_counted)),
         min_samples_leaf=min_rows_of_leaf(goal, parameters),
         min_impurity_decrease=parameters.min_impurity_decrease / goal.impurity_scale,
     )
+
+
+def _lookahead(parameters: Parameters) -> int:
+    if parameters.lookahead != "auto":
+        return min(int(parameters.lookahead), MAX_LOOKAHEAD)
+    has_pairs = not isinstance(parameters.pairs, Integral) or parameters.pairs > 0
+    looks_ahead = parameters.max_leaf_nodes is not None and not has_pairs
+    return LOOKAHEAD_FOR_LEAVES if looks_ahead and not parameters.is_cart else 1
 
 
 def refine_options(goal: Goal, parameters: Parameters) -> RefineOptions:

@@ -3,7 +3,7 @@
  *
  *     node build-module.mjs [file]
  *
- * `export_js` puts a tree and exports after it.
+ * `export_js` puts trees and exports after it.
  */
 
 import { writeFileSync } from "node:fs";
@@ -25,7 +25,8 @@ const result = await build({
   charset: "utf8",
 });
 // The modules export functions of their trees instead.
-const [functions, rest] = result.outputFiles[0].text.split(/^export \{\n {2}readTree\n\};\n/m);
+const ending = /^export \{\n {2}readForest,\n {2}readTree\n\};\n/m;
+const [functions, rest] = result.outputFiles[0].text.split(ending);
 if (rest !== "") throw new Error("the bundle does not end with its export");
 writeFileSync(target, functions);
 console.log(`${target}: ${Math.round(functions.length / 1000)} kB`);

@@ -15,14 +15,21 @@ import warnings
 
 import numpy as np
 import pandas as pd
-from models_to_write import of_classes, of_mixed, of_numbers, of_several_outputs
+from models_to_write import (
+    forest_of_mixed,
+    of_classes,
+    of_mixed,
+    of_numbers,
+    of_several_outputs,
+)
 
-from shapetree import ShapeTreeClassifier, export_html, export_text, from_json
+from shapetree import export_html, export_text, from_json
 
 MAX_SECONDS = 2.0
 MAX_BYTES = 200 * 2**20
 
 SMALL = {"max_depth": 2, "inner_max_leaf_nodes": 3, "max_leaf_nodes": 5}
+SMALL_FOREST = {"n_estimators": 3, "max_leaf_nodes": 5}
 SEEDS = {
     "classes": lambda: of_mixed(["p", "q", "r"], **SMALL),
     "numbers": lambda: of_mixed(**SMALL),
@@ -30,6 +37,8 @@ SEEDS = {
     "pairs of numbers": lambda: of_numbers(pairs="all", **SMALL),
     "no names": lambda: of_classes(shrinkage=5.0, **SMALL),
     "several outputs": lambda: of_several_outputs("texts", **SMALL),
+    "forest of classes": lambda: forest_of_mixed(["p", "q", "r"], **SMALL_FOREST),
+    "forest of numbers": lambda: forest_of_mixed(pairs=[(0, 2)], oob_score=True, **SMALL_FOREST),
 }
 NUMBERS = [0, 1, -1, 2, 3, 253, 254, 255, 2**31 - 2, 2**31 - 1, 2**31, -(2**31), 2**53, 2**63]
 NUMBERS += [10**9, 10**30, 10**400, 0.5, -0.0, 1e-320, 1e308, -1e308, 1.0, 2.0, 1e16]
@@ -157,8 +166,15 @@ def use(tree, is_thorough):
     """Do with a model what people do."""
     X = rows_for(tree)
     tree.predict(X)
-    if isinstance(tree, ShapeTreeClassifier):
+    if hasattr(tree, "classes_"):
         tree.predict_proba(X)
+    if hasattr(tree, "estimators_"):
+        assert tree.apply(X).shape == (len(X), len(tree.estimators_))
+        assert tree.feature_importances_.shape == (tree.n_features_in_,)
+        if is_thorough:
+            text = tree.to_json()
+            assert from_json(text).to_json() == text
+        return
     export_text(tree)
     [str(why) + str(why.flip) for why in tree.explain(X[:2])]
     if is_thorough:

@@ -1,10 +1,16 @@
-"""Fitted trees of every kind, for tests of the model file."""
+"""Fitted trees and forests of every kind, for tests of the model file and of exports."""
 
 import numpy as np
 import pandas as pd
 from data import noisy_classes, noisy_numbers
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
+from shapetree import (
+    ShapeForestClassifier,
+    ShapeForestRegressor,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    refine_tree,
+)
 
 NASTY_NAMES = ['"quoted" \\ name', "🌳 tree", "שם בעברית", "line\nbreak\x00\u2028</script>"]
 # Penalties that let even small data grow trees with several levels and with pairs.
@@ -190,4 +196,57 @@ MAKERS = {
     "pruned by hand": pruned,
     "simplified classes": lambda: simplified("classes"),
     "simplified numbers": lambda: simplified("numbers"),
+}
+
+
+def forest_of_mixed(labels=None, seed=0, n_rows=120, weights=None, dates=False, **params):
+    """A forest of a table of all kinds of columns; of a list of lists of labels, for each output.
+
+    Categories are text, truth values and numbers, as in `mixed_table`; with dates beside them.
+    """
+    rng = np.random.default_rng(seed)
+    X, score = mixed_table(rng, n_rows)
+    X.columns = ["size", "colour", "count", "is there", "level"]
+    if dates:
+        day = pd.Timestamp("2020-02-28") + pd.to_timedelta(rng.integers(0, 900, n_rows), "D")
+        X["day"], X["moment"] = day, day + pd.to_timedelta(rng.random(n_rows) * 86400, "s")
+        X.loc[rng.random(n_rows) < 0.1, "day"] = None
+        score = score + (day.dayofyear > 180) + np.sin(day.dayofyear / 20)
+    params = {
+        "n_estimators": 5,
+        "categorical_features": ["colour", "is there", "level"],
+        "random_state": seed,
+        "max_features": 0.7,
+        "n_threads": 1,
+    } | params
+    if labels is None or labels == "several numbers":
+        y = score if labels is None else np.stack([score, -np.sin(score)], axis=1)
+        return ShapeForestRegressor(**params).fit(X, y, weights), X, y
+    several = labels if isinstance(labels[0], list) else [labels]
+    y = np.stack([in_classes(score, some).astype(object) for some in several], axis=1)
+    y = y if len(several) > 1 else np.array(y[:, 0].tolist())
+    return ShapeForestClassifier(**params).fit(X, y, weights), X, y
+
+
+# Forests that are fast to make, in the same form.
+FORESTS = {
+    "two classes": lambda **its: forest_of_mixed(["no", "yes"], **its),
+    "classes": lambda **its: forest_of_mixed([3, 5, 8], **its),
+    "texts": lambda **its: forest_of_mixed(["", "ü🌳", 'say "no"', "x"], max_branches=3, **its),
+    "truth values": lambda **its: forest_of_mixed([False, True], class_weight="balanced", **its),
+    "numbers": forest_of_mixed,
+    "medians": lambda **its: forest_of_mixed(criterion="absolute_error", **its),
+    "pairs of classes": lambda **its: forest_of_mixed([0, 1, 2], pairs="all", max_depth=4, **its),
+    "pairs of numbers": lambda **its: forest_of_mixed(pairs="all", max_depth=4, **its),
+    "dates": lambda **its: forest_of_mixed(["p", "q", "r"], dates=True, **its),
+    "weights": lambda **its: forest_of_mixed(
+        ["p", "q"], weights=np.random.default_rng(1).exponential(size=120), **its
+    ),
+    "frequencies": lambda **its: forest_of_mixed(weights=np.arange(120) % 4, **its),
+    "several classes": lambda **its: forest_of_mixed([["n", "y"], ["p", "q", "r"]], **its),
+    "several numbers": lambda **its: forest_of_mixed("several numbers", **its),
+    "single leaves": lambda **its: forest_of_mixed(["a", "b"], min_samples_leaf=60, **its),
+    "one tree": lambda **its: forest_of_mixed(["a", "b"], **its | {"n_estimators": 1}),
+    "all rows": lambda **its: forest_of_mixed([1, 2], bootstrap=False, max_features=None, **its),
+    "scores": lambda **its: forest_of_mixed(oob_score=True, **its | {"n_estimators": 20}),
 }

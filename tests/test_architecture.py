@@ -46,7 +46,17 @@ LAYERS = {
             "_questions",
             "_sketcher",
         ),
-        *("_naming", "_scores", "_fitted", "_regions", "_plane", "_view", "_digits", "_words"),
+        *(
+            "_naming",
+            "_scores",
+            "_fitted",
+            "_forest",
+            "_regions",
+            "_plane",
+            "_view",
+            "_digits",
+            "_words",
+        ),
     ],
     "model_file": ["_model", "_check", "_write", "_sketches", "_nodes", "_read"],
     "grow": [
@@ -82,9 +92,11 @@ LAYERS = {
         *("_single_leaf", "_identifiers", "_cross_validation", "_order"),
     ],
     "_teachers": None,
+    "_model_files": None,
     "_base": None,
     "_estimators": None,
     "ensemble": ["_draws", "_forest", "_out_of_bag", "_estimators"],
+    "_json": None,
     "_predictions": None,
     "recipes": None,
     "__init__": None,
@@ -99,7 +111,8 @@ UNREAD = ["_core", "grow", "refine", *READERS]
 BELOW = ORDER[: ORDER.index("_teachers")]
 ESTIMATORS = {"ShapeTreeClassifier", "ShapeTreeRegressor", "BaseShapeTree"}
 # Functions that may ask an estimator something, and what they ask.
-MAY_ASK = {"fitted_tree", "tree_holder", "rows_for_tree"}
+MAY_ASK = {"fitted_tree", "fitted_model", "tree_holder", "rows_for_tree"}
+MAY_ASK |= {"model_view", "named_by_pipeline", "refuse_estimator"}
 QUESTIONS = {"check_is_fitted", "is_classifier", "is_regressor", "validate_data", "get_params"}
 # What only an estimator has.
 MANNERS = {"tree_", "classes_", "n_classes_", "criterion_", "shrinkage_", "refinement_history_"}
@@ -295,7 +308,7 @@ def test_nothing_below_the_estimators_takes_them_as_anything(path):
         if "estimator" in types and function.name not in MAY_ASK:
             # Only what users call takes one, and hands down no more than its fitted tree and rows
             # as this sees them.
-            assert types["estimator"] == "HoldsTree"
+            assert types["estimator"] in ("HoldsTree", "HoldsModel")
             assert not function.name.startswith("_")
             uses = {re.match(r"\w+\(estimator\b", use)[0] for use in uses_of("estimator", function)}
             assert uses <= {f"{name}(estimator" for name in MAY_ASK}

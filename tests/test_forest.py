@@ -22,6 +22,7 @@ from shapetree import (
 )
 from shapetree.ensemble import _forest
 from shapetree.grow._feature_draw import FeatureDraw
+from shapetree.tree import _forest as _fitted_forest
 
 BOTH = pytest.mark.parametrize("kind", [ShapeForestClassifier, ShapeForestRegressor])
 seeds = st.integers(0, 2**31 - 1)
@@ -98,7 +99,7 @@ def test_rows_are_predicted_in_parts(kind, monkeypatch):
     X, y = rows_for(kind)
     fitted = forest(kind).fit(X, y)
     at_once = fitted.predict(X)
-    monkeypatch.setattr(_forest, "ROWS_TOGETHER", 7)
+    monkeypatch.setattr(_fitted_forest, "ROWS_TOGETHER", 7)
     assert_array_equal(fitted.predict(X), at_once)
 
 

@@ -1,7 +1,8 @@
 /**
  * What an exported module predicts with: the router of the page, without the page.
  *
- * The build makes one function of this, `readTree`; `export_js` adds a tree and exports.
+ * The build makes functions of this, `readTree` and `readForest`; `export_js` adds trees and
+ * exports.
  */
 
 import { readModel } from "./model.js";
@@ -19,12 +20,33 @@ export function readTree({ classes, features, nodes }) {
   const reasons = (row) => [
     ...new Set(pathTo(row).flatMap((node) => node.features.map((j) => model.features[j].name))),
   ];
+  return { leaf, reasons, ...predictors(classes, valuesOf) };
+}
+
+/** Functions of a forest, whose `trees` are lists of nodes; it predicts means of their values. */
+export function readForest({ classes, features, trees }) {
+  const known = features.map(withCategories);
+  const models = trees.map((nodes) => readModel({ features: known, nodes }));
+  const leavesOf = (row) => {
+    const read = readRow(models[0], row);
+    return models.map((model) => pathOf(model, read).at(-1));
+  };
+  const meansOf = (row) => {
+    const values = leavesOf(row).map((leaf) => leaf.value);
+    const meanOf = (output, i) =>
+      values.reduce((sum, value) => sum + value[output][i], 0) / values.length;
+    return values[0].map((its, output) => its.map((_, i) => meanOf(output, i)));
+  };
+  const leaves = (row) => leavesOf(row).map((leaf) => leaf.number);
+  return { leaves, ...predictors(classes, meansOf) };
+}
+
+/** Functions that predict by the values of a row, those of each target. */
+function predictors(classes, valuesOf) {
   if (classes === null) {
-    return { leaf, reasons, predict: (row) => alone(valuesOf(row).map(([number]) => number)) };
+    return { predict: (row) => alone(valuesOf(row).map(([number]) => number)) };
   }
   return {
-    leaf,
-    reasons,
     predict: (row) => alone(valuesOf(row).map((shares, i) => classes[i][likeliest(shares)])),
     predictProba: (row) => alone(valuesOf(row).map((shares) => [...shares])),
   };

@@ -9,10 +9,9 @@ from types import ModuleType
 from shapetree._estimators import (
     ShapeTreeClassifier,
     ShapeTreeRegressor,
-    export_json,
-    from_json,
     refine_tree,
 )
+from shapetree._json import export_json, from_json
 from shapetree._predictions import predict_parquet
 from shapetree.data._batches import from_batches, from_parquet
 from shapetree.data._dates import date_parts

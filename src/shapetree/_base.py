@@ -9,14 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import fields, replace
 from functools import cache
-from importlib.metadata import version
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context, clone, is_classifier
+from sklearn.base import _fit_context, clone, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch, check_consistent_length
 from sklearn.utils._param_validation import (
@@ -28,7 +27,7 @@ from sklearn.utils._param_validation import (
 from sklearn.utils._pprint import _EstimatorPrettyPrinter
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from shapetree._files import PathLike, read_text, write_file
+from shapetree._model_files import HasModelFile
 from shapetree._teachers import ask_teacher
 from shapetree._threads import effective_threads, started_threads
 from shapetree.data._batches import Batches, refuse_beside_batches
@@ -45,7 +44,6 @@ from shapetree.explain import (
     shape_table,
 )
 from shapetree.fit import Parameters, fit_path, fit_tree, simplify_fitted
-from shapetree.model_file import PREFIX, Model, NotAModel, read_model, short, write_model
 from shapetree.plot import plot_tree
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
@@ -61,16 +59,15 @@ if TYPE_CHECKING:
 
 # Nodes up to which a notebook shows all of a tree.
 MOST_DRAWN = 40
-# Characters of a value in a model file that an error shows.
-MAX_QUOTED = 100
 # What is the same for all rows of a tree takes much longer to find than a row's explanation.
 _explainers: WeakKeyDictionary[FittedTree, Explainer] = WeakKeyDictionary()
 
 
-class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
+class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     """A shape tree, whatever its targets."""
 
     _fitted: FittedTree
+    _family: ClassVar[str] = "ShapeTree"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
@@ -735,103 +732,6 @@ class BaseShapeTree(BaseEstimator, metaclass=ABCMeta):
             return said + (plot_tree(self, max_depth=2 if is_large else None)._repr_html_() or "")
         except ImportError:  # without matplotlib
             return said
-
-    # --- the model file ---
-
-    def to_json(
-        self,
-        path: PathLike | None = None,
-        *,
-        feature_names: Sequence[str] | None = None,
-        class_names: Any = None,
-        target_name: str | None = None,
-        units: Mapping[str, str] | None = None,
-    ) -> str:
-        """Write the fitted tree as JSON, in a format with a published schema.
-
-        Parameters
-        ----------
-        path : str or path-like, optional
-            File to write; an existing one is replaced. By default nothing is written.
-        feature_names : list of str, optional
-            Names to show for the features, in the order of the columns.
-        class_names : list of str, or mapping from class labels to names, optional
-            Names to show for the classes, in the order of `classes_`.
-        target_name : str, optional
-            Name of the target; by default the name of `y` in `fit`.
-        units : mapping from str to str, optional
-            Units of features or of the target, by name; they are shown next to the names.
-
-        Returns
-        -------
-        str
-            The JSON. `from_json` turns it back into an equal estimator, except that a
-            `random_state` object becomes None and other sequences become lists.
-
-        Notes
-        -----
-        The schema comes with the package: `importlib.resources.files("shapetree") /
-        "model.schema.json"`. It also says how to predict with a model in another language. Later
-        versions of the library will read these models.
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_iris
-        >>> from shapetree import ShapeTreeClassifier
-        >>> X, y = load_iris(return_X_y=True)
-        >>> tree = ShapeTreeClassifier(max_depth=2).fit(X, y)
-        >>> text = tree.to_json()
-        >>> bool((ShapeTreeClassifier.from_json(text).predict(X) == tree.predict(X)).all())
-        True
-        """
-        return self._write(fitted_tree(self, feature_names, class_names, target_name, units), path)
-
-    def _write(self, fitted: FittedTree, path: PathLike | None) -> str:
-        self._validate_params()
-        kind = "ShapeTreeRegressor" if fitted.classes is None else "ShapeTreeClassifier"
-        model = Model(kind, self.get_params(deep=False), fitted)
-        text = write_model(model, version("shapetree"))
-        if path is not None:
-            write_file(path, text, "the model")
-        return text
-
-    @classmethod
-    def from_json(cls, text_or_path: PathLike) -> Self:
-        """Make an estimator from a model file.
-
-        Reading runs no code, and refuses anything but a complete and consistent model.
-
-        Parameters
-        ----------
-        text_or_path : str or path-like
-            JSON, which starts with a brace, or the path of a file.
-
-        Returns
-        -------
-        estimator
-            A fitted estimator.
-        """
-        model = read_model(read_text(text_or_path))
-        if issubclass(cls, ClassifierMixin) == (model.fitted.classes is None):
-            raise ValueError(
-                f"the model is a {model.estimator}; use {model.estimator}.from_json or "
-                "shapetree.from_json"
-            )
-        return cls._of_model(model)
-
-    @classmethod
-    def _of_model(cls, model: Model) -> Self:
-        strange = sorted(set(model.parameters) - set(cls._get_param_names()))
-        if strange:
-            raise NotAModel(f"{PREFIX}: {cls.__name__} has no parameter {short(strange[0])}")
-        estimator = cls(**model.parameters)
-        try:
-            estimator._validate_params()
-        except (ValueError, TypeError) as error:
-            reason, got, value = str(error).partition(" Got ")
-            raise NotAModel(f"{PREFIX}: {reason}{got}{value[:MAX_QUOTED]}") from None
-        estimator._fitted = model.fitted
-        return estimator
 
     # --- choosing a size ---
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from copy import copy
 from numbers import Real
 from typing import Any, ClassVar, TypeVar
@@ -12,10 +11,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from shapetree._base import BaseShapeTree
-from shapetree._files import PathLike, read_text
 from shapetree.fit import refine_fitted
-from shapetree.model_file import read_model
-from shapetree.tree._fitted import fitted_tree, tree_holder
+from shapetree.tree._fitted import fitted_tree
 
 Tree = TypeVar("Tree", bound=BaseShapeTree)
 
@@ -750,75 +747,3 @@ def refine_tree(
         fitted, X, y, sample_weight, refined._parameters(), type(refined).__name__
     )
     return refined
-
-
-def export_json(
-    estimator: BaseShapeTree,
-    path: PathLike | None = None,
-    *,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
-) -> str:
-    """Write a fitted tree as JSON, which `from_json` turns back into an equal estimator.
-
-    Parameters
-    ----------
-    estimator : ShapeTreeClassifier or ShapeTreeRegressor
-        A fitted estimator, or a pipeline that ends in one, of which only the tree is written.
-    path : str or path-like, optional
-        File to write; an existing one is replaced. By default nothing is written.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
-
-    Returns
-    -------
-    str
-        The JSON.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from shapetree import ShapeTreeClassifier, export_json
-    >>> X, y = load_iris(return_X_y=True)
-    >>> export_json(ShapeTreeClassifier(max_depth=1).fit(X, y))[:39]
-    '{"format":"shapetree-model","version":1'
-    """
-    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
-    held = tree_holder(estimator)
-    assert isinstance(held, BaseShapeTree)
-    return held._write(fitted, path)
-
-
-def from_json(text_or_path: PathLike) -> ShapeTreeClassifier | ShapeTreeRegressor:
-    """Make an estimator from a model file, a classifier or a regressor.
-
-    Parameters
-    ----------
-    text_or_path : str or path-like
-        JSON, which starts with a brace, or the path of a file.
-
-    Returns
-    -------
-    ShapeTreeClassifier or ShapeTreeRegressor
-        A fitted estimator.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_diabetes
-    >>> from shapetree import ShapeTreeRegressor, from_json
-    >>> X, y = load_diabetes(return_X_y=True)
-    >>> tree = ShapeTreeRegressor(max_depth=2).fit(X, y)
-    >>> from_json(tree.to_json()).predict(X[:1]) == tree.predict(X[:1])
-    array([ True])
-    """
-    model = read_model(read_text(text_or_path))
-    kind = ShapeTreeRegressor if model.fitted.classes is None else ShapeTreeClassifier
-    return kind._of_model(model)

@@ -20,6 +20,7 @@ from shapetree.data._labels import read_targets
 from shapetree.explain import Explanation
 from shapetree.fit import fit_path, fit_tree
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._forest import FittedForest
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -137,7 +138,7 @@ class OnDask(Base):
         refuse_lazy(X, "decision_path")
         return super().decision_path(X)
 
-    def _write(self, fitted: FittedTree, path: PathLike | None) -> str:
+    def _write(self, fitted: FittedTree | FittedForest, path: PathLike | None) -> str:
         # Whoever reads the model needs no client.
         return self.to_local()._write(fitted, path)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, _fit_context, is_classifier
+from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
@@ -18,14 +19,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from shapetree._base import BaseShapeTree
 from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._model_files import HasModelFile
 from shapetree._threads import effective_threads
 from shapetree.data._batches import Batches
 from shapetree.data._names import is_index
 from shapetree.data._table import Table
 from shapetree.ensemble._draws import Draws
-from shapetree.ensemble._forest import FittedForest, ForestOptions, draw_rows, fit_forest
+from shapetree.ensemble._forest import ForestOptions, draw_rows, fit_forest
 from shapetree.ensemble._out_of_bag import permuted_scores, predict_left_out
 from shapetree.refine import Shrinkage
+from shapetree.tree._forest import FittedForest
 from shapetree.tree._predictor import paths_to
 
 Shared = BaseShapeTree._parameter_constraints
@@ -38,12 +41,12 @@ OF_CLASSES, OF_NUMBERS = Shrinkage(of_node=0.25), Shrinkage()
 STRENGTH_OF_CLASSES, STRENGTH_OF_NUMBERS = 4.0, 1.0
 
 
-class BaseShapeForest(BaseEstimator, metaclass=ABCMeta):
+class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
     """A forest of shape trees, whatever its targets."""
 
     _fitted: FittedForest
-    _left_out: np.ndarray | None
-    _score_left_out: float | None
+    _left_out: np.ndarray | None = None
+    _family: ClassVar[str] = "ShapeForest"
     _shrinkage: ClassVar[Shrinkage]
     _strength: ClassVar[float]
 
@@ -151,11 +154,12 @@ class BaseShapeForest(BaseEstimator, metaclass=ABCMeta):
         has_classes = is_classifier(self)
         about = self._tree()._parameters(), self._options(), has_classes, seed
         fitted, draws = fit_forest(X, y, sample_weight, *about, before)
-        left_out = score = None
+        left_out = None
         if self.oob_score:
             left_out, score = self._judge_left_out(fitted, draws, y, sample_weight)
+            fitted = replace(fitted, oob_score=score)
         # Nothing is noted before the end, so that a fit that fails leaves all as it was.
-        self._fitted, self._left_out, self._score_left_out = fitted, left_out, score
+        self._fitted, self._left_out = fitted, left_out
         return self
 
     def _check_options(self) -> None:
@@ -193,6 +197,9 @@ class BaseShapeForest(BaseEstimator, metaclass=ABCMeta):
             "shrinkage": 0.0,
             "strength": self._strength,
         }
+
+    def _written_parameters(self) -> dict[str, Any]:
+        return super()._written_parameters() | {"oob_score": bool(self.oob_score)}
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_fitted" in vars(self)
@@ -259,14 +266,15 @@ class BaseShapeForest(BaseEstimator, metaclass=ABCMeta):
     @property
     def oob_score_(self) -> float:
         """Score of the out-of-bag predictions, if `oob_score` asks for it."""
-        self._out_of_bag()
-        assert self._score_left_out is not None
-        return self._score_left_out
+        score = self.__fitted_forest__().oob_score
+        if score is None:
+            raise AttributeError("the forest was fitted with oob_score=False, so it has no scores")
+        return score
 
     def _out_of_bag(self) -> np.ndarray:
-        self.__fitted_forest__()
+        assert self.oob_score_ is not None
         if self._left_out is None:
-            raise AttributeError("the forest was fitted with oob_score=False, so it has no scores")
+            raise AttributeError("model files hold no out-of-bag predictions; fit the forest again")
         return self._left_out
 
     @_fit_context(prefer_skip_nested_validation=True)

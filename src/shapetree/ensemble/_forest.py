@@ -1,16 +1,15 @@
-"""FittedForest: all that a forest's fit leaves behind; and the order of such a fit."""
+"""The order of a forest's fit: rows are drawn, and trees grown on them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
-from typing import Any, ClassVar
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from shapetree._threads import run_together
-from shapetree.data._table import FeatureInfo, Table
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
 from shapetree.fit._growth import grow, hold, pair_tools
 from shapetree.fit._parameters import Parameters, read_pairs
@@ -24,94 +23,10 @@ from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted import FittedTree, ReadsRows
+from shapetree.tree._forest import FittedForest
 from shapetree.tree._naming import Names, target_names
-from shapetree.tree._predictor import leaves_of
-from shapetree.tree._sketch import DataSummary
 from shapetree.tree._sketcher import summarise_rows
 from shapetree.tree._spread import sole_target, spread_of
-
-# Rows that are predicted at a time.
-ROWS_TOGETHER = 2**16
-
-
-@dataclass(frozen=True, eq=False)
-class FittedForest(ReadsRows):
-    """The trees of a forest, and what is known about the data they were fitted on.
-
-    Attributes
-    ----------
-    trees : tuple of TreeArrays
-    features : tuple of FeatureInfo
-        Those that no tree uses keep their names and kinds, but no categories.
-    has_names : bool
-    classes : tuple of arrays or None
-    criterion : str
-    shrinkage : float
-        How much leaves lean on the nodes above.
-    summary : DataSummary
-    names : Names
-    seed : int
-        By which rows and features were drawn.
-    contents : int
-        A number that is the same for the same training rows.
-    """
-
-    kind: ClassVar[str] = "the forest"
-
-    trees: tuple[TreeArrays, ...]
-    features: tuple[FeatureInfo, ...]
-    has_names: bool
-    classes: tuple[np.ndarray, ...] | None
-    criterion: str
-    shrinkage: float
-    summary: DataSummary
-    names: Names
-    seed: int
-    contents: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "features", self.features_without_unused())
-
-    @property
-    def n_outputs(self) -> int:
-        """Number of targets."""
-        return self.trees[0].value.shape[1]
-
-    @cached_property
-    def used_features(self) -> list[int]:
-        """The features that some tree splits on, ascending."""
-        return sorted(set().union(*(tree.used_features for tree in self.trees)))
-
-    def fitted_tree(self, number: int) -> FittedTree:
-        """One of the trees for itself, without sketches."""
-        return FittedTree(
-            tree=self.trees[number],
-            features=self.features,
-            has_names=self.has_names,
-            classes=self.classes,
-            criterion=self.criterion,
-            shrinkage=self.shrinkage,
-            summary=self.summary,
-            names=self.names,
-        )
-
-    def leaves(self, table: Table, n_threads: int) -> np.ndarray:
-        """The leaf of each row in each tree, (n_rows, n_trees)."""
-        leaves = np.empty((table.n_rows, len(self.trees)), dtype=np.int32)
-        for number, tree in enumerate(self.trees):
-            leaves[:, number] = leaves_of(tree, table, n_threads)
-        return leaves
-
-    def predict(self, table: Table, n_threads: int) -> np.ndarray:
-        """What trees predict on the mean, (n_rows, n_outputs, n_values)."""
-        predicted = np.zeros((table.n_rows, *self.trees[0].value.shape[1:]))
-        for first, some in parts_of(table):
-            mean = predicted[first : first + some.n_rows]
-            for tree in self.trees:
-                mean += tree.value[leaves_of(tree, some, n_threads)]
-        predicted /= len(self.trees)
-        return predicted
 
 
 @dataclass(frozen=True)
@@ -241,14 +156,6 @@ def draw_rows(
     pairs = read_pairs(rows.table, parameters)
     binned = bin_rows(rows, parameters, pairs)
     return Draws(replace(binned, rows=binned.rows.here()), n_drawn, seed), pairs
-
-
-def parts_of(table: Table) -> Iterator[tuple[int, Table]]:
-    """Some rows of a table at a time, and the number of the first of them."""
-    for first in range(0, table.n_rows, ROWS_TOGETHER):
-        last = min(first + ROWS_TOGETHER, table.n_rows)
-        columns = [None if column is None else column[first:last] for column in table.columns]
-        yield first, Table(last - first, table.features, columns, table.has_names)
 
 
 def _check_alike(before: FittedForest, rows: TrainingRows) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from shapetree.data._stored import StoredTable
 from shapetree.data._table import Table
 from shapetree.ensemble._draws import Draws
-from shapetree.ensemble._forest import FittedForest
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._forest import FittedForest
 from shapetree.tree._predictor import leaves_of
 
 

@@ -53,6 +53,9 @@ class Dialect:
     bit_of_code : str
         Condition that one of some bits is 1, which trees of many categories need; empty where they
         need none.
+    one_row : str
+        A table of one row of named values, which may be of the columns of a query around it; empty
+        where that is not allowed.
     ignores_case : bool
         Whether the names of columns that differ only in case are the same.
     write_number, write_text : functions
@@ -79,6 +82,7 @@ class Dialect:
     negation: str = "({}) IS NOT TRUE"
     most_listed: int = 1_000_000
     bit_of_code: str = ""
+    one_row: str = "(SELECT {}) AS m"
 
     def write_name(self, name: str) -> str:
         """Name of a column."""
@@ -358,6 +362,7 @@ DIALECTS = {
         compare_sum=_compare_sum,
         negation=NEGATION_BY_CASE,
         most_listed=16_000,
+        one_row="",
     ),
     "tsql": Dialect(
         name="T-SQL",
@@ -414,6 +419,7 @@ DIALECTS = {
         compare_sum=_compare_sum,
         negation=NEGATION_BY_CASE,
         most_listed=1000,
+        one_row="",
     ),
     "spark": Dialect(
         name="Spark",
@@ -432,5 +438,6 @@ DIALECTS = {
         write_number=_spark_number,
         write_text=_escaped_text,
         compare_sum=_compare_sum,
+        one_row="",
     ),
 }

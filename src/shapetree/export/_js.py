@@ -1,7 +1,7 @@
-"""A tree as a JavaScript module.
+"""A tree or a forest as a JavaScript module.
 
 `module.js` is the function that the page predicts with, built from `page/` at the project's root.
-This module adds the tree, in the form that the page has it in.
+This module adds the trees, in the form that the page has it in.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from shapetree._files import PathLike, write_file
 from shapetree.data._table import FeatureInfo
 from shapetree.export._routes import remark, used_features
 from shapetree.export._shapes import Json, shape_data
-from shapetree.tree._fitted import HoldsTree, fitted_tree
-from shapetree.tree._view import NodeView, TreeView, view_of
+from shapetree.tree._fitted import HoldsModel
+from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 ROUTER = Path(__file__).with_name("module.js")
 # Whole numbers beyond are not all numbers of JavaScript.
@@ -24,7 +24,7 @@ MAX_INTEGER = 2**53
 
 INTRODUCTION = """\
 /**
- * A decision tree, written by shapetree; it needs nothing else.
+ * A {what}, written by shapetree; it needs nothing else.
  *
  * A row is an object by feature name. A value that is null, NaN or not in the object is missing.
  */
@@ -33,7 +33,7 @@ INTRODUCTION = """\
 
 
 def export_js(
-    estimator: HoldsTree,
+    estimator: HoldsModel,
     path: PathLike | None = None,
     *,
     feature_names: Sequence[str] | None = None,
@@ -41,7 +41,7 @@ def export_js(
     target_name: str | None = None,
     units: Mapping[str, str] | None = None,
 ) -> str:
-    """Write a fitted tree as a JavaScript module that needs nothing else.
+    """Write a fitted tree or forest as a JavaScript module that needs nothing else.
 
     The module exports ``predict(row)`` and, for classes, ``predictProba(row)``, which gives the
     probabilities of its ``classes``. ``leaf(row)`` gives the number of a row's leaf, as `apply`
@@ -51,9 +51,13 @@ def export_js(
     gets exactly what the estimator predicts, for several targets as an array. These are the
     functions that the page of `export_html` uses.
 
+    The module of a forest has ``leaves(row)`` instead of ``leaf`` and ``reasons``: the numbers of a
+    row's leaves in all trees.
+
     Parameters
     ----------
-    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+    estimator : ShapeTreeClassifier, ShapeTreeRegressor, ShapeForestClassifier or \
+            ShapeForestRegressor
         A fitted estimator.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written. Its name should
@@ -85,38 +89,47 @@ def export_js(
     export const { predict, predictProba, leaf, reasons } = readTree(data);
     <BLANKLINE>
     """
-    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
-    view = view_of(fitted, with_units=False)
-    said = remark(fitted.names, view)
+    model = model_view(estimator, feature_names, class_names, target_name, units)
+    said = remark(model)
     comment = f"// It {said}.\n\n" if said else ""
+    what = "forest of decision trees" if model.is_forest else "decision tree"
+    introduction = INTRODUCTION.replace("{what}", what)
     module = "".join(
-        [INTRODUCTION, comment, ROUTER.read_text(encoding="utf-8"), "\n", _ending(view)]
+        [introduction, comment, ROUTER.read_text(encoding="utf-8"), "\n", _ending(model)]
     )
     if path is not None:
         write_file(path, module, "the JavaScript module")
     return module
 
 
-def _ending(view: TreeView) -> str:
-    """The tree, and what the module exports."""
-    features = used_features(view)
+def _ending(model: ModelView) -> str:
+    """The trees, and what the module exports."""
+    features = used_features(model)
     parts = {
-        "classes": _written(None if view.classes is None else _classes(view.classes)),
+        "classes": _written(None if model.classes is None else _classes(model.classes)),
         "features": _one_a_line(map(_feature, features)),
-        "nodes": _one_a_line(_node(node, features) for node in view.nodes),
     }
+    if model.is_forest:
+        parts["trees"] = _one_a_line(_nodes(view, features) for view in model.trees())
+    else:
+        (view,) = model.trees()
+        parts["nodes"] = _one_a_line(_nodes(view, features))
     data = "".join(f"  {name}: {text},\n" for name, text in parts.items())
-    tree = f"const data = {{\n{data}}};\n"
-    if view.classes is None:
-        return f"{tree}export const {{ predict, leaf, reasons }} = readTree(data);\n"
-    classes = "data.classes[0]" if view.n_outputs == 1 else "data.classes"
-    return (
-        f"{tree}export const classes = {classes};\n"
-        "export const { predict, predictProba, leaf, reasons } = readTree(data);\n"
-    )
+    functions = ["predict", *(["predictProba"] if model.classes is not None else [])]
+    functions += ["leaves"] if model.is_forest else ["leaf", "reasons"]
+    read = "readForest" if model.is_forest else "readTree"
+    ending = f"export const {{ {', '.join(functions)} }} = {read}(data);\n"
+    if model.classes is not None:
+        classes = "data.classes[0]" if model.n_outputs == 1 else "data.classes"
+        ending = f"export const classes = {classes};\n{ending}"
+    return f"const data = {{\n{data}}};\n{ending}"
 
 
-def _one_a_line(items: Iterable[Json]) -> str:
+def _nodes(view: TreeView, features: list[FeatureInfo]) -> list[Json]:
+    return [_node(node, features) for node in view.nodes]
+
+
+def _one_a_line(items: Iterable[Any]) -> str:
     return "[\n" + "".join(f"    {_written(item)},\n" for item in items) + "  ]"
 
 

@@ -1,9 +1,10 @@
-"""A tree as an ONNX model.
+"""A tree or a forest as an ONNX model.
 
 Rows go from node to node in the operator `TreeEnsembleRegressor`, whose results are nodes' numbers:
 first through as many levels as fit into one ensemble, then through one level at a time. A child
 that several pieces of a shape function lead to would have to be repeated for each of them; between
-levels, where a number stands for it, it is not. What the leaf predicts is then looked up.
+levels, where a number stands for it, it is not. What the leaf predicts is then looked up. Values of
+the leaves of a forest are added up one tree after the other.
 
 All comparisons and sums are made in double precision, as `predict` makes them.
 """
@@ -37,9 +38,9 @@ from shapetree.export._forks import (
     search,
 )
 from shapetree.export._routes import reasons_of, remark
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsModel
 from shapetree.tree._regions import GREATEST
-from shapetree.tree._view import NodeView, TreeView, view_of
+from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 if TYPE_CHECKING:
     import onnx
@@ -57,7 +58,7 @@ INT64 = np.iinfo(np.int64)
 
 
 def export_onnx(
-    estimator: HoldsTree,
+    estimator: HoldsModel,
     path: PathLike | None = None,
     *,
     dtype: str = "float64",
@@ -67,7 +68,7 @@ def export_onnx(
     target_name: str | None = None,
     units: Mapping[str, str] | None = None,
 ) -> onnx.ModelProto:
-    """Write a fitted tree as an ONNX model.
+    """Write a fitted tree or forest as an ONNX model.
 
     Rows take exactly the same way through the model as in `predict`, and probabilities and numbers
     are the same, too: bitwise with "float64", and rounded to float32 with "float32". Dates are
@@ -75,7 +76,8 @@ def export_onnx(
 
     Parameters
     ----------
-    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+    estimator : ShapeTreeClassifier, ShapeTreeRegressor, ShapeForestClassifier or \
+            ShapeForestRegressor
         A fitted estimator.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
@@ -84,7 +86,7 @@ def export_onnx(
         either way, so float32 rows go where `predict` sends the same float32 rows. Rows that are
         rounded to float32 before may cross a threshold.
     reasons : bool, default=False
-        Whether the model also tells the leaf and the features of the path to it.
+        Whether the model also tells the leaf and the features of the path to it; only for a tree.
     feature_names : list of str, optional
         Names to show for the features, in the order of the columns.
     class_names : list of str, or mapping from class labels to names, optional
@@ -161,35 +163,37 @@ def export_onnx(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
-    view = view_of(fitted, with_units=False)
-    dates = [f.name for node in view.nodes for f in node.features if f.is_date]
+    model = model_view(estimator, feature_names, class_names, target_name, units)
+    if reasons and model.is_forest:
+        raise ValueError("reasons=True needs a single tree: a forest has a path for each tree")
+    dates = [feature.name for feature in model.used_features if feature.is_date]
     if dates and dtype == "float32":
         raise ValueError(
             f"dtype='float32' cannot tell moments apart, but {dates[0]!r} holds dates; use "
             "'float64'"
         )
-    if len(view.nodes) > MAX_NODES:
-        raise ValueError(
-            f"the tree has {len(view.nodes)} nodes, but a model holds at most {MAX_NODES}"
-        )
-    model = _model(view, np.dtype(dtype), reasons)
-    model.doc_string = remark(fitted.names, view)
+    written = _model(model, np.dtype(dtype), reasons)
+    written.doc_string = remark(model)
     if path is not None:
-        write_file(path, model.SerializeToString(), "the model")
-    return model
+        write_file(path, written.SerializeToString(), "the model")
+    return written
 
 
-def _model(view: TreeView, dtype: np.dtype[Any], has_reasons: bool) -> onnx.ModelProto:
+def _model(model: ModelView, dtype: np.dtype[Any], has_reasons: bool) -> onnx.ModelProto:
     graph = _Graph()
-    table = _read_table(graph, view, dtype)
-    leaf = graph.vector(_route(graph, view, table), np.int64)
-    names: dict[str, Sequence[Any]] = {"features": [feature.name for feature in view.features]}
+    table = _read_table(graph, model, dtype)
+    names: dict[str, Sequence[Any]] = {"features": [feature.name for feature in model.features]}
+    if model.classes is not None:
+        names["classes"] = model.classes if model.n_outputs > 1 else model.classes[0]
+    if model.is_forest:
+        _add_means(graph, model, table, dtype)
+        return graph.model(names)
+    (view,) = model.trees()
+    leaf = _leaf(graph, view, table)
     if view.classes is None:
         means = np.stack([node.value[:, 0] for node in view.nodes])
         graph.look_up("variable", means.astype(dtype), leaf)
     else:
-        names["classes"] = view.classes if view.n_outputs > 1 else view.classes[0]
         _add_classes(graph, view, view.classes, leaf, dtype)
     if has_reasons:
         numbers = np.arange(len(view.nodes), dtype=np.int64)
@@ -249,6 +253,15 @@ class _Graph:
         """Add an output: each row's line, by its index."""
         self.add("Gather", self.constant(lines, lines.dtype), index, result=name)
         self._outputs.append(self._value(name, lines.dtype, list(lines.shape[1:])))
+
+    def output(self, name: str, value: str, dtype: np.dtype[Any], n_columns: int) -> None:
+        """Add an output: a matrix of doubles."""
+        if dtype == np.float64:
+            self.add("Identity", value, result=name)
+        else:
+            kind = self._onnx.helper.np_dtype_to_tensor_dtype(dtype)
+            self.add("Cast", value, to=kind, result=name)
+        self._outputs.append(self._value(name, dtype, [n_columns]))
 
     def _value(
         self, name: str, dtype: np.dtype[Any], shape: list[int], meaning: str = ""
@@ -344,15 +357,15 @@ class _Table:
         return [self.column_of[feature.name] for feature in node.features]
 
 
-def _read_table(graph: _Graph, view: TreeView, dtype: np.dtype[Any]) -> _Table:
-    used = {feature.name for node in view.nodes for feature in node.features}
-    dtypes = [_input_dtype(feature, dtype) for feature in view.features]
+def _read_table(graph: _Graph, model: ModelView, dtype: np.dtype[Any]) -> _Table:
+    used = {feature.name for feature in model.used_features}
+    dtypes = [_input_dtype(feature, dtype) for feature in model.features]
     if all(its_dtype == dtype for its_dtype in dtypes):
-        return _read_matrix(graph, view.features, used, dtype)
-    names = _input_names(view.features, _output_names(view))
+        return _read_matrix(graph, model.features, used, dtype)
+    names = _input_names(model.features, _output_names(model))
     parts: list[str] = []
     column_of: dict[str, int] = {}
-    for name, feature, its_dtype in zip(names, view.features, dtypes, strict=True):
+    for name, feature, its_dtype in zip(names, model.features, dtypes, strict=True):
         column = graph.input(name, its_dtype, 1, feature.name)
         if feature.name in used:
             column_of[feature.name] = len(parts)
@@ -465,6 +478,15 @@ def _input_names(features: Sequence[FeatureInfo], taken: Iterable[str]) -> list[
 
 
 # --- from the root to the leaves ---
+
+
+def _leaf(graph: _Graph, view: TreeView, table: _Table) -> str:
+    """Numbers of the rows' leaves, as a vector."""
+    if len(view.nodes) > MAX_NODES:
+        raise ValueError(
+            f"the tree has {len(view.nodes)} nodes, but a model holds at most {MAX_NODES}"
+        )
+    return graph.vector(_route(graph, view, table), np.int64)
 
 
 def _route(graph: _Graph, view: TreeView, table: _Table) -> str:
@@ -618,10 +640,10 @@ class _Level:
 # --- outputs ---
 
 
-def _output_names(view: TreeView) -> list[str]:
-    if view.classes is None:
+def _output_names(model: ModelView | TreeView) -> list[str]:
+    if model.classes is None:
         return ["variable"]
-    suffixes = [f"_{output}" for output in range(view.n_outputs)] if view.n_outputs > 1 else [""]
+    suffixes = [f"_{output}" for output in range(model.n_outputs)] if model.n_outputs > 1 else [""]
     return [f"{kind}{suffix}" for suffix in suffixes for kind in ("label", "probabilities")]
 
 
@@ -637,8 +659,34 @@ def _add_classes(
     for output, labels in enumerate(classes):
         predicted = [node.prediction[output] for node in view.nodes]
         shares = np.stack([node.value[output, : len(labels)] for node in view.nodes])
-        if all(map(_is_int64, labels)):
-            graph.look_up(next(names), np.array(predicted, dtype=np.int64), leaf)
-        else:
-            graph.look_up(next(names), np.array(_utf8(predicted, "class"), dtype=object), leaf)
+        graph.look_up(next(names), _written_labels(labels, predicted), leaf)
         graph.look_up(next(names), shares.astype(dtype), leaf)
+
+
+def _written_labels(labels: Sequence[Any], predicted: Sequence[Any]) -> np.ndarray:
+    """Some of the classes of a target, as whole numbers or texts."""
+    if all(map(_is_int64, labels)):
+        return np.array(predicted, dtype=np.int64)
+    return np.array(_utf8(predicted, "class"), dtype=object)
+
+
+def _add_means(graph: _Graph, model: ModelView, table: _Table, dtype: np.dtype[Any]) -> None:
+    """Add the outputs of a forest, whose trees' values are added up in their order."""
+    total = ""
+    for view in model.trees():
+        values = np.stack([node.value.ravel() for node in view.nodes])
+        leaf = _leaf(graph, view, table)
+        found = graph.add("Gather", graph.constant(values, np.float64), leaf)
+        total = graph.add("Add", total, found) if total else found
+    mean = graph.add("Div", total, graph.constant(model.n_trees, np.float64))
+    if model.classes is None:
+        graph.output("variable", mean, dtype, model.n_outputs)
+        return
+    names = iter(_output_names(model))
+    width = values.shape[1] // model.n_outputs
+    for output, labels in enumerate(model.classes):
+        columns = graph.constant(output * width + np.arange(len(labels)), np.int64)
+        shares = graph.add("Gather", mean, columns, axis=1)
+        likeliest = graph.add("ArgMax", shares, axis=1, keepdims=0)
+        graph.look_up(next(names), _written_labels(labels, labels), likeliest)
+        graph.output(next(names), shares, dtype, len(labels))

@@ -1,9 +1,10 @@
-"""A tree as Python source that needs nothing else."""
+"""A tree or a forest as Python source that needs nothing else."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 from shapetree._files import PathLike, write_file
@@ -16,9 +17,9 @@ from shapetree.export._routes import (
     remark,
     used_features,
 )
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsModel
 from shapetree.tree._regions import GREATEST, Bound
-from shapetree.tree._view import NodeView, TreeView, view_of
+from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 INDENT = "    "
 # A condition that would make a longer line has a line for each of its ways.
@@ -26,7 +27,7 @@ MAX_WIDTH = 100
 # The values of a node's features.
 VARIABLES = ("x", "y")
 
-INTRODUCTION = '''"""A decision tree, written by shapetree; it needs nothing but Python.
+INTRODUCTION = '''"""A {what}, written by shapetree; it needs nothing but Python.
 
 A row is a dict by feature name. A value that is None, NaN or not in the dict is missing.
 """
@@ -36,7 +37,7 @@ PREDICT_NUMBER = '''
 
 def predict(row):
     """Prediction for a row."""
-    return LEAVES[leaf(row)][0]
+    return {outcome}
 '''
 
 PREDICT_CLASS = '''
@@ -51,7 +52,7 @@ def predict(row):
 
 def predict_proba(row):
     """Probabilities of CLASSES."""
-    return LEAVES[leaf(row)][0]
+    return {outcome}
 '''
 
 PREDICT_CLASSES = '''
@@ -66,7 +67,7 @@ def predict(row):
 
 def predict_proba(row):
     """Probabilities of CLASSES, for each target."""
-    return LEAVES[leaf(row)][0]
+    return {outcome}
 '''
 
 REASONS = '''
@@ -85,6 +86,28 @@ LEAVES = """
 LEAVES = {
 %s}
 """
+
+FOREST_LEAVES = """
+# What the leaves of each tree predict.
+LEAVES = (
+%s)
+"""
+
+MEAN = '''
+
+def leaves(row):
+    """Number of a row's leaf in each tree."""
+    return tuple(leaf(row) for leaf in TREES)
+
+
+def _mean(row):
+    """What trees predict on the mean."""
+    sums = [0.0] * {n_values}
+    for number, values in zip(leaves(row), LEAVES):
+        for i, value in enumerate(values[number]):
+            sums[i] += value
+    return tuple(total / len(TREES) for total in sums)
+'''
 
 NUMBER = '''
 
@@ -132,7 +155,7 @@ def _finite(row, name):
 
 
 def export_python(
-    estimator: HoldsTree,
+    estimator: HoldsModel,
     path: PathLike | None = None,
     *,
     feature_names: Sequence[str] | None = None,
@@ -140,7 +163,7 @@ def export_python(
     target_name: str | None = None,
     units: Mapping[str, str] | None = None,
 ) -> str:
-    """Write a fitted tree as Python source that runs without any package.
+    """Write a fitted tree or forest as Python source that runs without any package.
 
     The source defines ``predict(row)`` and, for classes, ``predict_proba(row)``, which gives the
     probabilities of its ``CLASSES``. ``leaf(row)`` gives the number of a row's leaf, as `apply`
@@ -150,9 +173,13 @@ def export_python(
     date may be a ``datetime`` or ``date`` of Python, or a number of seconds since 1970-01-01 00:00
     UTC. Every row gets exactly what the estimator predicts; with several targets, a tuple.
 
+    The source of a forest has ``leaves(row)`` instead of ``leaf`` and ``reasons``: the numbers of a
+    row's leaves in all trees.
+
     Parameters
     ----------
-    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+    estimator : ShapeTreeClassifier, ShapeTreeRegressor, ShapeForestClassifier or \
+            ShapeForestRegressor
         A fitted estimator.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
@@ -193,32 +220,26 @@ def export_python(
     >>> module["predict"]({"petal width (cm)": 0.2})
     'setosa'
     """
-    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
-    view = view_of(fitted, with_units=False)
-    source = _source(view, remark(fitted.names, view))
+    model = model_view(estimator, feature_names, class_names, target_name, units)
+    source = _source(model)
     if path is not None:
         write_file(path, source, "the Python source")
     return source
 
 
-def _source(view: TreeView, said: str) -> str:
-    used_features(view)  # refuses names that are the same
-    leaves = [node for node in view.nodes if node.is_leaf]
-    table = LEAVES % "".join(f"{INDENT}{leaf.number}: {_outcome(view, leaf)},\n" for leaf in leaves)
-    plan = plan_for(view, _leaf)
-    body = "".join(f"{line}\n" for line in _lines(plan, INDENT))
+def _source(model: ModelView) -> str:
+    used_features(model)  # refuses names that are the same
+    said = remark(model)
+    what = "forest of decision trees" if model.is_forest else "decision tree"
+    body = _forest(model) if model.is_forest else _tree(model)
     finite = FINITE if "_finite(" in body else ""
     number = NUMBER if finite or "_number(" in body else ""
     category = CATEGORY if "_category(" in body else ""
     date = DATE if "_seconds(" in body else ""
-    comment = f"# It {said}.\n" if said else ""
     return "".join(
         [
-            INTRODUCTION,
-            comment,
-            table,
-            _opening(view),
-            REASONS,
+            INTRODUCTION.replace("{what}", what),
+            f"# It {said}.\n" if said else "",
             body,
             category,
             date,
@@ -228,12 +249,64 @@ def _source(view: TreeView, said: str) -> str:
     )
 
 
-def _opening(view: TreeView) -> str:
+def _tree(model: ModelView) -> str:
+    """What a tree's leaves predict, and functions that find them."""
+    (view,) = model.trees()
+    leaves = [node for node in view.nodes if node.is_leaf]
+    table = LEAVES % "".join(f"{INDENT}{leaf.number}: {_outcome(view, leaf)},\n" for leaf in leaves)
+    return table + _opening(model, "LEAVES[leaf(row)][0]") + REASONS + _body(view, _leaf)
+
+
+def _forest(model: ModelView) -> str:
+    """What the leaves of all trees predict, functions that find them, and their means."""
+    sizes = [1] * model.n_outputs if model.classes is None else list(map(len, model.classes))
+    tables, functions = [], []
+    for number, view in enumerate(model.trees()):
+        leaves = [
+            f"{leaf.number}: {_tuple(map(_literal, _values(leaf, sizes)))}"
+            for leaf in view.nodes
+            if leaf.is_leaf
+        ]
+        tables.append(f"{INDENT}{{{', '.join(leaves)}}},\n")
+        body = _body(view, lambda leaf: str(leaf.number))
+        functions.append(f"\n\ndef _leaf_{number}(row):\n{body}")
+    ends = list(accumulate(sizes, initial=0))
+    parts = [f"mean[{start}:{stop}]" for start, stop in pairwise(ends)]
+    outcome = "_mean(row)"
+    if model.n_outputs == 1:
+        outcome += "[0]" if model.classes is None else ""
+    elif model.classes is not None:
+        outcome = f"(lambda mean: {_tuple(parts)})(_mean(row))"
+    every = _tuple(f"_leaf_{number}" for number in range(model.n_trees))
+    return "".join(
+        [
+            FOREST_LEAVES % "".join(tables),
+            _opening(model, outcome),
+            MEAN.replace("{n_values}", str(sum(sizes))),
+            *functions,
+            f"\n\nTREES = {every}\n",
+        ]
+    )
+
+
+def _values(leaf: NodeView, sizes: Sequence[int]) -> Iterator[float]:
+    """What a leaf predicts of all targets, one after the other."""
+    for values, size in zip(leaf.value, sizes, strict=True):
+        yield from values[:size].tolist()
+
+
+def _body(view: TreeView, outcome: Callable[[NodeView], str]) -> str:
+    """The lines of a function that finds a row's leaf."""
+    return "".join(f"{line}\n" for line in _lines(plan_for(view, outcome), INDENT))
+
+
+def _opening(model: ModelView, outcome: str) -> str:
     """The functions that predict."""
-    if view.classes is None:
-        return PREDICT_NUMBER
-    classes = [_tuple(map(_literal, labels)) for labels in view.classes]
+    if model.classes is None:
+        return PREDICT_NUMBER.replace("{outcome}", outcome)
+    classes = [_tuple(map(_literal, labels)) for labels in model.classes]
     predict = PREDICT_CLASS if len(classes) == 1 else PREDICT_CLASSES
+    predict = predict.replace("{outcome}", outcome)
     return predict.replace("{classes}", classes[0] if len(classes) == 1 else _tuple(classes))
 
 

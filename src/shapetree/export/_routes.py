@@ -14,9 +14,8 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._naming import Names
 from shapetree.tree._regions import AXES, GREATEST, Bound, Region, Segment
-from shapetree.tree._view import NodeView, TreeView
+from shapetree.tree._view import ModelView, NodeView, TreeView
 
 # Bounds that hold together; without any, all values that are not missing.
 Way: TypeAlias = tuple[Bound, ...]
@@ -29,15 +28,16 @@ def reasons_of(view: TreeView, number: int) -> str:
     return "; ".join(view.reasons(number))
 
 
-def remark(names: Names, view: TreeView, has_dates: bool = False) -> str:
+def remark(model: ModelView, has_dates: bool = False) -> str:
     """What a program predicts, and what numbers it takes; empty where there is nothing to say.
 
     A program that has dates needs no numbers in their place.
     """
+    names = model.fitted.names
     said = [f"predicts {' and '.join(names.name_targets(True) or ())}"] if names.targets else []
     inputs = {name: unit for name, unit in names.units.items() if name not in (names.targets or ())}
     said += [f"{name} is in {unit}" for name, unit in inputs.items()]
-    if not has_dates and any(feature.is_date for node in view.nodes for feature in node.features):
+    if not has_dates and any(feature.is_date for feature in model.used_features):
         said.append("takes dates as seconds since 1970-01-01 00:00 UTC")
     # On one line, which whatever counts as white space cannot end.
     return " ".join("; ".join(said).encode("utf-8", "replace").decode("utf-8").split())
@@ -143,10 +143,9 @@ def ways_by_branch(node: NodeView) -> Ways:
     return {branch: tuple(ways[branch]) for branch in sorted(ways)}
 
 
-def used_features(view: TreeView) -> list[FeatureInfo]:
-    """Features that the tree reads, in the order of the table; their names must differ."""
-    used = {id(feature) for node in view.nodes for feature in node.features}
-    features = [feature for feature in view.features if id(feature) in used]
+def used_features(model: ModelView) -> list[FeatureInfo]:
+    """Features that some tree reads, in the order of the table; their names must differ."""
+    features = model.used_features
     require_distinct([feature.name for feature in features])
     return features
 

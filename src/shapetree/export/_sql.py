@@ -1,4 +1,4 @@
-"""A tree as an SQL expression."""
+"""A tree or a forest as an SQL expression."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from shapetree.export._routes import (
     used_features,
     ways_by_branch,
 )
-from shapetree.tree._fitted import HoldsTree, fitted_tree
+from shapetree.tree._fitted import HoldsModel
 from shapetree.tree._regions import Bound
-from shapetree.tree._view import NodeView, TreeView, view_of
+from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 OUTPUTS = ("prediction", "proba", "leaf", "reasons")
 INDENT = "  "
@@ -36,6 +36,10 @@ MAX_ALTERNATIVES = 50
 # DuckDB joins each list with the rows, and plans some 20 s if there are 500 of them. Trees that
 # name more categories than this, which nobody reads, look them up instead.
 MAX_LISTED = 1000
+# Sums of more terms are deeper than SQLite and DuckDB allow.
+MAX_TREES = 900
+# Names of means, which no column is likely to have.
+MEAN = "shapetree_mean_{}"
 
 
 class SqlExpression(str):
@@ -51,7 +55,7 @@ class SqlExpression(str):
 
 
 def export_sql(
-    estimator: HoldsTree,
+    estimator: HoldsModel,
     path: PathLike | None = None,
     *,
     dialect: str = "sqlite",
@@ -62,7 +66,7 @@ def export_sql(
     target_name: str | None = None,
     units: Mapping[str, str] | None = None,
 ) -> str:
-    """Write a fitted tree as an SQL expression, for use in a query.
+    """Write a fitted tree or forest as an SQL expression, for use in a query.
 
     Every row gets exactly what the estimator predicts, if the table's columns have the names of the
     features and hold the same kind of values as in training: numbers of any type, text or an
@@ -80,9 +84,16 @@ def export_sql(
     looks the categories of each row up once. It has no place where DuckDB takes no subqueries, such
     as in a generated column.
 
+    The expression of a forest adds up what its trees predict, in their order, and divides by their
+    number. That of a predicted class is a subquery, as it compares the means of all classes;
+    Snowflake, Oracle and Spark allow no such subquery, so there is only "proba" for them. Forests
+    of few and small trees make expressions that databases can plan: their length is that of all
+    trees together.
+
     Parameters
     ----------
-    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+    estimator : ShapeTreeClassifier, ShapeTreeRegressor, ShapeForestClassifier or \
+            ShapeForestRegressor
         A fitted estimator.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
@@ -95,7 +106,8 @@ def export_sql(
         for the probability of each class, named "proba_" and the class; if there are several
         targets, "proba_y0_" and the class, and so on. "leaf" is the number of the leaf, as `apply`
         gives it, and "reasons" are the names of the features on the path to it, from the root on,
-        with semicolons between them.
+        with semicolons between them. For a forest there is a "leaf" of each tree, named "leaf_0",
+        "leaf_1", …, and no "reasons".
     columns : dict, optional
         Names of columns by feature, where they differ. A `SqlExpression` is written as it is, in
         parentheses; that of a date gives seconds since 1970-01-01 00:00 UTC, as
@@ -133,13 +145,14 @@ def export_sql(
     """
     _require_one_of("dialect", dialect, tuple(DIALECTS))
     _require_one_of("output", output, OUTPUTS)
-    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
-    view = view_of(fitted, with_units=False)
-    if output == "proba" and view.classes is None:
-        raise ValueError("output='proba' needs a tree that predicts classes")
-    writer = _writer_for(view, DIALECTS[dialect], columns or {})
-    text = writer.output(view, output)
-    said = remark(fitted.names, view, has_dates=True).replace("/*", "/ *").replace("*/", "* /")
+    model = model_view(estimator, feature_names, class_names, target_name, units)
+    if output == "proba" and model.classes is None:
+        raise ValueError("output='proba' needs a model that predicts classes")
+    if model.is_forest:
+        _check_forest(model, DIALECTS[dialect], output)
+    writer = _writer_for(model, DIALECTS[dialect], columns or {})
+    text = writer.output(model, output)
+    said = remark(model, has_dates=True).replace("/*", "/ *").replace("*/", "* /")
     if said:
         text = f"/* It {said}. */\n{text}"
     if path is not None:
@@ -153,20 +166,34 @@ def _require_one_of(parameter: str, value: Any, allowed: tuple[str, ...]) -> Non
         raise ValueError(f"{parameter} must be one of {shown}, got {value!r}")
 
 
-def _columns(view: TreeView, names: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
-    """The values of each feature that the tree reads: a quoted column, or an expression."""
-    known = [feature.name for feature in view.features]
+def _check_forest(model: ModelView, dialect: Dialect, output: str) -> None:
+    """Refuse what cannot be written of a forest."""
+    if output == "reasons":
+        raise ValueError("output='reasons' needs a single tree: a forest has a path for each tree")
+    if model.n_trees > MAX_TREES:
+        raise ValueError(
+            f"a forest of {model.n_trees} trees makes too deep an expression; set n_estimators to "
+            f"at most {MAX_TREES}"
+        )
+    if output == "prediction" and model.classes is not None and not dialect.one_row:
+        raise ValueError(
+            f"{dialect.name} cannot compare the means of all classes in one expression; use "
+            "output='proba', and choose the class whose probability is greatest"
+        )
+
+
+def _columns(model: ModelView, names: Mapping[str, str], dialect: Dialect) -> dict[str, str]:
+    """The values of each feature that the model reads: a quoted column, or an expression."""
+    known = [feature.name for feature in model.features]
     for name in names:
         if name not in known:
             raise ValueError(f"columns names {name!r}, which is not a feature of the tree")
-    used = {f.name: names.get(f.name, f.name) for f in used_features(view)}
+    features = used_features(model)
+    used = {f.name: names.get(f.name, f.name) for f in features}
     plain = [name for name in used.values() if not isinstance(name, SqlExpression)]
     told_apart = [_lower(name) if dialect.ignores_case else name for name in plain]
     require_distinct(told_apart, f"{dialect.name} could not tell them apart; use columns")
-    return {
-        feature.name: _values_of(feature, used[feature.name], dialect)
-        for feature in used_features(view)
-    }
+    return {feature.name: _values_of(feature, used[feature.name], dialect) for feature in features}
 
 
 def _values_of(feature: FeatureInfo, column: str, dialect: Dialect) -> str:
@@ -186,10 +213,10 @@ def _lower(name: str) -> str:
     return name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
 
 
-def _writer_for(view: TreeView, dialect: Dialect, names: Mapping[str, str]) -> _Writer:
-    columns = _columns(view, names, dialect)
-    if dialect.bit_of_code and _n_listed(view) > MAX_LISTED:
-        return _LookupWriter(dialect, columns, view)
+def _writer_for(model: ModelView, dialect: Dialect, names: Mapping[str, str]) -> _Writer:
+    columns = _columns(model, names, dialect)
+    if dialect.bit_of_code and sum(map(_n_listed, model.trees())) > MAX_LISTED:
+        return _LookupWriter(dialect, columns, used_features(model))
     return _Writer(dialect, columns)
 
 
@@ -213,46 +240,97 @@ class _Writer:
 
     # --- outcomes ---
 
-    def output(self, view: TreeView, output: str) -> str:
+    def output(self, model: ModelView, output: str) -> str:
         """What is asked for."""
         if output == "leaf":
-            return self._expression(view, lambda leaf: str(leaf.number))
+            texts = [
+                self._expression(view, lambda leaf: str(leaf.number)) for view in model.trees()
+            ]
+            if not model.is_forest:
+                return texts[0]
+            return self._listed([f"leaf_{number}" for number in range(len(texts))], texts)
         if output == "reasons":
+            (view,) = model.trees()
             return self._expression(view, lambda leaf: self._reasons(view, leaf))
-        return self.predictions(view) if output == "prediction" else self.shares(view)
+        return self._predictions(model) if output == "prediction" else self._shares(model)
 
-    def predictions(self, view: TreeView) -> str:
+    def _predictions(self, model: ModelView) -> str:
         """One expression for each target, named if there are several."""
-        texts = [
-            self._expression(view, partial(self._prediction, target))
-            for target in range(view.n_outputs)
-        ]
+        if not model.is_forest:
+            (view,) = model.trees()
+            targets = range(model.n_outputs)
+            texts = [
+                self._expression(view, partial(self._prediction, target)) for target in targets
+            ]
+        elif model.classes is None:
+            texts = self._means(model, [(target, 0) for target in range(model.n_outputs)])
+        else:
+            texts = [
+                self._likeliest(
+                    labels, self._means(model, [(target, i) for i in range(len(labels))])
+                )
+                for target, labels in enumerate(model.classes)
+            ]
         if len(texts) == 1:
             return texts[0]
-        return ",\n".join(self._named(text, f"y{target}") for target, text in enumerate(texts))
+        return self._listed([f"y{target}" for target in range(len(texts))], texts)
 
-    def shares(self, view: TreeView) -> str:
+    def _shares(self, model: ModelView) -> str:
         """One expression for each class of each target."""
-        assert view.classes is not None
-        named = []
-        for target, labels in enumerate(view.classes):
-            start = "proba_" if view.n_outputs == 1 else f"proba_y{target}_"
-            for i, label in enumerate(labels):
-                text = self._expression(view, partial(self._share, target, i))
-                named.append(self._named(text, f"{start}{label}"))
-        return ",\n".join(named)
+        assert model.classes is not None
+        names, places = [], []
+        for target, labels in enumerate(model.classes):
+            start = "proba_" if model.n_outputs == 1 else f"proba_y{target}_"
+            names += [f"{start}{label}" for label in labels]
+            places += [(target, i) for i in range(len(labels))]
+        if model.is_forest:
+            return self._listed(names, self._means(model, places))
+        (view,) = model.trees()
+        texts = [self._expression(view, partial(self._value, target, i)) for target, i in places]
+        return self._listed(names, texts)
 
     def _prediction(self, target: int, leaf: NodeView) -> str:
         return self._literal(leaf.prediction[target])
 
-    def _share(self, target: int, label: int, leaf: NodeView) -> str:
-        return self._literal(float(leaf.value[target, label]))
+    def _value(self, target: int, i: int, leaf: NodeView) -> str:
+        return self._literal(float(leaf.value[target, i]))
 
     def _reasons(self, view: TreeView, leaf: NodeView) -> str:
         return self._literal(reasons_of(view, leaf.number))
 
     def _expression(self, view: TreeView, outcome: Callable[[NodeView], str]) -> str:
-        return "\n".join(self._lines(plan_for(view, outcome)))
+        return self._selected("\n".join(self._lines(plan_for(view, outcome))))
+
+    def _means(self, model: ModelView, places: Sequence[tuple[int, int]]) -> list[str]:
+        """Means of some values of all trees, each a target's, added up as `predict` does."""
+        terms: list[list[str]] = [[] for _ in places]
+        for view in model.trees():
+            for its, (target, i) in zip(terms, places, strict=True):
+                its.append("\n".join(self._lines(plan_for(view, partial(self._value, target, i)))))
+        n_trees = self._literal(float(model.n_trees))
+        return [self._selected("(" + "\n+ ".join(its) + f") / {n_trees}") for its in terms]
+
+    def _likeliest(self, labels: Sequence[Any], means: Sequence[str]) -> str:
+        """The class whose mean is greatest; of equals, the first."""
+        names = [MEAN.format(i) for i in range(len(means))]
+        row = self._dialect.one_row.format(
+            ",\n".join(f"{mean} AS {name}" for mean, name in zip(means, names, strict=True))
+        )
+        *rest, last = map(self._literal, labels)
+        whens = "".join(
+            f"{INDENT}WHEN {' AND '.join(f'{names[i]} >= {other}' for other in names[i + 1 :])} "
+            f"THEN {label}\n"
+            for i, label in enumerate(rest)
+        )
+        chosen = f"CASE\n{whens}{INDENT}ELSE {last}\nEND" if rest else last
+        return f"(SELECT {chosen}\nFROM {row})"
+
+    def _selected(self, expression: str) -> str:
+        """An expression of columns, with what it needs to find them."""
+        return expression
+
+    def _listed(self, names: Sequence[str], expressions: Sequence[str]) -> str:
+        return ",\n".join(map(self._named, expressions, names))
 
     def _named(self, expression: str, name: str) -> str:
         return f"{expression} AS {self._dialect.write_name(name)}"
@@ -374,11 +452,13 @@ class _LookupWriter(_Writer):
     can hide them.
     """
 
-    def __init__(self, dialect: Dialect, columns: Mapping[str, str], view: TreeView) -> None:
+    def __init__(
+        self, dialect: Dialect, columns: Mapping[str, str], features: Sequence[FeatureInfo]
+    ) -> None:
         super().__init__(dialect, columns)
         self._codes: dict[str, dict[str, int]] = {}
         values, tables, found = [], [], {}
-        for i, feature in enumerate(used_features(view)):
+        for i, feature in enumerate(features):
             column, found[feature.name] = columns[feature.name], f"r.c{i}"
             if feature.is_categorical:
                 column, literals = self._compared(feature, feature.categories or ())
@@ -392,8 +472,8 @@ class _LookupWriter(_Writer):
         named = ", ".join(f"c{i}" for i in range(len(values)))
         self._source = "\n".join([f"FROM (SELECT {', '.join(values)}) AS r({named})", *tables])
 
-    def _expression(self, view: TreeView, outcome: Callable[[NodeView], str]) -> str:
-        return f"(SELECT {super()._expression(view, outcome)}\n{self._source})"
+    def _selected(self, expression: str) -> str:
+        return f"(SELECT {expression}\n{self._source})"
 
     def _among(self, feature: FeatureInfo, categories: Sequence[Level]) -> str:
         column, known = self._columns[feature.name], self._codes[feature.name]

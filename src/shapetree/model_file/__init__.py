@@ -1,4 +1,4 @@
-"""The model file: a fitted tree as JSON, and back.
+"""The model file: a fitted tree or forest as JSON, and back.
 
 `model.schema.json` describes the format. What an older reader would misread or refuse gets another
 version number.

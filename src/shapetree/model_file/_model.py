@@ -10,16 +10,17 @@ from typing import Any
 from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._forest import FittedForest
 
 FORMAT = "shapetree-model"
 VERSION = 1
-# What a file may hold.
-KINDS = ("tree",)
-# Criteria that a tree of each kind may have been grown by.
-CRITERIA = {
-    "ShapeTreeClassifier": ("gini", "entropy"),
-    "ShapeTreeRegressor": ("squared_error", "absolute_error"),
+# What a file may hold, and the estimators of each kind: for classes, and for numbers.
+KINDS = {
+    "tree": ("ShapeTreeClassifier", "ShapeTreeRegressor"),
+    "forest": ("ShapeForestClassifier", "ShapeForestRegressor"),
 }
+# Criteria that trees of classes, and those of numbers, may have been grown by.
+OF_CLASSES, OF_NUMBERS = ("gini", "entropy"), ("squared_error", "absolute_error")
 # What features of numbers hold, and which dates some of them are; the rest are categories.
 NUMBER_KINDS = ("number", "whole")
 DATE_KINDS: dict[DateKind, str] = {"day": "date", "time": "time", "utc": "utc"}
@@ -31,6 +32,9 @@ LABEL_TYPES = re.compile(r"\|b1|\|[iu]1|[<>][iu][248]|[<>]f[248]|[<>]U[1-9]\d{0,
 
 # Memory of class labels: in any case, and for each byte of the file.
 LABEL_BYTES, LABEL_BYTES_PER_BYTE = 2**20, 8
+# Trees of a forest, each of which takes memory even if it is a single leaf: in any case, and bytes
+# of the file for each further one.
+MOST_TREES, BYTES_PER_TREE = 1_000, 250
 
 Json = dict[str, Any]
 
@@ -45,12 +49,12 @@ class Model:
         Name of the estimator's class.
     parameters : dict
         Parameters of the estimator.
-    fitted : FittedTree
+    fitted : FittedTree or FittedForest
     """
 
     estimator: str
     parameters: dict[str, Any]
-    fitted: FittedTree
+    fitted: FittedTree | FittedForest
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,7 @@ class Frame:
     n_outputs: int
     n_classes: list[int] | None
     n_target_cells: int | None
+    has_sketches: bool
 
     @property
     def n_values(self) -> int:
@@ -83,3 +88,8 @@ def max_label_bytes(n_bytes: int) -> int:
     Texts of NumPy's are all as long as the longest may be, whatever the file says of them.
     """
     return LABEL_BYTES + LABEL_BYTES_PER_BYTE * n_bytes
+
+
+def max_trees(n_bytes: int) -> int:
+    """Most trees of a forest in a file of some size."""
+    return MOST_TREES + n_bytes // BYTES_PER_TREE

@@ -18,23 +18,26 @@ from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import NotAModel, Part, parse, short
 from shapetree.model_file._model import (
-    CRITERIA,
     DATE_KINDS,
     FORMAT,
     INT32,
     KINDS,
     LABEL_TYPES,
     NUMBER_KINDS,
+    OF_CLASSES,
+    OF_NUMBERS,
     SPECIAL,
     VERSION,
     WHOLE,
     Frame,
     Model,
     max_label_bytes,
+    max_trees,
 )
 from shapetree.model_file._nodes import read_tree
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._forest import FittedForest
 from shapetree.tree._naming import Names
 from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary
@@ -42,58 +45,84 @@ from shapetree.tree._sure import UnseenLeaf
 
 # Lists and objects inside each other in a parameter.
 MAX_NESTING = 8
+# Members that every file may have, and those of each kind.
+MEMBERS = (
+    *("format", "version", "kind", "library_version", "estimator", "parameters", "criterion"),
+    *("shrinkage", "has_names", "features", "target", "names"),
+)
+TREE_MEMBERS = ("nodes", "strength", "history", "held_out", "why_single_leaf", "taught")
+FOREST_MEMBERS = ("trees", "seed", "contents", "oob_score")
 
 
 def read_model(text: str) -> Model:
     """The model that JSON describes, or `NotAModel`."""
     root = Part(parse(text))
     _read_version(root)
-    root.member("kind").one_of(*KINDS)
-    root.has_only(
-        *("format", "version", "kind", "library_version", "estimator", "parameters", "criterion"),
-        *("strength", "shrinkage", "has_names", "features", "target", "nodes", "history"),
-        *("names", "held_out", "why_single_leaf", "taught"),
-    )
+    kind = root.member("kind").one_of(*KINDS)
+    root.has_only(*MEMBERS, *(TREE_MEMBERS if kind == "tree" else FOREST_MEMBERS))
     root.member("library_version").text()
-    estimator = root.member("estimator").one_of(*CRITERIA)
+    estimator = root.member("estimator").one_of(*KINDS[kind])
     has_names = root.member("has_names").boolean()
     features = _read_features(root.member("features"), has_names)
     classes, n_outputs, target_edges = _read_target(root.member("target"), len(text))
-    if (estimator == "ShapeTreeClassifier") == (classes is None):
+    if (estimator == KINDS[kind][0]) == (classes is None):
         root.member("target").refuse(f"is not of the kind that a {estimator} has")
     frame = Frame(
         tuple(feature for feature, _, _ in features),
         n_outputs,
         None if classes is None else [len(labels) for labels in classes],
         None if target_edges is None else len(target_edges) - 1,
+        has_sketches=kind == "tree" and n_outputs == 1,
     )
-    history, strength = root.optional("history"), root.optional("strength")
-    taught = root.optional("taught")
-    tree = read_tree(root.member("nodes"), frame)
     parameters = {name: _read_parameter(item) for name, item in root.member("parameters").members()}
-    return Model(
-        estimator=estimator,
-        parameters=parameters,
-        fitted=FittedTree(
-            tree=tree,
-            features=frame.features,
-            has_names=has_names,
-            classes=None if classes is None else tuple(classes),
-            criterion=root.member("criterion").one_of(*CRITERIA[estimator]),
-            shrinkage=root.member("shrinkage").number(low=0, is_finite=False),
-            summary=DataSummary(
-                np.array([scale for _, scale, _ in features]),
-                target_edges,
-                np.array([limits for _, _, limits in features]),
-            ),
-            history=None if history is None else history.numbers(is_finite=False),
-            strength=_usual_strength(parameters) if strength is None else strength.number(low=0),
-            names=_read_names(root.optional("names"), frame),
-            held_out=_read_held_out(root.optional("held_out"), tree),
-            why_single_leaf=_read_why(root.optional("why_single_leaf"), tree),
-            taught=0.0 if taught is None else _read_share(taught),
+    shared: dict[str, Any] = {
+        "features": frame.features,
+        "has_names": has_names,
+        "classes": None if classes is None else tuple(classes),
+        "criterion": root.member("criterion").one_of(*(OF_CLASSES if classes else OF_NUMBERS)),
+        "shrinkage": root.member("shrinkage").number(low=0, is_finite=False),
+        "summary": DataSummary(
+            np.array([scale for _, scale, _ in features]),
+            target_edges,
+            np.array([limits for _, _, limits in features]),
         ),
-    )
+        "names": _read_names(root.optional("names"), frame),
+    }
+    if kind == "forest":
+        forest = FittedForest(**_read_forest(root, frame, len(text)), **shared)
+        return Model(estimator, parameters, forest)
+    strength = root.optional("strength")
+    shared["strength"] = _usual_strength(parameters) if strength is None else strength.number(low=0)
+    return Model(estimator, parameters, FittedTree(**_read_tree(root, frame), **shared))
+
+
+def _read_tree(root: Part, frame: Frame) -> dict[str, Any]:
+    """What only a file of one tree has."""
+    history, taught = root.optional("history"), root.optional("taught")
+    tree = read_tree(root.member("nodes"), frame)
+    return {
+        "tree": tree,
+        "history": None if history is None else history.numbers(is_finite=False),
+        "held_out": _read_held_out(root.optional("held_out"), tree),
+        "why_single_leaf": _read_why(root.optional("why_single_leaf"), tree),
+        "taught": 0.0 if taught is None else _read_share(taught),
+    }
+
+
+def _read_forest(root: Part, frame: Frame, n_bytes: int) -> dict[str, Any]:
+    """What only a file of a forest has."""
+    trees, score = root.member("trees"), root.optional("oob_score")
+    most = max_trees(n_bytes)
+    if not 1 <= trees.length() <= most:
+        trees.refuse(
+            f"must have between 1 and {most} items in a file of this size, got {trees.length()}"
+        )
+    return {
+        "seed": root.member("seed").integer(0, INT32),
+        "contents": root.member("contents").integer(0, 2**64 - 1),
+        "oob_score": None if score is None else score.number(is_finite=False),
+        "trees": tuple(read_tree(nodes, frame) for nodes in trees.each()),
+    }
 
 
 def _read_share(part: Part) -> float:

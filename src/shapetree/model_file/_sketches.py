@@ -36,8 +36,8 @@ def read_sketches(
     shapes: Sequence[ShapeFunction | PairShape | None],
     frame: Frame,
 ) -> tuple[NodeSketch, ...] | None:
-    """Sketches of all nodes; None if there are several outputs."""
-    if frame.n_outputs > 1:
+    """Sketches of all nodes; None if they have none."""
+    if not frame.has_sketches:
         nodes.have_only("rows", "weight", "impurity", "value", "split")
         return None
     sketches = nodes.member("sketch")

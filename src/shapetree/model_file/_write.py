@@ -19,6 +19,7 @@ from shapetree.model_file._model import (
     DATE_KINDS,
     FORMAT,
     LABEL_TYPES,
+    MOST_TREES,
     NUMBER_KINDS,
     SPECIAL,
     VERSION,
@@ -26,9 +27,11 @@ from shapetree.model_file._model import (
     Json,
     Model,
     max_label_bytes,
+    max_trees,
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._forest import FittedForest
 from shapetree.tree._naming import Names
 from shapetree.tree._sketch import Density, NodeSketch, PackedCounts
 
@@ -38,11 +41,10 @@ LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 def write_model(model: Model, library_version: str) -> str:
     """A model as JSON; of equal models it is the same."""
     fitted = model.fitted
-    _check_numbers(fitted)
     content = {
         "format": FORMAT,
         "version": VERSION,
-        "kind": "tree",
+        "kind": "forest" if isinstance(fitted, FittedForest) else "tree",
         "library_version": library_version,
         "estimator": model.estimator,
         "parameters": {
@@ -61,17 +63,44 @@ def write_model(model: Model, library_version: str) -> str:
             )
         ],
         "target": _write_target(fitted),
-        "nodes": [_write_node(fitted.tree, node) for node in range(fitted.tree.node_count)],
     }
-    if not isinstance(model.parameters["strength"], Real):
-        content["strength"] = _write_number(fitted.strength)
+    if isinstance(fitted, FittedForest):
+        content |= _write_forest(fitted)
+    else:
+        content |= _write_tree(fitted)
+        if not isinstance(model.parameters["strength"], Real):
+            content["strength"] = _write_number(fitted.strength)
+    names = _write_names(fitted.names)
+    if names:
+        content["names"] = names
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    if sum(labels.nbytes for labels in fitted.classes or ()) > max_label_bytes(len(text)):
+        raise ValueError(
+            "cannot write this model as JSON: the type of its class labels takes too much memory "
+            "for each of them; fit it to labels of type object"
+        )
+    if isinstance(fitted, FittedForest) and len(fitted.trees) > max_trees(len(text)):
+        raise ValueError(
+            f"cannot write this model as JSON: it has {len(fitted.trees)} trees, but nearly all of "
+            f"them are single leaves; at most {MOST_TREES} of these are read again"
+        )
+    # A lone surrogate is no character of UTF-8, but JSON can name it.
+    return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def _write_tree(fitted: FittedTree) -> Json:
+    """What only a file of one tree has."""
+    if fitted.sketches is None and fitted.n_outputs == 1:
+        raise ValueError(
+            "cannot write this tree as JSON: it is one of a forest, whose trees do not keep how "
+            "rows are spread over their nodes; write the forest, or use export_python, export_sql "
+            "or export_onnx"
+        )
+    content: Json = {"nodes": _write_nodes(fitted.tree, fitted.summary.target_edges)}
     if fitted.taught > 0:
         content["taught"] = _write_number(fitted.taught)
     if fitted.history is not None:
         content["history"] = _write_numbers(fitted.history)
-    names = _write_names(fitted.names)
-    if names:
-        content["names"] = names
     if fitted.held_out is not None:
         scores = {
             name: _write_number(float(score)) for name, score in fitted.held_out.scores.items()
@@ -86,29 +115,30 @@ def write_model(model: Model, library_version: str) -> str:
         content["held_out"] = held_out
     if fitted.why_single_leaf is not None:
         content["why_single_leaf"] = fitted.why_single_leaf
-    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    if sum(labels.nbytes for labels in fitted.classes or ()) > max_label_bytes(len(text)):
-        raise ValueError(
-            "cannot write this tree as JSON: the type of its class labels takes too much memory "
-            "for each of them; fit it to labels of type object"
-        )
-    # A lone surrogate is no character of UTF-8, but JSON can name it.
-    return LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return content
 
 
-def _check_numbers(fitted: FittedTree) -> None:
-    """Refuse to write what no reader could use."""
-    if fitted.sketches is None and fitted.n_outputs == 1:
-        raise ValueError(
-            "cannot write this tree as JSON: it is one of a forest, whose trees do not keep how "
-            "rows are spread over their nodes; use export_python, export_sql or export_onnx"
-        )
+def _write_forest(fitted: FittedForest) -> Json:
+    """What only a file of a forest has."""
     edges = fitted.summary.target_edges
-    if not np.isfinite(fitted.tree.value).all() or not (edges is None or np.isfinite(edges).all()):
+    content: Json = {
+        "trees": [_write_nodes(tree, edges) for tree in fitted.trees],
+        "seed": fitted.seed,
+        "contents": fitted.contents,
+    }
+    if fitted.oob_score is not None:
+        content["oob_score"] = _write_number(fitted.oob_score)
+    return content
+
+
+def _write_nodes(tree: TreeArrays, edges: np.ndarray | None) -> list[Json]:
+    """All nodes, unless no reader could use them."""
+    if not np.isfinite(tree.value).all() or not (edges is None or np.isfinite(edges).all()):
         raise ValueError(
-            "cannot write this tree as JSON: some of its values are infinite or NaN, as its "
+            "cannot write this model as JSON: some of its values are infinite or NaN, as its "
             "targets or weights were too large to be added up; scale them before fitting"
         )
+    return [_write_node(tree, node) for node in range(tree.node_count)]
 
 
 def _write_parameter(value: Any) -> Any:
@@ -156,13 +186,13 @@ def _write_feature(feature: FeatureInfo, scale: float, limits: list[float]) -> J
 def _write_level(level: Any) -> Any:
     """A category or class label; infinite numbers are put in an object."""
     if isinstance(level, int) and abs(level) > sys.float_info.max:
-        raise ValueError("cannot write this tree as JSON: a category or label is too large")
+        raise ValueError("cannot write this model as JSON: a category or label is too large")
     if isinstance(level, float) and not math.isfinite(level):
         return {"number": _write_number(level)}
     return level
 
 
-def _write_target(fitted: FittedTree) -> Json:
+def _write_target(fitted: FittedTree | FittedForest) -> Json:
     if fitted.classes is not None:
         return {"kind": "classes", "outputs": [_write_labels(labels) for labels in fitted.classes]}
     target: Json = {"kind": "numbers", "n_outputs": fitted.n_outputs}

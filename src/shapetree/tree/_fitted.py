@@ -10,7 +10,17 @@ import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import (
+    Any,
+    ClassVar,
+    NoReturn,
+    Protocol,
+    Self,
+    TypeAlias,
+    TypeVar,
+    cast,
+    runtime_checkable,
+)
 from weakref import WeakKeyDictionary
 
 import narwhals.stable.v2 as nw
@@ -42,6 +52,8 @@ class ReadsRows(ABC):
         Whether the training table had names for its columns.
     classes : tuple of arrays or None
         Class labels of each output; None for numbers.
+    names : Names
+        What to call features, classes and targets where this is shown.
     kind : str
         What this is, for error messages.
     """
@@ -49,6 +61,7 @@ class ReadsRows(ABC):
     features: tuple[FeatureInfo, ...]
     has_names: bool
     classes: tuple[np.ndarray, ...] | None
+    names: Names
     kind: ClassVar[str]
 
     @property
@@ -81,6 +94,23 @@ class ReadsRows(ABC):
     def feature_names(self) -> list[str]:
         """Names of the features."""
         return [feature.name for feature in self.features]
+
+    def with_names(
+        self,
+        feature_names: Any = None,
+        class_names: Any = None,
+        target_name: Any = None,
+        units: Any = None,
+    ) -> Self:
+        """The same under names that a user gives."""
+        given = (feature_names, class_names, target_name, units)
+        if all(each is None for each in given):
+            return self
+        names = read_names(self.features, self.classes, self.names, self.n_outputs, *given)
+        named = _named.get(self)
+        if named is None or named.names != names:
+            named = _named[self] = replace(cast(Any, self), names=names)
+        return cast(Self, named)
 
     def read_table(self, X: Any, reader: str, needed: Iterable[int] | None = None) -> Table:
         """Read further rows, with the columns of the training table.
@@ -244,23 +274,6 @@ class FittedTree(ReadsRows):
         """The same with another tree, whose scores are not known."""
         return replace(self, tree=tree, held_out=None)
 
-    def with_names(
-        self,
-        feature_names: Any = None,
-        class_names: Any = None,
-        target_name: Any = None,
-        units: Any = None,
-    ) -> FittedTree:
-        """The same under names that a user gives."""
-        given = (feature_names, class_names, target_name, units)
-        if all(each is None for each in given):
-            return self
-        names = read_names(self.features, self.classes, self.names, self.n_outputs, *given)
-        named = _named.get(self)
-        if named is None or named.names != names:
-            named = _named[self] = replace(self, names=names)
-        return named
-
     def sketch_rows(self, X: Any, y: Any) -> Sequence[NodeSketch] | None:
         """How further rows are spread over the nodes; None if they have several targets."""
         table = self.read_table(X, "this tree", self.tree.used_features)
@@ -310,7 +323,10 @@ def _tell_once(caught: list[warnings.WarningMessage], told: set[str]) -> None:
 
 
 # Under the names that were last given: views of a tree are remembered for as long as it is there.
-_named: WeakKeyDictionary[FittedTree, FittedTree] = WeakKeyDictionary()
+_named: WeakKeyDictionary[ReadsRows, ReadsRows] = WeakKeyDictionary()
+
+
+Fitted = TypeVar("Fitted", bound=ReadsRows)
 
 
 @runtime_checkable
@@ -319,6 +335,17 @@ class HoldsTree(Protocol):
 
     def __fitted_tree__(self) -> FittedTree:
         """The fitted tree; an error if there is none yet."""
+
+
+@runtime_checkable
+class HoldsForest(Protocol):
+    """An estimator of many trees."""
+
+    def __fitted_forest__(self) -> Any:
+        """The `FittedForest`; an error if there is none yet."""
+
+
+HoldsModel: TypeAlias = HoldsTree | HoldsForest
 
 
 def fitted_tree(
@@ -334,18 +361,37 @@ def fitted_tree(
     """
     held = tree_holder(estimator)
     if isinstance(held, type) or not isinstance(held, HoldsTree):
-        kind = held.__name__ if isinstance(held, type) else type(held).__name__
-        raise TypeError(
-            "estimator must be a fitted ShapeTreeClassifier or ShapeTreeRegressor, or a Pipeline "
-            f"that ends in one, got {'a Pipeline that ends in ' * (held is not estimator)}{kind}"
-        )
-    fitted = held.__fitted_tree__()
+        refuse_estimator(estimator, "ShapeTreeClassifier or ShapeTreeRegressor")
+    given = (feature_names, class_names, target_name, units)
+    return named_by_pipeline(estimator, held.__fitted_tree__(), *given)
+
+
+def refuse_estimator(estimator: HoldsModel, wanted: str) -> NoReturn:
+    """Say that an estimator is none of those that are wanted."""
+    held = tree_holder(estimator)
+    kind = held.__name__ if isinstance(held, type) else type(held).__name__
+    hint = "; pass one of its estimators_" if isinstance(held, HoldsForest) else ""
+    raise TypeError(
+        f"estimator must be a fitted {wanted}, or a Pipeline that ends in one, got "
+        f"{'a Pipeline that ends in ' * (held is not estimator)}{kind}{hint}"
+    )
+
+
+def named_by_pipeline(
+    estimator: HoldsModel,
+    fitted: Fitted,
+    feature_names: Any,
+    class_names: Any,
+    target_name: Any,
+    units: Any,
+) -> Fitted:
+    """What an estimator holds, under the names given or those that its pipeline has."""
     if isinstance(estimator, Pipeline) and feature_names is None and not fitted.names.features:
         feature_names = _names_before(estimator, fitted)
     return fitted.with_names(feature_names, class_names, target_name, units)
 
 
-def tree_holder(estimator: HoldsTree) -> HoldsTree:
+def tree_holder(estimator: HoldsModel) -> HoldsModel:
     """The estimator itself, or the last step of a pipeline."""
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
@@ -357,7 +403,7 @@ def rows_for_tree(estimator: HoldsTree, X: Any) -> Any:
     return estimator[:-1].transform(X)
 
 
-def _names_before(pipeline: Pipeline, fitted: FittedTree) -> Sequence[str] | None:
+def _names_before(pipeline: Pipeline, fitted: ReadsRows) -> Sequence[str] | None:
     """Names of the columns that the steps before a pipeline's tree make its features of."""
     if len(pipeline.steps) == 1:
         return None

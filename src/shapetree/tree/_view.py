@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import compress
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -17,7 +19,8 @@ import numpy as np
 from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._fitted import FittedTree
+from shapetree.tree._fitted import FittedTree, HoldsModel
+from shapetree.tree._forest import FittedForest, fitted_model
 from shapetree.tree._plane import Plane, plane_of
 from shapetree.tree._regions import (
     Arriving,
@@ -292,6 +295,61 @@ def view_of(
     if with_units not in made:
         made[with_units] = _make_view(fitted, None, None, with_units)
     return made[with_units]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelView:
+    """A fitted tree, or the trees of a forest, whose values are averaged; units are no names here.
+
+    Attributes
+    ----------
+    fitted : FittedTree or FittedForest
+    """
+
+    fitted: FittedTree | FittedForest
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether there may be several trees, of whose values predictions are the means."""
+        return isinstance(self.fitted, FittedForest)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.fitted.trees) if isinstance(self.fitted, FittedForest) else 1
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets."""
+        return self.fitted.n_outputs
+
+    @cached_property
+    def features(self) -> tuple[FeatureInfo, ...]:
+        """All features."""
+        return self.fitted.names.name_features(self.fitted.features, with_units=False)
+
+    @property
+    def used_features(self) -> list[FeatureInfo]:
+        """Those that some tree reads, in the order of the table."""
+        return [self.features[j] for j in self.fitted.used_features]
+
+    @property
+    def classes(self) -> tuple[tuple[Any, ...], ...] | None:
+        """Class labels of each output; None for regression."""
+        return self.fitted.names.name_classes(self.fitted.classes)
+
+    def trees(self) -> Iterator[TreeView]:
+        """The trees one after the other: views of a large forest would fill the memory."""
+        if isinstance(self.fitted, FittedTree):
+            yield view_of(self.fitted, with_units=False)
+            return
+        for number in range(self.n_trees):
+            yield _make_view(self.fitted.fitted_tree(number), None, None, False)
+
+
+def model_view(estimator: HoldsModel, *names: Any) -> ModelView:
+    """The view of an estimator's tree or trees, by the names that `fitted_model` takes."""
+    return ModelView(fitted_model(estimator, *names))
 
 
 def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView:

@@ -1,0 +1,137 @@
+"""FittedForest: all that a forest's fit leaves behind, as one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from shapetree.data._table import FeatureInfo, Table
+from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitted import (
+    FittedTree,
+    HoldsForest,
+    HoldsModel,
+    HoldsTree,
+    ReadsRows,
+    named_by_pipeline,
+    refuse_estimator,
+    tree_holder,
+)
+from shapetree.tree._naming import Names
+from shapetree.tree._predictor import leaves_of
+from shapetree.tree._sketch import DataSummary
+
+# Rows that are predicted at a time.
+ROWS_TOGETHER = 2**16
+
+
+@dataclass(frozen=True, eq=False)
+class FittedForest(ReadsRows):
+    """The trees of a forest, and what is known about the data they were fitted on.
+
+    Attributes
+    ----------
+    trees : tuple of TreeArrays
+    features : tuple of FeatureInfo
+        Those that no tree uses keep their names and kinds, but no categories.
+    has_names : bool
+    classes : tuple of arrays or None
+    criterion : str
+    shrinkage : float
+        How much leaves lean on the nodes above.
+    summary : DataSummary
+    names : Names
+    seed : int
+        By which rows and features were drawn.
+    contents : int
+        A number that is the same for the same training rows.
+    oob_score : float or None
+        Score of out-of-bag predictions, if it was asked for.
+    """
+
+    kind: ClassVar[str] = "the forest"
+
+    trees: tuple[TreeArrays, ...]
+    features: tuple[FeatureInfo, ...]
+    has_names: bool
+    classes: tuple[np.ndarray, ...] | None
+    criterion: str
+    shrinkage: float
+    summary: DataSummary
+    names: Names
+    seed: int
+    contents: int
+    oob_score: float | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", self.features_without_unused())
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets."""
+        return self.trees[0].value.shape[1]
+
+    @cached_property
+    def used_features(self) -> list[int]:
+        """The features that some tree splits on, ascending."""
+        return sorted(set().union(*(tree.used_features for tree in self.trees)))
+
+    def fitted_tree(self, number: int) -> FittedTree:
+        """One of the trees for itself, without sketches."""
+        return FittedTree(
+            tree=self.trees[number],
+            features=self.features,
+            has_names=self.has_names,
+            classes=self.classes,
+            criterion=self.criterion,
+            shrinkage=self.shrinkage,
+            summary=self.summary,
+            names=self.names,
+        )
+
+    def leaves(self, table: Table, n_threads: int) -> np.ndarray:
+        """The leaf of each row in each tree, (n_rows, n_trees)."""
+        leaves = np.empty((table.n_rows, len(self.trees)), dtype=np.int32)
+        for number, tree in enumerate(self.trees):
+            leaves[:, number] = leaves_of(tree, table, n_threads)
+        return leaves
+
+    def predict(self, table: Table, n_threads: int) -> np.ndarray:
+        """What trees predict on the mean, (n_rows, n_outputs, n_values)."""
+        predicted = np.zeros((table.n_rows, *self.trees[0].value.shape[1:]))
+        for first, some in parts_of(table):
+            mean = predicted[first : first + some.n_rows]
+            for tree in self.trees:
+                mean += tree.value[leaves_of(tree, some, n_threads)]
+        predicted /= len(self.trees)
+        return predicted
+
+
+def parts_of(table: Table) -> Iterator[tuple[int, Table]]:
+    """Some rows of a table at a time, and the number of the first of them."""
+    for first in range(0, table.n_rows, ROWS_TOGETHER):
+        last = min(first + ROWS_TOGETHER, table.n_rows)
+        columns = [None if column is None else column[first:last] for column in table.columns]
+        yield first, Table(last - first, table.features, columns, table.has_names)
+
+
+def fitted_model(
+    estimator: HoldsModel,
+    feature_names: Any = None,
+    class_names: Any = None,
+    target_name: Any = None,
+    units: Any = None,
+) -> FittedTree | FittedForest:
+    """The tree or forest of a fitted estimator, or of a pipeline that ends in one, by its names."""
+    held, given = tree_holder(estimator), (feature_names, class_names, target_name, units)
+    if not isinstance(held, type):
+        if isinstance(held, HoldsForest):
+            forest: FittedForest = held.__fitted_forest__()
+            return named_by_pipeline(estimator, forest, *given)
+        if isinstance(held, HoldsTree):
+            return named_by_pipeline(estimator, held.__fitted_tree__(), *given)
+    refuse_estimator(estimator, "ShapeTreeClassifier or ShapeTreeRegressor, a forest of them")

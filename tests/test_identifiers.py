@@ -9,6 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from sklearn.model_selection import TimeSeriesSplit
 
 from shapetree import IdentifierWarning, ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree.fit._identifiers import _likeness, _Targets
 
 
 def told(estimator, X, y, **given):
@@ -112,3 +113,28 @@ def test_the_warning_points_at_the_call_of_fit():
     with pytest.warns(IdentifierWarning) as caught:
         ShapeTreeClassifier(max_depth=1).fit(X, X["record"] > 200)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("n_classes", [None, [4], [3, 2]])
+def test_likeness_is_that_of_each_row_with_the_others(n_classes):
+    rng = np.random.default_rng(3)
+    column = rng.integers(0, 30, 200).astype(float)
+    if n_classes is None:
+        y = rng.normal(size=(200, 2)) + column[:, None] % 7
+    else:
+        y = np.stack([(column + (rng.random(200) < 0.1)) % n for n in n_classes], axis=1)
+    targets = _Targets.of(y, n_classes)
+    dense = targets.rows
+    if n_classes is not None:
+        dense = np.hstack([np.eye(n)[x] for x, n in zip(dense.T, n_classes, strict=True)])
+    values = np.unique(column)
+    rows = [i for i in range(200) if np.count_nonzero(column == column[i]) > 1]
+    total = ((dense[rows] - dense[rows].mean(axis=0)) ** 2).sum()
+    same = near = 0.0
+    for i in rows:
+        others = (column == column[i]) & (np.arange(200) != i)
+        at = np.searchsorted(values, column[i])
+        around = np.isin(column, values[max(at - 2, 0) : at + 3]) & (column != column[i])
+        same += ((dense[i] - dense[others].mean(axis=0)) ** 2).sum()
+        near += ((dense[i] - dense[around].mean(axis=0)) ** 2).sum()
+    assert _likeness(column, targets) == pytest.approx((1 - same / total, 1 - near / total))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import NamedTuple
 
@@ -29,6 +30,8 @@ MIN_VALUES, N_NEIGHBOURS = 10, 2
 # Numbers of things leave out few whole numbers; so many of them are also looked at two by two.
 MIN_DENSITY, MAX_NUMBERS, MIN_NUMBERS_OF = 0.9, 5, 5
 MAX_CLASSES = 50
+# Share of the targets' squares below which their variance is rounding.
+ROUNDING = 1e-12
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -89,6 +92,43 @@ class _Likeness(NamedTuple):
     near: float  # of the neighbouring values
 
 
+@dataclass(frozen=True)
+class _Targets:
+    """Targets as numbers of which distances make sense; classes are ones and zeros, one for each.
+
+    Attributes
+    ----------
+    rows : array of shape (n_rows, n_outputs)
+        Numbers, or classes.
+    n_classes : list of int or None
+        None for numbers.
+    """
+
+    rows: np.ndarray
+    n_classes: list[int] | None
+
+    @classmethod
+    def of(cls, targets: np.ndarray, n_classes: list[int] | None) -> _Targets:
+        """The same, with classes beyond the first ones sharing their numbers with these."""
+        if n_classes is not None:
+            rows = targets.astype(np.int64) % MAX_CLASSES
+            return cls(rows, [min(n, MAX_CLASSES) for n in n_classes])
+        scaled = _within_one(targets)  # the sum of great numbers may be infinite
+        return cls(_within_one(scaled - scaled.mean(axis=0)), None)
+
+    def sums(self, place: np.ndarray, n_places: int) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of the targets of the rows at each place, and of their squares over all targets."""
+        if self.n_classes is None:
+            sums = [np.bincount(place, y, n_places) for y in self.rows.T]
+            return np.stack(sums, axis=1), np.bincount(place, (self.rows**2).sum(axis=1), n_places)
+        sums = [
+            np.bincount(place * n + y, minlength=n_places * n).reshape(n_places, n)
+            for y, n in zip(self.rows.T, self.n_classes, strict=True)
+        ]
+        counts = np.hstack(sums).astype(np.float64)
+        return counts, counts.sum(axis=1)
+
+
 class _Columns:
     """What is found in the numeric columns that a tree uses."""
 
@@ -99,24 +139,23 @@ class _Columns:
             column = rows.table.columns[number]
             if not self._features[number].is_categorical and column is not None:
                 columns[number] = np.asarray(column[:MAX_ROWS], dtype=np.float64)
-        targets = _standardised(rows.targets[:MAX_ROWS], rows.n_classes)
+        self._targets = _Targets.of(rows.targets[:MAX_ROWS], rows.n_classes)
         self.row_numbers = [f for f, column in columns.items() if _are_row_numbers(column)]
         others = {f: column for f, column in columns.items() if f not in self.row_numbers}
         self.rising = [f for f, column in others.items() if _only_rises(column)]
+        self.groups: list[tuple[int, ...]] = []
+        alone = [f for f, x in others.items() if f not in self.rising and _recur(_known(x))]
+        numbers = [f for f, column in others.items() if _are_numbers_of_things(column)]
+        if not alone and len(numbers) < 2:
+            return
         # Copies of a row are alike, whatever it is.
-        kept = _distinct_rows([*rows.table.columns, *targets.T])
-        self._targets = targets[kept]
-        others = {f: column[kept] for f, column in others.items()}
-        self.groups: list[tuple[int, ...]] = [
-            (f,) for f, x in others.items() if f not in self.rising and self._likeness(x) > 0
-        ]
-        numbers = {
-            f: column
-            for f, column in others.items()
-            if (f,) not in self.groups and _are_numbers_of_things(column)
-        }
-        pairs = list(combinations(list(numbers)[:MAX_NUMBERS], 2))
-        found = [self._likeness(*(numbers[f] for f in pair)) for pair in pairs]
+        kept = _distinct_rows([*rows.table.columns, *self._targets.rows.T])
+        self._targets = replace(self._targets, rows=self._targets.rows[kept])
+        self.groups += [(f,) for f in alone if self._likeness(others[f][kept]) > 0]
+        numbers = [f for f in numbers if (f,) not in self.groups][:MAX_NUMBERS]
+        codes = {f: _codes(others[f][kept]) for f in numbers}
+        pairs = list(combinations(numbers, 2))
+        found = [self._likeness_of_two(codes[one], codes[two]) for one, two in pairs]
         if max(found, default=0.0) > 0:
             self.groups.append(pairs[int(np.argmax(found))])
 
@@ -124,25 +163,46 @@ class _Columns:
         """Names of features in a sentence."""
         return " and ".join(repr(self._features[number].name) for number in features)
 
-    def _likeness(self, *columns: np.ndarray) -> float:
-        """How alike targets are in the groups that one or two columns identify; 0 if none."""
-        known = np.all([np.isfinite(column) for column in columns], axis=0)
-        if not known.any():
-            return 0.0
-        codes = [np.unique(column[known], return_inverse=True)[1] for column in columns]
-        ways = [codes[0]]
-        if len(codes) == 2:  # neighbours in either column, at the same value of the other
-            one, two = codes
-            ways = [one * (two.max() + 1) + two, two * (one.max() + 1) + one]
-        same = near = 0.0
-        for code in ways:
-            found = _likeness(code, self._targets[known])
-            if found is None or found.same < MIN_ALIKE:
-                return 0.0
-            same, near = found.same, max(near, found.near)
-            if same - near < MIN_APART:
-                return 0.0
-        return same
+    def _likeness(self, column: np.ndarray) -> float:
+        """How alike targets are in the groups that a column identifies; 0 if it does not."""
+        known = np.isfinite(column)
+        targets = self._targets
+        if not known.all():
+            column, targets = column[known], replace(targets, rows=targets.rows[known])
+        return _apart(_likeness(column, targets))
+
+    def _likeness_of_two(self, one: np.ndarray, two: np.ndarray) -> float:
+        """How alike targets are where two columns are equal; 0 if that does not make groups.
+
+        Neighbours have nearly the same value of either column, and the same of the other.
+        """
+        found = _apart(_likeness(one * (two.max() + 1) + two, self._targets))
+        if found > 0:
+            found = _apart(_likeness(two * (one.max() + 1) + one, self._targets))
+        return found
+
+
+def _apart(found: _Likeness | None) -> float:
+    """How alike rows of the same value are, if they are alike and neighbours are not; or 0."""
+    if found is None or found.same < MIN_ALIKE or found.same - found.near < MIN_APART:
+        return 0.0
+    return found.same
+
+
+def _known(column: np.ndarray) -> np.ndarray:
+    return column[np.isfinite(column)]
+
+
+def _codes(column: np.ndarray) -> np.ndarray:
+    """The number of each value among all that there are."""
+    return np.unique(column, return_inverse=True)[1]
+
+
+def _recur(column: np.ndarray) -> bool:
+    """Whether there are several values, which have two rows or more on average."""
+    ordered = np.sort(column)
+    n_values = 1 + np.count_nonzero(ordered[1:] != ordered[:-1])
+    return bool(n_values >= MIN_VALUES and len(column) >= 2 * n_values)
 
 
 def _distinct_rows(columns: Sequence[np.ndarray | None]) -> np.ndarray:
@@ -184,49 +244,40 @@ def _only_rises(column: np.ndarray) -> bool:
     return bool(np.corrcoef(place, np.arange(len(place)))[0, 1] >= MIN_CORRELATION)
 
 
-def _standardised(targets: np.ndarray, n_classes: list[int] | None) -> np.ndarray:
-    """Targets as columns of which distances make sense: one for each class, or numbers."""
-    if n_classes is not None:
-        # Of many classes, some share a column.
-        each = zip(targets.T.astype(np.int64), n_classes, strict=True)
-        return np.hstack([np.eye(min(n, MAX_CLASSES))[y % MAX_CLASSES] for y, n in each])
-    scaled = _within_one(targets)  # the sum of great numbers may be infinite
-    return _within_one(scaled - scaled.mean(axis=0))
-
-
 def _within_one(numbers: np.ndarray) -> np.ndarray:
     """Columns divided by their greatest absolute values."""
     return np.asarray(numbers / np.maximum(np.abs(numbers).max(axis=0), np.finfo(float).tiny))
 
 
-def _likeness(code: np.ndarray, targets: np.ndarray) -> _Likeness | None:
+def _likeness(column: np.ndarray, targets: _Targets) -> _Likeness | None:
     """How alike targets are; None if few values have several rows.
 
     How much neighbouring values explain is only found out if equal ones explain enough.
     """
-    values, place, counts = np.unique(code, return_inverse=True, return_counts=True)
+    if not _recur(column):
+        return None
+    values, place, counts = np.unique(column, return_inverse=True, return_counts=True)
     n_values = len(values)
-    if n_values < MIN_VALUES or len(code) < 2 * n_values:
-        return None
     recur = counts > 1
-    rows = np.flatnonzero(recur[place])
-    total = float(((targets[rows] - targets[rows].mean(axis=0)) ** 2).sum()) if len(rows) else 0.0
-    if 2 * len(rows) < len(code) or not total > 0:
+    n = counts[recur].astype(np.float64)
+    if 2 * n.sum() < len(column):
         return None
-    sums = np.stack([np.bincount(place, y, n_values) for y in targets.T], axis=1)
+    sums, squares = targets.sums(place, n_values)
+    s, squares = sums[recur], squares[recur]
+    total = squares.sum() - (s.sum(axis=0) ** 2).sum() / n.sum()
+    if not total > ROUNDING * squares.sum():
+        return None
     # By the mean of the other rows of its value, a row y of n with the sum s is missed by
     # (n y - s) / (n - 1).
-    n, s = counts[recur, None].astype(np.float64), sums[recur]
-    squares = np.bincount(place, (targets**2).sum(axis=1), n_values)[recur]
-    missed = (n[:, 0] * squares - (s**2).sum(axis=1)) * n[:, 0] / (n[:, 0] - 1) ** 2
-    same = 1 - float(missed.sum()) / total
+    missed = (n * squares - (s**2).sum(axis=1)) * n / (n - 1) ** 2
+    same = 1 - float(missed.sum() / total)
     if same < MIN_ALIKE:
         return _Likeness(same, 0.0)
     up_to = np.vstack([np.zeros((1, sums.shape[1])), sums.cumsum(axis=0)])
     rows_up_to = np.append(0, counts.cumsum())
-    at = np.arange(n_values)
+    at = np.flatnonzero(recur)
     first, last = np.maximum(at - N_NEIGHBOURS, 0), np.minimum(at + N_NEIGHBOURS + 1, n_values)
-    near = up_to[last] - up_to[first] - sums
-    near /= (rows_up_to[last] - rows_up_to[first] - counts)[:, None]
-    off = float(((targets[rows] - near[place[rows]]) ** 2).sum())
-    return _Likeness(same, 1 - off / total)
+    near = up_to[last] - up_to[first] - s
+    near /= (rows_up_to[last] - rows_up_to[first] - counts[recur])[:, None]
+    off = squares - 2 * (s * near).sum(axis=1) + n * (near**2).sum(axis=1)
+    return _Likeness(same, 1 - float(off.sum() / total))

@@ -2,9 +2,7 @@
 
 from shapetree import _start  # isort: skip  # noqa: F401, the first, before what takes time
 
-from importlib import import_module
 from importlib.metadata import version
-from types import ModuleType
 
 from shapetree._estimators import (
     ShapeTreeClassifier,
@@ -55,16 +53,3 @@ __all__ = [
     "refine_tree",
 ]
 __version__ = version("shapetree")
-
-# Imported when they are first asked for: few need them, and Dask takes a second.
-_LAZY = ("dask", "recipes")
-
-
-def __getattr__(name: str) -> ModuleType:
-    if name in _LAZY:
-        return import_module(f"shapetree.{name}")
-    raise AttributeError(f"module 'shapetree' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})

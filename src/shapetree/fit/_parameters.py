@@ -168,7 +168,7 @@ def limits_of(goal: Goal, parameters: Parameters) -> Limits:
 def _lookahead(parameters: Parameters) -> int:
     if parameters.lookahead != "auto":
         return min(int(parameters.lookahead), MAX_LOOKAHEAD)
-    has_pairs = not isinstance(parameters.pairs, Integral) or parameters.pairs > 0
+    has_pairs = not isinstance(parameters.pairs, Integral) or int(parameters.pairs) > 0
     looks_ahead = parameters.max_leaf_nodes is not None and not has_pairs
     return LOOKAHEAD_FOR_LEAVES if looks_ahead and not parameters.is_cart else 1
 

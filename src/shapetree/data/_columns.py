@@ -178,7 +178,7 @@ def check_digits(values: Values, name: str) -> None:
         if not values.dtype.is_integer() or len(values) == 0:
             return
         least, greatest = values.min(), values.max()
-        if is_missing(least) or max(-least, greatest) <= MAX_EXACT:
+        if is_missing(least) or max(-int(least), int(greatest)) <= MAX_EXACT:
             return
         whole = values.drop_nulls().to_list()
     elif values.dtype.kind in "iu":

@@ -6,7 +6,7 @@ import zipfile
 from pathlib import Path
 
 MAX_BYTES = 8_000_000
-KINDS = "py|pyi|typed|html|js|json|so|pyd"
+KINDS = "py|typed|html|js|json|so|pyd"
 # Repaired wheels also hold the runtime of OpenMP.
 BUNDLED = r"shapetree\.libs/.+|shapetree/\.dylibs/.+"
 ALLOWED = re.compile(rf"shapetree/.+\.({KINDS})|{BUNDLED}|shapetree-[^/]+\.dist-info/.+")

@@ -8,7 +8,26 @@ from shapetree._core.columns import Columns
 from shapetree.data._binning import BinnedTable
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import LocalRows
-from shapetree.refine._joined import LocalParts
+from shapetree.refine._joined import PartRows
+
+
+class LocalParts:
+    """Parts of the rows in this process; see `Parts`."""
+
+    def __init__(self, parts):
+        self._parts = [PartRows(rows) for rows in parts]
+        self._places = [part.start() for part in self._parts]
+
+    def ask(self, *steps, join, finish=None):
+        """What all holders answer."""
+        each = zip(self._parts, self._places, strict=True)
+        answer = join([place.asked(part, steps) for part, place in each])
+        return answer if finish is None else finish(answer)
+
+    def tell(self, *steps):
+        """Have all holders do something."""
+        each = zip(self._parts, self._places, strict=True)
+        self._places = [place.told(part, steps) for part, place in each]
 
 
 class NumbersInParts:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -11,14 +12,19 @@ from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 
 from shapetree.data._binning import bin_table, find_binning
-from shapetree.data._labels import find_classes, read_targets
+from shapetree.data._labels import find_classes, number_classes, read_targets
 from shapetree.data._parts import (
     Reading,
-    describe_part,
-    encode_part,
+    description_of,
+    distinct_classes,
+    empty_description,
+    encode_features,
     join_descriptions,
     join_samples,
+    naming,
+    read_part_targets,
     sample_part,
+    select,
 )
 from shapetree.data._table import read_table
 
@@ -77,11 +83,12 @@ def test_parts_are_read_as_one_table_is(seed, n_rows, has_classes):
         assert_array_equal(found.classes[0], classes[0])
     else:
         assert (found.least[0], found.greatest[0]) == (targets.min(), targets.max())
-    encoded = [encode_part(part, reading, found, f"part {i}") for i, part in enumerate(parts)]
+    encoded = [encode_part(part, reading, found) for part in parts]
+    tables, their_targets, their_weights = zip(*encoded, strict=True)
     for j, column in enumerate(expected.columns):
-        assert_array_equal(np.concatenate([part.table.columns[j] for part in encoded]), column)
-    assert_array_equal(np.concatenate([part.targets for part in encoded]), targets)
-    assert_array_equal(np.concatenate([part.weights for part in encoded]), weights)
+        assert_array_equal(np.concatenate([table.columns[j] for table in tables]), column)
+    assert_array_equal(np.concatenate(their_targets), targets)
+    assert_array_equal(np.concatenate(their_weights), weights)
 
 
 @pytest.mark.parametrize("most", [40, 10**6])
@@ -95,7 +102,7 @@ def test_parts_are_binned_as_one_table_is(monkeypatch, most):
     reading = Reading(FEATURES, ("label",), None, "from_dtype", has_classes=True)
     parts = [whole.slice(0, 50), whole.slice(50, 0), whole.slice(50, 250)]
     found = join_descriptions([describe_part(part, reading, "a part") for part in parts])
-    tables = [encode_part(part, reading, found, "a part").table for part in parts]
+    tables = [encode_part(part, reading, found)[0] for part in parts]
     firsts = np.cumsum([0, *(table.n_rows for table in tables)])
     sample = join_samples(
         [sample_part(part, int(first), 300) for part, first in zip(tables, firsts, strict=False)]
@@ -113,6 +120,27 @@ def test_parts_are_binned_as_one_table_is(monkeypatch, most):
         for j, column in enumerate(bins):
             rows = slice(first, first + table.n_rows)
             assert_array_equal(column, expected.columns.array(j)[rows])
+
+
+def describe_part(part, reading, name):
+    """What a part holds."""
+    with naming(name):
+        if len(part) == 0:
+            return empty_description(reading)
+        frame = nw.from_native(part, eager_only=True)
+        table = read_table(select(frame, reading.features), reading.categorical_features)
+        targets, weights = read_part_targets(frame, reading)
+        classes = distinct_classes(targets)[0] if reading.has_classes else None
+        return description_of(table, targets, weights, classes, name)
+
+
+def encode_part(part, reading, found):
+    """The features, targets and weights of a part, by what all parts hold."""
+    frame = nw.from_native(part, eager_only=True)
+    targets, weights = read_part_targets(frame, reading)
+    if found.classes is not None and len(targets):
+        targets = number_classes(targets, found.classes)
+    return encode_features(select(frame, reading.features), found.features), targets, weights
 
 
 def describe(*frames, **options):

@@ -16,7 +16,6 @@ from shapetree.data._sums import (
     evidence_of,
     exact_mean,
     exact_unit,
-    exact_weights,
     find_evidence,
     mean_of,
     on_grid,
@@ -34,6 +33,12 @@ MIDDLING_SCALES = [scale for scale in SCALES if 1e-150 < scale < 1e150]
 numbers = st.integers(1, 40).flatmap(
     lambda n: arrays(np.float64, n, elements=st.floats(allow_nan=False, allow_infinity=False))
 )
+
+
+def exact_weights(weights):
+    """Weights as evidence, and what evidence of 1 weighs."""
+    evidence = find_evidence(weights, None)
+    return evidence.of(weights, None), evidence.size
 
 
 def sums_in_other_orders(values, rng):

@@ -27,6 +27,9 @@ ctypedef struct Mark:
     size_t used
 
 cdef enum:
+    NO_BRANCH = 255     # of a bin that holds no row of the node
+    MAX_PARTS = 256     # of a node's rows, for as many threads
+    APART = 8           # numbers between what two threads write: a line of the cache
     ALIGNMENT = 64
     FIRST_BLOCK = 1 << 16
     LONG_WORK = 50_000  # cells, more of which are worth asking for Ctrl-C

@@ -13,7 +13,7 @@ from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
 from shapetree._core.arena cimport (
-    Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_doubles, take_ints,
+    MAX_PARTS, Arena, Arenas, Mark, arena_mark, arena_release, must_stop, take_doubles, take_ints,
 )
 from shapetree._core.columns cimport UINT8, UINT16, Column, Columns, code_at
 from shapetree._core.sorting cimport sort_items
@@ -22,7 +22,6 @@ cdef extern from "vector.h":
     int lowest_bit(uint64_t bits) noexcept nogil
 
 cdef enum:
-    MAX_PARTS = 256           # of a node's rows, for as many threads
     ROWS_PER_BLOCK = 65536    # of a table: the bins of two features, or targets, stay in the cache
     TASKS_PER_THREAD = 8      # so that threads have done at about the same time
 
@@ -525,6 +524,11 @@ cdef PlacedTargets targets_at(
     placed._labels = targets
     placed.node = targets.as_they_are()
     return placed
+
+
+def bin_offsets(n_bins):
+    """Where each feature's bins start in a histogram, the missing bin last, and the end."""
+    return np.concatenate([[0], np.cumsum(np.asarray(n_bins, dtype=np.int64) + 1)])
 
 
 def build_histograms(

@@ -4,14 +4,13 @@ import numpy as np
 
 from libc.stdint cimport int32_t, int64_t, uint8_t
 
+from shapetree._core.arena cimport NO_BRANCH
+
 cdef extern from "parting.h":
     double parting(double low, double high) noexcept nogil
     double parting_of_bins(
         const double* low, const double* high, Py_ssize_t below, Py_ssize_t above
     ) noexcept nogil
-
-cdef enum:
-    NO_BRANCH = 255
 
 
 def thresholds_between(

@@ -14,7 +14,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.string cimport memcpy, memset
 
 from shapetree._core.arena cimport (
-    Arena, Arenas, Mark, arena_mark, arena_release, branch_t, must_stop, take_branches,
+    NO_BRANCH, Arena, Arenas, Mark, arena_mark, arena_release, branch_t, must_stop, take_branches,
     take_doubles, take_ints,
 )
 from shapetree._core.polish cimport Cells, extra_parts, find_cheapest_path
@@ -23,9 +23,6 @@ cdef extern from "parting.h":
     double parting_of_bins(
         const double* low, const double* high, Py_ssize_t below, Py_ssize_t above
     ) noexcept nogil
-
-cdef enum:
-    NO_BRANCH = 255
 
 # What sums may be off by, as a share of them.
 cdef double ROUNDING = 1e-12

@@ -15,6 +15,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from shapetree._core.arena cimport APART
 from shapetree._core.columns cimport UINT8, UINT16, UINT32, Column, Columns, code_at
 from shapetree._core.leaf_losses cimport LeafLosses, RowTargets, add_targets, loss_in_leaf
 from shapetree._core.loss_cells cimport CellScratch, add_losses, add_to_two, gather_cells
@@ -29,7 +30,6 @@ cdef enum:
     SORT_AFTER = 2       # times that all rows may move before leaves are sorted
     MIN_SORTED = 2048    # rows of a leaf that are worth sorting
     MIN_AT_ONCE = 128    # rows of a node that are worth summing by two features at once
-    APART = 8            # numbers between what two threads write, so that no cache line has both
 
 ctypedef struct LossBlock:
     # Rows of a node that one thread compares; those that care stand at the start of the block.

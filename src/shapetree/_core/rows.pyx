@@ -15,13 +15,12 @@ from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
+from shapetree._core.arena cimport APART, MAX_PARTS
 from shapetree._core.columns cimport UINT32, Column, Columns, code_at
 from shapetree._core.pair_cuts cimport Cuts, PairCuts, branch_by_cuts
 
 cdef enum:
     BLOCK = 8192          # rows that one thread sends at a time
-    MAX_PARTS = 256       # of a node's rows, for as many threads
-    APART = 8             # numbers between what two threads write: a line of the cache
 
 ctypedef struct Sender:
     # How one node sends its rows.

@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shapetree._core.histogram import bin_offsets
+
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, NAN, sqrt
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint64_t
@@ -205,7 +207,7 @@ cdef class GridScreen:
         n = len(n_bins)
         self.n_features = n
         self.criterion = criterion
-        self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)]).astype(np.int64)
+        self.offsets = bin_offsets(n_bins)
         self.categorical = np.ascontiguousarray(categorical, dtype=np.uint8)
         self.bin_values = np.ascontiguousarray(bin_values, dtype=np.float64)
         self.cosines = np.ascontiguousarray(cosines, dtype=np.float64)

@@ -5,9 +5,6 @@ from libc.stdint cimport int32_t, uint64_t
 from shapetree._core.arena cimport branch_t
 from shapetree._core.criterion cimport CriterionInfo
 
-cdef enum:
-    NO_BRANCH = 255           # of a bin that holds no row of the node
-
 ctypedef struct Options:
     bint optimal_inner_tree
     int inner_max_leaves

@@ -2,13 +2,15 @@
 
 import numpy as np
 
+from shapetree._core.histogram import bin_offsets
+
 from cython.parallel cimport prange, threadid
 from libc.math cimport INFINITY, M_LOG2E
 from libc.stdint cimport int32_t, int64_t, uint64_t, uint8_t
 from libc.string cimport memcmp, memcpy, memset
 
 from shapetree._core.arena cimport (
-    Arena, Arenas, Mark, arena_mark, arena_release, arena_take, branch_t,
+    NO_BRANCH, Arena, Arenas, Mark, arena_mark, arena_release, arena_take, branch_t,
     must_stop, take_branches, take_doubles, take_ints,
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
@@ -777,7 +779,7 @@ cdef class NodeSearch:
             raise ValueError("n_bins out of range")
         self.n_features = n
         self.criterion = criterion
-        self.offsets = np.concatenate([[0], np.cumsum(n_bins + 1)]).astype(np.int64)
+        self.offsets = bin_offsets(n_bins)
         self.categorical = np.ascontiguousarray(categorical, dtype=np.uint8)
         self.options = options_of(limits)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from shapetree.cli._dates import TWO_WAYS, dates_of, look_like_dates
 from shapetree.cli._read import RawTable
+from shapetree.data._columns import MAX_EXACT
 from shapetree.data._table import odd_texts
 
 if TYPE_CHECKING:
@@ -50,7 +51,6 @@ MONEY_FIRST = re.compile(rf"([+-]?)({MONEY})\s*([+-]?[\d.,]+)")
 MONEY_LAST = re.compile(rf"([+-]?)([\d.,]+)\s*({MONEY})")
 # Money whose amounts are written with a comma between thousands; euros are written either way.
 ENGLISH_MONEY = frozenset(("$", "£", "¥", "USD", "GBP", "JPY"))
-LARGEST_WHOLE = 2**53
 # Fewest rows for which numbers that follow each other are taken for row numbers.
 LEAST_COUNTED = 20
 # Text is suspicious if it has this many distinct values, and every other row has its own.
@@ -313,7 +313,7 @@ def _with_decimal_comma(text: str) -> str:
 def _as_numbers(texts: Texts, numbers: list[float]) -> tuple[Kind, pd.Series]:
     import pandas as pd
 
-    is_whole = all(map(WHOLE.fullmatch, texts.distinct)) and max(map(abs, numbers)) < LARGEST_WHOLE
+    is_whole = all(map(WHOLE.fullmatch, texts.distinct)) and max(map(abs, numbers)) < MAX_EXACT
     if not is_whole:
         return Kind.NUMBER, pd.Series(texts.map(numbers, np.float64, np.nan))
     values = texts.map([int(number) for number in numbers], np.int64, 0)

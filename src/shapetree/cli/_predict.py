@@ -21,13 +21,13 @@ from shapetree.cli._parts import check_parquet, is_in_parts, open_parts, predict
 from shapetree.cli._problems import Misuse, Problem
 from shapetree.cli._read import (
     GZIP_ENDING,
-    PARQUET_ENDINGS,
     RawTable,
     as_file,
     in_batches,
     read_local,
 )
 from shapetree.cli._voice import Voice, class_counts
+from shapetree.data._sources import PARQUET_ENDINGS
 from shapetree.tree._digits import rounded
 from shapetree.tree._fitted import fitted_tree
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from shapetree._core.sampling import row_hashes
 from shapetree.cli._problems import Misuse, Problem, listed
+from shapetree.data._sources import PARQUET_ENDINGS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,7 +40,6 @@ SIGNATURES = {
     b"{": "JSON; name it .jsonl if each line is a row",
     b"<": "HTML or XML",
 }
-PARQUET_ENDINGS = (".parquet", ".pq")
 FEATHER_ENDINGS = (".feather", ".arrow")
 JSON_ENDINGS = (".jsonl", ".ndjson")
 EXCEL_ENDING, GZIP_ENDING = ".xlsx", ".gz"

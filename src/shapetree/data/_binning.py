@@ -10,8 +10,10 @@ import numpy as np
 
 from shapetree._core.binning import Lookups, bin_columns, find_bins, sort_values
 from shapetree._core.columns import Columns
+from shapetree._core.histogram import bin_offsets
 from shapetree._core.pieces import thresholds_between
 from shapetree._threads import VISITS_PER_CALL, threads_for
+from shapetree.data._columns import GREATEST
 from shapetree.data._sampling import sampled
 from shapetree.data._store import Store
 from shapetree.data._table import FeatureInfo, Table, count_taken
@@ -25,7 +27,6 @@ COPY_SHARE = 0.08
 FEATURES_TOGETHER = 256
 # Rows that are worth starting threads for.
 MIN_ROWS_FOR_THREADS = 10_000
-GREATEST = np.finfo(np.float64).max
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class BinnedTable:
     @cached_property
     def offsets(self) -> np.ndarray:
         """Where each feature's bins start in a histogram, the missing bin last, and the end."""
-        return np.concatenate([[0], np.cumsum(self.n_bins + 1)])
+        return bin_offsets(self.n_bins)
 
     @cached_property
     def categorical(self) -> np.ndarray:

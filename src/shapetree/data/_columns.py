@@ -2,6 +2,7 @@
 
 import numbers
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum, auto
@@ -20,6 +21,8 @@ Array: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = Array | nw.Series[Any]
 # Whole numbers up to this are floats, too.
 MAX_EXACT = 2**53
+# The greatest number that is not infinite.
+GREATEST = sys.float_info.max
 # Rows that Python has looked up before a data frame has begun to.
 FEW_ROWS = 64
 

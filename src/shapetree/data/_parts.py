@@ -1,8 +1,8 @@
 """Parts of the data, each read on its own: what they hold is joined, and then they are encoded.
 
 These are pure functions of a part. Whoever has the parts (files, batches, partitions on a cluster)
-maps `describe_part` over them, joins what comes back, and maps `encode_part` over them. The result
-is that of one table that has the rows of all parts, one part after the other.
+describes each, joins what comes back, and encodes each by what all of them hold. The result is that
+of one table that has the rows of all parts, one part after the other.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import numpy as np
 
 from shapetree.data._binning import MAX_BINNED_ROWS
 from shapetree.data._columns import factorize, sorted_categories
-from shapetree.data._labels import find_classes, number_classes, read_targets
+from shapetree.data._labels import find_classes, read_targets
 from shapetree.data._open import MAX_ROWS
 from shapetree.data._sampling import sampled
-from shapetree.data._table import FeatureInfo, Table, encode_table, read_table
+from shapetree.data._table import FeatureInfo, Table, encode_table
 
 
 @dataclass(frozen=True)
@@ -115,26 +115,6 @@ class EncodedPart(NamedTuple):
     table: Table
     targets: np.ndarray
     weights: np.ndarray | None
-
-
-def describe_part(data: Any, reading: Reading, part: str) -> PartDescription:
-    """What a part holds.
-
-    Parameters
-    ----------
-    data : pandas, polars or pyarrow table
-    reading : Reading
-    part : str
-        What messages call it.
-    """
-    with naming(part):
-        frame = nw.from_native(data, eager_only=True)
-        if len(frame) == 0:
-            return empty_description(reading)
-        table = read_table(select(frame, reading.features), reading.categorical_features)
-        targets, weights = read_part_targets(frame, reading)
-        classes = distinct_classes(targets)[0] if reading.has_classes else None
-        return description_of(table, targets, weights, classes, part)
 
 
 def empty_description(reading: Reading) -> PartDescription:
@@ -240,35 +220,6 @@ def _kind(info: FeatureInfo) -> str:
     if info.is_date:
         return "moments with a time zone" if info.date == "utc" else "dates without a time zone"
     return "numbers"
-
-
-def encode_part(
-    data: Any,
-    reading: Reading,
-    found: PartDescription,
-    part: str,
-    needed: Sequence[int] | None = None,
-) -> EncodedPart:
-    """A part as it is learnt from.
-
-    Parameters
-    ----------
-    data : pandas, polars or pyarrow table
-    reading : Reading
-    found : PartDescription
-        Of all parts.
-    part : str
-        What messages call it.
-    needed : sequence of int, optional
-        Features that are read; by default all.
-    """
-    with naming(part):
-        frame = nw.from_native(data, eager_only=True)
-        targets, weights = read_part_targets(frame, reading)
-        if found.classes is not None:
-            targets = number_classes(targets, found.classes) if len(targets) else targets
-        table = encode_features(select(frame, reading.features), found.features, needed)
-        return EncodedPart(table, targets, weights)
 
 
 def encode_features(

@@ -286,14 +286,6 @@ def _products(weights: np.ndarray, importance: np.ndarray) -> Pair:
     return weights * importance, None
 
 
-def exact_weights(
-    weights: np.ndarray, importance: np.ndarray | None = None
-) -> tuple[np.ndarray, float]:
-    """Weights as evidence, and what evidence of 1 weighs; see `find_evidence`."""
-    evidence = find_evidence(weights, importance)
-    return evidence.of(weights, importance), evidence.size
-
-
 def weights_of_groups(groups: Numbers, n_groups: int) -> np.ndarray:
     """Weight of the rows of each group, (n_columns, n_groups), the same for any order.
 

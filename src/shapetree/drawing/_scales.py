@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from shapetree.data._columns import MAX_EXACT
 from shapetree.data._moments import DateKind
 from shapetree.drawing._date_ticks import end_dates, round_dates
 from shapetree.drawing._ticks import (
@@ -20,7 +21,7 @@ from shapetree.drawing._ticks import (
     share_of,
     threshold_labels,
 )
-from shapetree.tree._sketch import GREATEST_WHOLE, MAX_WHOLE, Axis, Density
+from shapetree.tree._sketch import MAX_WHOLE, Axis, Density
 from shapetree.tree._view import NodeView
 
 # Whole numbers that are written below an axis.
@@ -182,7 +183,7 @@ def values_of(node: NodeView) -> dict[float, int] | None:
     edges, n_rows = density.edges, density.n_rows
     if (density.axis.cells != 1).any() or (edges[1:-1] != np.floor(edges[1:-1])).any():
         return None
-    if np.abs(edges).max() > GREATEST_WHOLE:
+    if np.abs(edges).max() > MAX_EXACT:
         return None
     last = density.ends[1] if density.ends else float(edges[-1])
     found = {

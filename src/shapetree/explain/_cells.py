@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from shapetree.data._columns import GREATEST
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._regions import GREATEST
 from shapetree.tree._view import TreeView
 
 # Values by feature; None for features that the tree does not use.

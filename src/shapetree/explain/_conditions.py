@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from shapetree.data._columns import Level
+from shapetree.data._columns import GREATEST, Level
 from shapetree.data._missing import is_missing
 from shapetree.data._moments import DATES, seconds_of
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._regions import GREATEST, Bound, Region, Segment
+from shapetree.tree._regions import Bound, Region, Segment
 from shapetree.tree._view import NodeView
 from shapetree.tree._words import category_words, interval, missing_words, weighted_sum
 

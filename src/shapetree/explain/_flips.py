@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from shapetree.data._columns import GREATEST
 from shapetree.data._moments import DAY, DateKind
 from shapetree.data._table import FeatureInfo
 from shapetree.explain._cells import (
@@ -30,7 +31,6 @@ from shapetree.explain._cells import (
 from shapetree.explain._outcomes import python_values
 from shapetree.explain._wishes import Wish
 from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, read, rounded
-from shapetree.tree._regions import GREATEST
 from shapetree.tree._view import TreeView
 from shapetree.tree._words import category_name, listing, outcome_words
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Context, Decimal
 
+from shapetree.data._columns import GREATEST
 from shapetree.tree._digits import exact
-from shapetree.tree._regions import GREATEST
 
 # SQLite reads decimals correctly to this many digits, but only if they are not too small. Smaller
 # numbers are written as a larger one divided by a power of 2.

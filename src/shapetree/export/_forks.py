@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TypeAlias
 
+from shapetree.data._columns import GREATEST
 from shapetree.data._missing import MISSING_CODE
-from shapetree.tree._regions import AXES, GREATEST
+from shapetree.tree._regions import AXES
 from shapetree.tree._view import NodeView
 
 Weights: TypeAlias = tuple[float, float]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from shapetree._files import PathLike, write_file
+from shapetree.data._columns import MAX_EXACT
 from shapetree.data._table import FeatureInfo
 from shapetree.export._routes import remark, used_features
 from shapetree.export._shapes import Json, shape_data
@@ -19,8 +20,6 @@ from shapetree.tree._fitted import HoldsModel
 from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 ROUTER = Path(__file__).with_name("module.js")
-# Whole numbers beyond are not all numbers of JavaScript.
-MAX_INTEGER = 2**53
 
 INTRODUCTION = """\
 /**
@@ -148,7 +147,7 @@ def _value(value: Any) -> str | bool | int | float:
         raise TypeError(
             f"classes must be text, numbers or bools to be written as JavaScript, got {value!r}"
         )
-    if isinstance(value, int) and abs(value) > MAX_INTEGER:
+    if isinstance(value, int) and abs(value) > MAX_EXACT:
         raise ValueError(f"JavaScript has no whole numbers as large as {value}; use text instead")
     return value
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shapetree._files import PathLike, write_file
-from shapetree.data._columns import Level
+from shapetree.data._columns import GREATEST, Level
 from shapetree.data._missing import MISSING_CODE
 from shapetree.data._table import FeatureInfo
 from shapetree.export._forks import (
@@ -39,7 +39,6 @@ from shapetree.export._forks import (
 )
 from shapetree.export._routes import reasons_of, remark
 from shapetree.tree._fitted import HoldsModel
-from shapetree.tree._regions import GREATEST
 from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 if TYPE_CHECKING:

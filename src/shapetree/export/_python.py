@@ -8,7 +8,7 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 from shapetree._files import PathLike, write_file
-from shapetree.data._columns import Level
+from shapetree.data._columns import GREATEST, Level
 from shapetree.export._routes import (
     Check,
     Plan,
@@ -18,7 +18,7 @@ from shapetree.export._routes import (
     used_features,
 )
 from shapetree.tree._fitted import HoldsModel
-from shapetree.tree._regions import GREATEST, Bound
+from shapetree.tree._regions import Bound
 from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
 
 INDENT = "    "

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TypeAlias
 
+from shapetree.data._columns import GREATEST
 from shapetree.data._table import FeatureInfo
-from shapetree.tree._regions import AXES, GREATEST, Bound, Region, Segment
+from shapetree.tree._regions import AXES, Bound, Region, Segment
 from shapetree.tree._view import ModelView, NodeView, TreeView
 
 # Bounds that hold together; without any, all values that are not missing.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
-from shapetree._core.histogram import build_histograms
+from shapetree._core.histogram import bin_offsets, build_histograms
 from shapetree._core.reduced import fill_gaps
 from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features
 from shapetree._threads import threads_for
@@ -264,7 +263,7 @@ class CandidateSearch:
         # Which of equally good features comes first.
         self._order = np.arange(len(features), dtype=np.int32) if order is None else order
         n_bins = [feature.n_bins for feature in features]
-        self.offsets = list(accumulate([n + 1 for n in n_bins], initial=0))
+        self.offsets = bin_offsets(n_bins).tolist()
         self._search = NodeSearch(goal.criterion, n_bins, self._is_categorical, **options.limits)
 
     @property

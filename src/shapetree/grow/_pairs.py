@@ -9,7 +9,7 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import NodeStatistics
-from shapetree._core.histogram import build_histograms
+from shapetree._core.histogram import bin_offsets, build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
 from shapetree._core.pieces import number_cuts
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
@@ -66,7 +66,7 @@ class PairFrame:
         self.options = options
         self.features = features
         self.n_bins = np.array([feature.n_bins for feature in features], dtype=np.int64)
-        self.offsets = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
+        self.offsets = bin_offsets(self.n_bins)
         self.categorical = np.array([feature.is_categorical for feature in features])
         values = [_bin_values(feature) for feature in features]
         self.scales = np.array(

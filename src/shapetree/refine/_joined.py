@@ -562,22 +562,3 @@ def join_pieces(answers: list[Any]) -> tuple[Any, Any, dict[int, np.ndarray]]:
     n_rows, weights, pieces = zip(*answers, strict=True)
     joined = {number: add([part[number] for part in pieces]) for number in pieces[0]}
     return add(n_rows), None if weights[0] is None else add(weights), joined
-
-
-class LocalParts:
-    """Parts of the rows in this process; see `Parts`."""
-
-    def __init__(self, parts: list[LocalRows]) -> None:
-        self._parts = [PartRows(rows) for rows in parts]
-        self._places = [part.start() for part in self._parts]
-
-    def ask(self, *steps: Step, join: Join, finish: Any = None) -> Any:
-        """What all holders answer."""
-        each = zip(self._parts, self._places, strict=True)
-        answer = join([place.asked(part, steps) for part, place in each])
-        return answer if finish is None else finish(answer)
-
-    def tell(self, *steps: Step) -> None:
-        """Have all holders do something."""
-        each = zip(self._parts, self._places, strict=True)
-        self._places = [place.told(part, steps) for part, place in each]

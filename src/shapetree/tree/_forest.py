@@ -22,11 +22,8 @@ from shapetree.tree._fitted import (
     tree_holder,
 )
 from shapetree.tree._naming import Names
-from shapetree.tree._predictor import leaves_of
+from shapetree.tree._predictor import ROWS_TOGETHER, leaves_of
 from shapetree.tree._sketch import DataSummary
-
-# Rows that are predicted at a time.
-ROWS_TOGETHER = 2**16
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,8 +13,6 @@ from shapetree.tree._arrays import TreeArrays
 
 # Weights of the sums that are a pair's features themselves.
 AXES = ((1.0, 0.0), (0.0, 1.0))
-# Infinite values of a pair's features count as the greatest finite ones.
-GREATEST = sys.float_info.max
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ keeps a few points.
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +15,7 @@ from typing import TypeAlias, overload
 import numpy as np
 
 from shapetree._core.sketch_axes import edges_of_cells
+from shapetree.data._columns import GREATEST
 
 # Rows that suffice to find the range of an axis and the scale of a feature.
 RANGE_ROWS = 512
@@ -33,14 +33,11 @@ N_TARGET_CELLS = 24
 # Distinct whole numbers up to which each has a cell, and a bar, of its own; they are smaller than
 # those that floats have gaps between.
 MAX_WHOLE = 30
-GREATEST_WHOLE = 2.0**53
 # Numbers of a density up to which they are kept as they are.
 MAX_DENSE = 4096
 # Significant digits of sums that are only drawn, and decimals of points in units of their range.
 SUM_DIGITS = 5
 DECIMALS = 4
-# Ends of axes that are not known before rows are counted.
-GREATEST = sys.float_info.max
 # A range that rounding could take numbers out of.
 HUGE = 1e300
 
@@ -492,10 +489,9 @@ def _range(numbers: list[float]) -> tuple[float, float]:
 
 def _stretched(low: float, high: float, margin: float) -> tuple[float, float]:
     """A wider range, if only by a rounding error, of finite numbers."""
-    limit = sys.float_info.max
-    low = min(low - margin, math.nextafter(low, -limit))
-    high = max(high + margin, math.nextafter(high, limit))
-    return max(low, -limit), min(high, limit)
+    low = min(low - margin, math.nextafter(low, -GREATEST))
+    high = max(high + margin, math.nextafter(high, GREATEST))
+    return max(low, -GREATEST), min(high, GREATEST)
 
 
 def drawn_range(values: np.ndarray, thresholds: Sequence[float] = ()) -> tuple[float, float]:

@@ -12,8 +12,9 @@ import numpy as np
 from shapetree._core.column_ranges import deviations
 from shapetree._core.sketch_axes import edges_of_cells, lay_out_axes
 from shapetree._core.sketch_targets import add_up
+from shapetree.data._columns import MAX_EXACT
 from shapetree.data._sampling import hash_limits
-from shapetree.data._sums import exact_unit, exact_units
+from shapetree.data._sums import BOUND_BITS, exact_unit, exact_units
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._questions import (
@@ -36,7 +37,6 @@ from shapetree.tree._questions import (
     ValuesOfAxes,
 )
 from shapetree.tree._sketch import (
-    GREATEST_WHOLE,
     MAX_WHOLE,
     N_POINTS,
     RANGE_ROWS,
@@ -61,8 +61,6 @@ from shapetree.tree._sure import sure_of_median
 
 # Leaves of more rows are sure of their mean whatever its skewness.
 SKEW_ROWS = 5_000
-# 2**16ths are what sums are bounded in.
-BOUND_BITS = 16
 
 
 def describe_training_rows(
@@ -366,7 +364,7 @@ class _Sketcher:
 def _few_whole_numbers(ends: np.ndarray, sample: np.ndarray) -> np.ndarray | None:
     """The whole numbers between two ends, or those of a sample; None if they are many."""
     low, high = ends.tolist()
-    if not (low > -GREATEST_WHOLE and high < GREATEST_WHOLE):
+    if not (low > -MAX_EXACT and high < MAX_EXACT):
         return None
     found = np.arange(low, high + 1) if high - low < MAX_WHOLE else np.unique(sample)
     return found if 0 < len(found) <= MAX_WHOLE else None

@@ -1,5 +1,6 @@
 """Settings that all tests share."""
 
+import os
 import signal
 
 import pytest
@@ -7,7 +8,11 @@ from hypothesis import settings
 
 from shapetree import _threads
 
-settings.register_profile("shapetree", deadline=None, max_examples=60)
+# The same examples in every run; `make attack` draws others, and says how to repeat what fails.
+is_attack = "ATTACK" in os.environ
+settings.register_profile(
+    "shapetree", deadline=None, max_examples=60, derandomize=not is_attack, print_blob=is_attack
+)
 settings.load_profile("shapetree")
 
 # Files that take longest, mostly by waiting for other processes. They come first: one that began

@@ -826,7 +826,8 @@ def assert_flips(model, why, row, scales):
         if not change.is_number or change.old is None:
             size += 1
             continue
-        size += assert_moves(change, scales[change.feature])
+        with np.errstate(over="ignore"):  # beside the greatest floats
+            size += assert_moves(change, scales[change.feature])
     assert flip.size == pytest.approx(size, rel=1e-9)
 
 

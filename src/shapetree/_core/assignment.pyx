@@ -214,9 +214,8 @@ cdef double descend(
         double* moved = take_doubles(arena, n_stats)
         int32_t* order = take_ints(arena, n)
         Py_ssize_t n_cells = 0
-        int i, j, b, p, old, best, swap
+        int i, j, b, p, old, best, swap, n_stayed = 0
         double without, with_piece, best_with, change, least, loss, tolerance
-        bint any_moved
         const double* s
     if arena.failed:
         return INFINITY
@@ -228,16 +227,18 @@ cdef double descend(
     for i in range(n):
         order[i] = i
     for _ in range(n_passes):
-        any_moved = False
         if seed:
+            n_stayed = 0
             for i in range(n - 1, 0, -1):
                 j = <int> (next_random(&seed) % <uint64_t> (i + 1))
                 swap = order[i]
                 order[i] = order[j]
                 order[j] = swap
         for i in range(n):
-            if pauses(arena, &n_cells, <Py_ssize_t> k * n_stats):
+            # Once no piece has moved since each was tried, none will.
+            if n_stayed == n or pauses(arena, &n_cells, <Py_ssize_t> k * n_stats):
                 break
+            n_stayed += 1
             p = order[i]
             s = pieces.stats + p * n_stats
             old = branch[p]
@@ -265,8 +266,8 @@ cdef double descend(
                 mass[old] = without
                 mass[best] = best_with
                 branch[p] = best
-                any_moved = True
-        if not any_moved:
+                n_stayed = 0
+        if n_stayed == n:
             break
     loss = partition_loss(c, pieces.stats, branch, n, k, sums)
     arena_release(arena, mark)

@@ -425,7 +425,8 @@ cdef int optimal_intervals(
         double* least = take_doubles(arena, <size_t> n_layers * stride)
         int32_t* before = take_ints(arena, <size_t> n_layers * stride)
         double* interval = take_doubles(arena, n_stats)
-        int i, j, layer, b, s, rows, chosen = 0, n_pieces = 0
+        int i, j, layer, b, s, chosen = 0, n_pieces = 0
+        int64_t rows
         double cost, objective
     if arena.failed:
         return 0

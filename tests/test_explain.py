@@ -1276,3 +1276,15 @@ def test_rows_of_training_are_not_called_unseen(kind, order):
     half = X.index % 2 == 0  # as many rows of each class in either half
     tree.fit(X[half], y[half]).evaluate(X[~half], y[~half])
     assert "75 unseen rows" in export_text(tree)
+
+
+@pytest.mark.parametrize("sign", ["\x1b", "\u2028", "\x9b", "\n", "\u202e"])
+def test_a_prompt_shows_explanations_without_control_characters(sign):
+    rng = np.random.default_rng(0)
+    name, level = f"group{sign}[31m", f"red{sign}[2J"
+    X = pd.DataFrame({name: rng.choice([level, "blue"], 200), "size": rng.normal(size=200)})
+    y = np.where(X[name] == level, f"yes{sign}", "no")
+    model = ShapeTreeClassifier(max_depth=2, resamples=0).fit(X, y)
+    shown = repr(model.explain(X.head(20)))
+    assert sign not in shown
+    assert "group·[31m = red·[2J" in shown

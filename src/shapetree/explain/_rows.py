@@ -185,7 +185,7 @@ class Explanation:
         return f"Predicted {outcome} because {listing(reasons)}"
 
     def __repr__(self) -> str:
-        return f"<Explanation: {self}>"
+        return f"<Explanation: {printable(str(self))}>"
 
     def _repr_html_(self) -> str:
         """The sentences for notebooks."""

@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from numpy.testing import assert_array_equal
 
 from shapetree import (
     ShapeTreeClassifier,
@@ -399,3 +400,16 @@ def test_time_zones_in_files():
     texts = ["2024-03-05T10:00:00.25Z", "2024-03-05 11:30+01:30", "2024-03-05 10:00 UTC"]
     at = dt.datetime(2024, 3, 5, 10, tzinfo=dt.UTC)
     assert dates_of(texts) == [at.replace(microsecond=250000), at, at]
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("unit", ["s", "us", "ns"])
+def test_a_few_rows_with_time_zones_are_read_like_many(zone, unit):
+    rng = np.random.default_rng(0)
+    whens = pd.Timestamp("1969-12-01") + pd.to_timedelta(rng.integers(-(10**16), 10**16, 300), "ns")
+    X = pd.DataFrame({"when": whens.as_unit(unit).tz_localize("UTC").tz_convert(zone)})
+    X.iloc[::7] = pd.NaT
+    model = ShapeTreeClassifier(max_depth=3, resamples=0).fit(X, whens.day % 3)
+    leaves = model.apply(X)
+    assert len(set(leaves)) > 2
+    assert_array_equal([model.apply(X.iloc[[i]])[0] for i in range(300)], leaves)

@@ -12,6 +12,7 @@ from narwhals.exceptions import DuplicateError
 from scipy.sparse import issparse
 
 from shapetree.data._columns import FEW_ROWS, Array, Values
+from shapetree.data._moments import has_zone
 from shapetree.data._names import column_names
 
 MAX_ROWS = np.iinfo(np.int32).max - 1  # rows are indexed with 32-bit integers
@@ -129,10 +130,10 @@ def _pandas_column(column: Any) -> Values:
     """A column of pandas, as a NumPy array if it is one."""
     if isinstance(column.dtype, np.dtype):
         return np.asarray(column.to_numpy())
-    if len(column) <= FEW_ROWS and column.dtype.type is str:
+    if len(column) <= FEW_ROWS and (column.dtype.type is str or hasattr(column.dtype, "tz")):
         values = column.tolist()
-        # Without any text, the type alone tells what the column is.
-        if any(isinstance(value, str) for value in values):
+        # Without any text or date, the type alone tells what the column is.
+        if any(isinstance(value, str) or has_zone(value) for value in values):
             return np.array(values, dtype=object)
     return _unwrap(nw.from_native(column, series_only=True))
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from asv_bench.cluster import simulate
 from asv_bench.files import make_rows
-from shapetree import ShapeTreeClassifier
+from shapetree import SearchOptions, ShapeTreeClassifier
 
 matplotlib.use("agg")
 import matplotlib.pyplot as plt
@@ -65,6 +65,7 @@ def all_curves() -> dict[str, Curve]:
     X, y = make_rows(0, 8 * N_ROWS)
     wide = np.concatenate([X[:N_ROWS], make_rows(1, N_ROWS)[0]], axis=1)
     few, labels = X[:N_ROWS], y[:N_ROWS]
+    gini = SearchOptions(criterion="gini")
 
     def of_workers(n_workers: int, **options: Any) -> float:
         found = simulate(X, y, 32, n_workers, max_branches=2, **options)
@@ -82,7 +83,7 @@ def all_curves() -> dict[str, Curve]:
         ),
         "classes": measure(
             [2, 4, 8, 16, 32],
-            lambda n, **how: fit_seconds(few, more_classes(few, n), criterion="gini", **how),
+            lambda n, **how: fit_seconds(few, more_classes(few, n), search=gini, **how),
         ),
         "columns, with pairs": measure(
             [4, 7, 14, 28],

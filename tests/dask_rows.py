@@ -8,6 +8,7 @@ import dask
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
+from data import make_tree
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.dask import DaskShapeTreeClassifier, DaskShapeTreeRegressor, _cluster
@@ -87,9 +88,11 @@ def before_fit(client, case, rows, sizes, weighted=False, n_outputs=1, resamples
     name = "class" if kind is ShapeTreeClassifier else "number"
     targets = [f"{name}{output}" for output in range(n_outputs)]
     target = targets[0] if n_outputs == 1 else targets
-    near = kind(**options).fit(rows[FEATURES], rows[target], rows["weight"] if weighted else None)
+    near = make_tree(kind, **options).fit(
+        rows[FEATURES], rows[target], rows["weight"] if weighted else None
+    )
     frame = frame_of(rows, sizes)
-    far = ON_DASK[kind](client=client, **options)
+    far = make_tree(ON_DASK[kind], client=client, **options)
     return near, far, (frame[FEATURES], frame[target], frame["weight"] if weighted else None)
 
 

@@ -3,12 +3,15 @@
 from dataclasses import fields, replace
 
 import numpy as np
+from sklearn.base import RegressorMixin
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._base import BaseShapeTree
 from shapetree.data._table import read_table
 from shapetree.tree import _view
 from shapetree.tree._fitted import fitted_tree
 
+OPTIONS = SearchOptions().get_params().keys()
 # Even a few rows get a tree, and its leaves predict what their own rows say.
 PLAIN = {"resamples": 0, "shrinkage": 0.0, "min_samples_leaf": 1}
 
@@ -56,10 +59,39 @@ def counts_of(weights):
     return weights if is_whole else (weights > 0).astype(float)
 
 
+def make_tree(kind, **params):
+    """An estimator, by its parameters and, if it is a tree, the options of its search alike.
+
+    The criterion of a regressor is its objective.
+    """
+    if not issubclass(kind, BaseShapeTree):
+        return kind(**params)
+    if issubclass(kind, RegressorMixin) and "criterion" in params:
+        params["objective"] = params.pop("criterion")
+    options = {name: params.pop(name) for name in OPTIONS & params.keys()}
+    return kind(search=SearchOptions(**options), **params) if options else kind(**params)
+
+
+def flat_params(model):
+    """Parameters of an estimator, with options of its search by their long names only."""
+    return {name: value for name, value in model.get_params().items() if name != "search"}
+
+
+def options_of(model):
+    """How an estimator searches."""
+    return model.search or SearchOptions()
+
+
+def criterion_of(model):
+    """What an estimator grows by, as given."""
+    is_regressor = isinstance(model, RegressorMixin)
+    return model.objective if is_regressor else options_of(model).criterion
+
+
 def tree_for(criterion, **params):
     """The estimator that knows the criterion, with its rows' own values, as it has grown."""
     kind = ShapeTreeRegressor if criterion in REGRESSION else ShapeTreeClassifier
-    return kind(criterion=criterion, **AS_GROWN | params)
+    return make_tree(kind, criterion=criterion, **AS_GROWN | params)
 
 
 def bars(omega, n_rows, n_values=None):

@@ -7,7 +7,7 @@ from functools import cache, cached_property
 
 import numpy as np
 import pandas as pd
-from data import set_tree
+from data import make_tree, set_tree
 from hypothesis import strategies as st
 from naive import trees
 
@@ -143,7 +143,7 @@ def fitted(kind, params, labels=None, kinds=KINDS, n_targets=1, seed=0):
         targets = [np.array(labels)[np.searchsorted(np.quantile(t, shares), t)] for t in targets]
     y = targets[0] if n_targets == 1 else np.stack(targets, axis=1)
     categorical = [name for name, held in kinds.items() if held in ("text", "grade", "bool")]
-    model = kind(categorical_features=categorical, n_threads=1, random_state=0, **params)
+    model = make_tree(kind, categorical_features=categorical, n_threads=1, random_state=0, **params)
     return model.fit(X, y), X
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pandas as pd
-from data import noisy_classes, noisy_numbers
+from data import make_tree, noisy_classes, noisy_numbers
 
 from shapetree import (
     ShapeForestClassifier,
@@ -52,32 +52,36 @@ def of_mixed(labels=None, **params):
     X, score = mixed_table(np.random.default_rng(3))
     params = {"categorical_features": [*X.columns[[1, 3]], "level"], **EAGER} | params
     if labels is None:
-        return ShapeTreeRegressor(**params).fit(X, score), X, score
+        return make_tree(ShapeTreeRegressor, **params).fit(X, score), X, score
     y = in_classes(score, labels)
-    return ShapeTreeClassifier(**params).fit(X, y), X, y
+    return make_tree(ShapeTreeClassifier, **params).fit(X, y), X, y
 
 
 def of_classes(**params):
     X, y = noisy_classes(np.random.default_rng(0))
-    return ShapeTreeClassifier(**EAGER | params).fit(X, y), X, y
+    return make_tree(ShapeTreeClassifier, **EAGER | params).fit(X, y), X, y
 
 
 def of_numbers(**params):
     X, y = noisy_numbers(np.random.default_rng(0))
-    return ShapeTreeRegressor(**EAGER | params).fit(X, y), X, y
+    return make_tree(ShapeTreeRegressor, **EAGER | params).fit(X, y), X, y
 
 
 def of_whole_categories(**params):
     rng = np.random.default_rng(5)
     X = rng.integers(0, 6, (240, 3))
     y = (X[:, 0] % 2 + X[:, 1] % 3 + rng.integers(0, 2, 240)) % 3
-    return ShapeTreeClassifier(categorical_features=[0, 1], **EAGER | params).fit(X, y), X, y
+    return (
+        make_tree(ShapeTreeClassifier, categorical_features=[0, 1], **EAGER | params).fit(X, y),
+        X,
+        y,
+    )
 
 
 def of_huge_categories():
     X = pd.DataFrame({"id": pd.Series([2**70, -(2**64), 3] * 30, dtype=object)})
     y = np.arange(90) % 3
-    return ShapeTreeClassifier(categorical_features=["id"], **EAGER).fit(X, y), X, y
+    return make_tree(ShapeTreeClassifier, categorical_features=["id"], **EAGER).fit(X, y), X, y
 
 
 def of_several_outputs(kind, **params):
@@ -85,14 +89,14 @@ def of_several_outputs(kind, **params):
     X, score = mixed_table(np.random.default_rng(7))
     if kind == "numbers":
         y = np.stack([score, -score, np.sin(score)], axis=1)
-        return ShapeTreeRegressor(**params).fit(X, y), X, y
+        return make_tree(ShapeTreeRegressor, **params).fit(X, y), X, y
     if kind == "medians":
         y = np.stack([score, np.sin(score)], axis=1)
-        return ShapeTreeRegressor(criterion="absolute_error", **params).fit(X, y), X, y
+        return make_tree(ShapeTreeRegressor, criterion="absolute_error", **params).fit(X, y), X, y
     labels = [["no", "yes"], ["p", "q", "r", "s"]] if kind == "texts" else [[0, 1], [3, 5, 8, 9]]
     y = np.stack([in_classes(score, some) for some in labels], axis=1)
     y = y.astype(object) if kind == "texts" else y
-    return ShapeTreeClassifier(**params).fit(X, y), X, y
+    return make_tree(ShapeTreeClassifier, **params).fit(X, y), X, y
 
 
 def of_extremes(scale, target_scale, **params):
@@ -103,14 +107,18 @@ def of_extremes(scale, target_scale, **params):
     X[:, 1] /= scale
     X[rng.random(X.shape) < 0.05] = np.inf
     X[rng.random(X.shape) < 0.05] = -np.inf
-    return ShapeTreeRegressor(**EAGER | params).fit(X, y * target_scale), X, y * target_scale
+    return (
+        make_tree(ShapeTreeRegressor, **EAGER | params).fit(X, y * target_scale),
+        X,
+        y * target_scale,
+    )
 
 
 def of_weights():
     X, y = noisy_classes(np.random.default_rng(0))
     weights = np.random.default_rng(1).exponential(size=len(y))
     weights[::7] = 0
-    return ShapeTreeClassifier(**EAGER).fit(X, y, weights), X, y
+    return make_tree(ShapeTreeClassifier, **EAGER).fit(X, y, weights), X, y
 
 
 def of_one_leaf(kind):
@@ -123,7 +131,7 @@ def of_one_leaf(kind):
 def of_missing_column():
     X = pd.DataFrame({"gone": [None] * 60, "there": np.arange(60.0)})
     y = np.arange(60) % 7 < 3
-    tree = ShapeTreeClassifier(categorical_features=["gone"], **EAGER)
+    tree = make_tree(ShapeTreeClassifier, categorical_features=["gone"], **EAGER)
     return tree.fit(X, y), X, y
 
 

@@ -7,6 +7,7 @@ from data import (
     UNRESTRAINED,
     data_for,
     distinct_weights,
+    make_tree,
     noisy_classes,
     noisy_numbers,
     tree_for,
@@ -17,7 +18,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import log_loss
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.fit._parameters import SHRINKAGES
 from shapetree.refine import Shrinkage, shrink
 
@@ -105,7 +106,9 @@ def test_simplified_classifiers_predict_the_same(criterion, n_outputs):
     rng = np.random.default_rng(0)
     X, y = noisy_classes(rng)
     y = y if n_outputs == 1 else np.stack([y, y > 0], axis=1)
-    model = ShapeTreeClassifier(criterion=criterion, leaf_penalty=0, refine=None).fit(X, y)
+    model = ShapeTreeClassifier(
+        refine=None, search=SearchOptions(criterion=criterion, leaf_penalty=0)
+    ).fit(X, y)
     simple = model.simplify()
     assert simple.get_n_leaves() < model.get_n_leaves()
     assert_array_equal(simple.predict(X), model.predict(X))
@@ -118,7 +121,9 @@ def test_simplified_classifiers_predict_the_same(criterion, n_outputs):
 
 def test_simplified_regressors_predict_the_same():
     X, y = noisy_numbers(np.random.default_rng(0))
-    model = ShapeTreeRegressor(leaf_penalty=0, refine=None).fit(X, np.round(y))
+    model = ShapeTreeRegressor(refine=None, search=SearchOptions(leaf_penalty=0)).fit(
+        X, np.round(y)
+    )
     assert_array_equal(model.simplify().predict(X), model.predict(X))
 
 
@@ -147,7 +152,9 @@ def test_a_chosen_shrinkage_predicts_noise_better():
     rng = np.random.default_rng(0)
     X, new_X = rng.normal(size=(2, 600, 5))
     y, new_y = (rng.random(600) < 0.5 + 0.2 * np.sign(table[:, 0]) for table in (X, new_X))
-    plain = ShapeTreeClassifier(leaf_penalty=0, refine=None, max_depth=6).fit(X, y)
+    plain = ShapeTreeClassifier(refine=None, max_depth=6, search=SearchOptions(leaf_penalty=0)).fit(
+        X, y
+    )
     chosen = clone(plain).set_params(shrinkage="cv").fit(X, y)
     loss, shrunk_loss = (log_loss(new_y, tree.predict_proba(new_X)) for tree in (plain, chosen))
     assert shrunk_loss < loss
@@ -175,7 +182,7 @@ def test_few_rows_are_cross_validated_in_fewer_folds_by_default():
 def test_values_that_make_no_sense_are_refused(params):
     X, y = noisy_classes(np.random.default_rng(0))
     with pytest.raises(ValueError, match=next(iter(params))):
-        ShapeTreeClassifier(**params).fit(X, y)
+        make_tree(ShapeTreeClassifier, **params).fit(X, y)
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -207,7 +214,7 @@ def test_two_levels_gain_no_less_with_a_look_ahead(criterion, max_branches, max_
 def test_trees_look_ahead_where_leaves_are_limited(params, lookahead):
     X, y = noisy_classes(np.random.default_rng(0), n_rows=400)
     trees = [
-        ShapeTreeClassifier(**params, lookahead=given, resamples=0).fit(X, y).tree_
+        make_tree(ShapeTreeClassifier, **params, lookahead=given, resamples=0).fit(X, y).tree_
         for given in ("auto", lookahead)
     ]
     assert_array_equal(trees[0].feature, trees[1].feature)

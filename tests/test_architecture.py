@@ -20,6 +20,7 @@ LAYERS = {
     "_core": None,
     "_threads": None,
     "_files": None,
+    "_with_parameters": None,
     "data": [
         *(
             "_missing",
@@ -81,6 +82,7 @@ LAYERS = {
     "fit": [
         *(
             "_scores",
+            "_search_options",
             "_parameters",
             "_rows",
             "_folds",

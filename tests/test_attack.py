@@ -8,7 +8,7 @@ import pickle
 
 import numpy as np
 import pytest
-from data import counts_of
+from data import counts_of, make_tree
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
@@ -110,7 +110,7 @@ class Attack:
         order = np.arange(self.n) if order is None else order
         if weights == "own":
             weights = None if self.weights is None else self.weights[order]
-        return kind(**self.params | params).fit(self.X[order], self.y[order], weights)
+        return make_tree(kind, **self.params | params).fit(self.X[order], self.y[order], weights)
 
     @property
     def evidence(self):

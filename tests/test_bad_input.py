@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 import pytest
-from data import noisy_classes
+from data import make_tree, noisy_classes
 from numpy.testing import assert_array_equal
 from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 
 BOTH = pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 NAN, INF = float("nan"), float("inf")
@@ -47,7 +47,7 @@ def assert_fit_refused(kind, message, *fit_args, params=None, **fit_kwargs):
         model.fit(*fit_args, **fit_kwargs)
 
     params = params or {}
-    assert_refused(kind(**params), message, fit)
+    assert_refused(kind().set_params(**params), message, fit)
     model = fitted(kind).set_params(**params)
     assert_refused(model, message, fit)
     assert_array_equal(model.set_params(n_threads=1).predict(X), fitted(kind).predict(X))
@@ -219,26 +219,26 @@ def test_wrong_categorical_features(kind, categorical_features, message):
         ("cv", 1),
         ("cv", "5"),
         ("resamples", -1),
-        ("criterion", "ginny"),
-        ("criterion", None),
+        ("search__criterion", "ginny"),
+        ("search__criterion", None),
         ("pairs", -1),
         ("min_samples_split", 1),
         ("min_samples_split", 1.5),
         ("min_samples_leaf", 0),
         ("min_samples_leaf", 0.0),
-        ("min_impurity_decrease", -1e-9),
-        ("min_impurity_decrease", NAN),
+        ("search__min_impurity_decrease", -1e-9),
+        ("search__min_impurity_decrease", NAN),
         ("max_leaf_nodes", 1),
-        ("inner_tree", "dpdt"),
-        ("inner_max_leaf_nodes", 1),
-        ("inner_min_samples_leaf", 0),
-        ("inner_max_depth", 0),
-        ("segment_penalty", -1.0),
-        ("segment_penalty", "none"),
-        ("segment_penalty", NAN),
-        ("leaf_penalty", -0.1),
-        ("branch_penalty", -0.1),
-        ("assignment", "best"),
+        ("search__inner_tree", "dpdt"),
+        ("search__inner_max_leaf_nodes", 1),
+        ("search__inner_min_samples_leaf", 0),
+        ("search__inner_max_depth", 0),
+        ("search__segment_penalty", -1.0),
+        ("search__segment_penalty", "none"),
+        ("search__segment_penalty", NAN),
+        ("search__leaf_penalty", -0.1),
+        ("search__branch_penalty", -0.1),
+        ("search__assignment", "best"),
         ("max_bins", 1),
         ("max_bins", 0),
         ("max_bins", 10**9),
@@ -249,7 +249,8 @@ def test_wrong_categorical_features(kind, categorical_features, message):
     ],
 )
 def test_unknown_parameter_values(kind, name, value):
-    assert_fit_refused(kind, f"'{name}' parameter", X, y, params={name: value})
+    called = name.replace("__", ".")
+    assert_fit_refused(kind, f"'{called}' parameter", X, y, params={name: value})
 
 
 @pytest.mark.parametrize("objective", ["accuracy", "squared_error", None])
@@ -262,7 +263,21 @@ def test_unknown_objectives(objective):
     ("kind", "criterion"), [(ShapeTreeClassifier, "squared_error"), (ShapeTreeRegressor, "gini")]
 )
 def test_the_criterion_of_the_other_estimator(kind, criterion):
-    assert_fit_refused(kind, "'criterion' parameter", X, y, params={"criterion": criterion})
+    params = {"search__criterion": criterion}
+    assert_fit_refused(kind, "'search.criterion' parameter", X, y, params=params)
+
+
+@pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
+@pytest.mark.parametrize("name", SearchOptions().get_params())
+def test_options_of_the_search_are_no_parameters_themselves(kind, name):
+    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+        kind(**{name: 1})
+
+
+@pytest.mark.parametrize("search", ["cart", {"lookahead": 3}, SearchOptions])
+def test_other_objects_than_options_are_refused(search):
+    message = "'search' parameter"
+    assert_fit_refused(ShapeTreeClassifier, message, X, y, params={"search": search})
 
 
 @pytest.mark.parametrize(
@@ -330,7 +345,9 @@ def test_columns_renamed_or_gone(kind, library, columns, message):
 @BOTH
 def test_numbers_became_text(kind):
     pandas = pytest.importorskip("pandas")
-    model = kind(segment_penalty=0, leaf_penalty=0).fit(pandas.DataFrame({"size": X[:, 0]}), y)
+    model = make_tree(kind, segment_penalty=0, leaf_penalty=0).fit(
+        pandas.DataFrame({"size": X[:, 0]}), y
+    )
     table = pandas.DataFrame({"size": ["small", "large"]})
     assert_refused(model, "'size' holds text", lambda model: model.predict(table))
 

@@ -4,6 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from data import make_tree
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -436,7 +437,9 @@ def test_nothing_parts_minus_infinity_from_the_least_number(max_bins, least):
 def test_a_column_with_the_least_numbers_has_finite_thresholds(params):
     x = np.repeat([-INF, -BIG, np.nextafter(-BIG, 0), BIG, INF], 20)
     y = np.repeat([0, 1, 0, 1, 0], 20)
-    model = ShapeTreeClassifier(refine=None, leaf_penalty=0.0, segment_penalty=0.0, **params)
+    model = make_tree(
+        ShapeTreeClassifier, refine=None, leaf_penalty=0.0, segment_penalty=0.0, **params
+    )
     model.fit(np.column_stack([x, np.arange(100) % 7]), y)
     upper = model.tree_.piece_upper
     assert np.all(np.isfinite(upper[~np.isnan(upper)]) | (upper[~np.isnan(upper)] == INF))

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 
-from shapetree import ShapeTreeClassifier, __version__, from_json
+from shapetree import SearchOptions, ShapeTreeClassifier, __version__, from_json
 
 pytest.importorskip("typer")
 pytest.importorskip("rich")
@@ -189,7 +189,7 @@ def test_parameters_reach_the_estimator(folder, tmp_path):
                 "--param",
                 "max_bins=None",
                 "--param",
-                "criterion=entropy",
+                "search__criterion=gini",
                 "--param",
                 "ccp_alpha=0.1",
             ),
@@ -201,7 +201,7 @@ def test_parameters_reach_the_estimator(folder, tmp_path):
         "pairs": "auto",
         "random_state": 3,
         "max_bins": None,
-        "criterion": "entropy",
+        "search__criterion": "gini",
         "ccp_alpha": 0.1,
     }
     assert report["parameters"].items() >= expected.items()
@@ -528,7 +528,9 @@ def test_categories_of_models_made_in_python_are_found(tmp_path):
         }
     )
     y = X.flag * 4 + X.code.astype(int) + 20 * (X.text == " ?") + 40 * (X.text == " NA")
-    model = ShapeTreeClassifier(max_depth=4, leaf_penalty=0, segment_penalty=0).fit(X, y)
+    model = ShapeTreeClassifier(
+        max_depth=4, search=SearchOptions(leaf_penalty=0, segment_penalty=0)
+    ).fit(X, y)
     model.to_json(tmp_path / "model.json")
     X.to_csv(tmp_path / "data.csv", index=False)
     result = run("predict", tmp_path / "model.json", tmp_path / "data.csv", "--json")

@@ -8,9 +8,16 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from data import make_tree
 from numpy.testing import assert_allclose, assert_array_equal
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text, refine_tree
+from shapetree import (
+    SearchOptions,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    export_text,
+    refine_tree,
+)
 from shapetree.export import export_python
 
 CRITERIA = ["squared_error", "absolute_error"]
@@ -22,7 +29,7 @@ def x():
 
 
 def regressor(criterion, **params):
-    return ShapeTreeRegressor(criterion=criterion, n_threads=1, shrinkage=0, **params)
+    return make_tree(ShapeTreeRegressor, criterion=criterion, n_threads=1, shrinkage=0, **params)
 
 
 @pytest.fixture(autouse=True)
@@ -204,7 +211,7 @@ def test_text_and_rules_hold_no_signs_that_change_a_terminal_or_end_a_line(sign)
 
 @pytest.mark.parametrize("name", ["max_depth", "max_leaf_nodes", "lookahead", "refine_iter"])
 def test_limits_may_be_beyond_all_that_is_there(x, name):
-    model = ShapeTreeClassifier(n_threads=1, **{name: 10**21}).fit(x[:, None], x > 100)
+    model = make_tree(ShapeTreeClassifier, n_threads=1, **{name: 10**21}).fit(x[:, None], x > 100)
     assert model.score(x[:, None], x > 100) == 1
 
 
@@ -213,7 +220,9 @@ def test_looking_ahead_takes_a_bounded_time():
     X = np.random.default_rng(0).normal(size=(200, 30))
     y = X[:, 0] * X[:, 1] > 0
     one, other = (
-        ShapeTreeClassifier(lookahead=lookahead, strength=0, max_depth=3).fit(X, y)
+        ShapeTreeClassifier(strength=0, max_depth=3, search=SearchOptions(lookahead=lookahead)).fit(
+            X, y
+        )
         for lookahead in (10, 100)
     )
-    assert other.set_params(lookahead=10).to_json() == one.to_json()
+    assert other.set_params(search__lookahead=10).to_json() == one.to_json()

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pandas as pd
 import pytest
+from data import make_tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -132,9 +133,9 @@ def test_a_level_takes_few_rounds_whose_answers_do_not_grow_with_the_rows():
         (DaskShapeTreeClassifier, "class0", ["histograms"]),
         (DaskShapeTreeRegressor, "number0", ["histograms", "spreads"]),
     ):
-        growth, largest = kind(refine=None, **options), []
+        growth, largest = make_tree(kind, refine=None, **options), []
         for n_rows in (8_000, 32_000):
-            refined = kind(**options)
+            refined = make_tree(kind, **options)
             asked = questions_of(growth, n_rows, target)
             of_root = ["totals", *of_level[1:]]
             assert [name for name, _ in asked] == of_root + 4 * of_level
@@ -219,9 +220,9 @@ def test_text_may_have_any_number_of_levels(client, n_levels):
     rows["late"] = (codes % 7 < 3) ^ (rows["x"] > 1)
     frame = dd.from_pandas(rows, npartitions=3)
     options = {"max_depth": 3, "random_state": 0, "resamples": 0}
-    far = DaskShapeTreeClassifier(client=client, **options)
+    far = make_tree(DaskShapeTreeClassifier, client=client, **options)
     far.fit(frame[["tail", "x"]], frame["late"])
-    near = ShapeTreeClassifier(**options).fit(rows[["tail", "x"]], rows["late"])
+    near = make_tree(ShapeTreeClassifier, **options).fit(rows[["tail", "x"]], rows["late"])
     assert same_file(near, far)
 
 
@@ -273,7 +274,7 @@ def test_answers_are_forgotten_once_they_are_here(client, monkeypatch):
 
 def fit_frames(client, X, y, weights=None, kind=DaskShapeTreeClassifier, **options):
     """Fit on the cluster: few rows that are resampled would be brought into this process."""
-    return kind(client=client, max_depth=2, resamples=0, **options).fit(X, y, weights)
+    return make_tree(kind, client=client, max_depth=2, resamples=0, **options).fit(X, y, weights)
 
 
 def parts_frame(parts):
@@ -476,8 +477,10 @@ def test_paths_of_strengths_are_those_of_rows_in_memory(client):
     for resamples in (0, "auto"):
         options = {"strength": [0.5, 2.0], "cv": 2, "max_depth": 2, "random_state": 0}
         options["resamples"] = resamples
-        far = DaskShapeTreeClassifier(client=client, **options)
-        near = ShapeTreeClassifier(**options).strength_path(rows[FEATURES], rows["class0"])
+        far = make_tree(DaskShapeTreeClassifier, client=client, **options)
+        near = make_tree(ShapeTreeClassifier, **options).strength_path(
+            rows[FEATURES], rows["class0"]
+        )
         path = far.strength_path(frame[FEATURES], frame["class0"])
         for name, values in near.items():
             np.testing.assert_array_equal(path[name], values)
@@ -492,7 +495,7 @@ def test_arrays_may_have_any_chunks(client):
     targets = da.from_array(y, chunks=((100, 150, 50), (1,)))
     options = {"refine": None, "random_state": 0}
     far = fit_frames(client, lazy, targets, kind=DaskShapeTreeRegressor, **options)
-    near = ShapeTreeRegressor(max_depth=2, resamples=0, **options).fit(X, y)
+    near = make_tree(ShapeTreeRegressor, max_depth=2, resamples=0, **options).fit(X, y)
     assert same_file(near, far)
     np.testing.assert_array_equal(far.predict(lazy).compute(), near.predict(X))
     with pytest.raises(ValueError, match="chunks of X and y differ"):
@@ -520,7 +523,7 @@ def test_rows_are_read_from_files(client, tmp_path):
     assert len(frame["class0"].to_delayed()) < frame.npartitions == 6
     options = {"refine": None, "random_state": 0}
     far = fit_frames(client, frame[FEATURES], frame["class0"], frame["weight"], **options)
-    near = ShapeTreeClassifier(max_depth=2, resamples=0, **options)
+    near = make_tree(ShapeTreeClassifier, max_depth=2, resamples=0, **options)
     assert same_file(near.fit(rows[FEATURES], rows["class0"], rows["weight"]), far)
     right = far.to_local().score(rows[FEATURES], rows["class0"])
     assert far.score(frame[FEATURES], frame["class0"]) == right
@@ -533,7 +536,7 @@ def test_frames_may_be_of_pyarrow(client):
     frame = frame_of(arrow, [50, 70])
     options = {"refine": None, "random_state": 0}
     far = fit_frames(client, frame[FEATURES], frame["class0"], **options)
-    near = ShapeTreeClassifier(max_depth=2, resamples=0, **options)
+    near = make_tree(ShapeTreeClassifier, max_depth=2, resamples=0, **options)
     near.fit(arrow[FEATURES], arrow["class0"])
     assert same_file(near, far)
 

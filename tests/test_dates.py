@@ -11,6 +11,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from data import make_tree
 from numpy.testing import assert_array_equal
 
 from shapetree import (
@@ -56,7 +57,7 @@ def rows_of(kind, n_rows=1500, seed=0):
 
 def tree_of(kind, **parameters):
     X, y = rows_of(kind)
-    return ShapeTreeClassifier(max_depth=3, random_state=0, **parameters).fit(X, y), X, y
+    return make_tree(ShapeTreeClassifier, max_depth=3, random_state=0, **parameters).fit(X, y), X, y
 
 
 def seconds_in(X):

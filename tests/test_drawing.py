@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from data import make_tree
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
@@ -39,7 +40,7 @@ def bumps(n_rows=3000, seed=0):
 
 
 def root_scale(X, y, scale="auto", make=ShapeTreeRegressor):
-    tree = make(max_depth=1, max_branches=4, **FREE).fit(X, y)
+    tree = make_tree(make, max_depth=1, max_branches=4, **FREE).fit(X, y)
     root = view(tree).nodes[0]
     return scale_of(root, scale), root
 
@@ -240,7 +241,7 @@ def places(names, seed=0):
     ],
 )
 def test_the_first_feature_goes_to_the_right_but_for_maps(names, across):
-    tree = ShapeTreeClassifier(max_depth=1, pairs=1, **FREE).fit(*places(names))
+    tree = make_tree(ShapeTreeClassifier, max_depth=1, pairs=1, **FREE).fit(*places(names))
     shown = view(tree)
     root = shown.nodes[0]
     assert map_of(shown, root, False).features[0].name == across
@@ -249,7 +250,7 @@ def test_the_first_feature_goes_to_the_right_but_for_maps(names, across):
 
 def test_areas_are_where_the_branches_are():
     X, y = places(("lat", "lon"))
-    tree = ShapeTreeClassifier(max_depth=1, pairs=1, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=1, pairs=1, **FREE).fit(X, y)
     shown = view(tree)
     drawn = map_of(shown, shown.nodes[0], False)
     leaves = tree.apply(X)
@@ -271,7 +272,7 @@ def test_categories_of_pairs_have_one_order_in_all_nodes():
     )
     codes = X["kind"].map(dict(zip("abcdef", [3, 0, 5, 1, 4, 2], strict=True)))
     y = ((codes > 2) ^ (X["size"] > 0.3) ^ (X["side"] == "l")).astype(int)
-    tree = ShapeTreeClassifier(max_depth=3, pairs="auto", **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=3, pairs="auto", **FREE).fit(X, y)
     shown = view(tree)
     paths = tree.decision_path(X).toarray().astype(bool)
     n_pairs = 0

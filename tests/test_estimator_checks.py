@@ -2,17 +2,19 @@
 
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 
 
 @parametrize_with_checks(
     [
         ShapeTreeClassifier(),
-        ShapeTreeClassifier(criterion="gini", max_branches=2),
-        ShapeTreeClassifier(criterion="entropy", max_bins=None, inner_tree="optimal"),
+        ShapeTreeClassifier(max_branches=2, search=SearchOptions(criterion="gini")),
+        ShapeTreeClassifier(
+            max_bins=None, search=SearchOptions(criterion="entropy", inner_tree="optimal")
+        ),
         ShapeTreeRegressor(),
         ShapeTreeRegressor(max_branches=2, max_bins=None),
-        ShapeTreeRegressor(criterion="absolute_error"),
+        ShapeTreeRegressor(objective="absolute_error"),
     ]
 )
 def test_scikit_learn_finds_nothing_wrong(estimator, check):

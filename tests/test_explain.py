@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from data import PLAIN, set_tree, view_of
+from data import PLAIN, make_tree, set_tree, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import trees
@@ -24,7 +24,13 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, export_text
+from shapetree import (
+    SearchOptions,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    export_html,
+    export_text,
+)
 from shapetree.data._table import FeatureInfo
 from shapetree.explain import Change, Condition, Flip
 from shapetree.plot._scene import MarkedRow
@@ -114,7 +120,7 @@ def fitted(name):
     X = mixed_table(rng, 400, missing)
     y = mixed_targets(rng, X, kind)
     make = ShapeTreeRegressor if "numbers" in kind else ShapeTreeClassifier
-    model = make(n_threads=1, **params).fit(X, y)
+    model = make_tree(make, n_threads=1, **params).fit(X, y)
     if after == "prune":
         inner = np.flatnonzero(~model.tree_.is_leaf & (model.tree_.depth >= 2))
         model = model.prune(inner[::2])
@@ -325,7 +331,7 @@ def test_the_sentence_reads_as_in_the_paper():
     inside = (X["regressDur"] < 220) & (X["lastSaccLen"] < 5) & X["nWordsInTitle"].isin([4, 5])
     rank = np.cumsum(inside) * inside
     y = np.where((rank > 0) & (rank * 29 % 100 < 81), "Relevant", "Irrelevant")
-    model = ShapeTreeClassifier(**PLAIN, max_depth=3, max_branches=2).fit(X, y)
+    model = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=3, max_branches=2).fit(X, y)
     row = pd.DataFrame({"regressDur": [215], "lastSaccLen": [3], "nWordsInTitle": [5]})
     (why,) = model.explain(row)
     assert str(why) == (
@@ -340,7 +346,7 @@ def test_the_sentence_reads_as_in_the_paper():
 def test_a_missing_value_is_said_to_be_missing():
     X = pd.DataFrame({"x": [1.0, 2.0, NAN] * 20, "c": ["k", "l", None] * 20})
     for name, words in (("x", "x is missing"), ("c", "c is missing or new")):
-        model = ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2).fit(
+        model = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1, max_branches=2).fit(
             X[[name]], [0, 0, 1] * 20
         )
         gone = pd.DataFrame({name: pd.Series([None], dtype=X[name].dtype)})
@@ -357,7 +363,7 @@ def test_a_missing_value_is_said_to_be_missing():
 )
 def test_labels_are_said_as_they_are(labels, word):
     y = np.array(labels)[(np.arange(40) >= 20) * 1]
-    model = ShapeTreeClassifier(**PLAIN).fit(np.arange(40.0)[:, None], y)
+    model = make_tree(ShapeTreeClassifier, **PLAIN).fit(np.arange(40.0)[:, None], y)
     (why,) = model.explain([[30.0]])
     assert str(why) == f"Predicted {word} (100 %, 84 to 100 %) because x0 > 19"
     assert why.prediction == (labels[1],)
@@ -370,7 +376,7 @@ def test_labels_are_said_as_they_are(labels, word):
 )
 def test_names_just_pass_through(name):
     X = pd.DataFrame({name: np.arange(40.0)})
-    model = ShapeTreeClassifier(**PLAIN).fit(X, np.arange(40) >= 20)
+    model = make_tree(ShapeTreeClassifier, **PLAIN).fit(X, np.arange(40) >= 20)
     (why,) = model.explain(pd.DataFrame({name: [30.0]}))
     assert str(why) == f"Predicted True (100 %, 84 to 100 %) because {name} > 19"
     assert str(why.flip) == f"It would be False (100 %) if {name} fell from 30 to 19"
@@ -381,7 +387,7 @@ def test_names_just_pass_through(name):
 def test_many_categories_are_counted_beyond_the_first():
     names = [f"k{i:02}" for i in range(30)]
     X = pd.DataFrame({"c": names * 10})
-    model = ShapeTreeClassifier(**PLAIN, max_parts=None, max_depth=1, max_branches=2)
+    model = make_tree(ShapeTreeClassifier, **PLAIN, max_parts=None, max_depth=1, max_branches=2)
     model.fit(X, np.arange(300) % 30 < 14)
     (why,) = model.explain(pd.DataFrame({"c": ["k03"]}))
     shown = ", ".join(names[:12])
@@ -389,7 +395,7 @@ def test_many_categories_are_counted_beyond_the_first():
 
 
 def test_numbers_have_their_spread():
-    model = ShapeTreeRegressor(**PLAIN, max_depth=1).fit(
+    model = make_tree(ShapeTreeRegressor, **PLAIN, max_depth=1).fit(
         [[0.0], [0.0], [1.0], [1.0]] * 10, [1, 3, 7, 7] * 10
     )
     low, high = model.explain([[0.0], [1.0]])
@@ -542,8 +548,13 @@ def assert_says_number(words, predicted, targets):
 def test_confidence_counts_rows_and_weights_are_named_beside_it():
     X, y = [[0.0]] * 4 + [[1.0]] * 4, [0, 0, 0, 1, 1, 1, 1, 0]
     weights = [0.5, 0.5, 0.5, 2, 1, 1, 1, 1]  # not whole, or they would count rows
-    model = ShapeTreeClassifier(
-        **PLAIN, max_depth=1, leaf_penalty=0.0, segment_penalty=0.0, refine=None
+    model = make_tree(
+        ShapeTreeClassifier,
+        **PLAIN,
+        max_depth=1,
+        leaf_penalty=0.0,
+        segment_penalty=0.0,
+        refine=None,
     ).fit(X, y, weights)
     low, high = model.rules()
     assert (low.prediction, low.confidence, high.prediction, high.confidence) == (
@@ -580,13 +591,13 @@ def test_rules_are_a_sequence():
 
 
 def test_slices_of_rules_keep_their_digits():
-    model = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(
+    model = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1).fit(
         np.arange(40)[:, None] / 3, np.arange(40) >= 20
     )
     exact, short = model.rules(), model.rules(digits=2)
     said = "if x0 ≤ 6.5 or missing then False (100 %, 84 to 100 %)  [20 rows, support 50 %, lift 2]"
     assert str(short[:1]) == str(exact[:1]) == said
-    model = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(
+    model = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1).fit(
         np.arange(40)[:, None] / 7, np.arange(40) >= 20
     )
     short = model.rules(digits=2)
@@ -657,7 +668,10 @@ def test_rules_become_a_markdown_table(name):
 def test_markdown_escapes_what_would_break_its_table(name):
     X = pd.DataFrame({name: ["k|l", "m\nn"] * 20})
     markdown = (
-        ShapeTreeClassifier(**PLAIN).fit(X, [f"{name}1", f"{name}2"] * 20).rules().to_markdown()
+        make_tree(ShapeTreeClassifier, **PLAIN)
+        .fit(X, [f"{name}1", f"{name}2"] * 20)
+        .rules()
+        .to_markdown()
     )
     head, _, *lines = table_cells(markdown)
     assert "\r" not in markdown
@@ -868,7 +882,7 @@ def test_flips_say_that_a_number_moves_as_it_does(threshold, k, upwards):
     apart = np.nextafter(threshold, INF)
     X = [[threshold], [apart]] * 20
     with np.errstate(all="ignore"):
-        model = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(X, [0, 1] * 20)
+        model = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1).fit(X, [0, 1] * 20)
     own = threshold
     for _ in range(abs(k)):
         own = np.nextafter(own, INF if upwards else -INF)
@@ -894,7 +908,9 @@ def test_great_whole_numbers_can_flip_both_ways():
 )
 def test_flips_between_categories_of_any_type_are_other_categories(levels):
     X = pd.DataFrame({"c": np.array(levels * 20, dtype=object)})
-    model = ShapeTreeClassifier(**PLAIN, categorical_features=["c"]).fit(X, [1, 1, 0, 0] * 20)
+    model = make_tree(ShapeTreeClassifier, **PLAIN, categorical_features=["c"]).fit(
+        X, [1, 1, 0, 0] * 20
+    )
     for why, own in zip(model.explain(X[:4]), levels, strict=True):
         assert why.flip.size == 1
         assert str(why.flip).endswith(f"if c were {why.flip.shown} instead of {own}")
@@ -917,7 +933,7 @@ def corner():
     """Only where x and z are both high there is another class."""
     X = pd.DataFrame({"x": [0.0, 0.0, 1.0, 1.0] * 20, "z": [0.0, 1.0, 0.0, 1.0] * 20})
     y = np.array([0, 0, 0, 1] * 20)
-    return ShapeTreeClassifier(**PLAIN, max_depth=2, leaf_penalty=0.0).fit(X, y), X
+    return make_tree(ShapeTreeClassifier, **PLAIN, max_depth=2, leaf_penalty=0.0).fit(X, y), X
 
 
 def test_two_features_flip_where_no_single_one_does():
@@ -1007,7 +1023,9 @@ def test_a_regression_flip_leaves_the_spread():
     rng = np.random.default_rng(0)
     X = pd.DataFrame({"x": np.repeat([0.0, 1.0, 2.0], 100)})
     y = 10 * X["x"] ** 4 + rng.normal(scale=20, size=300)
-    model = ShapeTreeRegressor(max_depth=2, leaf_penalty=0, segment_penalty=0).fit(X, y)
+    model = ShapeTreeRegressor(
+        max_depth=2, search=SearchOptions(leaf_penalty=0, segment_penalty=0)
+    ).fit(X, y)
     assert len(set(model.predict(X))) == 3
     (why,) = model.explain(X[:1])
     assert why.flip.new > 1.2  # at x = 1 the prediction is another one, but within the spread
@@ -1119,7 +1137,7 @@ def pooled_segments():
 
 def test_shares_in_tables_are_those_of_the_rows_beside_them():
     X, y = pooled_segments()
-    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1, max_branches=2).fit(X, y)
     table = tree.shape_table()
     assert table["n_rows"].tolist() == [40, 50, 25, 10]
     assert table["share"].tolist() == pytest.approx([36 / 40, 1.0, 17 / 25, 1.0])
@@ -1204,7 +1222,7 @@ def test_digits_are_whole(digits):
 
 def test_explanations_show_themselves_in_notebooks():
     X = pd.DataFrame({"<b>": [0.5, 1.5] * 20})
-    (why,) = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(X, [0, 1] * 20).explain(X[:1])
+    (why,) = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1).fit(X, [0, 1] * 20).explain(X[:1])
     shown = why._repr_html_()
     assert shown.startswith("<p>Predicted 0 (100 %, 84 to 100 %) because &lt;b&gt; ≤ 1.")
     assert "It would be 1 (100 %) if &lt;b&gt; rose" in shown
@@ -1243,7 +1261,9 @@ def test_columns_of_a_pipeline_that_share_a_name_keep_their_steps():
 def test_true_false_and_missing_are_categories_whatever_stands_for_missing():
     for missing in (np.nan, None, pd.NA):
         X = pd.DataFrame({"smoker": np.array([True, False, missing] * 30, dtype=object)})
-        tree = ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2).fit(X, [1, 0, 0] * 30)
+        tree = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1, max_branches=2).fit(
+            X, [1, 0, 0] * 30
+        )
         assert (
             str(tree.explain(X[:1])[0]) == "Predicted 1 (100 %, 89 to 100 %) because smoker = yes"
         )
@@ -1251,7 +1271,7 @@ def test_true_false_and_missing_are_categories_whatever_stands_for_missing():
 
 def test_true_and_false_are_said_as_yes_and_no():
     X = pd.DataFrame({"smoker": [True, False] * 30})
-    tree = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(X, [1, 0] * 30)
+    tree = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1).fit(X, [1, 0] * 30)
     assert "├─ no: 0" in export_text(tree)
     assert "if smoker = yes then 1" in str(tree.rules())
     (explained,) = tree.explain(X[:1])

@@ -6,13 +6,13 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from data import PLAIN, noisy_classes, set_tree, view_of
+from data import PLAIN, make_tree, noisy_classes, set_tree, view_of
 from exports import case, reasons_of
 from hypothesis import given, settings
 from naive import trees
 from sklearn.exceptions import NotFittedError
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.export import _onnx as module
 from shapetree.export import export_onnx
 
@@ -126,9 +126,9 @@ def test_numeric_features(kind, max_branches, refine):
     X, score = interacting(rng, 3000)
     params = {"max_depth": 5, "max_branches": max_branches, "refine": refine}
     if kind is None:
-        tree = ShapeTreeRegressor(**params).fit(X, score)
+        tree = make_tree(ShapeTreeRegressor, **params).fit(X, score)
     else:
-        tree = ShapeTreeClassifier(**params).fit(X, classes_of(score, LABELS[kind]))
+        tree = make_tree(ShapeTreeClassifier, **params).fit(X, classes_of(score, LABELS[kind]))
     rows = with_critical_rows(tree, rng.normal(size=(N_ROWS, X.shape[1])), rng)
     assert_same(tree, rows)
     with np.errstate(over="ignore"):
@@ -199,7 +199,10 @@ def test_deep_trees():
     rng = np.random.default_rng(0)
     X, score = interacting(rng, 10_000)
     tree = ShapeTreeRegressor(
-        max_depth=12, max_branches=2, refine=None, leaf_penalty=0, segment_penalty=0
+        max_depth=12,
+        max_branches=2,
+        refine=None,
+        search=SearchOptions(leaf_penalty=0, segment_penalty=0),
     ).fit(X, score)
     assert tree.tree_.max_depth == 12
     assert len(export_onnx(tree).SerializeToString()) < 5e6
@@ -281,7 +284,7 @@ def test_categories(pairs, dtype):
         max_depth=5,
         pairs=pairs,
         categorical_features=["town", "shop", "flag", "unused"],
-        leaf_penalty=0,
+        search=SearchOptions(leaf_penalty=0),
     ).fit(X, classes_of(score, LABELS["str"]))
     partners = [
         node
@@ -332,16 +335,16 @@ def test_numbers_that_nothing_holds_are_never_met():
 
 def test_the_empty_string_is_a_category_if_training_saw_it():
     X = pd.DataFrame({"text": ["", "a", "b", None] * 20})
-    tree = ShapeTreeClassifier(**PLAIN).fit(X, [0, 1, 2, 3] * 20)
+    tree = make_tree(ShapeTreeClassifier, **PLAIN).fit(X, [0, 1, 2, 3] * 20)
     rows = pd.DataFrame({"text": ["", "a", "b", "no category"]})
     assert run(export_onnx(tree), rows)["label"].tolist() == [0, 1, 2, 3]
-    other = ShapeTreeClassifier(**PLAIN).fit(X[X.text != ""], [1, 2, 3] * 20)
+    other = make_tree(ShapeTreeClassifier, **PLAIN).fit(X[X.text != ""], [1, 2, 3] * 20)
     assert run(export_onnx(other), rows)["label"].tolist() == [3, 1, 2, 3]
 
 
 def test_text_beside_numbers_is_refused():
     X = np.array([["1"], [1], [2]] * 20, dtype=object)
-    tree = ShapeTreeClassifier(**PLAIN, categorical_features=[0]).fit(X, [0, 1, 2] * 20)
+    tree = make_tree(ShapeTreeClassifier, **PLAIN, categorical_features=[0]).fit(X, [0, 1, 2] * 20)
     with pytest.raises(ValueError, match="'x0' has both text and numbers"):
         export_onnx(tree)
 
@@ -401,7 +404,9 @@ def test_names_of_any_kind():
 def test_text_that_is_no_unicode_is_refused():
     X = np.array([["a"], ["\ud800"]] * 20, dtype=object)
     with pytest.raises(ValueError, match=r"category of feature 'x0' '.*' is not valid Unicode"):
-        export_onnx(ShapeTreeClassifier(**PLAIN, categorical_features=[0]).fit(X, [0, 1] * 20))
+        export_onnx(
+            make_tree(ShapeTreeClassifier, **PLAIN, categorical_features=[0]).fit(X, [0, 1] * 20)
+        )
 
 
 # --- files and bad input ---

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from data import PLAIN, UNRESTRAINED, view_of
+from data import PLAIN, UNRESTRAINED, make_tree, view_of
 from exports import SPECS, case, chain, random_cases, reasons_of
 from hypothesis import given, settings
 from sklearn.exceptions import NotFittedError
@@ -130,7 +130,7 @@ def test_the_cases_have_what_they_are_for():
 
 
 def test_numbers_of_other_types_are_read_as_doubles():
-    model = ShapeTreeRegressor(**UNRESTRAINED).fit([[0.1], [0.2]], [1.0, 2.0])
+    model = make_tree(ShapeTreeRegressor, **UNRESTRAINED).fit([[0.1], [0.2]], [1.0, 2.0])
     predict = loaded(export_python(model))["predict"]
     threshold = model.tree_.piece_upper[0]
     assert predict({"x0": np.float64(threshold)}) == 1.0
@@ -173,7 +173,9 @@ def test_what_leads_to_the_same_is_not_checked():
 
 def test_python_reads_well():
     X = pd.DataFrame({"age": [1.0, 2, 3, 4] * 9, "job": ["a", "b", "c", None] * 9})
-    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, n_threads=1).fit(X[["job"]], X["age"] > 2)
+    tree = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1, n_threads=1).fit(
+        X[["job"]], X["age"] > 2
+    )
     assert export_python(tree).splitlines()[4:] == [
         "# It predicts age.",
         "",
@@ -236,7 +238,7 @@ def test_any_name_is_only_a_name(name, tmp_path):
     values = np.array([["a"], [name + "!"]] * 20, dtype=object)
     X = pd.DataFrame(values, columns=pd.Index([name], dtype=object), dtype=object)
     y = np.where(np.arange(40) % 2, name + "?", "other")
-    tree = ShapeTreeClassifier(**PLAIN, n_threads=1).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, **PLAIN, n_threads=1).fit(X, y)
     rows = [{name: name + "!"}, {name: "a"}]
     assert run_python(export_python(tree), rows, tmp_path)[0] == [name + "?", "other"]
     if shutil.which("node"):
@@ -285,7 +287,7 @@ def test_graphviz_draws_every_node_and_edge(name):
 
 def test_graphs_show_features_conditions_colours_and_missing_values():
     X = pd.DataFrame({"legs": [2.0, 4, 4, np.nan] * 25, "colour": ["red", "a", "b", "c"] * 25})
-    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, n_threads=1).fit(
+    tree = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1, n_threads=1).fit(
         X, ["duck", "cow", "cow", "duck"] * 25
     )
     graph = export_dot(tree)
@@ -296,7 +298,7 @@ def test_graphs_show_features_conditions_colours_and_missing_values():
 
 
 def test_graphs_round_and_refuse_as_text_does():
-    tree = ShapeTreeRegressor(**UNRESTRAINED).fit([[0.12], [0.13]], [0.0, 1 / 3])
+    tree = make_tree(ShapeTreeRegressor, **UNRESTRAINED).fit([[0.12], [0.13]], [0.0, 1 / 3])
     assert '"≤ 0.125"' in export_dot(tree)
     assert '"≤ 0.13"' in export_dot(tree, digits=2)
     assert '"0.3333 (1 row)\\n1 row"' in export_dot(tree)
@@ -325,7 +327,7 @@ def test_what_is_returned_is_written(export, tmp_path):
 
 def test_javascript_refuses_whole_numbers_that_it_cannot_hold():
     large = 2**53 + 2
-    tree = ShapeTreeClassifier(**UNRESTRAINED).fit([[0.0], [1.0]], [0, large])
+    tree = make_tree(ShapeTreeClassifier, **UNRESTRAINED).fit([[0.0], [1.0]], [0, large])
     with pytest.raises(ValueError, match=str(large)):
         export_js(tree)
     assert loaded(export_python(tree))["predict"]({"x0": 1}) == large
@@ -333,7 +335,7 @@ def test_javascript_refuses_whole_numbers_that_it_cannot_hold():
 
 def test_infinite_categories_are_categories(tmp_path):
     X = pd.DataFrame({"x": [math.inf, 0.5] * 20})
-    tree = ShapeTreeRegressor(**PLAIN, categorical_features=["x"], n_threads=1).fit(
+    tree = make_tree(ShapeTreeRegressor, **PLAIN, categorical_features=["x"], n_threads=1).fit(
         X, [1.0, 2.0] * 20
     )
     rows = [{"x": math.inf}, {"x": 0.5}]

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from data import UNRESTRAINED
+from data import UNRESTRAINED, make_tree
 from exports import SPECS, case, chain, random_cases, reasons_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -234,7 +234,7 @@ def test_very_deep_trees_fit_into_an_expression(database):
 def test_shape_functions_of_many_segments_fit_into_an_expression(database):
     X = np.arange(3000.0)[:, None]
     params = {**UNRESTRAINED, "max_depth": 1, "max_branches": 2}
-    tree = ShapeTreeRegressor(**params).fit(X, X[:, 0] % 2)
+    tree = make_tree(ShapeTreeRegressor, **params).fit(X, X[:, 0] % 2)
     assert len(tree.tree_.piece_upper) > 2500
     database.fill({"x0": "float64"}, {"x0": X[:, 0].tolist()})
     assert database.select(exported(tree, database)) == tree.predict(X).tolist()
@@ -249,7 +249,7 @@ def tree_of_many_categories(n_levels=200):
     X.loc[::50, "code"], X.loc[::70, "c0"] = None, np.nan
     effects = dict(zip(levels, rng.normal(size=n_levels), strict=True))
     y = X["code"].map(effects).fillna(0) * X["c0"].fillna(1) - X["k0"].map(effects)
-    return ShapeTreeRegressor(**{**UNRESTRAINED, "max_depth": 4}).fit(X, y), X
+    return make_tree(ShapeTreeRegressor, **{**UNRESTRAINED, "max_depth": 4}).fit(X, y), X
 
 
 def test_duckdb_looks_categories_up_once_per_feature_of_a_large_tree(duck):
@@ -326,7 +326,7 @@ def test_databases_read_literals_exactly(database):
 
 
 def small_tree(X, y, **params):
-    return ShapeTreeClassifier(**UNRESTRAINED, **params).fit(X, y)
+    return make_tree(ShapeTreeClassifier, **UNRESTRAINED, **params).fit(X, y)
 
 
 def test_numbers_may_be_of_any_numeric_type(duck, postgres):

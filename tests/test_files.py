@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from data import make_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -115,7 +116,7 @@ def fit_both(case, table, weight, data):
     y = table.select(names).to_pandas()
     y = y[target] if isinstance(target, str) else y
     weights = None if weight is None else table[weight].to_numpy()
-    make = partial(kind, random_state=0, n_threads=1, leaf_penalty=0.5, **options)
+    make = partial(make_tree, kind, random_state=0, n_threads=1, leaf_penalty=0.5, **options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # few rows may look like numbers
         alone = make().fit(table.select(features), y, weights)
@@ -236,10 +237,10 @@ def test_very_many_pairs_read_the_columns_that_they_are_of(monkeypatch):
     y = (numbers["e"] + numbers["f"] > 0) ^ (numbers["e"] - numbers["f"] > 1)
     params = {"pairs": "auto", "pair_penalty": 0.0, "max_depth": 2, "random_state": 0}
     params["resamples"] = 0  # or all columns would be read at once
-    alone = ShapeTreeClassifier(**params).fit(table, pd.Series(y, name="y"))
+    alone = make_tree(ShapeTreeClassifier, **params).fit(table, pd.Series(y, name="y"))
     data = from_batches([table.append_column("y", pa.array(y))], target="y")
     assert (alone.tree_.second_feature >= 0).any()
-    assert ShapeTreeClassifier(**params).fit(data).to_json() == alone.to_json()
+    assert make_tree(ShapeTreeClassifier, **params).fit(data).to_json() == alone.to_json()
 
 
 def test_folders_whose_names_are_values(tmp_path):
@@ -317,7 +318,7 @@ def test_batches_are_predicted_as_tables_are(case, tmp_path, tmp_path_factory):
     names = [target] if isinstance(target, str) else target
     features = [name for name in FEATURES if name not in names]
     data = from_parquet(tmp_path, target=target, weight="w", columns=features)
-    tree = kind(**options).fit(data)
+    tree = make_tree(kind, **options).fit(data)
     X, y = table.select(features), table.select(names).to_pandas().to_numpy()
     assert_array_equal(tree.apply(data), tree.apply(X))
     assert_array_equal(tree.predict(data), tree.predict(X))
@@ -478,7 +479,7 @@ def test_a_path_of_strengths_can_be_had_of_batches():
     table = all_rows(rng, 200)
     for resamples in (0, "auto"):
         params = {"strength": [0.5, 2.0], "cv": 2, "random_state": 0, "resamples": resamples}
-        model = ShapeTreeClassifier(**params)
+        model = make_tree(ShapeTreeClassifier, **params)
         data = from_batches(in_batches(rng, table), target="label", columns=FEATURES)
         found = model.strength_path(data)
         expected = model.strength_path(table.select(FEATURES), table["label"].to_pandas())

@@ -8,7 +8,7 @@ from dataclasses import FrozenInstanceError, fields
 import numpy as np
 import pandas as pd
 import pytest
-from data import noisy_classes, noisy_numbers
+from data import make_tree, noisy_classes, noisy_numbers
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from shapetree import (
+    SearchOptions,
     ShapeTreeClassifier,
     ShapeTreeRegressor,
     export_html,
@@ -36,7 +37,7 @@ X, Y = noisy_classes(np.random.default_rng(0))
 
 
 def fitted(**parameters):
-    return ShapeTreeClassifier(**{"max_depth": 2, "n_threads": 1} | parameters).fit(X, Y)
+    return make_tree(ShapeTreeClassifier, **{"max_depth": 2, "n_threads": 1} | parameters).fit(X, Y)
 
 
 def test_an_estimator_holds_its_parameters_and_one_fitted_tree():
@@ -135,7 +136,9 @@ def test_columns_are_checked_in_the_words_of_scikit_learn():
         frame.set_axis(range(4), axis=1),
     ]
     for known, tables in ((frame, wrong), (X, [frame, X[:, :3]])):
-        ours = ShapeTreeClassifier(max_depth=None, leaf_penalty=0.0).fit(known, y)
+        ours = ShapeTreeClassifier(max_depth=None, search=SearchOptions(leaf_penalty=0.0)).fit(
+            known, y
+        )
         assert ours.tree_.used_features == [0, 1, 2, 3]
         theirs = DecisionTreeClassifier(max_depth=1).fit(known, y)
         for table in tables:

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from data import make_tree
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
@@ -1186,7 +1187,7 @@ def fit_and_predict(data, model, criteria, y):
     )
     layouts = st.sampled_from([np.ascontiguousarray, np.asfortranarray, strided, unaligned])
     X, y = data.draw(layouts)(X), data.draw(layouts)(y)
-    estimator = model(**data.draw(parameters(criteria, X.shape[1])))
+    estimator = make_tree(model, **data.draw(parameters(criteria, X.shape[1])))
     try:
         estimator.fit(X, y, weights)
     except REFUSALS as refusal:

@@ -5,8 +5,10 @@ import pytest
 from data import (
     UNRESTRAINED,
     bars,
+    criterion_of,
     data_for,
     distinct_weights,
+    make_tree,
     noisy_classes,
     noisy_numbers,
     plus_sign,
@@ -20,7 +22,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -84,16 +86,16 @@ def any_model(draw):
 def test_every_node_gains_at_least_what_cart_would(model, seed, n_rows, n_features, ties, weigh):
     rng = np.random.default_rng(seed)
     shape = {"n_rows": n_rows, "n_features": n_features, "n_values": 6 if ties else None}
-    X, y = data_for(model.criterion, rng, **shape)
+    X, y = data_for(criterion_of(model), rng, **shape)
     weights = rng.uniform(0.1, 3, n_rows) if weigh else np.ones(n_rows)
     tree = model.fit(X, y, sample_weight=weights).tree_
     held = rows_of_nodes(model, X)
     for node in np.flatnonzero(~tree.is_leaf):
         rows = held[node]
         child = held[tree.children(node)][:, rows].argmax(axis=0)
-        known = model.criterion, y[rows], weights[rows]
+        known = criterion_of(model), y[rows], weights[rows]
         assert tree.gain[node] == pytest.approx(gain(*known, child), abs=1e-8)
-        cart = best_threshold_gain(model.criterion, X[rows], y[rows], weights[rows])
+        cart = best_threshold_gain(criterion_of(model), X[rows], y[rows], weights[rows])
         assert tree.gain[node] >= cart - 1e-8
 
 
@@ -195,7 +197,7 @@ def test_several_classifications_are_learnt_as_scikit_learn_does(criterion):
 def test_no_penalty_but_that_of_splits_changes_the_tree_of_thresholds():
     X, y = noisy_numbers(np.random.default_rng(0))
     model, cart = pair_of("squared_error", min_samples_leaf=5)
-    model.set_params(segment_penalty=4.0, branch_penalty=4.0)
+    model.set_params(search__segment_penalty=4.0, search__branch_penalty=4.0)
     assert_same_as_cart(model, cart, X, y)
 
 
@@ -209,14 +211,16 @@ def test_no_penalty_but_that_of_splits_changes_the_tree_of_thresholds():
 def test_one_node_holds_any_number_of_bars(omega, criterion, max_branches, inner_tree):
     X, y = bars(omega, n_rows=1000)
     model = ShapeTreeClassifier(
-        criterion=criterion,
         max_branches=max_branches,
         max_bins=None,
-        inner_tree=inner_tree,
-        inner_max_leaf_nodes=None,
         max_parts=None,
-        segment_penalty=0.0,
-        teacher=None,  # the theorem is about the rows' own classes
+        teacher=None,
+        search=SearchOptions(
+            criterion=criterion,
+            inner_tree=inner_tree,
+            inner_max_leaf_nodes=None,
+            segment_penalty=0.0,
+        ),
     )
     assert model.fit(X, y).get_n_leaves() == 2
     assert model.score(X, y) == 1.0
@@ -235,7 +239,7 @@ def test_default_prices_find_the_bars_of_values_that_have_bins_of_their_own(omeg
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
 def test_the_plus_sign_takes_two_nodes(criterion, params):
     X, y = plus_sign()
-    model = ShapeTreeClassifier(criterion=criterion, **params).fit(X, y)
+    model = make_tree(ShapeTreeClassifier, criterion=criterion, **params).fit(X, y)
     assert np.count_nonzero(~model.tree_.is_leaf) == 2
     assert model.get_depth() == 2
     assert model.score(X, y) == 1.0
@@ -255,17 +259,16 @@ def test_cart_needs_more_nodes_for_the_plus_sign():
 def test_trees_have_as_many_leaves_as_allowed(max_branches, max_leaf_nodes):
     X, y = noisy_numbers(np.random.default_rng(0), n_rows=200)
     limits = {"max_branches": max_branches, "max_leaf_nodes": max_leaf_nodes}
-    model = ShapeTreeRegressor(**UNRESTRAINED | limits).fit(X, y)
+    model = make_tree(ShapeTreeRegressor, **UNRESTRAINED | limits).fit(X, y)
     assert model.get_n_leaves() == max_leaf_nodes
 
 
 def test_the_best_nodes_are_split_first():
     X, y = noisy_numbers(np.random.default_rng(0))
     limits = {"max_branches": 2, "max_depth": 6, "inner_max_leaf_nodes": 4}
-    full = ShapeTreeRegressor(**UNRESTRAINED | limits).fit(X, y).tree_
-    some = (
-        ShapeTreeRegressor(**UNRESTRAINED | limits, max_leaf_nodes=8, lookahead=1).fit(X, y).tree_
-    )
+    full = make_tree(ShapeTreeRegressor, **UNRESTRAINED | limits).fit(X, y).tree_
+    limits |= {"max_leaf_nodes": 8, "lookahead": 1}
+    some = make_tree(ShapeTreeRegressor, **UNRESTRAINED | limits).fit(X, y).tree_
     reached = {0}
     for _ in range(7):
         open_nodes = [node for node in reached if not full.is_leaf[node]]
@@ -283,7 +286,7 @@ def test_the_best_nodes_are_split_first():
 def test_leaves_hold_the_rows_asked_for(min_samples_leaf, least, max_bins):
     X, y = noisy_classes(np.random.default_rng(0), n_rows=300)
     limits = {"min_samples_leaf": min_samples_leaf, "max_bins": max_bins, "max_branches": 4}
-    tree = ShapeTreeClassifier(**UNRESTRAINED | limits).fit(X, y).tree_
+    tree = make_tree(ShapeTreeClassifier, **UNRESTRAINED | limits).fit(X, y).tree_
     held = tree.n_node_samples[tree.is_leaf]
     assert held.min() >= least
     assert len(held) > 1
@@ -292,7 +295,7 @@ def test_leaves_hold_the_rows_asked_for(min_samples_leaf, least, max_bins):
 
 def test_rows_are_counted_whatever_they_weigh():
     X, y = noisy_classes(np.random.default_rng(0))
-    model = ShapeTreeClassifier(**UNRESTRAINED | {"min_samples_leaf": 20})
+    model = make_tree(ShapeTreeClassifier, **UNRESTRAINED | {"min_samples_leaf": 20})
     tree = model.fit(X, y, sample_weight=np.full(len(X), 0.01)).tree_
     assert tree.n_node_samples[tree.is_leaf].min() >= 20
     assert tree.node_count > 1
@@ -302,7 +305,7 @@ def test_rows_are_counted_whatever_they_weigh():
 def test_only_nodes_with_enough_rows_are_split(min_samples_split, least):
     X, y = noisy_classes(np.random.default_rng(0), n_rows=300)
     limits = {"min_samples_split": min_samples_split}
-    tree = ShapeTreeClassifier(**UNRESTRAINED | limits).fit(X, y).tree_
+    tree = make_tree(ShapeTreeClassifier, **UNRESTRAINED | limits).fit(X, y).tree_
     assert tree.n_node_samples[~tree.is_leaf].min() >= least
 
 
@@ -331,14 +334,18 @@ def descendants_of_weaker(tree, least):
 def test_no_path_is_longer_than_allowed(max_depth):
     X, y = noisy_classes(np.random.default_rng(0))
     limits = {"max_depth": max_depth, "max_branches": 2, "inner_max_leaf_nodes": 2}
-    model = ShapeTreeClassifier(**UNRESTRAINED | limits).fit(X, y)
+    model = make_tree(ShapeTreeClassifier, **UNRESTRAINED | limits).fit(X, y)
     assert model.get_depth() == max_depth or (max_depth is None and model.score(X, y) == 1.0)
 
 
 @pytest.mark.parametrize("max_branches", [2, 3, 6])
 def test_no_node_has_more_branches_than_allowed(max_branches):
     X, y = noisy_classes(np.random.default_rng(0), n_classes=8)
-    tree = ShapeTreeClassifier(**UNRESTRAINED | {"max_branches": max_branches}).fit(X, y).tree_
+    tree = (
+        make_tree(ShapeTreeClassifier, **UNRESTRAINED | {"max_branches": max_branches})
+        .fit(X, y)
+        .tree_
+    )
     assert tree.n_branches.max() == max_branches
 
 
@@ -368,7 +375,13 @@ def test_a_higher_segment_penalty_never_gives_a_root_more_segments(criterion):
 
 def test_a_forbidding_branch_penalty_leaves_two_branches():
     X, y = noisy_classes(np.random.default_rng(0), n_classes=5)
-    tree = ShapeTreeClassifier(max_branches=5, branch_penalty=100, leaf_penalty=0).fit(X, y).tree_
+    tree = (
+        ShapeTreeClassifier(
+            max_branches=5, search=SearchOptions(branch_penalty=100, leaf_penalty=0)
+        )
+        .fit(X, y)
+        .tree_
+    )
     assert set(tree.n_branches) == {0, 2}
 
 
@@ -396,7 +409,7 @@ def test_the_optimal_inner_tree_gains_no_less_at_the_root(load, inner_max_leaf_n
     # With a branch for each piece, the pieces alone decide.
     limits["max_branches"] = inner_max_leaf_nodes
     cart, optimal = (
-        kind(**UNRESTRAINED | limits, inner_tree=inner_tree).fit(X, y).tree_.gain[0]
+        make_tree(kind, **UNRESTRAINED | limits, inner_tree=inner_tree).fit(X, y).tree_.gain[0]
         for inner_tree in ["cart", "optimal"]
     )
     assert optimal >= cart - 1e-9
@@ -410,7 +423,7 @@ def test_no_shape_has_more_pieces_than_the_inner_tree_has_leaves(
 ):
     X, y = noisy_classes(np.random.default_rng(0), n_rows=1000)
     params = {"inner_tree": inner_tree, "segment_penalty": segment_penalty, "max_bins": max_bins}
-    tree = ShapeTreeClassifier(inner_max_leaf_nodes=4, **params).fit(X, y).tree_
+    tree = make_tree(ShapeTreeClassifier, inner_max_leaf_nodes=4, **params).fit(X, y).tree_
     assert tree.node_count > 1
     assert np.diff(tree.piece_start).max() <= 4
 
@@ -419,7 +432,9 @@ def test_no_shape_has_more_pieces_than_the_inner_tree_has_leaves(
 def test_pieces_of_the_inner_tree_hold_the_rows_asked_for(segment_penalty):
     X, y = noisy_classes(np.random.default_rng(0), n_rows=1000, n_features=1)
     model = ShapeTreeClassifier(
-        max_depth=1, inner_min_samples_leaf=50, segment_penalty=segment_penalty, min_samples_leaf=50
+        max_depth=1,
+        min_samples_leaf=50,
+        search=SearchOptions(inner_min_samples_leaf=50, segment_penalty=segment_penalty),
     ).fit(X, y)
     held = np.histogram(X, bins=np.append(-np.inf, model.tree_.piece_upper))[0]
     assert len(held) > 2
@@ -429,5 +444,5 @@ def test_pieces_of_the_inner_tree_hold_the_rows_asked_for(segment_penalty):
 def test_the_inner_tree_keeps_to_its_depth():
     X, y = bars(8, n_rows=1000)
     limits = {"max_depth": 1, "inner_max_depth": 2}
-    tree = ShapeTreeClassifier(**UNRESTRAINED | limits).fit(X, y).tree_
+    tree = make_tree(ShapeTreeClassifier, **UNRESTRAINED | limits).fit(X, y).tree_
     assert 2 < len(tree.piece_upper) <= 4

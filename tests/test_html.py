@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from data import noisy_classes, noisy_numbers
+from data import make_tree, noisy_classes, noisy_numbers
 from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
@@ -32,9 +32,9 @@ def fitted(kind="classes", **params):
     rng = np.random.default_rng(0)
     if kind == "classes":
         X, y = noisy_classes(rng)
-        return ShapeTreeClassifier(max_depth=3, **params).fit(X, y), X, y
+        return make_tree(ShapeTreeClassifier, max_depth=3, **params).fit(X, y), X, y
     X, y = noisy_numbers(rng)
-    return ShapeTreeRegressor(max_depth=3, **params).fit(X, y), X, y
+    return make_tree(ShapeTreeRegressor, max_depth=3, **params).fit(X, y), X, y
 
 
 def nasty_data(n_rows=240):

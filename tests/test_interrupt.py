@@ -8,7 +8,7 @@ import time
 import numpy as np
 import pytest
 
-from shapetree import ShapeTreeClassifier
+from shapetree import SearchOptions, ShapeTreeClassifier
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
 
@@ -17,11 +17,12 @@ import sys
 
 import numpy as np
 
-from shapetree import ShapeTree{kind}
+from shapetree import SearchOptions, ShapeTree{kind}
 
 X = np.random.default_rng(0).random((4_000_000, 4), dtype=np.float32)
 y = np.random.default_rng(1).integers(0, 5, len(X))
-model = ShapeTree{kind}(max_depth=None, segment_penalty=0, leaf_penalty=0, max_bins={max_bins})
+search = SearchOptions(segment_penalty=0, leaf_penalty=0)
+model = ShapeTree{kind}(max_depth=None, max_bins={max_bins}, search=search)
 if {fitted}:
     model.fit(X[:100], y[:100])
 before = dict(vars(model))
@@ -69,10 +70,9 @@ def test_ctrl_c_stops_a_long_fit_and_changes_nothing(kind, max_bins, fitted, del
 def test_a_signal_is_heard_while_many_levels_are_assigned(assignment):
     rng = np.random.default_rng(0)
     X, y = rng.integers(0, 3000, (30_000, 1)), rng.integers(0, 400, 30_000)
-    model = ShapeTreeClassifier(
-        max_branches=100, max_depth=1, categorical_features=[0], segment_penalty=0,
-        leaf_penalty=0, assignment=assignment, n_threads=1, refine=None,
-    )  # fmt: skip
+    search = SearchOptions(segment_penalty=0, leaf_penalty=0, assignment=assignment)
+    limits = {"max_branches": 100, "max_depth": 1, "refine": None, "n_threads": 1}
+    model = ShapeTreeClassifier(categorical_features=[0], search=search, **limits)
     rang = []
 
     def ring(*_):

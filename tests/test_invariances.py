@@ -11,6 +11,7 @@ from data import (
     assert_same_tree,
     data_for,
     distinct_weights,
+    make_tree,
     noisy_classes,
     noisy_numbers,
     rows_of_nodes,
@@ -21,7 +22,13 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, export_text
+from shapetree import (
+    SearchOptions,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    export_html,
+    export_text,
+)
 from shapetree.data._binning import bin_table
 from shapetree.fit._rows import training_rows
 from shapetree.grow._feature_order import feature_order
@@ -181,7 +188,7 @@ def test_a_table_of_frequencies_is_the_table_of_its_people(params):
     people = cells.loc[np.repeat(cells.index, cells["people"])]
     assert (len(cells), len(people)) == (24, 2201)
     features = ["class", "sex", "age"]
-    model = ShapeTreeClassifier(max_depth=3, **params)
+    model = make_tree(ShapeTreeClassifier, max_depth=3, **params)
     one = clone(model).fit(cells[features], cells["survived"], cells["people"])
     other = clone(model).fit(people[features], people["survived"])
     assert one.tree_.n_node_samples[0] == 2201
@@ -269,12 +276,16 @@ def test_weights_and_order_among_very_many_distinct_targets(criterion, params, s
     repeated, order = np.repeat(np.arange(700), times), rng.permutation(700)
     assert len(np.unique(y)) > 512
     params = params | ONE_ROW | {"max_depth": 3, "refine_penalty": 1.0, "n_threads": 1}
-    one = ShapeTreeRegressor(criterion=criterion, **params).fit(X, y, sample_weight=times)
-    other = ShapeTreeRegressor(criterion=criterion, **params).fit(X[repeated], y[repeated])
+    one = make_tree(ShapeTreeRegressor, criterion=criterion, **params).fit(
+        X, y, sample_weight=times
+    )
+    other = make_tree(ShapeTreeRegressor, criterion=criterion, **params).fit(
+        X[repeated], y[repeated]
+    )
     assert one.tree_.n_leaves > 3
     assert_array_equal(one.apply(X), other.apply(X))
     assert_array_equal(one.predict(X), other.predict(X))
-    other = ShapeTreeRegressor(criterion=criterion, **params)
+    other = make_tree(ShapeTreeRegressor, criterion=criterion, **params)
     other.fit(X[order], y[order], sample_weight=times[order])
     assert_array_equal(one.apply(X), other.apply(X))
     assert_array_equal(one.predict(X), other.predict(X))
@@ -318,7 +329,7 @@ def test_equal_weights_are_no_weights(criterion):
 def test_weights_count_as_evidence():
     X, y = noisy_classes(np.random.default_rng(0))
     light, heavy = (
-        ShapeTreeClassifier(segment_penalty=6.0, leaf_penalty=6.0)
+        ShapeTreeClassifier(search=SearchOptions(segment_penalty=6.0, leaf_penalty=6.0))
         .fit(X, y, sample_weight=np.full(len(X), weight))
         .tree_
         for weight in (0.1, 10.0)
@@ -385,8 +396,10 @@ def test_the_tree_is_bitwise_the_same_for_any_number_of_threads(criterion, max_b
 @pytest.mark.parametrize("assignment", ["auto", "coordinate_descent", "kmeans", "random"])
 def test_the_same_random_state_gives_the_same_tree(assignment):
     X, y = noisy_classes(np.random.default_rng(0), n_classes=6)
-    model = ShapeTreeClassifier(assignment=assignment, random_state=3)
-    other = ShapeTreeClassifier(assignment=assignment, random_state=np.random.RandomState(3))
+    model = ShapeTreeClassifier(random_state=3, search=SearchOptions(assignment=assignment))
+    other = ShapeTreeClassifier(
+        random_state=np.random.RandomState(3), search=SearchOptions(assignment=assignment)
+    )
     np.random.seed(0)  # noqa: NPY002
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     assert_same_tree(model.fit(X, y), other.fit(X, y))
@@ -478,7 +491,7 @@ def test_bins_change_nothing_where_every_value_has_its_own(criterion, weigh):
 
 def test_few_bins_give_few_thresholds():
     X, y = noisy_numbers(np.random.default_rng(0), n_features=1)
-    model = ShapeTreeRegressor(**UNRESTRAINED | {"max_bins": 4}).fit(X, y)
+    model = make_tree(ShapeTreeRegressor, **UNRESTRAINED | {"max_bins": 4}).fit(X, y)
     bounds = model.tree_.piece_upper
     assert len(set(bounds[np.isfinite(bounds)])) == 3
 

@@ -4,6 +4,7 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from data import make_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from joined_rows import JoinedSpread, PairwiseSpread, joined_rows
@@ -13,7 +14,7 @@ from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.data._binning import bin_table
 from shapetree.data._table import Table
 from shapetree.fit._growth import pair_tools
-from shapetree.fit._parameters import limits_of, read_pairs, refine_options, search_options
+from shapetree.fit._parameters import candidate_options, limits_of, read_pairs, refine_options
 from shapetree.fit._rows import training_rows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import Grower, finish
@@ -58,7 +59,7 @@ class Fit:
 
     def _grown(self, rows):
         parameters, binned, goal = self.parameters, self.binned, self.goal
-        options = search_options(goal, parameters)
+        options = candidate_options(goal, parameters)
         search = CandidateSearch(binned.features, goal, options)
         limits = limits_of(goal, parameters)
         with Progress(0, rows.n_rows, parameters.max_depth) as progress:
@@ -166,7 +167,9 @@ def test_any_partition_of_the_rows_gives_the_same_tree(case, weighted, max_bins)
     y = targets_for(model, rng, X, n_outputs=1)
     weights = None if weighted is None else weighted(rng, n_rows)
     options = {"max_depth": 4, "leaf_penalty": 1.0} | options
-    estimator = model(max_bins=max_bins, categorical_features=[3], random_state=0, **options)
+    estimator = make_tree(
+        model, max_bins=max_bins, categorical_features=[3], random_state=0, **options
+    )
     fit = Fit(estimator, X, y, weights)
     grown, (refined, history) = fit.grow(fit.alone()), fit.refine(fit.alone())
     assert grown.node_count > 5
@@ -188,7 +191,7 @@ def test_small_tables_may_be_parted_in_any_way(seed, case, n_outputs, n_rows):
     weights = None if kind is None else kind(rng, n_rows)
     free = {"min_samples_leaf": 1, "leaf_penalty": 0.0, "segment_penalty": 0.1, "max_depth": 3}
     max_bins = None if rng.random() < 0.5 else 255
-    fit = Fit(model(max_bins=max_bins, random_state=0, **free | options), X, y, weights)
+    fit = Fit(make_tree(model, max_bins=max_bins, random_state=0, **free | options), X, y, weights)
     grown, (refined, _) = fit.grow(fit.alone()), fit.refine(fit.alone())
     for parts in partitions(rng, fit.table.n_rows):
         assert_same_arrays(grown, fit.grow(fit.joined(parts)))
@@ -204,7 +207,7 @@ def test_a_sweep_that_is_undone_leaves_the_tree_as_it_was(case, monkeypatch):
     y = targets_for(model, rng, X, n_outputs=1)
     # Refinement has a higher price, so that single branches take the place of some nodes.
     options = {"max_depth": 4, "leaf_penalty": 0.1, "refine_penalty": 8.0, "random_state": 0}
-    fit = Fit(model(**options | own), X, y)
+    fit = Fit(make_tree(model, **options | own), X, y)
     refined = fit.refine(fit.alone())[0]
     monkeypatch.setattr(_tao, "ROUNDING", -10.0)  # as if every sweep raised the objective
     tree, history = fit.refine(fit.alone())
@@ -281,7 +284,7 @@ def test_any_partition_of_the_rows_gives_the_same_sketches(case, n_rows, scale):
         y = scale * (y + (rng.random(n_rows) < 0.01) * 1e3)
     options = {"max_depth": 4, "leaf_penalty": 0.0, "random_state": 0} | options
     weights = frequencies(rng, n_rows) if rng.random() < 0.5 else None
-    fit = Fit(model(categorical_features=[3], **options), X, y, weights)
+    fit = Fit(make_tree(model, categorical_features=[3], **options), X, y, weights)
     tree, features = fit.grow(fit.alone()), fit.table.features
     assert tree.node_count >= 3
     rows = training_rows(X, y, weights, fit.parameters, model is ShapeTreeClassifier)

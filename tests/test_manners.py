@@ -5,7 +5,7 @@ import pickle
 import joblib
 import numpy as np
 import pytest
-from data import arrays_of, assert_same_tree, noisy_classes, noisy_numbers
+from data import arrays_of, assert_same_tree, flat_params, make_tree, noisy_classes, noisy_numbers
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import config_context
 from sklearn.base import clone
@@ -24,7 +24,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.class_weight import compute_sample_weight
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._core.pieces import thresholds_between
 
 FRAMES = ["pandas", "polars", "pyarrow"]
@@ -50,12 +50,16 @@ def numbers():
 
 @pytest.fixture(scope="module")
 def classifier(classes):
-    return ShapeTreeClassifier(segment_penalty=1.0, leaf_penalty=0.0).fit(*classes)
+    return ShapeTreeClassifier(search=SearchOptions(segment_penalty=1.0, leaf_penalty=0.0)).fit(
+        *classes
+    )
 
 
 @pytest.fixture(scope="module")
 def regressor(numbers):
-    return ShapeTreeRegressor(segment_penalty=1.0, leaf_penalty=0.0).fit(*numbers)
+    return ShapeTreeRegressor(search=SearchOptions(segment_penalty=1.0, leaf_penalty=0.0)).fit(
+        *numbers
+    )
 
 
 # Predictions
@@ -86,7 +90,7 @@ def test_the_most_probable_class_is_predicted(classifier, classes):
 )
 def test_the_middle_of_the_leaf_is_predicted(numbers, criterion, middle):
     X, y = numbers
-    model = ShapeTreeRegressor(criterion=criterion, shrinkage=0).fit(X, y)
+    model = ShapeTreeRegressor(objective=criterion, shrinkage=0).fit(X, y)
     leaves, predicted = model.apply(X), model.predict(X)
     for leaf in np.unique(leaves):
         assert_allclose(predicted[leaves == leaf], getattr(np, middle)(y[leaves == leaf]))
@@ -183,7 +187,7 @@ def test_outputs_have_the_shapes_of_scikit_learn(classes, n_outputs):
 @pytest.mark.parametrize("criterion", ["squared_error", "absolute_error"])
 def test_one_tree_learns_several_numbers(criterion):
     X, y = noisy_numbers(np.random.default_rng(0), n_outputs=2)
-    model = ShapeTreeRegressor(criterion=criterion, shrinkage=0).fit(X, y)
+    model = ShapeTreeRegressor(objective=criterion, shrinkage=0).fit(X, y)
     middle = np.mean if criterion == "squared_error" else np.median
     leaves, predicted = model.apply(X), model.predict(X)
     for leaf in np.unique(leaves):
@@ -193,7 +197,9 @@ def test_one_tree_learns_several_numbers(criterion):
 def test_one_tree_learns_several_string_classes(classes):
     X, y = classes
     y = np.stack([np.array(["a", "b", "c"])[y], np.where(X[:, 1] > 100, "high", "low")], axis=1)
-    model = ShapeTreeClassifier(max_branches=6, segment_penalty=0, refine=None).fit(X, y)
+    model = ShapeTreeClassifier(
+        max_branches=6, refine=None, search=SearchOptions(segment_penalty=0)
+    ).fit(X, y)
     assert_array_equal(model.classes_[1], ["high", "low"])
     assert np.mean(model.predict(X) == y) > 0.8
 
@@ -209,7 +215,9 @@ def test_many_classes_are_learnt(n_classes, max_branches, max_bins):
     X = rng.uniform(0, 1, (3000, 3))
     y = (X[:, 0] * n_classes).astype(int)
     params = {"max_depth": 8, "max_branches": max_branches, "max_bins": max_bins}
-    model = ShapeTreeClassifier(criterion="entropy", segment_penalty=1.0, **params).fit(X, y)
+    model = make_tree(ShapeTreeClassifier, criterion="entropy", segment_penalty=1.0, **params).fit(
+        X, y
+    )
     assert model.predict_proba(X).shape == (3000, n_classes)
     assert model.score(X, y) > 0.9
 
@@ -258,7 +266,9 @@ def test_targets_may_be_a_series_of_strings(kind, classes):
 @pytest.mark.parametrize("criterion", ["gini", "entropy"])
 def test_one_class_gives_one_leaf(classes, criterion, max_bins):
     X, _ = classes
-    model = ShapeTreeClassifier(criterion=criterion, max_bins=max_bins).fit(X, ["a"] * len(X))
+    model = ShapeTreeClassifier(max_bins=max_bins, search=SearchOptions(criterion=criterion)).fit(
+        X, ["a"] * len(X)
+    )
     assert model.get_n_leaves() == 1
     assert_array_equal(model.predict(X), ["a"] * len(X))
     assert_array_equal(model.predict_proba(X), np.ones((len(X), 1)))
@@ -270,7 +280,7 @@ def test_one_class_gives_one_leaf(classes, criterion, max_bins):
 @pytest.mark.parametrize("value", [0.0, 0.1, 1e300, -1e-300])
 def test_one_number_gives_one_leaf(classes, criterion, max_bins, value):
     X, _ = classes
-    model = ShapeTreeRegressor(criterion=criterion, max_bins=max_bins).fit(X, [value] * len(X))
+    model = ShapeTreeRegressor(objective=criterion, max_bins=max_bins).fit(X, [value] * len(X))
     assert model.get_n_leaves() == 1
     assert_allclose(model.predict(X), value, rtol=1e-15)
 
@@ -295,7 +305,7 @@ def test_constant_columns_are_never_split(classes, max_bins, constant):
 @pytest.mark.parametrize("max_bins", RESOLUTIONS)
 def test_two_rows_are_told_apart(max_bins):
     free = {"segment_penalty": 0, "leaf_penalty": 0, "min_samples_leaf": 1, "max_bins": max_bins}
-    model = ShapeTreeClassifier(**free).fit([[0.1], [0.9]], ["a", "b"])
+    model = make_tree(ShapeTreeClassifier, **free).fit([[0.1], [0.9]], ["a", "b"])
     assert_array_equal(model.predict([[-1], [0.5], [0.51], [2]]), ["a", "a", "b", "b"])
 
 
@@ -321,7 +331,7 @@ def test_pickles_predict_bitwise_the_same(copy, classifier, regressor, classes, 
         twin = copy(model)
         assert_same_tree(twin, model)
         assert_array_equal(twin.predict(X), model.predict(X))
-        assert twin.get_params() == model.get_params()
+        assert flat_params(twin) == flat_params(model)
     assert_array_equal(
         copy(classifier).predict_proba(classes[0]), classifier.predict_proba(classes[0])
     )
@@ -348,7 +358,7 @@ def test_the_arrays_of_a_tree_cannot_be_changed(classifier):
 
 def test_clones_are_unfitted_with_the_same_parameters(classifier):
     twin = clone(classifier)
-    assert twin.get_params() == classifier.get_params()
+    assert flat_params(twin) == flat_params(classifier)
     assert not hasattr(twin, "tree_")
 
 
@@ -376,12 +386,30 @@ def test_the_representation_names_what_is_not_default():
 
 
 @pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
+def test_options_of_the_search_are_set_like_parameters(kind):
+    options = SearchOptions(n_orientations=4)
+    model = kind(search=options)
+    assert repr(model) == f"{kind.__name__}(search=SearchOptions(n_orientations=4))"
+    twin = clone(model).set_params(search__n_orientations=6, search__refine_iter=2, max_depth=3)
+    assert (twin.search.n_orientations, twin.search.refine_iter, twin.max_depth) == (6, 2, 3)
+    assert (model.search is options, options.n_orientations) == (True, 4)
+    default = kind()
+    assert default.search is None
+    assert default.set_params(search__n_orientations=6).get_params()["search__n_orientations"] == 6
+    assert kind().search is None
+    pipeline = Pipeline([("tree", kind())]).set_params(tree__search__n_orientations=5)
+    assert pipeline["tree"].search.n_orientations == 5
+    with pytest.raises(ValueError, match="'n_orientation'"):
+        kind().set_params(search__n_orientation=6)
+
+
+@pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 def test_grid_search_finds_parameters(kind):
     X = np.random.default_rng(0).permutation(240)[:, None]
     y = (X[:, 0] % 80 < 40).astype(int)
-    grid = {"max_branches": [2, 3], "max_bins": [None, 16], "inner_max_leaf_nodes": [2, 8]}
+    grid = {"max_branches": [2, 3], "max_bins": [None, 16], "search__inner_max_leaf_nodes": [2, 8]}
     search = GridSearchCV(kind(max_depth=1), grid, cv=3, n_jobs=1).fit(X, y)
-    assert search.best_params_["inner_max_leaf_nodes"] == 8
+    assert search.best_params_["search__inner_max_leaf_nodes"] == 8
     assert search.best_score_ > 0.8
 
 
@@ -538,7 +566,7 @@ def test_thousands_of_categories_are_learnt(kind, max_bins):
     table = frame(kind, {"code": [f"code {number}" for number in code]})
     y = (code * 7919) % 3
     free = {"max_parts": None, "segment_penalty": 0.5, "leaf_penalty": 0}
-    model = ShapeTreeClassifier(max_bins=max_bins, **free)
+    model = make_tree(ShapeTreeClassifier, max_bins=max_bins, **free)
     assert model.fit(table, y).score(table, y) == 1.0
     assert model.get_n_leaves() == 3
 

@@ -10,7 +10,7 @@ from time import perf_counter
 import numpy as np
 import pandas as pd
 import pytest
-from data import noisy_classes, noisy_numbers
+from data import make_tree, noisy_classes, noisy_numbers
 from jsonschema import Draft202012Validator
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, from_json
@@ -89,7 +89,7 @@ def many_leaves():
 def long_tree():
     X = np.arange(3_000.0)[:, None]
     free = {"leaf_penalty": 0, "segment_penalty": 0, "inner_max_leaf_nodes": 2}
-    tree = ShapeTreeRegressor(max_depth=None, max_branches=2, refine=None, **free)
+    tree = make_tree(ShapeTreeRegressor, max_depth=None, max_branches=2, refine=None, **free)
     return json.loads(tree.fit(X, X[:, 0]).to_json())
 
 

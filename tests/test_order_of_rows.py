@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from data import make_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -99,15 +100,20 @@ def fits(X, score, weights):
     classes = np.digitize(score, [0, 1])
     kinds = np.column_stack([classes, score > 0.5])
     usual = {"max_depth": 4, "n_threads": 2}
-    yield ShapeTreeClassifier(**usual).fit(X, classes, weights)
-    yield ShapeTreeClassifier(**usual, max_branches=2, min_samples_leaf=20).fit(X, kinds, weights)
-    yield ShapeTreeRegressor(**usual).fit(X, score, weights)
-    yield ShapeTreeRegressor(**usual, criterion="absolute_error").fit(X, score, weights)
-    yield ShapeTreeClassifier(**usual, strength="cv", cv=3).fit(X, classes, weights)
+    yield make_tree(ShapeTreeClassifier, **usual).fit(X, classes, weights)
+    yield make_tree(ShapeTreeClassifier, **usual, max_branches=2, min_samples_leaf=20).fit(
+        X, kinds, weights
+    )
+    yield make_tree(ShapeTreeRegressor, **usual).fit(X, score, weights)
+    yield make_tree(ShapeTreeRegressor, **usual, criterion="absolute_error").fit(X, score, weights)
+    yield make_tree(ShapeTreeClassifier, **usual, strength="cv", cv=3).fit(X, classes, weights)
     yield ShapeTreeClassifier(max_depth=3, pairs=[("x1", "x2")]).fit(X, classes, weights)
     other, _ = table_and_targets(len(X), 5)
     yield refine_tree(
-        ShapeTreeClassifier(**usual, refine=None).fit(other, classes[::-1]), X, classes, weights
+        make_tree(ShapeTreeClassifier, **usual, refine=None).fit(other, classes[::-1]),
+        X,
+        classes,
+        weights,
     )
 
 

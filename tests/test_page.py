@@ -9,12 +9,12 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from data import PLAIN, view_of
+from data import PLAIN, make_tree, view_of
 from sklearn.base import is_classifier
 from sklearn.datasets import load_diabetes, load_iris
 from test_html import nasty_data
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.drawing._palette import branch_colour, class_colour
 from shapetree.drawing._scales import scale_of
 from shapetree.export import export_dot, export_html
@@ -78,7 +78,7 @@ def open_page(browser, tmp_path):
 
 def iris_tree(**params):
     iris = load_iris(as_frame=True)
-    return ShapeTreeClassifier(**{"max_depth": 3} | params).fit(
+    return make_tree(ShapeTreeClassifier, **{"max_depth": 3} | params).fit(
         iris.data, iris.target_names[iris.target]
     )
 
@@ -113,14 +113,14 @@ def mixed_data(n_rows=900):
 def mixed_tree(kind, **params):
     X, score = mixed_data()
     if kind == "numbers":
-        return ShapeTreeRegressor(max_depth=4, **params).fit(X, score), X
+        return make_tree(ShapeTreeRegressor, max_depth=4, **params).fit(X, score), X
     labels = np.array(["low", "middle", "high"])[pd.qcut(score, 3, labels=False)]
-    return ShapeTreeClassifier(max_depth=4, **params).fit(X, labels), X
+    return make_tree(ShapeTreeClassifier, max_depth=4, **params).fit(X, labels), X
 
 
 def diabetes_tree(**params):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
-    return ShapeTreeRegressor(max_depth=4, **params).fit(X, y), X
+    return make_tree(ShapeTreeRegressor, max_depth=4, **params).fit(X, y), X
 
 
 def thresholds_of(tree):
@@ -194,7 +194,10 @@ def test_numbers_are_written_as_in_python(open_page):
     X = np.sort(rng.normal(size=300) * scales)[:, None]
     y = np.arange(300) // 10 % 2
     tree = ShapeTreeClassifier(
-        max_depth=2, max_bins=None, inner_max_leaf_nodes=None, segment_penalty=0.0, refine=None
+        max_depth=2,
+        max_bins=None,
+        refine=None,
+        search=SearchOptions(inner_max_leaf_nodes=None, segment_penalty=0.0),
     ).fit(X, y)
     rows = [(one + other) / 2 for one, other in pairwise(X[:, 0].tolist())]
     answers = open_page(tree).evaluate("rows => rows.map(x => shapetree.explain({x0: x}))", rows)
@@ -216,7 +219,9 @@ def dated_tree(kind):
     when[::30] = pd.NaT
     X = pd.DataFrame({"when": when, "x": rng.normal(size=800)})
     y = when.dt.year.isin([1968, 1973, 1990]).to_numpy() | (X.x.to_numpy() > 1)
-    tree = ShapeTreeClassifier(max_depth=3, max_branches=3, segment_penalty=0.0, random_state=0)
+    tree = ShapeTreeClassifier(
+        max_depth=3, max_branches=3, random_state=0, search=SearchOptions(segment_penalty=0.0)
+    )
     return tree.fit(X, y), X
 
 
@@ -302,7 +307,7 @@ def test_numbers_in_tables_are_those_of_the_rows_beside_them(open_page, kind):
     y = np.concatenate([np.arange(40) < 36, np.zeros(50), np.arange(25) < 17, np.ones(10)])
     X = pd.DataFrame({"x": x})
     tree = (
-        ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2)
+        make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1, max_branches=2)
         if kind == "classes"
         else ShapeTreeRegressor(max_depth=1, max_branches=2)
     )
@@ -632,7 +637,7 @@ def test_any_number_of_classes_has_colours(open_page, n_classes):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(1500, 3))
     y = np.digitize(X[:, 0], np.quantile(X[:, 0], np.arange(1, n_classes) / n_classes))
-    page = open_page(ShapeTreeClassifier(**PLAIN, max_depth=4, max_branches=4).fit(X, y))
+    page = open_page(make_tree(ShapeTreeClassifier, **PLAIN, max_depth=4, max_branches=4).fit(X, y))
     colours = page.evaluate(
         "[...document.querySelectorAll('#legend .swatch')].map(one => one.style.background)"
     )
@@ -665,7 +670,7 @@ def test_the_rows_given_may_be_few(open_page):
 def test_huge_numbers_can_be_drawn_and_tried_out(open_page):
     X = np.array([[-1e308], [1e308], [math.inf], [-math.inf]] * 20)
     y = np.array([0.0, 1.0, 2.0, 3.0] * 20)
-    tree = ShapeTreeRegressor(**PLAIN, max_depth=2, refine=None).fit(X, y)
+    tree = make_tree(ShapeTreeRegressor, **PLAIN, max_depth=2, refine=None).fit(X, y)
     page = open_page(tree)
     page.locator("[data-node='0']").dispatch_event("click")
     slider = page.get_by_label("x0, slider")
@@ -676,7 +681,9 @@ def test_huge_numbers_can_be_drawn_and_tried_out(open_page):
 
 def test_a_leaf_shows_what_weights_make_of_the_shares_of_its_rows(open_page):
     X, y = load_iris(return_X_y=True, as_frame=True)
-    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, class_weight={0: 1, 1: 1, 2: 9}).fit(X, y)
+    tree = make_tree(
+        ShapeTreeClassifier, **PLAIN, max_depth=1, class_weight={0: 1, 1: 1, 2: 9}
+    ).fit(X, y)
     page = open_page(tree)
     leaf = view_of(tree).nodes[int(tree.apply(X)[120])]
     words = page.locator(f"[data-node='{leaf.number}']").text_content()
@@ -689,7 +696,9 @@ def test_many_categories_of_a_map_are_counted_in_a_card_and_named_in_the_panel(o
     kind, x = rng.integers(0, 40, 4000), rng.uniform(size=4000)
     X = pd.DataFrame({"x": x, "kind": [f"kind {i}" for i in kind]})
     y = x > np.linspace(0.1, 0.9, 40)[rng.permutation(40)][kind]
-    tree = ShapeTreeClassifier(max_depth=1, pairs=[("x", "kind")], pair_penalty=0.0).fit(X, y)
+    tree = ShapeTreeClassifier(
+        max_depth=1, pairs=[("x", "kind")], search=SearchOptions(pair_penalty=0.0)
+    ).fit(X, y)
     page = open_page(tree)
     card = page.locator("[data-node='0']")
     assert "40 values" in card.text_content()

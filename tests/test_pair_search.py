@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from data import make_tree
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from naive import AllAssignments, Sample, samples, set_partitions
@@ -685,7 +686,7 @@ def test_of_very_many_features_those_are_paired_that_gain_most_alone(monkeypatch
     X = rng.normal(size=(600, 30))
     y = (np.hypot(X[:, 11] - 0.7, X[:, 23] - 0.7) < 1) * 1
     params = {"pairs": "auto", "max_depth": 1, "refine": None, "n_threads": 1}
-    of_all = ShapeTreeClassifier(**params).fit(X, y)
+    of_all = make_tree(ShapeTreeClassifier, **params).fit(X, y)
     asked = set()
     take = _pair_options.PairList.take
 
@@ -695,12 +696,12 @@ def test_of_very_many_features_those_are_paired_that_gain_most_alone(monkeypatch
         return found
 
     monkeypatch.setattr(_pair_options, "MAX_PAIRED_FEATURES", 5)
-    tree = ShapeTreeClassifier(**params).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, **params).fit(X, y)
     assert tree.to_json() == of_all.to_json()
     assert {tree.tree_.feature[0], tree.tree_.second_feature[0]} == {11, 23}
     monkeypatch.setattr(_pair_options.PairList, "take", noting)
     monkeypatch.setattr(_pair_options, "MAX_SCREENED", 3)
-    ShapeTreeClassifier(**params).fit(X, y)
+    make_tree(ShapeTreeClassifier, **params).fit(X, y)
     assert len(asked) <= 5
     assert {11, 23} <= asked
 

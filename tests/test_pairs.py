@@ -12,6 +12,7 @@ from data import (
     UNRESTRAINED,
     arrays_of,
     assert_same_tree,
+    make_tree,
     rows_of_nodes,
     tree_for,
 )
@@ -21,7 +22,7 @@ from naive_pairs import all_cuts, leaf_of_row, orientations
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor, export_text
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets
 from shapetree.data._open import open_table
@@ -114,8 +115,8 @@ def test_a_turned_checkerboard_takes_one_node(kind, degrees, max_bins):
 def test_the_papers_filter_misses_what_no_feature_tells_alone(kind, seed):
     X, y = mirrored_xor(np.random.default_rng(seed), 1000, n_noise=10)
     params = {"max_depth": 1, "leaf_penalty": 0.0, "refine": None}
-    ours = kind(pairs="auto", **params).fit(X, y)
-    papers = kind(pairs=1, pair_screen="delta", **params).fit(X, y)
+    ours = make_tree(kind, pairs="auto", **params).fit(X, y)
+    papers = make_tree(kind, pairs=1, pair_screen="delta", **params).fit(X, y)
     assert pair_of_root(ours) == [0, 1]
     assert accuracy(ours, X, y) > 0.97
     assert pair_of_root(papers) != [0, 1]
@@ -130,7 +131,7 @@ def test_the_papers_filter_prefers_features_that_tell_something_alone(kind, degr
     X, y = crossing_arms(rng, 3000, degrees)
     X = np.column_stack([X, y[:, None] + rng.normal(scale=0.6, size=(len(X), 2))])
     ours = kind(pairs="auto", max_depth=1).fit(X, y)
-    papers = kind(pairs=1, pair_screen="delta", max_depth=1).fit(X, y)
+    papers = make_tree(kind, pairs=1, pair_screen="delta", max_depth=1).fit(X, y)
     assert pair_of_root(ours) == [0, 1]
     assert accuracy(ours, X, y) > 0.97
     assert pair_of_root(papers) == [2, 3]
@@ -380,7 +381,7 @@ def test_any_row_ends_where_a_walk_by_hand_does(kind, max_bins, seed):
     X, y = mixed_table(rng, 600)
     y = np.round(y).astype(int) if kind is ShapeTreeClassifier else y
     params = {"pairs": "auto", "pair_penalty": 0.0, "max_depth": 3, "max_bins": max_bins}
-    model = kind(**params).fit(X, y)
+    model = make_tree(kind, **params).fit(X, y)
     assert n_pair_nodes(model) > 0
     assert_routes_alike(model, X)
     new, _ = mixed_table(rng, 300)
@@ -522,7 +523,7 @@ def test_wide_tables_take_memory_in_proportion(pairs):
     peaks = []
     for n_features in (1250, 5000):
         tracemalloc.start()
-        ShapeTreeClassifier(**params).fit(X[:, :n_features], y)
+        make_tree(ShapeTreeClassifier, **params).fit(X[:, :n_features], y)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 5 * peaks[0] + 2**21
@@ -653,7 +654,9 @@ def test_leaves_hold_the_weight_asked_for(kind):
     X, y = xor(rng, 600, 45)
     weights = rng.exponential(size=600)
     params = {"pairs": "auto", "pair_penalty": 0.0, "min_weight_fraction_leaf": 0.08}
-    tree = kind(**params).fit(X, y + rng.integers(0, 2, 600), sample_weight=weights).tree_
+    tree = (
+        make_tree(kind, **params).fit(X, y + rng.integers(0, 2, 600), sample_weight=weights).tree_
+    )
     assert np.any(tree.second_feature >= 0)
     held = tree.weighted_n_node_samples[tree.is_leaf]
     assert held.min() >= 0.08 * weights.sum() - 1e-9
@@ -663,7 +666,7 @@ def test_leaves_hold_the_weight_asked_for(kind):
 def test_a_pair_has_no_more_regions_than_the_inner_tree_may_have_leaves(leaves):
     X, y = xor(np.random.default_rng(0), 600, 30)
     params = {"pairs": "auto", "pair_penalty": 0.0, "segment_penalty": 0.0, "max_depth": 2}
-    tree = ShapeTreeClassifier(inner_max_leaf_nodes=leaves, **params).fit(X, y).tree_
+    tree = make_tree(ShapeTreeClassifier, inner_max_leaf_nodes=leaves, **params).fit(X, y).tree_
     pairs = tree.second_feature >= 0
     assert pairs.any()
     assert np.diff(tree.piece_start)[pairs].max() <= leaves
@@ -689,7 +692,7 @@ def test_only_pairs_that_are_allowed_interact(pairs):
     X = pd.DataFrame(X, columns=list("abcd"))
     params = {"pair_penalty": 0.0, "segment_penalty": 0.0, "leaf_penalty": 0.0, "max_depth": 3}
     # Unrefined: these pairs tell nothing, and refinement takes most of them away again.
-    model = ShapeTreeClassifier(pairs=pairs, **params, refine=None).fit(X, y)
+    model = make_tree(ShapeTreeClassifier, pairs=pairs, **params, refine=None).fit(X, y)
     used = pairs_used(model)
     assert used
     assert used <= allowed_pairs(pairs)
@@ -707,12 +710,12 @@ def test_only_pairs_that_are_allowed_interact_in_refined_trees(kind, pairs):
     y = score + (rng.random(1000) < 0.1)
     X = pd.DataFrame(X, columns=list("abcd"))
     params = {"pair_penalty": 0.0, "leaf_penalty": 0.0, "max_depth": 3}
-    model = kind(pairs=pairs, **params).fit(X, y)
+    model = make_tree(kind, pairs=pairs, **params).fit(X, y)
     assert len(model.refinement_history_) > 1
     used = pairs_used(model)
     assert used
     assert used <= allowed_pairs(pairs)
-    assert pairs_used(kind(pairs="all", **params).fit(X, y)) - allowed_pairs(pairs)
+    assert pairs_used(make_tree(kind, pairs="all", **params).fit(X, y)) - allowed_pairs(pairs)
 
 
 @BOTH
@@ -754,7 +757,7 @@ def test_several_classifications_share_a_pair():
 def test_several_numbers_share_a_pair(criterion):
     X, one = xor(np.random.default_rng(0), 1000, 45)
     y = np.column_stack([one, 5.0 - 2 * one, 0.1 * one])
-    model = ShapeTreeRegressor(criterion=criterion, pairs="auto", max_depth=1).fit(X, y)
+    model = ShapeTreeRegressor(objective=criterion, pairs="auto", max_depth=1).fit(X, y)
     assert pair_of_root(model) == [0, 1]
     assert model.score(X, y) > 0.9
     assert_routes_alike(model, X)
@@ -852,7 +855,7 @@ def test_trees_without_pairs_have_no_cuts():
 def test_parameters_that_make_no_sense_are_named(kind, params, message):
     X, y = xor(np.random.default_rng(0), 20, n_features=3)
     with pytest.raises((ValueError, TypeError), match=message):
-        kind(**params).fit(pd.DataFrame(X, columns=["x0", "x1", "x2"]), y)
+        make_tree(kind, **params).fit(pd.DataFrame(X, columns=["x0", "x1", "x2"]), y)
 
 
 @BOTH
@@ -869,7 +872,9 @@ def test_more_pairs_than_there_are_are_clipped_with_a_warning(kind):
 @parametrize_with_checks(
     [
         ShapeTreeClassifier(pairs="auto", n_threads=1),
-        ShapeTreeClassifier(pairs="all", pair_penalty=0.0, max_bins=None, n_threads=1),
+        ShapeTreeClassifier(
+            pairs="all", max_bins=None, n_threads=1, search=SearchOptions(pair_penalty=0.0)
+        ),
         ShapeTreeRegressor(pairs="auto", n_threads=1),
     ]
 )

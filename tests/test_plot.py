@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from data import PLAIN
+from data import PLAIN, make_tree
 
 mpl.use("Agg")
 
@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 from matplotlib.transforms import Bbox
 from sklearn.exceptions import NotFittedError
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.drawing._palette import branch_colour, class_colour
 from shapetree.drawing._planes import map_of
 from shapetree.drawing._scales import scale_of
@@ -87,7 +87,7 @@ def people(n_rows=500, seed=0):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return ShapeTreeClassifier(max_depth=2, max_branches=3, **FREE).fit(*noise())
+    return make_tree(ShapeTreeClassifier, max_depth=2, max_branches=3, **FREE).fit(*noise())
 
 
 def boxes_of(picture):
@@ -155,7 +155,9 @@ def check_both(tree, **arguments):
 @pytest.mark.parametrize("n_branches", [2, 3, 4])
 @pytest.mark.parametrize("depth", [1, 2, 3, 4, 5, 6])
 def test_texts_keep_apart_at_every_depth(depth, n_branches):
-    tree = ShapeTreeClassifier(max_depth=depth, max_branches=n_branches, **FREE).fit(*noise())
+    tree = make_tree(ShapeTreeClassifier, max_depth=depth, max_branches=n_branches, **FREE).fit(
+        *noise()
+    )
     check(plot_tree(tree))
     if depth < 4:
         check_both(tree)
@@ -165,19 +167,19 @@ def test_texts_keep_apart_at_every_depth(depth, n_branches):
 def test_texts_keep_apart_with_many_classes(n_classes):
     X, y = noise(n_classes, n_rows=900)
     labels = np.array([f"class number {i} with a rather long name" for i in range(n_classes)])
-    check_both(ShapeTreeClassifier(max_depth=3, **FREE).fit(X, labels[y]))
+    check_both(make_tree(ShapeTreeClassifier, max_depth=3, **FREE).fit(X, labels[y]))
 
 
 def test_texts_keep_apart_with_odd_names():
     X, y = noise(len(ODD_NAMES), n_rows=900, names=ODD_NAMES)
-    tree = ShapeTreeClassifier(max_depth=3, **FREE).fit(X, np.array(ODD_NAMES)[y])
+    tree = make_tree(ShapeTreeClassifier, max_depth=3, **FREE).fit(X, np.array(ODD_NAMES)[y])
     check_both(tree, title=ODD_NAMES[1])
     check(plot_tree(tree, row=X.iloc[0]))
 
 
 def test_long_names_keep_their_ends():
     X, y = noise(names=["start" + "a" * 200 + "end", *"bcdefgh"])
-    tree = ShapeTreeClassifier(max_depth=1, **FREE).fit(X[X.columns[:1]], y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=1, **FREE).fit(X[X.columns[:1]], y)
     name = next(text.get_text() for text in plot_tree(tree).texts if "start" in text.get_text())
     assert name.endswith("end")
     assert "…" in name
@@ -186,7 +188,7 @@ def test_long_names_keep_their_ends():
 @pytest.mark.parametrize("pairs", [0, "auto"])
 def test_texts_keep_apart_with_categories_and_missing_values(pairs):
     X, y = people()
-    tree = ShapeTreeClassifier(max_depth=3, pairs=pairs, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=3, pairs=pairs, **FREE).fit(X, y)
     check_both(tree)
     check(plot_tree(tree, row=X.iloc[0]))
 
@@ -195,7 +197,9 @@ def test_texts_keep_apart_with_pairs_of_numbers():
     X, y = noise()
     X *= [1e-12, 1e15, 1, 1, 1, 1, 1, 1]
     for columns in ([0, 1], [1, 0]):
-        tree = ShapeTreeClassifier(max_depth=2, pairs=1, **FREE).fit(X.iloc[:, columns], y)
+        tree = make_tree(ShapeTreeClassifier, max_depth=2, pairs=1, **FREE).fit(
+            X.iloc[:, columns], y
+        )
         check_both(tree)
 
 
@@ -203,7 +207,7 @@ def test_texts_keep_apart_with_pairs_of_numbers():
 def test_texts_keep_apart_with_numbers_of_any_size(scale, shift):
     X, y = noise(n_classes=50)
     values = (X * scale + shift).to_numpy()
-    tree = ShapeTreeRegressor(max_depth=3, **FREE).fit(values, y * scale + shift)
+    tree = make_tree(ShapeTreeRegressor, max_depth=3, **FREE).fit(values, y * scale + shift)
     check_both(tree)
 
 
@@ -255,14 +259,14 @@ def words_of(picture):
 
 
 def test_every_node_is_drawn_once():
-    tree = ShapeTreeClassifier(max_depth=4, **FREE).fit(*noise())
+    tree = make_tree(ShapeTreeClassifier, max_depth=4, **FREE).fit(*noise())
     picture = plot_tree(tree)
     assert sorted(picture.nodes) == list(range(tree.tree_.node_count))
     assert f"{tree.tree_.node_count} nodes" in repr(picture)
 
 
 def test_a_part_of_a_tree():
-    tree = ShapeTreeClassifier(max_depth=4, **FREE).fit(*noise())
+    tree = make_tree(ShapeTreeClassifier, max_depth=4, **FREE).fit(*noise())
     child = tree.tree_.children(0)[1]
     picture = plot_tree(tree, node=child, max_depth=1)
     assert sorted(picture.nodes) == sorted([child, *tree.tree_.children(child)])
@@ -272,7 +276,9 @@ def test_a_part_of_a_tree():
 
 def test_names_thresholds_and_classes_are_written():
     X = pd.DataFrame({"size": np.arange(40.0)})
-    tree = ShapeTreeClassifier(**PLAIN).fit(X, np.where(X["size"] < 12, "small", "large"))
+    tree = make_tree(ShapeTreeClassifier, **PLAIN).fit(
+        X, np.where(X["size"] < 12, "small", "large")
+    )
     for picture in (plot_tree(tree), plot_node(tree)):
         assert {"size", "11"} <= set(words_of(picture))
         assert sum("small" in word for word in words_of(picture)) == 2
@@ -281,7 +287,7 @@ def test_names_thresholds_and_classes_are_written():
 
 def test_neighbouring_thresholds_look_different():
     x = np.concatenate([np.full(20, 1.00001), np.full(20, 1.00002), np.full(20, 1.00003)])[:, None]
-    tree = ShapeTreeClassifier(**PLAIN, max_depth=1, max_branches=2).fit(
+    tree = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1, max_branches=2).fit(
         x, np.repeat([0, 1, 0], 20)
     )
     expected = {readable(threshold) for threshold in thresholds_of(tree)} | {"1.00001", "1.00003"}
@@ -292,13 +298,13 @@ def test_neighbouring_thresholds_look_different():
 
 def test_numbers_are_written_with_their_deviation():
     y = np.repeat([1.0, 3.0, 10.0, 14.0], 25)
-    tree = ShapeTreeRegressor(**PLAIN, max_depth=1, max_branches=2).fit(y[:, None], y)
+    tree = make_tree(ShapeTreeRegressor, **PLAIN, max_depth=1, max_branches=2).fit(y[:, None], y)
     assert {"2 ± 1", "12 ± 2", "n = 50"} <= set(words_of(plot_tree(tree)))
 
 
 def test_other_rows_are_counted_instead():
     X, y = noise()
-    tree = ShapeTreeClassifier(max_depth=2, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=2, **FREE).fit(X, y)
     assert "n = 40" in words_of(plot_tree(tree, X[:40], y[:40]))
     assert "n = 40" in words_of(plot_node(tree, 0, X[:40], y[:40]))
     few = plot_tree(tree, X[:1], y[:1])
@@ -309,7 +315,7 @@ def test_other_rows_are_counted_instead():
 def test_shares_are_those_of_the_rows_whatever_their_weights():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
     y = np.array([0] * 5 + [1] * 5 + [1] * 10)
-    tree = ShapeTreeClassifier(**PLAIN, class_weight={0: 3, 1: 1}, max_depth=1).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, **PLAIN, class_weight={0: 3, 1: 1}, max_depth=1).fit(X, y)
     assert "50 % of 10, weighted 75 %" in words_of(plot_tree(tree))
     assert {"50 %, weighted 75 %", "50 %, weighted 25 %"} <= set(words_of(plot_node(tree, 1)))
 
@@ -330,7 +336,7 @@ def rows_of_all_kinds(X, i):
 
 def test_a_row_may_be_of_any_kind():
     X, y = people()
-    tree = ShapeTreeClassifier(max_depth=3, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=3, **FREE).fit(X, y)
     drawn = {tuple(words_of(plot_tree(tree, row=row))) for row in rows_of_all_kinds(X, 3)}
     assert len(drawn) == 1
 
@@ -346,7 +352,7 @@ def colours_of(picture):
 
 def test_a_row_fades_what_it_does_not_pass():
     X, y = noise()
-    tree = ShapeTreeClassifier(max_depth=2, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=2, **FREE).fit(X, y)
     row = X.iloc[[0]]
     path = tree.decision_path(row).indices
     picture = plot_tree(tree, row=row)
@@ -360,14 +366,14 @@ def test_a_row_fades_what_it_does_not_pass():
 def test_a_row_with_missing_or_unknown_values_is_drawn():
     X, y = people()
     for pairs in (0, "auto"):
-        tree = ShapeTreeClassifier(max_depth=3, pairs=pairs, **FREE).fit(X, y)
+        tree = make_tree(ShapeTreeClassifier, max_depth=3, pairs=pairs, **FREE).fit(X, y)
         for row in ([None] * 4, ["nowhere", "pilot", np.inf, -np.inf]):
             check(plot_tree(tree, row=row))
 
 
 def test_own_colours_are_used():
     X, y = noise(2)
-    tree = ShapeTreeClassifier(max_depth=1, max_branches=2, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=1, max_branches=2, **FREE).fit(X, y)
     for arguments in (
         {"branch_colors": ["red", "lime"]},
         {"class_colors": {0: "red", 1: "lime"}},
@@ -382,13 +388,13 @@ def test_own_colours_are_used():
 
 def test_the_most_frequent_classes_are_named():
     X, y = noise(40, n_rows=1500)
-    words = words_of(plot_tree(ShapeTreeClassifier(max_depth=2, **FREE).fit(X, y)))
+    words = words_of(plot_tree(make_tree(ShapeTreeClassifier, max_depth=2, **FREE).fit(X, y)))
     assert "and 30 more" in words
 
 
 def test_a_class_has_one_colour_whatever_rows_are_shown():
     X, y = noise(12, n_rows=1500)
-    tree = ShapeTreeClassifier(max_depth=2, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=2, **FREE).fit(X, y)
     rare = y == 11
     pictures = [plot_node(tree), plot_node(tree, 0, X[rare], y[rare])]
     assert rgb(class_colour(11)) in colours_of(pictures[0])
@@ -401,7 +407,7 @@ def rgb(colour):
 
 def test_pictures_and_graphs_have_the_same_colours():
     X, y = noise(3)
-    tree = ShapeTreeClassifier(max_depth=2, max_branches=3, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=2, max_branches=3, **FREE).fit(X, y)
     graph = export_dot(tree)
     branches = set(re.findall(r'-> .* color="(#\w{6})"', graph))
     classes = set(re.findall(r'^ +\d+ \[.* color="(#\w{6})"', graph, re.MULTILINE))
@@ -429,7 +435,7 @@ def close_thresholds(n_rows=4000, n_bumps=3):
 
 def test_a_strip_is_true_to_scale():
     X, y = close_thresholds()
-    tree = ShapeTreeRegressor(max_depth=1, max_branches=3, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeRegressor, max_depth=1, max_branches=3, **FREE).fit(X, y)
     segments = tree.shape_table(0)
     colours = [rgb(branch_colour(branch)) for branch in range(3)]
     for picture in (plot_node(tree), plot_tree(tree)):
@@ -466,7 +472,9 @@ def rectangles(picture):
 @pytest.mark.parametrize("n_bumps", [1, 3, 8])
 def test_every_threshold_and_both_ends_are_written(scale, n_bumps):
     X, y = close_thresholds(n_bumps=n_bumps)
-    tree = ShapeTreeRegressor(max_depth=1, max_branches=3, max_bins=None, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeRegressor, max_depth=1, max_branches=3, max_bins=None, **FREE).fit(
+        X, y
+    )
     expected = {readable(threshold) for threshold in thresholds_of(tree)}
     node = view_of(fitted_tree(tree)).nodes[0]
     expected |= {label for _, label in scale_of(node, scale).end_labels}
@@ -480,7 +488,9 @@ def test_every_threshold_and_both_ends_are_written(scale, n_bumps):
 def test_what_a_small_card_leaves_out_is_said():
     x = np.linspace(0, 1, 6000)[:, None]
     y = np.cos(2 * np.pi * 60 * x[:, 0]) < 0
-    tree = ShapeTreeClassifier(max_branches=2, max_depth=1, max_bins=None, **FREE).fit(x, y)
+    tree = make_tree(ShapeTreeClassifier, max_branches=2, max_depth=1, max_bins=None, **FREE).fit(
+        x, y
+    )
     left_out = [word for word in words_of(plot_tree(tree)) if "plot_node" in word]
     (n_left,) = (int(re.search(r"and (\d+) more", word)[1]) for word in left_out)
     shown = {readable(t) for t in thresholds_of(tree)} & set(words_of(plot_tree(tree)))
@@ -503,7 +513,9 @@ def test_a_title_says_that_an_axis_is_not_linear():
 def test_both_features_of_a_pair_are_named_and_maps_have_north_at_the_top():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(-1, 1, (900, 2)), columns=["Latitude", "Longitude"])
-    tree = ShapeTreeClassifier(max_depth=1, pairs=1, **FREE).fit(X, X.product(axis=1) > 0)
+    tree = make_tree(ShapeTreeClassifier, max_depth=1, pairs=1, **FREE).fit(
+        X, X.product(axis=1) > 0
+    )
     for draw in (plot_tree, plot_node):
         title = "Longitude \N{MULTIPLICATION SIGN} Latitude"
         assert {title, "Longitude →", "Latitude ↑"} <= set(words_of(draw(tree)))
@@ -522,7 +534,9 @@ def many_kinds(n_kinds=40, n_rows=4000):
 
 def test_all_categories_of_a_large_map_are_named_and_those_of_a_small_one_counted():
     X, y = many_kinds()
-    tree = ShapeTreeClassifier(max_depth=1, pairs=[("x", "kind")], pair_penalty=0.0).fit(X, y)
+    tree = ShapeTreeClassifier(
+        max_depth=1, pairs=[("x", "kind")], search=SearchOptions(pair_penalty=0.0)
+    ).fit(X, y)
     assert len(tree.shape_table(0).feature.unique()) == 1
     large, small = words_of(plot_node(tree)), words_of(plot_tree(tree))
     assert set(X["kind"]) <= set(large)
@@ -533,7 +547,9 @@ def test_all_categories_of_a_large_map_are_named_and_those_of_a_small_one_counte
 
 def test_lines_between_branches_do_not_hide_thin_areas():
     X, y = many_kinds()
-    intricate = ShapeTreeClassifier(max_depth=1, pairs=[("x", "kind")], pair_penalty=0.0).fit(X, y)
+    intricate = ShapeTreeClassifier(
+        max_depth=1, pairs=[("x", "kind")], search=SearchOptions(pair_penalty=0.0)
+    ).fit(X, y)
     view = view_of(fitted_tree(intricate))
     assert map_of(view, view.nodes[0], False).line_width < 0.5
     rng = np.random.default_rng(1)
@@ -547,7 +563,7 @@ def test_a_branch_of_a_pair_is_one_shape():
     rng = np.random.default_rng(0)
     X = pd.DataFrame(rng.uniform(-1, 1, (2000, 2)), columns=["a", "b"])
     y = (X["a"] ** 2 + X["b"] ** 2 > 0.5).astype(int)
-    tree = ShapeTreeClassifier(max_depth=1, max_branches=2, pairs=1, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=1, max_branches=2, pairs=1, **FREE).fit(X, y)
     assert tree.tree_.pieces(0).stop > 4
     picture = plot_node(tree)
     (areas,) = [c for c in picture.ax.collections if type(c).__name__ == "PathCollection"]
@@ -560,14 +576,14 @@ def test_a_branch_of_a_pair_is_one_shape():
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_pictures_are_saved(kind, tmp_path):
     X, y = people()
-    picture = plot_tree(ShapeTreeClassifier(max_depth=2, pairs="auto", **FREE).fit(X, y))
+    picture = plot_tree(make_tree(ShapeTreeClassifier, max_depth=2, pairs="auto", **FREE).fit(X, y))
     picture.save(tmp_path / f"tree.{kind}")
     assert (tmp_path / f"tree.{kind}").stat().st_size > 2000
     picture.save(tmp_path / f"tight.{kind}", bbox_inches="tight")
 
 
 def test_notebooks_show_a_picture_once():
-    tree = ShapeTreeClassifier(max_depth=1, **FREE).fit(*noise())
+    tree = make_tree(ShapeTreeClassifier, max_depth=1, **FREE).fit(*noise())
     picture = plot_tree(tree)
     assert "<svg" in picture._repr_html_()
     assert "<svg" in picture._repr_html_()
@@ -642,14 +658,14 @@ def test_letters_are_taken_from_another_font_if_it_has_them():
 
 def test_large_trees_stay_drawable():
     X, y = noise(10, n_rows=1200)
-    tree = ShapeTreeClassifier(max_depth=None, max_branches=2, **FREE).fit(X, y)
+    tree = make_tree(ShapeTreeClassifier, max_depth=None, max_branches=2, **FREE).fit(X, y)
     picture = plot_tree(tree, direction="down")
     assert picture.ax.get_xlim()[1] > 72 * 95
     assert max(picture.figure.get_size_inches()) <= 100.001
 
 
 def test_few_artists_are_made():
-    tree = ShapeTreeClassifier(max_depth=6, **FREE).fit(*noise(10))
+    tree = make_tree(ShapeTreeClassifier, max_depth=6, **FREE).fit(*noise(10))
     picture = plot_tree(tree)
     assert len(picture.ax.collections) < 12
     assert len(picture.texts) < 12 * len(picture.nodes) + 20

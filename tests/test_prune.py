@@ -11,6 +11,7 @@ from data import (
     arrays_of,
     data_for,
     distinct_weights,
+    make_tree,
     noisy_classes,
     noisy_numbers,
     rows_of_nodes,
@@ -23,7 +24,7 @@ from naive import path_of_row, trees
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._core.criterion import NodeStatistics
 from shapetree.grow._nodes import TreeNode, tree_of
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
@@ -642,7 +643,8 @@ def test_fitted_classifiers_predict_the_same_with_fewer_leaves(max_branches):
     X[rng.random(X.shape) < 0.1] = np.nan
     X[:, 3] = np.nan_to_num(X[:, 3]) % 5
     growth = {"leaf_penalty": 0.0, "segment_penalty": 0.0, "pairs": "all"}
-    model = ShapeTreeClassifier(
+    model = make_tree(
+        ShapeTreeClassifier,
         refine=None,
         shrinkage=0,
         criterion="gini",
@@ -674,9 +676,9 @@ def test_fitted_regressors_have_nothing_to_join():
 def test_shrunken_trees_predict_the_same_when_simplified():
     rng = np.random.default_rng(0)
     X, y = noisy_classes(rng)
-    model = ShapeTreeClassifier(refine=None, shrinkage=0, leaf_penalty=0.0, max_branches=3).fit(
-        X, y
-    )
+    model = ShapeTreeClassifier(
+        refine=None, shrinkage=0, max_branches=3, search=SearchOptions(leaf_penalty=0.0)
+    ).fit(X, y)
     set_tree(model, shrink(model.tree_, Shrinkage(20.0)))
     new_X = rng.uniform(-10, 310, (500, X.shape[1]))
     before, n_leaves = model.predict(new_X), model.tree_.n_leaves
@@ -689,7 +691,7 @@ def test_leaves_of_two_outputs_are_joined_where_both_predict_the_same():
     X, one = noisy_classes(np.random.default_rng(0), n_classes=3)
     y = np.stack([one, (X[:, 1] > 140) * 5], axis=1)
     model = ShapeTreeClassifier(
-        refine=None, leaf_penalty=0.0, max_branches=3, criterion="gini"
+        refine=None, max_branches=3, search=SearchOptions(leaf_penalty=0.0, criterion="gini")
     ).fit(X, y)
     before, n_leaves = model.predict(X), model.tree_.n_leaves
     set_tree(model, simplify(model.tree_, **CLASSES))

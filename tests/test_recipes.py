@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from data import assert_same_tree, distinct_weights, noisy_classes, noisy_numbers
+from data import assert_same_tree, distinct_weights, flat_params, noisy_classes, noisy_numbers
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_wine
@@ -52,7 +52,7 @@ def test_every_recipe_fits_and_clones(name, task):
     model = estimator(name, task=task, max_depth=3)
     assert is_classifier(model) == (task == "classification")
     copy = clone(model)
-    assert copy.get_params() == model.get_params()
+    assert flat_params(copy) == flat_params(model)
     assert_same_tree(model.fit(X, y), copy.fit(X, y))
     assert model.get_n_leaves() > 1
     assert len(model.predict(X)) == len(X)
@@ -76,7 +76,7 @@ def test_cart_is_scikit_learns_classifier(load, criterion, max_depth):
     X = X.astype(np.float32)
     # Different weights, and none of the splits of scikit-learn is one of several equally good.
     weights = distinct_weights(np.random.default_rng(0), len(y))
-    ours = estimator("CART", criterion=criterion, max_depth=max_depth)
+    ours = estimator("CART", search__criterion=criterion, max_depth=max_depth)
     theirs = DecisionTreeClassifier(criterion=criterion, max_depth=max_depth, random_state=0)
     ours.fit(X, y, weights)
     theirs.fit(X, y, weights)
@@ -106,13 +106,14 @@ def test_cart_is_scikit_learns_regressor(max_depth):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_parameters_override_a_recipe(name):
-    chosen = {"max_depth": 3, "max_branches": 4, "criterion": "entropy", "refine_iter": 2}
+    chosen = {"max_depth": 3, "max_branches": 4}
+    chosen |= {"search__criterion": "entropy", "search__refine_iter": 2}
     params = estimator(name, **chosen).get_params()
     assert {key: params[key] for key in chosen} == chosen
 
 
 def test_recipes_differ_from_each_other():
-    params = [frozenset(estimator(name).get_params().items()) for name in NAMES]
+    params = [frozenset(flat_params(estimator(name)).items()) for name in NAMES]
     assert len(set(params)) == len(NAMES)
 
 
@@ -146,10 +147,11 @@ def test_the_papers_versions_fit_without_our_penalties(name, task):
     X, y = data_for(task)
     model = estimator(name, task=task, paper=True, max_depth=3)
     params = model.get_params()
-    ours = ("segment_penalty", "leaf_penalty", "branch_penalty")
+    ours = ("search__segment_penalty", "search__leaf_penalty", "search__branch_penalty")
     assert {params[penalty] for penalty in ours} == {0.0}
     assert params["max_bins"] is None
-    assert params["criterion"] in ("gini", "squared_error")
+    if task == "classification":
+        assert params["search__criterion"] == "gini"
     stronger = clone(model).set_params(strength=100.0)
     assert_same_tree(model.fit(X, y), stronger.fit(X, y))
     assert model.get_n_leaves() > 1
@@ -174,12 +176,12 @@ def test_the_paper_refines_for_wrong_predictions_alone(name):
 
 @pytest.mark.parametrize("name", ["CART", "BiCART", "AxTAO", "BiTAO", "HSTree"])
 def test_trees_of_thresholds_are_the_papers_anyway(name):
-    assert estimator(name, paper=True).get_params() == estimator(name).get_params()
+    assert flat_params(estimator(name, paper=True)) == flat_params(estimator(name))
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "GT" in name])
 def test_shape_trees_come_in_two_versions(name):
-    assert estimator(name, paper=True).get_params() != estimator(name).get_params()
+    assert flat_params(estimator(name, paper=True)) != flat_params(estimator(name))
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,9 @@ def test_shape_trees_come_in_two_versions(name):
 )
 def test_the_papers_greedy_trees_gain_at_least_what_cart_does(name):
     X, y = data_for("classification", n_rows=300)
-    ours = estimator(name, paper=True, max_depth=1, inner_max_leaf_nodes=None).fit(X, y).tree_
+    ours = (
+        estimator(name, paper=True, max_depth=1, search__inner_max_leaf_nodes=None).fit(X, y).tree_
+    )
     assert ours.gain[0] >= estimator("CART", max_depth=1).fit(X, y).tree_.gain[0] - 1e-9
 
 
@@ -195,7 +199,12 @@ def test_the_papers_inner_trees_may_have_64_leaves_for_pairs_too():
     rng = np.random.default_rng(0)
     X = rng.random((6000, 2))
     y = ((np.floor(8 * X[:, 0]) + np.floor(8 * X[:, 1])) % 2).astype(int)
-    params = {"max_depth": 1, "pairs": 1, "inner_max_leaf_nodes": 64, "n_orientations": 2}
+    params = {
+        "max_depth": 1,
+        "pairs": 1,
+        "search__inner_max_leaf_nodes": 64,
+        "search__n_orientations": 2,
+    }
     tree = estimator("S2GT-C", paper=True, **params).fit(X, y).tree_
     assert 32 < len(tree.piece_branch) <= 64
 
@@ -207,11 +216,11 @@ def test_the_papers_inner_trees_may_have_64_leaves_for_pairs_too():
 def test_what_the_paper_tunes_everywhere(name):
     space = search_space(name, 1000)
     assert space["max_depth"] == [2, 3, 4, 5, 6]
-    assert space["criterion"] == ["gini", "entropy"]
+    assert space["search__criterion"] == ["gini", "entropy"]
     assert space["min_samples_split"] == [2, 4, 8, 16, 32]
     assert space["min_samples_leaf"].support() == (1, 32)
-    assert space["min_impurity_decrease"] == SMALL
-    assert set(search_space(name, 1000, task="regression")) == set(space) - {"criterion"}
+    assert space["search__min_impurity_decrease"] == SMALL
+    assert set(search_space(name, 1000, task="regression")) == set(space) - {"search__criterion"}
 
 
 @pytest.mark.parametrize(
@@ -219,12 +228,15 @@ def test_what_the_paper_tunes_everywhere(name):
     [
         ("ccp_alpha", ["CART", "BiCART", "HSTree"]),
         ("shrinkage", ["HSTree"]),
-        ("refine_penalty", ["AxTAO", "BiTAO", *(name for name in NAMES if name.endswith("-T"))]),
-        ("inner_max_leaf_nodes", [name for name in NAMES if "GT" in name]),
-        ("inner_min_samples_leaf", [name for name in NAMES if "GT" in name]),
-        ("branch_penalty", [name for name in NAMES if "3" in name]),
-        ("pair_penalty", [name for name in NAMES if "S2" in name]),
-        ("n_orientations", [name for name in NAMES if "S2" in name or "Bi" in name]),
+        (
+            "search__refine_penalty",
+            ["AxTAO", "BiTAO", *(name for name in NAMES if name.endswith("-T"))],
+        ),
+        ("search__inner_max_leaf_nodes", [name for name in NAMES if "GT" in name]),
+        ("search__inner_min_samples_leaf", [name for name in NAMES if "GT" in name]),
+        ("search__branch_penalty", [name for name in NAMES if "3" in name]),
+        ("search__pair_penalty", [name for name in NAMES if "S2" in name]),
+        ("search__n_orientations", [name for name in NAMES if "S2" in name or "Bi" in name]),
     ],
 )
 def test_what_the_paper_tunes_in_some_models(parameter, names):
@@ -232,7 +244,7 @@ def test_what_the_paper_tunes_in_some_models(parameter, names):
 
 
 def test_the_price_of_refinement_is_a_share_of_the_rows():
-    assert_allclose(search_space("AxTAO", 2000)["refine_penalty"], np.multiply(SMALL, 2000))
+    assert_allclose(search_space("AxTAO", 2000)["search__refine_penalty"], np.multiply(SMALL, 2000))
 
 
 def test_spaces_are_independent_copies():

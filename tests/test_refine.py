@@ -11,12 +11,22 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from data import UNRESTRAINED, assert_same_tree, counts_of, noisy_classes, noisy_numbers
+from data import (
+    UNRESTRAINED,
+    assert_same_tree,
+    counts_of,
+    criterion_of,
+    make_tree,
+    noisy_classes,
+    noisy_numbers,
+    options_of,
+)
 from data import rows_of_nodes as paths_of
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from naive import entropy_mass, extra_parts, impurity, random_cuts, weighted_median
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -155,8 +165,8 @@ def evidence_of(model, y, sample_weight):
 
 def prices_of(model, y, weights):
     """What leaves beyond the first, and parts, cost: as given, or as while growing by default."""
-    if model.refine_penalty != "auto":
-        return Prices(model.refine_penalty, model.refine_penalty)
+    if options_of(model).refine_penalty != "auto":
+        return Prices(options_of(model).refine_penalty, options_of(model).refine_penalty)
     if isinstance(model, ShapeTreeRegressor):
         unit, total = "numbers", weights.sum()
     elif model.objective == "error":
@@ -166,11 +176,15 @@ def prices_of(model, y, weights):
                   for c in as_columns(y).T]  # fmt: skip
         unit, total = "entropy", np.mean([entropy_mass(count) for count in counts])
     leaf, part = min(PRICES[unit].leaf, 0.01 * total), PRICES[unit].part
-    if unit == "numbers" or (unit == "entropy" and model.criterion in ("auto", "entropy")):
-        if model.max_branches == model.inner_max_leaf_nodes == 2:
+    if unit == "numbers" or (unit == "entropy" and criterion_of(model) in ("auto", "entropy")):
+        if model.max_branches == options_of(model).inner_max_leaf_nodes == 2:
             leaf = 0.0
-        leaf = leaf if model.leaf_penalty == "auto" else model.leaf_penalty
-        part = part if model.segment_penalty == "auto" else model.segment_penalty
+        leaf = leaf if options_of(model).leaf_penalty == "auto" else options_of(model).leaf_penalty
+        part = (
+            part
+            if options_of(model).segment_penalty == "auto"
+            else options_of(model).segment_penalty
+        )
     return Prices(leaf, part)
 
 
@@ -189,12 +203,12 @@ def objective_of(model, X, y, sample_weight=None):
     if isinstance(model, ShapeTreeClassifier):
         return class_loss(model.objective, y, weights, model.apply(X)) + penalty
     held = weights > 0
-    root = np.broadcast_to(centres(as_columns(y)[held], weights[held], model.criterion),
+    root = np.broadcast_to(centres(as_columns(y)[held], weights[held], criterion_of(model)),
                            as_columns(y).shape)  # fmt: skip
-    greatest = number_loss(y, root, weights, model.criterion)
+    greatest = number_loss(y, root, weights, criterion_of(model))
     if greatest == 0:
         return penalty
-    loss = max(number_loss(y, model.predict(X), weights, model.criterion), 1e-12 * greatest)
+    loss = max(number_loss(y, model.predict(X), weights, criterion_of(model)), 1e-12 * greatest)
     return float(weights.sum() * np.log(loss / greatest)) + penalty
 
 
@@ -255,12 +269,12 @@ def problems(draw, criteria=CRITERIA, n_rows=(8, 120), **fixed):
         kind = ShapeTreeClassifier
     else:
         y, kind = np.round(score, draw(st.sampled_from([0, 2]))), ShapeTreeRegressor
-    return kind(**params), X, y[:, 0] if n_outputs == 1 else y, weights
+    return make_tree(kind, **params), X, y[:, 0] if n_outputs == 1 else y, weights
 
 
 def grown(model):
     """The same estimator without refinement."""
-    return type(model)(**model.get_params() | {"refine": None})
+    return clone(model).set_params(refine=None)
 
 
 # The objective
@@ -284,7 +298,7 @@ def test_refinement_starts_from_the_grown_tree(problem):
     model.fit(X, y, weights)
     before = objective_of(grown(model).fit(X, y, weights), X, y, weights)
     assert_allclose(model.refinement_history_[0], before, rtol=1e-8, atol=1e-8)
-    assert len(model.refinement_history_) <= 1 + model.refine_iter
+    assert len(model.refinement_history_) <= 1 + options_of(model).refine_iter
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)
@@ -305,9 +319,9 @@ def noisy_problem(criterion, n_rows=400, **params):
     rng = np.random.default_rng(0)
     if criterion in ("gini", "entropy"):
         X, y = noisy_classes(rng, n_rows=n_rows)
-        return ShapeTreeClassifier(criterion=criterion, **PLAIN | params), X, y
+        return make_tree(ShapeTreeClassifier, criterion=criterion, **PLAIN | params), X, y
     X, y = noisy_numbers(rng, n_rows=n_rows)
-    return ShapeTreeRegressor(criterion=criterion, **PLAIN | params), X, y
+    return make_tree(ShapeTreeRegressor, criterion=criterion, **PLAIN | params), X, y
 
 
 def test_only_the_last_fit_has_a_history():
@@ -343,7 +357,7 @@ def test_each_sweep_goes_on_where_the_last_one_stopped(criterion):
 def test_refining_twice_changes_nothing(problem):
     model, X, y, weights = problem
     model.fit(X, y, weights)
-    if len(model.refinement_history_) > model.refine_iter:
+    if len(model.refinement_history_) > options_of(model).refine_iter:
         return
     again = refine_tree(model, X, y, weights)
     assert_allclose(again.refinement_history_[0], model.refinement_history_[-1])
@@ -431,14 +445,14 @@ def assert_statistics_hold(model, X, y, weights):
             for output, count in enumerate(counts):
                 assert_allclose(tree.value[node, output, : len(count)], count / count.sum())
             stats, sizes = np.concatenate(counts), [len(count) for count in counts]
-            expected = impurity(model.criterion, sizes, None, stats)
+            expected = impurity(criterion_of(model), sizes, None, stats)
             assert_allclose(tree.impurity[node] * weights[rows].sum(), expected, atol=1e-9)
         else:
-            centre = centres(as_columns(y)[rows], weights[rows], model.criterion)
+            centre = centres(as_columns(y)[rows], weights[rows], criterion_of(model))
             assert_allclose(tree.value[node, :, 0], centre, rtol=1e-9, atol=1e-9)
             loss = number_loss(
                 as_columns(y)[rows], np.broadcast_to(centre, (rows.sum(), len(centre))),
-                weights[rows], model.criterion,
+                weights[rows], criterion_of(model),
             )  # fmt: skip
             mean = loss / weights[rows].sum() / len(centre)
             assert_allclose(tree.impurity[node], mean, atol=1e-9)
@@ -524,10 +538,10 @@ def test_limits_of_growth_hold(problem, min_leaf, min_weight, min_split, most_le
     model, X, y, weights = problem
     model.set_params(
         min_samples_leaf=min_leaf,
-        min_weight_fraction_leaf=min_weight,
+        search__min_weight_fraction_leaf=min_weight,
         min_samples_split=min_split,
-        inner_max_leaf_nodes=most_leaves,
-        inner_max_depth=inner_depth,
+        search__inner_max_leaf_nodes=most_leaves,
+        search__inner_max_depth=inner_depth,
         max_leaf_nodes=6,
     )
     tree = model.fit(X, y, weights).tree_
@@ -566,7 +580,7 @@ def smallest_segments(model, X, weights, least_segments=2):
 @given(problems(n_rows=(30, 120)), st.sampled_from([2, 6, 0.1]))
 def test_segments_hold_the_rows_asked_for(problem, least):
     model, X, y, weights = problem
-    model.set_params(inner_min_samples_leaf=least).fit(X, y, weights)
+    model.set_params(search__inner_min_samples_leaf=least).fit(X, y, weights)
     weights = weights_of(model, y, weights)
     least = least if least >= 1 else int(np.ceil(least * np.count_nonzero(weights)))
     # Plain thresholds are exempt, as they are when a tree grows.
@@ -588,7 +602,7 @@ EAGER = {"leaf_penalty": 0.0, "segment_penalty": 0.0, "refine_penalty": 0.3, "ma
 def test_segments_below_a_changed_node_hold_the_rows_asked_for():
     X, score = waves(9, 150, 150)
     y = np.searchsorted(np.quantile(score, [0.33, 0.66]), score)
-    model = ShapeTreeClassifier(**EAGER, inner_min_samples_leaf=5).fit(X, y)
+    model = make_tree(ShapeTreeClassifier, **EAGER, inner_min_samples_leaf=5).fit(X, y)
     # Plain thresholds are exempt, as they are when a tree grows.
     assert min(smallest_segments(model, X, np.ones(150), least_segments=3)) >= 5
 
@@ -596,7 +610,7 @@ def test_segments_below_a_changed_node_hold_the_rows_asked_for():
 def test_only_nodes_with_enough_rows_are_split():
     X, score = waves(230, 150, 150)
     y = np.searchsorted(np.quantile(score, [0.33, 0.66]), score)
-    tree = ShapeTreeClassifier(**EAGER, min_samples_split=20).fit(X, y).tree_
+    tree = make_tree(ShapeTreeClassifier, **EAGER, min_samples_split=20).fit(X, y).tree_
     assert tree.n_node_samples[~tree.is_leaf].min() >= 20
 
 
@@ -637,9 +651,9 @@ def test_categories_of_a_frame_are_refined_in_a_pipeline():
     is_warm = frame["colour"].isin(["red", "grey"]).to_numpy()
     y = np.where(is_warm ^ (frame["shape"] == "round"), "yes", "no")
     y = np.where(rng.random(n) < 0.1, "no", y)
-    model = make_pipeline(FunctionTransformer(), ShapeTreeClassifier(max_depth=3, **PLAIN)).fit(
-        frame, y
-    )
+    model = make_pipeline(
+        FunctionTransformer(), make_tree(ShapeTreeClassifier, max_depth=3, **PLAIN)
+    ).fit(frame, y)
     refined = model[-1]
     assert_falls(refined.refinement_history_)
     assert_allclose(refined.refinement_history_[-1], objective_of(refined, frame, y))
@@ -684,11 +698,11 @@ def reduced_objective(model, X, y, weights, scale):
         )
         price = 1.0
     else:
-        centre = centres(y, weights, model.criterion)
-        power = 2 if model.criterion == "squared_error" else 1
+        centre = centres(y, weights, criterion_of(model))
+        power = 2 if criterion_of(model) == "squared_error" else 1
         losses = np.abs(as_columns(y) - values[:, 0, 0]) ** power
-        own = number_loss(y, model.predict(X), weights, model.criterion)
-        root = number_loss(y, np.full(len(y), centre[0]), weights, model.criterion)
+        own = number_loss(y, model.predict(X), weights, criterion_of(model))
+        root = number_loss(y, np.full(len(y), centre[0]), weights, criterion_of(model))
         price = max(own, 1e-12 * root) / weights.sum()
     losses = losses * weights[:, None]
 
@@ -737,14 +751,19 @@ def stumps(draw, **fixed):
     weights = rng.choice([0.5, 1.0, 1.7], n) if draw(st.booleans()) else None
     if criterion in ("gini", "entropy"):
         params["objective"] = draw(st.sampled_from(["log_loss", "error"]))
-        return ShapeTreeClassifier(**params), X, np.floor(score * 1.2).astype(int), weights
-    return ShapeTreeRegressor(**params), X, np.round(score, 2), weights
+        return (
+            make_tree(ShapeTreeClassifier, **params),
+            X,
+            np.floor(score * 1.2).astype(int),
+            weights,
+        )
+    return make_tree(ShapeTreeRegressor, **params), X, np.round(score, 2), weights
 
 
 def assert_no_shape_is_better(model, X, y, weights, is_categorical=False):
     """No single feature's shape function with as many branches does better for these leaves."""
     model.fit(X, y, weights)
-    assert len(model.refinement_history_) <= model.refine_iter
+    assert len(model.refinement_history_) <= options_of(model).refine_iter
     tree = model.tree_
     if tree.node_count == 1:
         return
@@ -774,7 +793,7 @@ def test_no_shape_function_of_categories_is_better_where_listing_them_hardly_pay
     n = int(rng.integers(10, 60))
     X = rng.integers(0, 5, (n, 2)).astype(float)
     score = (X[:, 0] % 2) + (X[:, 1] > 2) + rng.normal(scale=0.4, size=n)
-    model = ShapeTreeRegressor(
+    model = make_tree(ShapeTreeRegressor,
         criterion="absolute_error", max_depth=1, refine_penalty=3.0, leaf_penalty=0.0,
         segment_penalty=0.0, refine_iter=50, categorical_features=[0, 1], **PLAIN,
     )  # fmt: skip
@@ -814,7 +833,7 @@ def test_thresholds_stay_thresholds_and_do_no_worse_than_cart(criterion, max_dep
 def test_refined_thresholds_are_no_worse_than_grown_ones(problem):
     model, X, y, weights = problem
     X = np.nan_to_num(X, nan=1.0)
-    model.set_params(inner_max_leaf_nodes=2).fit(X, y, weights)
+    model.set_params(search__inner_max_leaf_nodes=2).fit(X, y, weights)
     before = objective_of(grown(model).fit(X, y, weights), X, y, weights)
     assert objective_of(model, X, y, weights) <= before + 1e-9 * max(1.0, abs(before))
     assert np.diff(model.tree_.piece_start).max() <= 2
@@ -958,9 +977,9 @@ def test_leaves_are_the_best_for_their_rows_and_the_prior(seed, n_outputs, n_cla
 )
 @pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 def test_bad_parameters_are_refused_before_any_work(kind, name, value):
-    model = kind(**{name: value})
+    model = make_tree(kind, **{name: value})
     # The table, too, is bad; the parameter is looked at first.
-    with pytest.raises(ValueError, match=f"'{name}' parameter"):
+    with pytest.raises(ValueError, match=rf"'(search\.)?{name}' parameter"):
         model.fit("not a table", None)
     assert not hasattr(model, "tree_")
 
@@ -1004,7 +1023,7 @@ def test_degenerate_data_are_refined(data, kind, params):
     X, y = map(np.array, DEGENERATE[data])
     for criterion in ["gini", "entropy"] if kind is ShapeTreeClassifier else CRITERIA[2:]:
         for penalties in [{}, {"leaf_penalty": 0.0, "segment_penalty": 0, "refine_penalty": 0.0}]:
-            model = kind(criterion=criterion, **PLAIN, **params, **penalties).fit(X, y)
+            model = make_tree(kind, criterion=criterion, **PLAIN, **params, **penalties).fit(X, y)
             assert_falls(model.refinement_history_)
             assert_statistics_hold(model, X, y, None)
             assert_allclose(
@@ -1045,7 +1064,7 @@ def test_the_objective_never_rises_where_nearly_all_rows_weigh_next_to_nothing(c
         score = X[:, 0] + rng.normal(scale=0.5, size=24)
         y = score.round(2) if kind is ShapeTreeRegressor else score > 0
         free = {"leaf_penalty": 0.0, "segment_penalty": 0.0, "refine_penalty": 0.0, "resamples": 0}
-        model = kind(criterion=criterion, max_depth=3, min_samples_leaf=1, **free)
+        model = make_tree(kind, criterion=criterion, max_depth=3, min_samples_leaf=1, **free)
         model.fit(X, y, 10.0 ** rng.uniform(-20, 20, 24))
         assert_falls(model.refinement_history_)
 
@@ -1068,7 +1087,7 @@ def test_a_tree_that_fits_perfectly_is_left_in_peace(criterion):
     X = np.repeat(np.arange(8.0), 50)[:, None]
     y = np.array([0, 1, 0, 2, 2, 1, 0, 1]).repeat(50)
     kind = ShapeTreeClassifier if criterion in ("gini", "entropy") else ShapeTreeRegressor
-    model = kind(criterion=criterion, **PLAIN).fit(X, y)
+    model = make_tree(kind, criterion=criterion, **PLAIN).fit(X, y)
     assert_falls(model.refinement_history_)
     assert_array_equal(model.predict(X), y)
     assert model.tree_.node_count == grown(model).fit(X, y).tree_.node_count
@@ -1079,9 +1098,9 @@ def test_a_perfect_tree_of_numbers_settles():
     X = rng.integers(0, 6, (20_000, 4)).astype(float)
     y = rng.random((6, 6))[X[:, 0].astype(int), X[:, 1].astype(int)]
     params = {"max_branches": 6, "max_depth": 3, "leaf_penalty": 0.0, "refine_penalty": 1.0}
-    model = ShapeTreeRegressor(**PLAIN, **params).fit(X, y)
+    model = make_tree(ShapeTreeRegressor, **PLAIN, **params).fit(X, y)
     assert_falls(model.refinement_history_)
-    assert len(model.refinement_history_) <= model.refine_iter
+    assert len(model.refinement_history_) <= options_of(model).refine_iter
 
 
 def test_exact_bins_are_refined():
@@ -1128,7 +1147,7 @@ def test_deep_trees_are_refined(kind):
     n = 700
     X, y = np.eye(n), np.arange(n) % 2
     params = {"inner_max_leaf_nodes": 2, "max_branches": 2, "max_depth": None, "n_threads": 1}
-    model = kind(**PLAIN, **params, refine_penalty=0.0, refine_iter=1, max_leaf_nodes=None).fit(
-        X, y
-    )
+    model = make_tree(
+        kind, **PLAIN, **params, refine_penalty=0.0, refine_iter=1, max_leaf_nodes=None
+    ).fit(X, y)
     assert_falls(model.refinement_history_)

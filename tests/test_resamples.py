@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from data import assert_same_tree
+from data import assert_same_tree, make_tree
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.fit import _order, _resamples
 from shapetree.fit._parameters import read_pairs
 from shapetree.fit._resamples import N_RESAMPLES, SHARE_DRAWN, Evidence
@@ -155,7 +155,9 @@ def test_few_kinds_of_rows_are_told_apart():
 def test_a_price_of_the_users_own_is_taken_at_its_word():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(300, 10)), rng.integers(0, 2, 300)
-    tree = ShapeTreeClassifier(max_depth=3, leaf_penalty=0.0, segment_penalty=0.0).fit(X, y)
+    tree = ShapeTreeClassifier(
+        max_depth=3, search=SearchOptions(leaf_penalty=0.0, segment_penalty=0.0)
+    ).fit(X, y)
     assert tree.tree_.node_count > 1
 
 
@@ -265,7 +267,7 @@ def test_a_table_of_frequencies_draws_like_the_table_of_its_people(n_copies):
 def test_how_many_resamples_there_are(params, n_rows, expected, monkeypatch):
     noted = noted_evidence(monkeypatch)
     X, y = signal(np.random.default_rng(0), n_rows)
-    ShapeTreeClassifier(max_depth=1, **params).fit(X, y)
+    make_tree(ShapeTreeClassifier, max_depth=1, **params).fit(X, y)
     assert [0 if each is None else each.n_resamples for each in noted] == [expected]
 
 
@@ -364,12 +366,12 @@ def test_the_reason_tells_of_resamples_and_of_the_split_that_came_nearest(kind):
     assert "In 9 resamples" in why
     assert any(repr(name) in why for name in table)
     assert "resamples=0" in why
-    assert kind(resamples=0, leaf_penalty=0).fit(table, y).get_n_leaves() > 1
+    assert make_tree(kind, resamples=0, leaf_penalty=0).fit(table, y).get_n_leaves() > 1
 
 
 def test_the_reason_tells_the_price_that_no_split_earns():
     X, y = signal(np.random.default_rng(0))
-    tree = ShapeTreeClassifier(leaf_penalty=1000.0).fit(X, y)
+    tree = ShapeTreeClassifier(search=SearchOptions(leaf_penalty=1000.0)).fit(X, y)
     assert tree.why_single_leaf_.startswith("no split gains as much as it costs")
     n_further_leaves = re.search(r"had to gain more than (\d+)000\.", tree.why_single_leaf_)
     assert n_further_leaves is not None

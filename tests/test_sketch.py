@@ -8,7 +8,7 @@ from itertools import chain, pairwise
 import numpy as np
 import pandas as pd
 import pytest
-from data import PLAIN, view_of
+from data import PLAIN, make_tree, view_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive import branch_of_pair
@@ -89,7 +89,7 @@ def fitted(name, after="fit"):
     X = table(rng, 400, missing)
     y = targets(rng, X, kind)
     make = ShapeTreeRegressor if kind == "numbers" else ShapeTreeClassifier
-    return AFTER[after](make(n_threads=1, **params).fit(X, y)), X, y
+    return AFTER[after](make_tree(make, n_threads=1, **params).fit(X, y)), X, y
 
 
 @cache
@@ -622,7 +622,7 @@ def test_the_score_does_not_depend_on_where_numbers_start(shift):
 def test_scores_of_great_and_small_numbers_raise_nothing(scale):
     _, X, y = fitted("numbers")
     criterion = "absolute_error" if scale > 1e150 else "squared_error"
-    model = ShapeTreeRegressor(max_depth=2, refine=None, criterion=criterion).fit(X, y * scale)
+    model = ShapeTreeRegressor(max_depth=2, refine=None, objective=criterion).fit(X, y * scale)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         score = view_of(model).score()
@@ -759,7 +759,7 @@ def test_strange_columns_are_sketched_without_warning(kind, pairs, name):
     params = {"max_depth": 3, "leaf_penalty": 0.0, "pair_penalty": 0.0, "n_threads": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        model = kind(pairs=pairs, **params).fit(X, y)
+        model = make_tree(kind, pairs=pairs, **params).fit(X, y)
         view = view_of(model)
         others = view_of(model, X[::2], y[::2])
         empty = view_of(model, np.full((2, 3), NAN), y[:2])
@@ -807,7 +807,7 @@ def test_strange_targets_are_sketched_without_warning(scale, constant):
 
 def test_a_node_that_only_parts_missing_values_can_be_viewed_for_any_rows():
     x = np.where(np.arange(60) % 2, NAN, 1.5)[:, None]
-    model = ShapeTreeClassifier(**PLAIN, max_depth=1).fit(x, np.arange(60) % 2)
+    model = make_tree(ShapeTreeClassifier, **PLAIN, max_depth=1).fit(x, np.arange(60) % 2)
     for rows in (x, x[::2], x[1::2]):
         view = view_of(model, rows, np.zeros(len(rows), dtype=int))
         assert view.nodes[0].n_rows == len(rows)
@@ -888,7 +888,7 @@ def test_several_targets_have_no_sketch_and_everything_else_works(kind):
     codes = np.unique(y, return_inverse=True)[1]
     both = np.stack([codes, X["n"] > 5], axis=1)
     params = {"pairs": "all", "pair_penalty": 0.0, "leaf_penalty": 0.0, "max_depth": 3}
-    model = kind(**params).fit(X, both)
+    model = make_tree(kind, **params).fit(X, both)
     for each in (model, model.simplify(), model.prune([1]), pickle.loads(pickle.dumps(model))):
         assert each.tree_.sketches is None
         view = view_of(each)

@@ -6,14 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
-from data import UNRESTRAINED, view_of
+from data import UNRESTRAINED, make_tree, view_of
 from numpy.testing import assert_array_equal
 from reader import Reader, Rows, TextReader
 from sklearn.datasets import load_diabetes, load_iris
 from test_explain import EVERY_TREE, as_frame, fitted, random_columns
 from test_html import data_of
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor, export_text
 from shapetree.export import export_dot, export_html
 from shapetree.tree import _words
 from shapetree.tree._digits import n_digits, percent
@@ -71,7 +71,10 @@ def test_slivers_of_one_branch_become_one_region():
     X = pd.DataFrame(rng.uniform(size=(3000, 2)), columns=["u", "v"])
     y = (X["u"] > 0.5) & (X["v"] > 0.5)
     model = ShapeTreeClassifier(
-        max_depth=1, max_branches=2, pairs=[("u", "v")], pair_penalty=0.0, n_orientations=2
+        max_depth=1,
+        max_branches=2,
+        pairs=[("u", "v")],
+        search=SearchOptions(pair_penalty=0.0, n_orientations=2),
     ).fit(X, y)
     (node, *_) = view_of(model).nodes
     assert len(node.features) == 2
@@ -101,7 +104,9 @@ def test_thresholds_are_short_wherever_data_allow_it(pairs):
         }
     )
     y = np.sin(X["longitude"]) + (X["income"] > 18_500) + (X["longitude"] + X["income"] / 1e4 > 0)
-    model = ShapeTreeRegressor(max_depth=4, pairs=pairs, pair_penalty=0.0).fit(X, y)
+    model = ShapeTreeRegressor(
+        max_depth=4, pairs=pairs, search=SearchOptions(pair_penalty=0.0)
+    ).fit(X, y)
     view = view_of(model)
     singles, in_pairs = thresholds_of(view)
     assert singles or in_pairs
@@ -147,7 +152,7 @@ def weighted(request):
     iris = load_iris(as_frame=True)
     y = iris.target_names[iris.target]
     shape = {"max_depth": 1, "max_branches": 2, "shrinkage": request.param}
-    model = ShapeTreeClassifier(**shape, class_weight=WEIGHTS)
+    model = make_tree(ShapeTreeClassifier, **shape, class_weight=WEIGHTS)
     return model.fit(iris.data, y), iris.data, y
 
 
@@ -299,7 +304,7 @@ def test_numbers_name_the_mean_of_the_rows_where_it_is_not_what_is_predicted():
         (ShapeTreeRegressor(max_depth=2, shrinkage=0), None),
         (ShapeTreeRegressor(max_depth=2), None),
         (ShapeTreeRegressor(max_depth=2), weights),
-        (ShapeTreeRegressor(max_depth=2, criterion="absolute_error"), None),
+        (ShapeTreeRegressor(max_depth=2, objective="absolute_error"), None),
         (ShapeTreeRegressor(max_depth=2, shrinkage=100.0), None),
     ):
         model.fit(X, y, sample_weight=weight)
@@ -317,7 +322,7 @@ def test_numbers_name_the_mean_of_the_rows_where_it_is_not_what_is_predicted():
             # Said only where it is not what is predicted.
             assert (found["mean"] is None) == (found["predicted"] == f"{targets.mean():.4g}")
             if found["kind"] is not None:
-                kind = "median" if model.criterion == "absolute_error" else "mean"
+                kind = "median" if model.objective == "absolute_error" else "mean"
                 assert found["kind"] == kind
                 assert found["weighted"] is None or weight is not None
                 middle = np.median(targets) if kind == "median" else targets.mean()
@@ -328,7 +333,7 @@ def test_numbers_name_the_mean_of_the_rows_where_it_is_not_what_is_predicted():
 
 def test_a_single_row_has_no_spread():
     X, y = [[0.0]] * 9 + [[1.0]], [1.0] * 9 + [50.0]
-    model = ShapeTreeRegressor(**UNRESTRAINED).fit(X, y)
+    model = make_tree(ShapeTreeRegressor, **UNRESTRAINED).fit(X, y)
     assert [rule.outcome for rule in model.rules()] == ["1 ± 0", "50 (1 row)"]
     assert "50 (1 row)" in export_text(model)
     nine, one = model.set_params(shrinkage=10.0).fit(X, y).rules()

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from data import assert_same_tree, data_for, noisy_classes, tree_for
+from data import assert_same_tree, data_for, make_tree, noisy_classes, tree_for
 from scipy.stats import entropy
 
 from shapetree import ShapeTreeClassifier
@@ -24,17 +24,19 @@ def test_strength_multiplies_every_automatic_penalty(objective, strength, pairs)
     X, y = noisy_classes(np.random.default_rng(0), n_rows=600)
     params = {"objective": objective, "pairs": pairs, "max_depth": 3, "resamples": 0}
     given = {name: strength * price for name, price in PRICES[objective].items()}
-    one_knob = ShapeTreeClassifier(strength=strength, **params).fit(X, y)
+    one_knob = make_tree(ShapeTreeClassifier, strength=strength, **params).fit(X, y)
     assert one_knob.get_n_leaves() > 1
-    assert_same_tree(one_knob, ShapeTreeClassifier(**given, **params).fit(X, y))
+    assert_same_tree(one_knob, make_tree(ShapeTreeClassifier, **given, **params).fit(X, y))
 
 
 def test_a_leaf_costs_no_more_than_its_share_of_all_there_is_to_explain():
     X, y = noisy_classes(np.random.default_rng(0), n_rows=100)
     bits = 100 * entropy(np.bincount(y), base=2)
     params = {"max_depth": 3, "resamples": 0}
-    usual = ShapeTreeClassifier(**params).fit(X, y)
-    assert_same_tree(usual, ShapeTreeClassifier(leaf_penalty=0.01 * bits, **params).fit(X, y))
+    usual = make_tree(ShapeTreeClassifier, **params).fit(X, y)
+    assert_same_tree(
+        usual, make_tree(ShapeTreeClassifier, leaf_penalty=0.01 * bits, **params).fit(X, y)
+    )
 
 
 @pytest.mark.parametrize("criterion", CRITERIA)

@@ -7,12 +7,20 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 import pytest
+from data import make_tree
 from numpy.testing import assert_allclose
 from scipy.stats import binomtest
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.model_selection import train_test_split
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, export_text, from_json
+from shapetree import (
+    SearchOptions,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    export_html,
+    export_text,
+    from_json,
+)
 from shapetree.export._page_words import outcome_data
 from shapetree.tree._digits import percent
 from shapetree.tree._fitted import fitted_tree
@@ -124,7 +132,7 @@ def classified():
 def regressed(**given):
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     X, X_new, y, y_new = train_test_split(X, y, random_state=0)
-    return ShapeTreeRegressor(max_depth=2, **given).fit(X, y), X, y, X_new, y_new
+    return make_tree(ShapeTreeRegressor, max_depth=2, **given).fit(X, y), X, y, X_new, y_new
 
 
 def test_leaves_have_the_intervals_of_their_training_rows():
@@ -383,7 +391,7 @@ def test_the_reason_tells_what_was_gained_and_what_was_asked():
     name, gain, needed = found.groups()
     assert float(gain) <= float(needed)
     stump = ShapeTreeClassifier(
-        max_depth=1, leaf_penalty=0, resamples=0, refine=None, strength=100
+        max_depth=1, resamples=0, refine=None, strength=100, search=SearchOptions(leaf_penalty=0)
     ).fit(X, y)
     assert stump.rules()[0].clauses[0].features[0].name == name
     same = ShapeTreeClassifier().fit(X, np.ones(80))

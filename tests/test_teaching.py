@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from data import make_tree
 from numpy.testing import assert_allclose
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
@@ -12,7 +13,14 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.model_selection import train_test_split
 from sklearn.utils.validation import check_is_fitted
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_text, from_batches, from_json
+from shapetree import (
+    SearchOptions,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    export_text,
+    from_batches,
+    from_json,
+)
 from shapetree.export import export_html
 from shapetree.plot import plot_tree
 from shapetree.tree._view import view_of
@@ -91,7 +99,9 @@ def test_teaching_leaves_of_numbers_keep_means_of_their_rows():
 @pytest.mark.parametrize("criterion", ["entropy", "gini"])
 def test_a_teacher_who_knows_the_labels_teaches_the_tree_of_the_labels(criterion):
     X, y = load_iris(return_X_y=True)
-    plain = ShapeTreeClassifier(teacher=None, shrinkage=0, criterion=criterion, resamples=0)
+    plain = ShapeTreeClassifier(
+        teacher=None, shrinkage=0, resamples=0, search=SearchOptions(criterion=criterion)
+    )
     taught = clone(plain).set_params(teacher=Oracle(y))
     one, other = plain.fit(X, y).tree_, taught.fit(X, y).tree_
     assert np.array_equal(one.feature, other.feature)
@@ -105,8 +115,10 @@ def test_nothing_is_taught_where_it_is_not_asked_for():
     plain = ShapeTreeClassifier(teacher=None).fit(X, y).predict_proba(X)
     assert not np.allclose(ShapeTreeClassifier().fit(X, y).predict_proba(X), plain)
     for parameters in ({"resamples": 0}, {"shrinkage": 0.0}, {"objective": "error"}):
-        with_teacher = ShapeTreeClassifier(**parameters).fit(X, y).predict_proba(X)
-        without = ShapeTreeClassifier(teacher=None, **parameters).fit(X, y).predict_proba(X)
+        with_teacher = make_tree(ShapeTreeClassifier, **parameters).fit(X, y).predict_proba(X)
+        without = (
+            make_tree(ShapeTreeClassifier, teacher=None, **parameters).fit(X, y).predict_proba(X)
+        )
         assert np.array_equal(with_teacher, without)
 
 

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
-from data import view_of
+from data import make_tree, view_of
 from sklearn.exceptions import NotFittedError
 
 from shapetree import (
@@ -34,7 +34,7 @@ PLAIN = {"max_branches": 2, "max_depth": 2, "criterion": "gini", "shrinkage": 0}
 
 
 def test_text_shows_thresholds_categories_missing_values_shares_and_rows(farm):
-    tree = ShapeTreeClassifier(**PLAIN).fit(*farm)
+    tree = make_tree(ShapeTreeClassifier, **PLAIN).fit(*farm)
     assert export_text(tree).splitlines() == [
         "legs  [100 rows]",
         "├─ ≤ 3 or missing: duck (100 %, 93 to 100 %)  [50 rows]",
@@ -45,7 +45,7 @@ def test_text_shows_thresholds_categories_missing_values_shares_and_rows(farm):
 
 
 def test_text_folds_what_is_below_max_depth(farm):
-    tree = ShapeTreeClassifier(**PLAIN).fit(*farm)
+    tree = make_tree(ShapeTreeClassifier, **PLAIN).fit(*farm)
     last = export_text(tree, max_depth=1).splitlines()[-1]
     assert last == "└─ > 3: cow (80 %, 67 to 89 %)  [50 rows] …"
     assert export_text(tree, max_depth=0) == "duck (50 %, 40 to 60 %)  [100 rows] …"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 
 from . import data
 
@@ -35,15 +35,18 @@ CASES = {
     "5 classes, K=3": Case("5 classes"),
     "26 classes, K=3": Case("26 classes"),
     "5,000 rows": Case("5,000 rows"),
-    "entropy": Case("2 classes", parameters={"criterion": "entropy"}),
-    "entropy, 5 classes": Case("5 classes", parameters={"criterion": "entropy"}),
+    "entropy": Case("2 classes", parameters={"search": SearchOptions(criterion="entropy")}),
+    "entropy, 5 classes": Case(
+        "5 classes", parameters={"search": SearchOptions(criterion="entropy")}
+    ),
     "exact": Case("2 classes", parameters={"max_bins": None}),
     "optimal inner tree": Case(
-        "2 classes", parameters={"inner_tree": "optimal", "inner_max_leaf_nodes": 8}
+        "2 classes",
+        parameters={"search": SearchOptions(inner_tree="optimal", inner_max_leaf_nodes=8)},
     ),
     "squared error": Case("numbers", ShapeTreeRegressor),
     "squared error, exact": Case("numbers", ShapeTreeRegressor, {"max_bins": None}),
-    "absolute error": Case("numbers", ShapeTreeRegressor, {"criterion": "absolute_error"}),
+    "absolute error": Case("numbers", ShapeTreeRegressor, {"objective": "absolute_error"}),
     "10 levels": Case("10 levels"),
     "1,000 levels": Case("1,000 levels"),
 }

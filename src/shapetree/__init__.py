@@ -24,11 +24,12 @@ from shapetree.export import (
     export_sql,
     export_text,
 )
-from shapetree.fit import IdentifierWarning
+from shapetree.fit import IdentifierWarning, SearchOptions
 from shapetree.plot import plot_node, plot_path, plot_tree
 
 __all__ = [
     "IdentifierWarning",
+    "SearchOptions",
     "ShapeForestClassifier",
     "ShapeForestRegressor",
     "ShapeTreeClassifier",

@@ -7,7 +7,7 @@ import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import fields, replace
+from dataclasses import field, fields, replace
 from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -30,6 +30,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from shapetree._model_files import HasModelFile
 from shapetree._teachers import ask_teacher
 from shapetree._threads import effective_threads, started_threads
+from shapetree._with_parameters import with_parameters
 from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._labels import read_targets
 from shapetree.data._stored import read_labels
@@ -43,7 +44,7 @@ from shapetree.explain import (
     rules_of,
     shape_table,
 )
-from shapetree.fit import Parameters, fit_path, fit_tree, simplify_fitted
+from shapetree.fit import Parameters, SearchOptions, fit_path, fit_tree, simplify_fitted
 from shapetree.plot import plot_tree
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
@@ -63,32 +64,181 @@ MOST_DRAWN = 40
 _explainers: WeakKeyDictionary[FittedTree, Explainer] = WeakKeyDictionary()
 
 
+@with_parameters
 class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
-    """A shape tree, whatever its targets."""
+    """A shape tree, whatever its targets.
 
-    _fitted: FittedTree
+    Parameters
+    ----------
+    max_depth : int or None
+        Maximum depth of the tree; None for no limit.
+    max_branches : int
+        Maximum number of branches of a node. A node uses fewer where more would gain nothing.
+    max_parts : int or None
+        Maximum number of parts of a node: segments of its feature's axis, or regions of its pair's
+        plane. At most 12 categories are listed then; all others are one group. The search finds the
+        best shape function within the limit. None for no limit.
+    max_leaf_nodes : int or None
+        Maximum number of leaves; the tree then grows where it gains most.
+    min_samples_split : int or float
+        Minimum number of rows a node needs to be split, or their fraction of all rows.
+    min_samples_leaf : int, float or "auto"
+        Minimum number of rows in each branch, or their fraction of all rows. If a shape function
+        breaks this, the next best is taken. "auto" is 3 rows for classes and 5 for numbers; leaves
+        that refinement makes smaller join their siblings.
+    objective : str
+        What the tree is to have least of, with the price of its size.
+    strength : float, "cv" or array-like
+        Multiplies all penalties of `search` that are "auto" (for leaves, segments, regions, pairs
+        and refinement). Use it to set the size of the tree: 2 makes trees smaller and their shape
+        functions plainer, 0 removes all penalties, as in the paper. "cv" chooses it from 0.3, 1 and
+        3 by cross-validation on the training rows: it takes the one with the best mean score of the
+        objective on held-out rows. Give a list to choose from other values. With `max_leaf_nodes`,
+        the number of branches is chosen, too.
+    cv : int, splitter, iterable or None
+        Folds of the cross-validation that chooses `strength` or `shrinkage`: a number, any
+        scikit-learn splitter, or pairs of the numbers of rows to fit and to hold out. None is 5
+        folds up to 1,000 rows, and 3 beyond. With a number or None, each fold has its share of
+        every class, and equal rows stay in one fold, as do rows of a group if `fit` is given
+        `groups`.
+    resamples : int or "auto"
+        Number of resamples that decide whether there is anything to learn: small trees are grown on
+        halves of the rows, and if what they say of the rows they have not seen is not clearly
+        better than no tree, the tree is a single leaf. "auto" is 50 up to 5,000 rows and 0, none,
+        beyond.
+    teacher : "auto", "forest", estimator or None
+        What the tree learns from besides the targets. "forest": the small trees of the resamples.
+        The tree is fitted to a mixture of what these predict on the mean and the rows' own targets;
+        the less of the targets they can predict, the more of these is noise, and the more counts
+        what they say. From few rows, this gives better predictions, and fewer leaves. "auto" does
+        so where there are resamples and no pairs, and `shrinkage` and `objective` are the default
+        ones. An estimator, which may be fitted already, teaches the tree to predict as it does;
+        `evaluate` then tells how well that works. Counts, shares and pictures are always those of
+        the rows themselves.
+    pairs : 0, int, "auto", "all" or list
+        Which pairs of features a node may split on, besides single features: a shape function of a
+        pair divides the plane of the two into regions, by oblique cuts if both are numbers. 0 means
+        none. "auto" screens all pairs at each node and fits the 3 most promising on its rows, or on
+        20,000 of them. Screening weighs every pair by what the cells of a rough grid reveal beyond
+        noise, and then grows an oblique inner tree on a finer grid for half of the pairs, at most
+        30. If there are more than 20,000 pairs (200 features), the paper's filter first picks
+        20,000 of them, using at most 5,000 of the node's rows; of more than 1,000 features, only
+        the 1,000 that gain most alone form pairs. An int fits that many of the best pairs after
+        screening, "all" fits every pair. A list names pairs, or larger groups, of features that may
+        interact, by name or by index; these are then screened as with "auto". Dates are never part
+        of a pair.
+    refine : {"tao"} or None
+        How to refine the grown tree. "tao" is tree alternating optimisation: one node after
+        another, from the leaves to the root, gets the shape function that sends its rows where the
+        tree below loses least on them, or is removed if a single branch does as well. None keeps
+        the tree as grown.
+    ccp_alpha : float
+        Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
+        removes less impurity than this for each further leaf.
+    shrinkage : float, "auto" or "cv"
+        How much the predictions of nodes with few rows lean on those of the nodes above. A
+        prediction is the root's value plus one step for each node on the way. With "auto", a step
+        counts half if the split that it is made by gains no more than 4 bits (for numbers: takes
+        away no more error than 6 rows of it have on average), or if it leads to a node of 3 rows
+        (for numbers: of 1 row), and fully where both are large. A number is the λ of hierarchical
+        shrinkage, by which a step below a node of λ rows counts half. "cv" chooses λ from 0 to 500
+        by cross-validation. 0 is off.
+    max_bins : int or None
+        Maximum number of bins of an ordered feature, at most 65535. Features with fewer distinct
+        values keep them all; up to 255 bins take one byte per value. Beyond 200,000 rows, quantiles
+        are taken from a sample. None is exact: a threshold may lie between any two distinct values,
+        as in CART. Thresholds are short numbers near the middle of the gap between two training
+        values.
+    categorical_features : "from_dtype", None or array-like
+        Which features are categorical: those with category, string or boolean columns, none, or
+        those listed by name, by index or by a boolean mask.
+    search : SearchOptions or None
+        Details of the search for splits and of the penalties; None for their defaults. An option
+        can also be set by a name such as `search__lookahead`.
+    n_threads : int or None
+        Number of threads; None for all cores. The tree is the same for any number. A forked process
+        uses one.
+    random_state : int, RandomState instance or None
+        Seeds the random orders and starts of `SearchOptions(assignment="coordinate_descent")` and
+        `"random"`. Nothing else is random.
+    verbose : int
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    tree_ : TreeArrays
+        The nodes as flat arrays.
+    criterion_ : str
+        The impurity that the tree was grown by.
+    refinement_history_ : array of shape (n_sweeps + 1,)
+        Penalised loss before refinement and after each sweep, if the tree was refined; it never
+        rises. For numbers, the loss counts as n log(loss / loss of the root alone) for n rows.
+    strength_ : float
+        The strength in use.
+    cv_results_ : dict
+        How strength and shrinkage were chosen, in the form of scikit-learn's `GridSearchCV`: scores
+        on held-out rows are the objective's: log losses (negated), accuracies, or the share of the
+        error that the tree removes. Only if they were chosen, and not in model files.
+    shrinkage_ : float
+        The shrinkage in use.
+    taught_ : float
+        How much of what the tree was fitted to was its teacher's; 0 without a teacher.
+    teacher_ : estimator
+        The teacher, fitted, if an estimator was given as `teacher`.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if the columns' names are all strings.
+    feature_importances_ : array of shape (n_features_in_,)
+        Each feature's share of the impurity that the splits remove.
+    n_outputs_ : int
+
+    Notes
+    -----
+    Missing values have their own bin, which each node sends where it fits best, or to its largest
+    branch if training saw none there. Categories that training has not seen count as missing.
+    Infinite numbers are ordinary extreme values.
+
+    Sample weights count as evidence. If all of them are whole numbers, they are frequencies: a row
+    of weight 2 is the same as a row given twice, in limits such as `min_samples_leaf` as well as in
+    `n_node_samples`, shares, supports and pictures. Otherwise they are shares, and every row counts
+    as one row: they are scaled to add up to the effective number of rows, (Σw)² / Σw², so that
+    equal weights of any size give the same tree as no weights.
+
+    References
+    ----------
+    .. [1] "Empowering Decision Trees via Shape Function Branching", NeurIPS 2025.
+    """
+
+    max_depth: int | None = 4
+    max_branches: int = 3
+    max_parts: int | None = 6
+    max_leaf_nodes: int | None = None
+    min_samples_split: float = 2
+    min_samples_leaf: float | str = "auto"
+    objective: str
+    strength: Any = 1.0
+    cv: Any = None
+    resamples: int | str = "auto"
+    teacher: Any = "auto"
+    pairs: Any = 0
+    refine: str | None = "tao"
+    ccp_alpha: float = 0.0
+    shrinkage: float | str = "auto"
+    max_bins: int | None = 255
+    categorical_features: Any = "from_dtype"
+    search: SearchOptions | None = None
+    n_threads: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _fitted: FittedTree = field(init=False)
     _family: ClassVar[str] = "ShapeTree"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "max_branches": [Interval(Integral, 2, 254, closed="both")],
-        "strength": [
-            Interval(Real, 0, np.inf, closed="left"),
-            StrOptions({"cv"}),
-            "array-like",
-        ],
         "max_parts": [Interval(Integral, 2, None, closed="left"), None],
-        "cv": ["cv_object"],
-        "resamples": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
-        "teacher": [StrOptions({"auto", "forest"}), HasMethods(["fit", "predict"]), None],
-        "pairs": [
-            Interval(Integral, 0, None, closed="left"),
-            StrOptions({"auto", "all"}),
-            "array-like",
-        ],
-        "pair_screen": [StrOptions({"grid", "delta"})],
-        "pair_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "n_orientations": [Interval(Integral, 2, 256, closed="both")],
+        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
         "min_samples_split": [
             Interval(Integral, 2, None, closed="left"),
             Interval(Real, 0, 1, closed="neither"),
@@ -98,110 +248,29 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
             Interval(Real, 0, 1, closed="neither"),
             StrOptions({"auto"}),
         ],
-        "min_weight_fraction_leaf": [Interval(Real, 0, 0.5, closed="both")],
-        "min_impurity_decrease": [Interval(Real, 0, None, closed="left")],
-        "max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "lookahead": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
-        "inner_tree": [StrOptions({"cart", "optimal"})],
-        "inner_max_leaf_nodes": [Interval(Integral, 2, None, closed="left"), None],
-        "inner_min_samples_leaf": [
-            Interval(Integral, 1, None, closed="left"),
-            Interval(Real, 0, 1, closed="neither"),
+        "strength": [
+            Interval(Real, 0, np.inf, closed="left"),
+            StrOptions({"cv"}),
+            "array-like",
         ],
-        "inner_max_depth": [Interval(Integral, 1, None, closed="left"), None],
-        "segment_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "leaf_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
-        "branch_penalty": [Interval(Real, 0, None, closed="left")],
-        "assignment": [StrOptions({"auto", "coordinate_descent", "kmeans", "random"})],
+        "cv": ["cv_object"],
+        "resamples": [Interval(Integral, 0, None, closed="left"), StrOptions({"auto"})],
+        "teacher": [StrOptions({"auto", "forest"}), HasMethods(["fit", "predict"]), None],
+        "pairs": [
+            Interval(Integral, 0, None, closed="left"),
+            StrOptions({"auto", "all"}),
+            "array-like",
+        ],
         "refine": [StrOptions({"tao"}), None],
-        "refine_iter": [Interval(Integral, 1, None, closed="left")],
-        "refine_penalty": [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")],
         "ccp_alpha": [Interval(Real, 0, None, closed="left")],
         "shrinkage": [StrOptions({"auto", "cv"}), Interval(Real, 0, None, closed="left")],
         "max_bins": [Interval(Integral, 2, 65_535, closed="both"), None],
         "categorical_features": ["array-like", StrOptions({"from_dtype"}), None],
+        "search": [SearchOptions, None],
         "n_threads": [Interval(Integral, 1, None, closed="left"), None],
         "random_state": ["random_state"],
         "verbose": ["verbose"],
     }
-
-    @abstractmethod
-    def __init__(
-        self,
-        *,
-        max_depth: int | None,
-        max_branches: int,
-        max_parts: int | None,
-        criterion: str,
-        strength: Any,
-        cv: Any,
-        resamples: int | str,
-        teacher: Any,
-        pairs: Any,
-        pair_screen: str,
-        pair_penalty: float | str,
-        n_orientations: int,
-        min_samples_split: float,
-        min_samples_leaf: float | str,
-        min_weight_fraction_leaf: float,
-        min_impurity_decrease: float,
-        max_leaf_nodes: int | None,
-        lookahead: int | str,
-        inner_tree: str,
-        inner_max_leaf_nodes: int | None,
-        inner_min_samples_leaf: float,
-        inner_max_depth: int | None,
-        segment_penalty: float | str,
-        leaf_penalty: float | str,
-        branch_penalty: float,
-        assignment: str,
-        refine: str | None,
-        refine_iter: int,
-        refine_penalty: float | str,
-        ccp_alpha: float,
-        shrinkage: float | str,
-        max_bins: int | None,
-        categorical_features: Any,
-        n_threads: int | None,
-        random_state: Any,
-        verbose: int,
-    ) -> None:
-        self.max_depth = max_depth
-        self.max_branches = max_branches
-        self.max_parts = max_parts
-        self.criterion = criterion
-        self.strength = strength
-        self.cv = cv
-        self.resamples = resamples
-        self.teacher = teacher
-        self.pairs = pairs
-        self.pair_screen = pair_screen
-        self.pair_penalty = pair_penalty
-        self.n_orientations = n_orientations
-        self.min_samples_split = min_samples_split
-        self.min_samples_leaf = min_samples_leaf
-        self.min_weight_fraction_leaf = min_weight_fraction_leaf
-        self.min_impurity_decrease = min_impurity_decrease
-        self.max_leaf_nodes = max_leaf_nodes
-        self.lookahead = lookahead
-        self.inner_tree = inner_tree
-        self.inner_max_leaf_nodes = inner_max_leaf_nodes
-        self.inner_min_samples_leaf = inner_min_samples_leaf
-        self.inner_max_depth = inner_max_depth
-        self.segment_penalty = segment_penalty
-        self.leaf_penalty = leaf_penalty
-        self.branch_penalty = branch_penalty
-        self.assignment = assignment
-        self.refine = refine
-        self.refine_iter = refine_iter
-        self.refine_penalty = refine_penalty
-        self.ccp_alpha = ccp_alpha
-        self.shrinkage = shrinkage
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.verbose = verbose
 
     @classmethod
     @cache
@@ -218,9 +287,51 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
             for name, value in self.get_params(deep=False).items()
             if name not in defaults or value is not defaults[name]
         }
-        validate_parameter_constraints(
-            self._parameter_constraints, given, caller_name=type(self).__name__
-        )
+        kind = type(self).__name__
+        validate_parameter_constraints(self._parameter_constraints, given, caller_name=kind)
+        if self.search is None:
+            return
+        constraints = {
+            f"search.{name}": allowed
+            for name, allowed in SearchOptions._parameter_constraints.items()
+        }
+        options = {f"search.{name}": value for name, value in self.search.get_params().items()}
+        validate_parameter_constraints(constraints, options, caller_name=kind)
+        if not is_classifier(self) and self.search.criterion != "auto":
+            raise ValueError(
+                f"The 'search.criterion' parameter of {kind} must be 'auto': a regressor grows by "
+                f"its objective. Got {self.search.criterion!r} instead."
+            )
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of this estimator, or of its `search` or its `teacher`.
+
+        Parameters
+        ----------
+        **params
+            By name; `search__lookahead` is an option of `search`.
+
+        Returns
+        -------
+        self
+        """
+        is_named = any(name.startswith("search__") for name in params)
+        if is_named and params.get("search", self.search) is None:
+            params = params | {"search": SearchOptions()}
+        return super().set_params(**params)
+
+    @classmethod
+    def _written_names(cls) -> set[str]:
+        """Names of all parameters as `set_params` takes them, options of the search among them."""
+        options = {f"search__{name}" for name in SearchOptions._get_param_names()}
+        return {*cls._get_param_names()} - {"search"} | options
+
+    def _written_parameters(self) -> dict[str, Any]:
+        """Parameters by these names; without the options if `search` is None."""
+        params = self.get_params(deep=False)
+        del params["search"]
+        options = {} if self.search is None else self.search.get_params()
+        return params | {f"search__{name}": value for name, value in options.items()}
 
     # --- fitting ---
 
@@ -263,10 +374,12 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         return teacher, replace(parameters, teacher=said)
 
     def _parameters(self) -> Parameters:
-        given = vars(self)
-        names = [field.name for field in fields(Parameters) if field.name in given]
-        known = {name: given[name] for name in names}
-        return Parameters(**known | {"n_threads": started_threads(self.n_threads)})
+        given = self.get_params(deep=False) | (self.search or SearchOptions()).get_params()
+        if not is_classifier(self):
+            given["criterion"] = self.objective
+        given["n_threads"] = started_threads(self.n_threads)
+        names = [each.name for each in fields(Parameters) if each.name in given]
+        return Parameters(**{name: given[name] for name in names})
 
     def __fitted_tree__(self) -> FittedTree:
         if not self.__sklearn_is_fitted__():

@@ -24,7 +24,8 @@ its choice of criterion. With `paper=True` they have the paper's objective and i
 squared error, every threshold between two values, coordinate descent from the better of weighted
 k-means and the inner tree's root, its filter for pairs, and only its own penalties, which are
 `branch_penalty` (its λ), `pair_penalty` (its γ) and `refine_penalty` (the λ of TAO, times the
-number of rows). These are 0 until they are tuned; inner trees have at most 32 leaves (its L).
+number of rows) of `SearchOptions`. These are 0 until they are tuned; inner trees have at most 32
+leaves (its L).
 
 In the paper, the trees of thresholds get one-hot columns. Here they take categories directly and
 split them into two groups; give them one-hot columns to do as the paper does.
@@ -40,11 +41,18 @@ from scipy.stats import randint
 from sklearn.utils import check_scalar
 
 from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree.fit import SearchOptions
 
 __all__ = ["NAMES", "estimator", "search_space"]
 
+# What names of search options start with.
+_OPTION = "search__"
+
 # What trees split on where that is not left to the estimator, by task.
-_CRITERIA = {"classification": "gini", "regression": "squared_error"}
+_CRITERIA = {
+    "classification": {"objective": "error", "search__criterion": "gini"},
+    "regression": {"objective": "squared_error"},
+}
 
 # Neither paper nor CART limit parts, smooth leaves, ask for rows in them, resample or teach.
 _PLAIN = {
@@ -54,37 +62,40 @@ _PLAIN = {
     "resamples": 0,
     "teacher": None,
 }
+_NO_PENALTIES = {
+    "search__segment_penalty": 0.0,
+    "search__leaf_penalty": 0.0,
+    "search__branch_penalty": 0.0,
+}
 _THRESHOLDS = {
     "max_branches": 2,
-    "inner_max_leaf_nodes": 2,
+    "search__inner_max_leaf_nodes": 2,
     "pairs": 0,
-    "segment_penalty": 0.0,
-    "leaf_penalty": 0.0,
-    "branch_penalty": 0.0,
     "refine": None,
     "max_bins": None,
-} | _PLAIN
-_OBLIQUE_THRESHOLDS = _THRESHOLDS | {"pairs": "all", "pair_penalty": 0.0}
-_REFINED = {"refine": "tao", "refine_penalty": 0.0}
+    **_NO_PENALTIES,
+    **_PLAIN,
+}
+_OBLIQUE_THRESHOLDS = _THRESHOLDS | {"pairs": "all", "search__pair_penalty": 0.0}
+_REFINED = {"refine": "tao", "search__refine_penalty": 0.0}
 # What makes a shape tree the paper's own; how many pairs pass its filter is up to the user.
 _PAPER = {
-    "inner_max_leaf_nodes": 32,
-    "segment_penalty": 0.0,
-    "leaf_penalty": 0.0,
-    "branch_penalty": 0.0,
-    "refine_penalty": 0.0,
-    "assignment": "coordinate_descent",
+    "search__inner_max_leaf_nodes": 32,
+    "search__refine_penalty": 0.0,
+    "search__assignment": "coordinate_descent",
     "max_bins": None,
-} | _PLAIN
-_PAPER_PAIRS = {"pairs": 5, "pair_screen": "delta", "pair_penalty": 0.0}
+    **_NO_PENALTIES,
+    **_PLAIN,
+}
+_PAPER_PAIRS = {"pairs": 5, "search__pair_screen": "delta", "search__pair_penalty": 0.0}
 
 # What the paper tunes in every model, and its values for all kinds of small penalties.
 _ALWAYS_TUNED = (
     "max_depth",
-    "criterion",
+    "search__criterion",
     "min_samples_split",
     "min_samples_leaf",
-    "min_impurity_decrease",
+    "search__min_impurity_decrease",
 )
 _SMALL = (0.0, 1e-4, 5e-4, 1e-3, 5e-3, 0.01)
 
@@ -104,9 +115,7 @@ class _Recipe:
         if paper and not self.is_threshold:
             params = params | _PAPER | (_PAPER_PAIRS if params["pairs"] else {})
         if paper or self.is_threshold:
-            params = params | {"criterion": _CRITERIA[task]}
-            if task == "classification":
-                params = params | {"objective": "error"}
+            params = params | _CRITERIA[task]
         return params
 
 
@@ -121,21 +130,23 @@ def _shape_recipe(
         "max_branches": max_branches,
         "pairs": "auto" if pairs else 0,
         "refine": "tao" if refined else None,
-        "inner_tree": inner_tree,
+        "search__inner_tree": inner_tree,
     }
-    tuned = ["inner_max_leaf_nodes", "inner_min_samples_leaf"]
+    tuned = ["search__inner_max_leaf_nodes", "search__inner_min_samples_leaf"]
     # With two branches, a penalty for branches beyond two has no effect.
-    tuned += ["branch_penalty"] if max_branches > 2 else []
-    tuned += ["pair_penalty", "n_orientations"] if pairs else []
-    tuned += ["refine_penalty"] if refined else []
+    tuned += ["search__branch_penalty"] if max_branches > 2 else []
+    tuned += ["search__pair_penalty", "search__n_orientations"] if pairs else []
+    tuned += ["search__refine_penalty"] if refined else []
     return _Recipe(params, tuple(tuned))
 
 
 _RECIPES = {
     "CART": _threshold_recipe(_THRESHOLDS, "ccp_alpha"),
-    "BiCART": _threshold_recipe(_OBLIQUE_THRESHOLDS, "ccp_alpha", "n_orientations"),
-    "AxTAO": _threshold_recipe(_THRESHOLDS | _REFINED, "refine_penalty"),
-    "BiTAO": _threshold_recipe(_OBLIQUE_THRESHOLDS | _REFINED, "refine_penalty", "n_orientations"),
+    "BiCART": _threshold_recipe(_OBLIQUE_THRESHOLDS, "ccp_alpha", "search__n_orientations"),
+    "AxTAO": _threshold_recipe(_THRESHOLDS | _REFINED, "search__refine_penalty"),
+    "BiTAO": _threshold_recipe(
+        _OBLIQUE_THRESHOLDS | _REFINED, "search__refine_penalty", "search__n_orientations"
+    ),
     "HSTree": _threshold_recipe(_THRESHOLDS | {"shrinkage": 1.0}, "ccp_alpha", "shrinkage"),
     "SGT-C": _shape_recipe(2),
     "SGT-T": _shape_recipe(2, refined=True),
@@ -166,7 +177,8 @@ def estimator(
         this package's defaults. Trees of thresholds are the same either way.
     **params
         Further parameters of the estimator, which override those of the recipe. For example,
-        `pairs="all"` fits every pair instead of the five that the paper's filter ranks first.
+        `pairs="all"` fits every pair instead of the five that the paper's filter ranks first, and
+        `search__n_orientations=4` changes one of its search options.
 
     Returns
     -------
@@ -185,8 +197,15 @@ def estimator(
     0.96
     """
     made = _find(name, task).all_params(task, paper)
+    if "search" in params:
+        raise TypeError(
+            "search belongs to the recipe; set single options, such as search__lookahead=3"
+        )
     kind = ShapeTreeClassifier if task == "classification" else ShapeTreeRegressor
-    return kind(**made | params)
+    given = made | params
+    options = {name for name in given if name.startswith(_OPTION)}
+    search = SearchOptions(**{name.removeprefix(_OPTION): given.pop(name) for name in options})
+    return kind(search=search, **given)
 
 
 def search_space(name: str, n_rows: int, *, task: str = "classification") -> dict[str, Any]:
@@ -197,8 +216,8 @@ def search_space(name: str, n_rows: int, *, task: str = "classification") -> dic
     name : str
         One of `NAMES`.
     n_rows : int
-        Number of training rows. `refine_penalty` is counted in rows, the paper's λ is a share of
-        them.
+        Number of training rows. `search__refine_penalty` is counted in rows, the paper's λ is a
+        share of them.
     task : {"classification", "regression"}, default="classification"
         Regression has no criteria to choose from.
 
@@ -214,7 +233,7 @@ def search_space(name: str, n_rows: int, *, task: str = "classification") -> dic
 
     The paper's penalties for a third branch and for a pair are tuned in the models for which it
     reports their importance. It does not give the values it tried for pairs; these are the values
-    of its other penalties. A fraction in `inner_min_samples_leaf` is of all rows.
+    of its other penalties. A fraction in `search__inner_min_samples_leaf` is of all rows.
 
     Examples
     --------
@@ -226,14 +245,14 @@ def search_space(name: str, n_rows: int, *, task: str = "classification") -> dic
     ...     estimator("CART"), search_space("CART", len(y)), n_iter=5, cv=3, random_state=0
     ... )
     >>> sorted(search.fit(X, y).best_params_)  # doctest: +NORMALIZE_WHITESPACE
-    ['ccp_alpha', 'criterion', 'max_depth', 'min_impurity_decrease', 'min_samples_leaf',
-     'min_samples_split']
+    ['ccp_alpha', 'max_depth', 'min_samples_leaf', 'min_samples_split', 'search__criterion',
+     'search__min_impurity_decrease']
     """
     recipe = _find(name, task)
     check_scalar(n_rows, "n_rows", Integral, min_val=1)
     values = _tried_values(n_rows)
     if task == "regression":
-        del values["criterion"]
+        del values["search__criterion"]
     return {key: values[key] for key in (*_ALWAYS_TUNED, *recipe.tuned) if key in values}
 
 
@@ -241,18 +260,18 @@ def _tried_values(n_rows: int) -> dict[str, Any]:
     """The values that the paper tries of each parameter."""
     return {
         "max_depth": [2, 3, 4, 5, 6],
-        "criterion": ["gini", "entropy"],
+        "search__criterion": ["gini", "entropy"],
         "min_samples_split": [2, 4, 8, 16, 32],
         "min_samples_leaf": randint(1, 33),
-        "min_impurity_decrease": list(_SMALL),
+        "search__min_impurity_decrease": list(_SMALL),
         "ccp_alpha": list(_SMALL),
         "shrinkage": [0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 50.0],
-        "refine_penalty": [share * n_rows for share in _SMALL],
-        "inner_max_leaf_nodes": list(range(4, 65, 4)),
-        "inner_min_samples_leaf": [1, *_SMALL[1:]],
-        "branch_penalty": list(_SMALL),
-        "pair_penalty": list(_SMALL),
-        "n_orientations": [5, 6, 7, 8],
+        "search__refine_penalty": [share * n_rows for share in _SMALL],
+        "search__inner_max_leaf_nodes": list(range(4, 65, 4)),
+        "search__inner_min_samples_leaf": [1, *_SMALL[1:]],
+        "search__branch_penalty": list(_SMALL),
+        "search__pair_penalty": list(_SMALL),
+        "search__n_orientations": [5, 6, 7, 8],
     }
 
 

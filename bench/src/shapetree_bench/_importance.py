@@ -43,7 +43,8 @@ def importances(trials: pd.DataFrame) -> pd.DataFrame:
         columns = params.apply(lambda c: c if c.dtype.kind in "if" else pd.factorize(c)[0])
         forest = RandomForestRegressor(200, random_state=0).fit(columns, targets)
         for name, share in zip(columns, forest.feature_importances_, strict=True):
-            rows.append((str(method), str(name), float(share), len(each)))
+            parameter = str(name).removeprefix("search__")  # as in the paper
+            rows.append((str(method), parameter, float(share), len(each)))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 

@@ -119,7 +119,7 @@ def _our_space(task: str, n_rows: int) -> Space:
         "shrinkage": [0.0, 1.0, 10.0, 50.0],
     }
     if task == "classification":
-        space["criterion"] = ["gini", "entropy"]
+        space["search__criterion"] = ["gini", "entropy"]
     return space
 
 
@@ -145,7 +145,10 @@ def _shape_methods() -> Iterable[Method]:
 
 
 # The paper's ablations: what is left out, as parameters.
-_NO_DESCENT = {"No CD": {"assignment": "kmeans"}, "No WKM": {"assignment": "random"}}
+_NO_DESCENT = {
+    "No CD": {"search__assignment": "kmeans"},
+    "No WKM": {"search__assignment": "random"},
+}
 _ALL_PAIRS = {"all pairs": {"pairs": "all"}}
 
 

@@ -149,7 +149,7 @@ def fit(
       shapetree fit houses.csv -t price --depth 5 --html report.html
       shapetree fit visits.parquet -t churn --pairs auto --ignore id,name
       shapetree fit visits.csv -t churn --split group=patient --ignore patient
-      shapetree fit data.csv -t y --test-size 0 --param criterion=entropy
+      shapetree fit data.csv -t y --test-size 0 --param search__criterion=gini
       shapetree fit folder/ -t churn --memory 4GB -o model.json
     """
     if output == STANDARD:
@@ -272,7 +272,7 @@ def _parameters(
     if not (pairs in ("auto", "all") or is_number):
         raise Misuse(f"--pairs must be auto, all or a number, got {pairs!r}")
     given = {name: value_in(text) for name, text in settings_in(param, "--param").items()}
-    known = {*ShapeTreeClassifier._get_param_names(), *ShapeTreeRegressor._get_param_names()}
+    known = ShapeTreeClassifier._written_names() | ShapeTreeRegressor._written_names()
     for name in given:
         if name not in known:
             raise Misuse(f"--param {name}: a shape tree has no such parameter")
@@ -287,10 +287,10 @@ def _parameters(
 
 def _estimator(lesson: Lesson, parameters: dict[str, Any]) -> Tree:
     kind = ShapeTreeClassifier if lesson.is_classification else ShapeTreeRegressor
-    strange = sorted(set(parameters) - set(kind._get_param_names()))
+    strange = sorted(set(parameters) - kind._written_names())
     if strange:
         raise Misuse(f"--param: a {kind.__name__} has no parameter {strange[0]}")
-    estimator = kind(**parameters)
+    estimator = kind().set_params(**parameters)
     try:
         estimator._validate_params()
     except ValueError as error:
@@ -360,7 +360,7 @@ def _record(
         "depth": tree.get_depth(),
         "why_single_leaf": tree.why_single_leaf_,
         "text": export_text(tree),
-        "parameters": tree.get_params(deep=False),
+        "parameters": tree._written_parameters(),
         "written": written,
     }
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from shapetree import export_text
+from shapetree import SearchOptions, export_text
 from shapetree.cli._model import Tree, outcome, read_model
 from shapetree.cli._options import Model, Option
 from shapetree.cli._problems import listed
@@ -93,8 +93,11 @@ def _target_words(view: TreeView) -> str:
 
 def _changed_parameters(estimator: Tree) -> dict[str, Any]:
     """Parameters that are not as by default."""
-    default = type(estimator)().get_params(deep=False)
-    given = estimator.get_params(deep=False)
+    kind = type(estimator)
+    default, given = (
+        kind(search=SearchOptions())._written_parameters(),
+        estimator._written_parameters(),
+    )
     return {name: value for name, value in given.items() if repr(value) != repr(default[name])}
 
 
@@ -157,7 +160,7 @@ def _record(model: Path, estimator: Tree, view: TreeView) -> dict[str, Any]:
         "why_single_leaf": view.why_single_leaf,
         "training_score": view.score(),
         "held_out": None if view.held_out is None else vars(view.held_out),
-        "parameters": estimator.get_params(deep=False),
+        "parameters": estimator._written_parameters(),
         "features": [
             {
                 "name": feature.name,

@@ -261,7 +261,7 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     )
     looks = cluster.each(look_at_part, *held, names, reading=reading, names=columns)
     look = looks.joined(join_looks)
-    _check(look, parameters.criterion)
+    _check(look, parameters.objective)
     factors, found = None, look.found
     told = {"reading": reading, "found": found}
     encoded = cluster.each(encode_rows, *held, names, look.prints, **told)
@@ -281,13 +281,13 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     return _weighed(rows, factors, has_weights) if has_weights or factors is not None else rows
 
 
-def _check(look: Look, criterion: str) -> None:
+def _check(look: Look, objective: str) -> None:
     """Refuse rows that nothing can be learnt from."""
     found = look.found
     if found.n_rows == 0:
         raise ValueError("there are no rows to learn from")
     if found.classes is None:
-        check_ends(found.least, found.greatest, criterion)
+        check_ends(found.least, found.greatest, objective)
     if look.weight is not None:
         check_total(found.n_weighted > 0, look.weight)
 

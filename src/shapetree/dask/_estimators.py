@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from copy import copy
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -13,6 +12,7 @@ from sklearn.utils import Bunch, check_consistent_length
 from shapetree._base import BaseShapeTree
 from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._files import PathLike
+from shapetree._with_parameters import with_parameters
 from shapetree.dask._cluster import Cluster, find_client
 from shapetree.dask._data import DaskRows, check_in_step
 from shapetree.dask._lazy import is_lazy, lazily, refuse_lazy
@@ -36,21 +36,6 @@ class OnDask(Base):
 
     _local: type[BaseShapeTree]
     client: Client | None
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        """Give an estimator the parameters of the one in memory, and a client."""
-        super().__init_subclass__(**options)
-
-        def __init__(self: Any, *, client: Client | None = None, **parameters: Any) -> None:
-            super().__init__(**parameters)
-            self.client = client
-
-        # What scikit-learn, and help, read parameters from.
-        signature = inspect.signature(cls._local.__init__)
-        client = inspect.Parameter("client", inspect.Parameter.KEYWORD_ONLY, default=None)
-        each = [*signature.parameters.values(), client]
-        __init__.__signature__ = signature.replace(parameters=each)  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[method-assign]
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -180,15 +165,16 @@ class OnDask(Base):
         return super().__getstate__() | {"client": None}
 
 
+@with_parameters
 class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
     """A classifier whose rows are on a Dask cluster.
 
     Parameters
     ----------
+    n_threads : int or None
+        Number of threads of this process; None for all cores. Those of workers are the cluster's.
     client : distributed.Client, optional
         By default the current one.
-    **parameters
-        Those of `ShapeTreeClassifier`; `n_threads` applies to this process only.
 
     Examples
     --------
@@ -207,6 +193,8 @@ class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
     ShapeTreeClassifier(max_depth=2)
     >>> client.close()
     """
+
+    client: Any = None
 
     _local = ShapeTreeClassifier
 
@@ -239,15 +227,16 @@ class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
         return np.log(shares) if self.n_outputs_ == 1 else [np.log(each) for each in shares]
 
 
+@with_parameters
 class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
     """A regressor whose rows are on a Dask cluster.
 
     Parameters
     ----------
+    n_threads : int or None
+        Number of threads of this process; None for all cores. Those of workers are the cluster's.
     client : distributed.Client, optional
         By default the current one.
-    **parameters
-        Those of `ShapeTreeRegressor`; `n_threads` applies to this process only.
 
     Examples
     --------
@@ -263,6 +252,8 @@ class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
     [0.0, 1.0]
     >>> client.close()
     """
+
+    client: Any = None
 
     _local = ShapeTreeRegressor
 

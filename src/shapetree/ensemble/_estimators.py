@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABCMeta, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import field, replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -21,12 +21,14 @@ from shapetree._base import BaseShapeTree
 from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._model_files import HasModelFile
 from shapetree._threads import effective_threads
+from shapetree._with_parameters import with_parameters
 from shapetree.data._batches import Batches
 from shapetree.data._names import is_index
 from shapetree.data._table import Table
 from shapetree.ensemble._draws import Draws
 from shapetree.ensemble._forest import ForestOptions, draw_rows, fit_forest
 from shapetree.ensemble._out_of_bag import permuted_scores, predict_left_out
+from shapetree.fit import SearchOptions
 from shapetree.refine import Shrinkage
 from shapetree.tree._forest import FittedForest
 from shapetree.tree._predictor import paths_to
@@ -41,11 +43,97 @@ OF_CLASSES, OF_NUMBERS = Shrinkage(of_node=0.25), Shrinkage()
 STRENGTH_OF_CLASSES, STRENGTH_OF_NUMBERS = 4.0, 1.0
 
 
+@with_parameters
 class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
-    """A forest of shape trees, whatever its targets."""
+    """A forest of shape trees, whatever its targets.
 
-    _fitted: FittedForest
-    _left_out: np.ndarray | None = None
+    Parameters
+    ----------
+    n_estimators : int
+        Number of trees.
+    max_samples : int, float or None
+        Number of rows that each tree draws, or their fraction of all rows; None for as many as
+        there are.
+    bootstrap : bool
+        Whether each tree draws its rows, with replacement; otherwise it sees all of them.
+    max_features : int, float, "sqrt", "log2" or None
+        Features that each node may split on: their number, their fraction of all features, its
+        square root or logarithm, or None for all. Where none of them splits the node, more are
+        drawn.
+    criterion : str
+        Impurity that growth lowers.
+    max_depth : int or None
+        Maximum depth of the trees; None for no limit.
+    max_leaf_nodes : int or None
+        Maximum number of leaves of a tree, which then grows where it gains most.
+    min_samples_leaf : int, float or "auto"
+        Minimum number of rows in each branch, or their fraction of all rows. "auto" is 3 rows for
+        classes and 5 for numbers.
+    max_branches : int
+        Maximum number of branches of a node.
+    pairs : 0, int, "auto", "all" or list
+        Which pairs of features a node may split on, as in `ShapeTreeClassifier`; all of these,
+        whatever `max_features` says. This takes much longer.
+    oob_score : bool or callable
+        Whether to predict each row by the trees that have not drawn it. A callable is the score of
+        these predictions, with `(y_true, y_pred)` as its arguments; by default it is accuracy or
+        R².
+    warm_start : bool
+        Whether `fit` keeps the trees of the last fit, and adds as many as `n_estimators` lacks.
+    max_bins : int or None
+        Maximum number of bins of an ordered feature, as in `ShapeTreeClassifier`.
+    categorical_features : "from_dtype", None or array-like
+        Which features are categorical, as in `ShapeTreeClassifier`.
+    n_threads : int or None
+        Number of trees that grow at once; None for all cores. The forest is the same for any
+        number.
+    random_state : int, RandomState instance or None
+        Seeds the draws of rows and features.
+    verbose : int
+        Whether to show a progress bar.
+
+    Attributes
+    ----------
+    estimators_ : list of ShapeTreeClassifier or ShapeTreeRegressor
+        The trees. They do not keep how rows are spread over their nodes: pictures of them need X
+        and y.
+    oob_score_ : float
+        Score of the out-of-bag predictions; only with `oob_score`.
+    feature_importances_ : array of shape (n_features_in_,)
+        Each feature's share of the impurity that splits remove, the mean of all trees.
+        `oob_permutation_importances` tells what predictions owe to each.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+        Only if the columns' names are all strings.
+    n_outputs_ : int
+
+    Notes
+    -----
+    Neither the order of the rows matters, nor whether a row is given twice or has a weight of 2.
+    Weights other than whole numbers are shares, as in `ShapeTreeClassifier`; such rows are drawn
+    alike.
+    """
+
+    n_estimators: int = 100
+    max_samples: float | None = None
+    bootstrap: bool = True
+    max_features: float | str | None = 0.5
+    criterion: str
+    max_depth: int | None = None
+    max_leaf_nodes: int | None = None
+    min_samples_leaf: float | str
+    max_branches: int = 2
+    pairs: Any = 0
+    oob_score: bool | Callable[..., float] = False
+    warm_start: bool = False
+    max_bins: int | None = 255
+    categorical_features: Any = "from_dtype"
+    n_threads: int | None = None
+    random_state: Any = None
+    verbose: int = 0
+
+    _fitted: FittedForest = field(init=False)
+    _left_out: np.ndarray | None = field(default=None, init=False)
     _family: ClassVar[str] = "ShapeForest"
     _shrinkage: ClassVar[Shrinkage]
     _strength: ClassVar[float]
@@ -74,46 +162,6 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         "oob_score": ["boolean", callable],
         "warm_start": ["boolean"],
     }
-
-    @abstractmethod
-    def __init__(
-        self,
-        *,
-        n_estimators: int,
-        max_samples: float | None,
-        bootstrap: bool,
-        max_features: float | str | None,
-        criterion: str,
-        max_depth: int | None,
-        max_leaf_nodes: int | None,
-        min_samples_leaf: float | str,
-        max_branches: int,
-        pairs: Any,
-        oob_score: bool | Callable[..., float],
-        warm_start: bool,
-        max_bins: int | None,
-        categorical_features: Any,
-        n_threads: int | None,
-        random_state: Any,
-        verbose: int,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_samples = max_samples
-        self.bootstrap = bootstrap
-        self.max_features = max_features
-        self.criterion = criterion
-        self.max_depth = max_depth
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_samples_leaf = min_samples_leaf
-        self.max_branches = max_branches
-        self.pairs = pairs
-        self.oob_score = oob_score
-        self.warm_start = warm_start
-        self.max_bins = max_bins
-        self.categorical_features = categorical_features
-        self.n_threads = n_threads
-        self.random_state = random_state
-        self.verbose = verbose
 
     # --- fitting ---
 
@@ -186,14 +234,13 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
     def _shared_parameters(self) -> dict[str, Any]:
         """Parameters of each tree."""
         names = (
-            *("criterion", "max_depth", "max_leaf_nodes", "min_samples_leaf", "max_branches"),
-            *("pairs", "max_bins", "categorical_features", "n_threads", "verbose"),
+            *("max_depth", "max_leaf_nodes", "min_samples_leaf", "max_branches", "pairs"),
+            *("max_bins", "categorical_features", "n_threads", "verbose"),
         )
         return {name: getattr(self, name) for name in names} | {
             "refine": None,
             "resamples": 0,
             "teacher": None,
-            "leaf_penalty": 0.0,
             "shrinkage": 0.0,
             "strength": self._strength,
         }
@@ -435,6 +482,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         return tags
 
 
+@with_parameters
 class ShapeForestClassifier(ClassifierMixin, BaseShapeForest):
     """A forest of shape trees for classification.
 
@@ -444,75 +492,19 @@ class ShapeForestClassifier(ClassifierMixin, BaseShapeForest):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
-    max_samples : int, float or None, default=None
-        Number of rows that each tree draws, or their fraction of all rows; None for as many as
-        there are.
-    bootstrap : bool, default=True
-        Whether each tree draws its rows, with replacement; otherwise it sees all of them.
-    max_features : int, float, "sqrt", "log2" or None, default=0.5
-        Features that each node may split on: their number, their fraction of all features, its
-        square root or logarithm, or None for all. Where none of them splits the node, more are
-        drawn.
-    criterion : {"auto", "gini", "entropy", "log_loss"}, default="auto"
+    criterion : {"auto", "gini", "entropy", "log_loss"}
         Impurity that growth lowers; "auto" and "log_loss" are entropy.
-    max_depth : int or None, default=None
-        Maximum depth of the trees; None for no limit.
-    max_leaf_nodes : int or None, default=None
-        Maximum number of leaves of a tree, which then grows where it gains most.
-    min_samples_leaf : int, float or "auto", default=1
-        Minimum number of rows in each branch, or their fraction of all rows. "auto" is 3 rows.
-    max_branches : int, default=2
-        Maximum number of branches of a node.
-    pairs : 0, int, "auto", "all" or list, default=0
-        Which pairs of features a node may split on, as in `ShapeTreeClassifier`; all of these,
-        whatever `max_features` says. This takes much longer.
-    class_weight : dict, list of dicts, "balanced" or None, default=None
+    class_weight : dict, list of dicts, "balanced" or None
         How much the rows of each class matter; multiplies their weights.
-    oob_score : bool or callable, default=False
-        Whether to predict each row by the trees that have not drawn it. A callable is the score of
-        these predictions, with `(y_true, y_pred)` as its arguments; by default it is accuracy.
-    warm_start : bool, default=False
-        Whether `fit` keeps the trees of the last fit, and adds as many as `n_estimators` lacks.
-    max_bins : int or None, default=255
-        Maximum number of bins of an ordered feature, as in `ShapeTreeClassifier`.
-    categorical_features : "from_dtype", None or array-like, default="from_dtype"
-        Which features are categorical, as in `ShapeTreeClassifier`.
-    n_threads : int or None, default=None
-        Number of trees that grow at once; None for all cores. The forest is the same for any
-        number.
-    random_state : int, RandomState instance or None, default=None
-        Seeds the draws of rows and features.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
-    estimators_ : list of ShapeTreeClassifier
-        The trees. They do not keep how rows are spread over their nodes: pictures of them need X
-        and y.
     classes_ : array of shape (n_classes,), or list of such arrays
         Class labels, for each output if there are several.
     n_classes_ : int or list of int
-    oob_score_ : float
-        Score of the out-of-bag predictions; only with `oob_score`.
     oob_decision_function_ : array of shape (n_samples, n_classes), or list of such arrays
         Probabilities for the training rows by the trees that have not drawn them; NaN where all
         have. Only with `oob_score`.
-    feature_importances_ : array of shape (n_features_in_,)
-        Each feature's share of the impurity that splits remove, the mean of all trees.
-        `oob_permutation_importances` tells what predictions owe to each.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if the columns' names are all strings.
-    n_outputs_ : int
-
-    Notes
-    -----
-    Neither the order of the rows matters, nor whether a row is given twice or has a weight of 2.
-    Weights other than whole numbers are shares, as in `ShapeTreeClassifier`; such rows are drawn
-    alike.
 
     Examples
     --------
@@ -524,58 +516,21 @@ class ShapeForestClassifier(ClassifierMixin, BaseShapeForest):
     0.96
     """
 
+    criterion: str = "auto"
+    min_samples_leaf: float | str = 1
+    class_weight: Any = None
+
     _shrinkage, _strength = OF_CLASSES, STRENGTH_OF_CLASSES
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseShapeForest._parameter_constraints,
-        "criterion": ShapeTreeClassifier._parameter_constraints["criterion"],
+        "criterion": SearchOptions._parameter_constraints["criterion"],
         "class_weight": ShapeTreeClassifier._parameter_constraints["class_weight"],
     }
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        max_samples: float | None = None,
-        bootstrap: bool = True,
-        max_features: float | str | None = 0.5,
-        criterion: str = "auto",
-        max_depth: int | None = None,
-        max_leaf_nodes: int | None = None,
-        min_samples_leaf: float | str = 1,
-        max_branches: int = 2,
-        pairs: Any = 0,
-        class_weight: Any = None,
-        oob_score: bool | Callable[..., float] = False,
-        warm_start: bool = False,
-        max_bins: int | None = 255,
-        categorical_features: Any = "from_dtype",
-        n_threads: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_estimators=n_estimators,
-            max_samples=max_samples,
-            bootstrap=bootstrap,
-            max_features=max_features,
-            criterion=criterion,
-            max_depth=max_depth,
-            max_leaf_nodes=max_leaf_nodes,
-            min_samples_leaf=min_samples_leaf,
-            max_branches=max_branches,
-            pairs=pairs,
-            oob_score=oob_score,
-            warm_start=warm_start,
-            max_bins=max_bins,
-            categorical_features=categorical_features,
-            n_threads=n_threads,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.class_weight = class_weight
-
     def _tree(self) -> ShapeTreeClassifier:
-        return ShapeTreeClassifier(class_weight=self.class_weight, **self._shared_parameters())
+        search = SearchOptions(criterion=self.criterion, leaf_penalty=0.0)
+        shared = self._shared_parameters()
+        return ShapeTreeClassifier(class_weight=self.class_weight, search=search, **shared)
 
     def _labels(self) -> tuple[np.ndarray, ...]:
         """Class labels of each output."""
@@ -610,6 +565,7 @@ class ShapeForestClassifier(ClassifierMixin, BaseShapeForest):
         return tags
 
 
+@with_parameters
 class ShapeForestRegressor(RegressorMixin, BaseShapeForest):
     """A forest of shape trees for regression.
 
@@ -619,70 +575,14 @@ class ShapeForestRegressor(RegressorMixin, BaseShapeForest):
 
     Parameters
     ----------
-    n_estimators : int, default=100
-        Number of trees.
-    max_samples : int, float or None, default=None
-        Number of rows that each tree draws, or their fraction of all rows; None for as many as
-        there are.
-    bootstrap : bool, default=True
-        Whether each tree draws its rows, with replacement; otherwise it sees all of them.
-    max_features : int, float, "sqrt", "log2" or None, default=0.5
-        Features that each node may split on: their number, their fraction of all features, its
-        square root or logarithm, or None for all. Where none of them splits the node, more are
-        drawn.
-    criterion : {"squared_error", "absolute_error"}, default="squared_error"
+    criterion : {"squared_error", "absolute_error"}
         Impurity that growth lowers. Leaves predict means, or medians of absolute errors.
-    max_depth : int or None, default=None
-        Maximum depth of the trees; None for no limit.
-    max_leaf_nodes : int or None, default=None
-        Maximum number of leaves of a tree, which then grows where it gains most.
-    min_samples_leaf : int, float or "auto", default=3
-        Minimum number of rows in each branch, or their fraction of all rows. "auto" is 5 rows.
-    max_branches : int, default=2
-        Maximum number of branches of a node.
-    pairs : 0, int, "auto", "all" or list, default=0
-        Which pairs of features a node may split on, as in `ShapeTreeRegressor`; all of these,
-        whatever `max_features` says. This takes much longer.
-    oob_score : bool or callable, default=False
-        Whether to predict each row by the trees that have not drawn it. A callable is the score of
-        these predictions, with `(y_true, y_pred)` as its arguments; by default it is R².
-    warm_start : bool, default=False
-        Whether `fit` keeps the trees of the last fit, and adds as many as `n_estimators` lacks.
-    max_bins : int or None, default=255
-        Maximum number of bins of an ordered feature, as in `ShapeTreeRegressor`.
-    categorical_features : "from_dtype", None or array-like, default="from_dtype"
-        Which features are categorical, as in `ShapeTreeRegressor`.
-    n_threads : int or None, default=None
-        Number of trees that grow at once; None for all cores. The forest is the same for any
-        number.
-    random_state : int, RandomState instance or None, default=None
-        Seeds the draws of rows and features.
-    verbose : int, default=0
-        Whether to show a progress bar.
 
     Attributes
     ----------
-    estimators_ : list of ShapeTreeRegressor
-        The trees. They do not keep how rows are spread over their nodes: pictures of them need X
-        and y.
-    oob_score_ : float
-        Score of the out-of-bag predictions; only with `oob_score`.
     oob_prediction_ : array of shape (n_samples,) or (n_samples, n_outputs)
         Predictions for the training rows by the trees that have not drawn them; NaN where all
         have. Only with `oob_score`.
-    feature_importances_ : array of shape (n_features_in_,)
-        Each feature's share of the impurity that splits remove, the mean of all trees.
-        `oob_permutation_importances` tells what predictions owe to each.
-    n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
-        Only if the columns' names are all strings.
-    n_outputs_ : int
-
-    Notes
-    -----
-    Neither the order of the rows matters, nor whether a row is given twice or has a weight of 2.
-    Weights other than whole numbers are shares, as in `ShapeTreeRegressor`; such rows are drawn
-    alike.
 
     Examples
     --------
@@ -694,55 +594,20 @@ class ShapeForestRegressor(RegressorMixin, BaseShapeForest):
     0.44
     """
 
+    criterion: str = "squared_error"
+    min_samples_leaf: float | str = 3
+
     _shrinkage, _strength = OF_NUMBERS, STRENGTH_OF_NUMBERS
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **BaseShapeForest._parameter_constraints,
-        "criterion": ShapeTreeRegressor._parameter_constraints["criterion"],
+        "criterion": ShapeTreeRegressor._parameter_constraints["objective"],
     }
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = 100,
-        max_samples: float | None = None,
-        bootstrap: bool = True,
-        max_features: float | str | None = 0.5,
-        criterion: str = "squared_error",
-        max_depth: int | None = None,
-        max_leaf_nodes: int | None = None,
-        min_samples_leaf: float | str = 3,
-        max_branches: int = 2,
-        pairs: Any = 0,
-        oob_score: bool | Callable[..., float] = False,
-        warm_start: bool = False,
-        max_bins: int | None = 255,
-        categorical_features: Any = "from_dtype",
-        n_threads: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            n_estimators=n_estimators,
-            max_samples=max_samples,
-            bootstrap=bootstrap,
-            max_features=max_features,
-            criterion=criterion,
-            max_depth=max_depth,
-            max_leaf_nodes=max_leaf_nodes,
-            min_samples_leaf=min_samples_leaf,
-            max_branches=max_branches,
-            pairs=pairs,
-            oob_score=oob_score,
-            warm_start=warm_start,
-            max_bins=max_bins,
-            categorical_features=categorical_features,
-            n_threads=n_threads,
-            random_state=random_state,
-            verbose=verbose,
-        )
-
     def _tree(self) -> ShapeTreeRegressor:
-        return ShapeTreeRegressor(**self._shared_parameters())
+        search = SearchOptions(leaf_penalty=0.0)
+        return ShapeTreeRegressor(
+            objective=self.criterion, search=search, **self._shared_parameters()
+        )
 
     @property
     def oob_prediction_(self) -> np.ndarray:

@@ -3,11 +3,13 @@
 from shapetree.fit._identifiers import IdentifierWarning
 from shapetree.fit._order import fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree.fit._parameters import Parameters
+from shapetree.fit._search_options import SearchOptions
 from shapetree.fit._teaching import Told
 
 __all__ = [
     "IdentifierWarning",
     "Parameters",
+    "SearchOptions",
     "Told",
     "fit_path",
     "fit_tree",

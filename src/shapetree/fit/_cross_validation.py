@@ -131,10 +131,7 @@ class CrossValidation:
         self._pairs = pairs
         self._progress = progress
         self.folds = folds
-        objective = parameters.criterion
-        if binned.rows.classes is not None:
-            objective = parameters.objective
-        self.score = Score(objective, binned.rows.targets, self.folds.weights)
+        self.score = Score(parameters.objective, binned.rows.targets, self.folds.weights)
 
     def test(self, trials: Sequence[Trial]) -> Record:
         """Test all trials on all folds."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shapetree.fit._parameters import Parameters, limits_of, search_options
+from shapetree.fit._parameters import Parameters, candidate_options, limits_of
 from shapetree.fit._rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._feature_draw import FeatureDraw
@@ -40,7 +40,7 @@ def grow(
         Which features each node may split on; by default all.
     """
     features, goal = rows.binned.features, rows.goal
-    options = search_options(goal, parameters)
+    options = candidate_options(goal, parameters)
     return Grower(
         rows,
         features,
@@ -66,4 +66,4 @@ def pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) -> 
         return None
     weights = rows.goal.weights_behind(rows.at(0, rows.n_rows).histogram())
     frame = PairFrame(rows.coarse.features, weights, options)
-    return frame, search_options(rows.goal, parameters)
+    return frame, candidate_options(rows.goal, parameters)

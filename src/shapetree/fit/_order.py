@@ -152,7 +152,7 @@ def refine_fitted(
     choice = Choice(parameters, parameters.shrinkages[0])
     targets = fitted.read_targets(X, y)
     if fitted.classes is None:
-        check_spread(targets, parameters.criterion)
+        check_spread(targets, parameters.objective)
     weights = row_weights(X, sample_weight)
     about = targets, fitted.classes, weights
     rows = TrainingRows(fitted.read_table(X, reader), *about)

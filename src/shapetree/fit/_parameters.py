@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, Prices
-from shapetree.grow._candidates import InnerTreeOptions, Penalties, SearchOptions
+from shapetree.grow._candidates import CandidateOptions, InnerTreeOptions, Penalties
 from shapetree.grow._grower import Limits
 from shapetree.grow._pair_options import PairOptions, pair_options
 from shapetree.refine import OF_CLASSES, OF_NUMBERS, RefineOptions, Shrinkage
@@ -31,14 +31,16 @@ LOOKAHEAD_FOR_LEAVES = 3
 
 @dataclass(frozen=True)
 class Parameters:
-    """The parameters of an estimator, which says what they mean; all have been checked.
+    """The parameters of an estimator and of its `search`, which say what they mean; all checked.
 
+    The `criterion` of a regressor is its objective.
     Instead of an estimator that is the `teacher` stands what it says, see `fit._teaching.Told`.
     """
 
     max_depth: int | None
     max_branches: int
     max_parts: int | None
+    objective: str
     criterion: str
     strength: Any
     cv: Any
@@ -72,7 +74,6 @@ class Parameters:
     n_threads: int
     random_state: Any
     verbose: int
-    objective: str = "log_loss"
     class_weight: Any = None
 
     @property
@@ -120,14 +121,14 @@ def read_pairs(table: Table, parameters: Parameters) -> PairOptions:
     )
 
 
-def search_options(goal: Goal, parameters: Parameters) -> SearchOptions:
+def candidate_options(goal: Goal, parameters: Parameters) -> CandidateOptions:
     """What the searches of single features and of pairs have in common."""
     pair = 0.0 if parameters.is_cart else None
     if parameters.pair_penalty != "auto":
         pair = float(parameters.pair_penalty)
     # A pair costs as much as a segment; a segment's own price has its strength in it already.
     is_given = parameters.segment_penalty != "auto"
-    return SearchOptions(
+    return CandidateOptions(
         InnerTreeOptions(
             kind=parameters.inner_tree,
             max_leaves=_at_most(parameters.inner_max_leaf_nodes),

@@ -332,7 +332,7 @@ def _evidence(
 ) -> Evidence:
     """What predictions of trees gain on those without a tree, for the rows that were asked."""
     weights = np.ones(rows.table.n_rows) if rows.weights is None else rows.weights
-    objective = "log_loss" if rows.classes is not None else parameters.criterion
+    objective = "log_loss" if rows.classes is not None else parameters.objective
     score, targets = Score(objective, rows.targets, weights), rows.targets[asked]
     base = score.of(without, targets)
     gains, weights = score.of(predicted, targets) - base, weights[asked]

@@ -135,7 +135,7 @@ class TrainingRows:
 
     def goal(self, parameters: Parameters) -> Goal:
         """What a tree is to learn of them."""
-        needs_all = self.classes is None and parameters.criterion == "absolute_error"
+        needs_all = self.classes is None and parameters.objective == "absolute_error"
         rows = self.here() if needs_all else self  # medians need all targets in one place
         return rows._goal(parameters).counting(rows.counts, rows.n_counted)
 
@@ -145,7 +145,7 @@ class TrainingRows:
             criterion = "entropy" if parameters.criterion == "log_loss" else parameters.criterion
             sizes = [len(labels) for labels in self.classes]
             return ClassGoal(targets, sizes, weights, parameters.objective, criterion, far)
-        if parameters.criterion == "squared_error":
+        if parameters.objective == "squared_error":
             return MeanGoal(targets, weights, far)
         return MedianGoal(targets, weights)
 
@@ -201,7 +201,7 @@ def read_rows(
     if has_classes:
         classes, targets = find_classes(targets)
     else:
-        check_spread(targets, parameters.criterion)
+        check_spread(targets, parameters.objective)
     about = targets, classes, row_weights(X, sample_weight)
     importance = importance_of(*about, parameters.class_weight)
     return TrainingRows(table, *about).weighed(importance)
@@ -215,7 +215,7 @@ def _read_batches(
     refuse_beside_batches(y=y, sample_weight=sample_weight)
     found = read_stored(batches, parameters.categorical_features, has_classes, parameters.verbose)
     if found.classes is None:
-        check_spread(found.targets, parameters.criterion)
+        check_spread(found.targets, parameters.objective)
     check_weights(found.weights)
     about = found.targets, found.classes, found.weights
     importance = importance_of(*about, parameters.class_weight)
@@ -330,19 +330,19 @@ def total_of(weights: np.ndarray) -> float:
         return float(weights.sum())
 
 
-def check_spread(targets: np.ndarray, criterion: str) -> None:
+def check_spread(targets: np.ndarray, objective: str) -> None:
     """Refuse targets that are too far apart for their sums to stay finite."""
-    check_ends(targets.min(axis=0), targets.max(axis=0), criterion)
+    check_ends(targets.min(axis=0), targets.max(axis=0), objective)
 
 
-def check_ends(least: np.ndarray, greatest: np.ndarray, criterion: str) -> None:
+def check_ends(least: np.ndarray, greatest: np.ndarray, objective: str) -> None:
     """The same, if the least and the greatest target are known."""
-    limit = MAX_SPREAD[criterion]
+    limit = MAX_SPREAD[objective]
     apart = greatest / 2 - least / 2
     if (apart > limit / 2).any():
         raise ValueError(
             f"the targets in y are more than {limit:g} apart, which is too much for "
-            f"criterion={criterion!r}; divide y by a large number"
+            f"objective={objective!r}; divide y by a large number"
         )
 
 

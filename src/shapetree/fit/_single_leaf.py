@@ -37,7 +37,7 @@ def why_single_leaf(
     if nearest is None:
         return (
             "no feature can split the rows within the limits. Check that the features vary, and "
-            "lower min_samples_leaf, min_samples_split or min_weight_fraction_leaf"
+            "lower min_samples_leaf, min_samples_split or search.min_weight_fraction_leaf"
         )
     name = " and ".join(repr(features[number].name) for number in nearest.features)
     if evidence is not None and not evidence.is_convincing:
@@ -49,7 +49,7 @@ def why_single_leaf(
     return (
         "no split gains as much as it costs. The one that came nearest, on "
         f"{name}, {_gain_words(nearest, has_classes)}. A lower strength makes splits cheaper, and "
-        "leaf_penalty=0 makes them free"
+        "search.leaf_penalty=0 makes them free"
     )
 
 

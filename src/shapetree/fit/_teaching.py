@@ -26,6 +26,7 @@ from shapetree.tree._arrays import TreeArrays
 # What is mixed depends on sums that are rounded: it is rounded itself, so that neither the order of
 # rows nor copies of them instead of weights make a difference.
 UNIT_OF_MIXTURE = 2.0**-8
+DEFAULT_OBJECTIVES = ("log_loss", "squared_error")
 
 
 class Told(NamedTuple):
@@ -90,8 +91,7 @@ def is_taught_by_resamples(rows: TrainingRows, parameters: Parameters, pairs: Pa
         return True
     # Teaching smooths leaves; where users smooth them otherwise, they are not taught unasked. And
     # small trees of single features would teach a tree of pairs the steps of a slanting line.
-    loss = parameters.criterion if rows.classes is None else parameters.objective
-    is_usual = parameters.shrinkage == "auto" and loss in ("log_loss", "squared_error")
+    is_usual = parameters.shrinkage == "auto" and parameters.objective in DEFAULT_OBJECTIVES
     return has_one_output and is_usual and len(pairs.pairs) == 0
 
 

@@ -103,7 +103,7 @@ def choice_share(feature: FeatureBins) -> float:
 
 
 @dataclass(frozen=True)
-class SearchOptions:
+class CandidateOptions:
     """What all searches of one fit have in common, of single features and of pairs.
 
     Attributes
@@ -248,7 +248,7 @@ class CandidateSearch:
         self,
         features: Features,
         goal: Goal,
-        options: SearchOptions,
+        options: CandidateOptions,
         order: np.ndarray | None = None,
     ) -> None:
         self._goal = goal

@@ -18,9 +18,9 @@ from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._targets import Goal
 from shapetree.grow._candidates import (
+    CandidateOptions,
     CandidateSearch,
     FeatureShapes,
-    SearchOptions,
     gain_of,
 )
 from shapetree.grow._pair_options import PairList, PairOptions
@@ -125,10 +125,10 @@ class PairSearch:
     ----------
     frame : PairFrame
     goal : Goal
-    options : SearchOptions
+    options : CandidateOptions
     """
 
-    def __init__(self, frame: PairFrame, goal: Goal, options: SearchOptions) -> None:
+    def __init__(self, frame: PairFrame, goal: Goal, options: CandidateOptions) -> None:
         self._frame = frame
         self._options = frame.options
         self._goal = goal

@@ -9,7 +9,7 @@ import numpy as np
 from shapetree._core.pieces import number_cuts
 from shapetree.data._sums import exact_unit
 from shapetree.data._targets import ClassGoal
-from shapetree.grow._candidates import SearchOptions
+from shapetree.grow._candidates import CandidateOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._splits import PairSplit
 from shapetree.refine._rows import RATIOS_PER_OCTAVE, CareSet
@@ -54,10 +54,10 @@ class PairRefitter:
     Parameters
     ----------
     frame : PairFrame
-    options : SearchOptions
+    options : CandidateOptions
     """
 
-    def __init__(self, frame: PairFrame, options: SearchOptions) -> None:
+    def __init__(self, frame: PairFrame, options: CandidateOptions) -> None:
         self._frame = frame
         # Branches that stand for classes are there already: no leaf is added.
         penalties = replace(options.penalties, leaf=0.0)

@@ -8,7 +8,7 @@ import numpy as np
 
 from shapetree.data._binning import BinnedTable, part_bins
 from shapetree.data._table import Table
-from shapetree.grow._candidates import SearchOptions
+from shapetree.grow._candidates import CandidateOptions
 from shapetree.grow._nodes import GrowingNode, TreeNode, shape_of
 from shapetree.grow._pairs import PairFrame
 from shapetree.grow._rows import HeldRows
@@ -25,7 +25,7 @@ from shapetree.tree._predictor import leaves_of
 from shapetree.tree._shape import ShapeFunction
 
 # How pairs are searched.
-PairTools = tuple[PairFrame, SearchOptions]
+PairTools = tuple[PairFrame, CandidateOptions]
 # Rows from which on a cache does not hold a few columns of them.
 MANY_ROWS = 2**16
 
@@ -48,7 +48,7 @@ def refine(
     rows : HeldRows
         Rows of these nodes, which move as the splits change.
     options : RefineOptions
-    pairs : tuple of PairFrame and SearchOptions, or None
+    pairs : tuple of PairFrame and CandidateOptions, or None
         How pairs are searched; None for no pairs.
     report : function
         Told each sweep's number, and the objective after it.

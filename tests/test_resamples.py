@@ -191,7 +191,7 @@ def draw_of(X, y, weights=None, groups=None):
     parameters = ShapeTreeClassifier()._parameters()
     rows = training_rows(X, y, weights, parameters, True)
     binned = bin_rows(rows, parameters, read_pairs(rows.table, parameters))
-    return _resamples._Draw(binned, _resamples.contents_of(binned), groups)
+    return _resamples.HalfSamples(binned, _resamples.contents_of(binned), groups)
 
 
 def drawn_rows(X, y, weights=None, groups=None):

@@ -20,7 +20,7 @@ const LEAF_FIGURE = { classes: 8, numbers: 22 };
 export const CARD_WIDTH = SMALL.width + 2 * PADDING;
 
 export function cardHeight(model, node) {
-  const way = node.parent === null ? 0 : WAY_LINE;
+  const way = hasWay(node) ? WAY_LINE : 0;
   const figure = node.isLeaf ? leafFigure(model) : shapeHeight(node, SMALL);
   return 2 * PADDING - 3 + way + TITLE_LINE + 5 + figure;
 }
@@ -32,7 +32,7 @@ export function drawCard(model, node) {
   const height = cardHeight(model, node);
   const parts = [svg("rect", { width: CARD_WIDTH, height, rx: 11, class: "card-box" })];
   let y = PADDING - 2;
-  if (node.parent !== null) {
+  if (hasWay(node)) {
     parts.push(...drawWay(model, node, y));
     y += WAY_LINE;
   }
@@ -42,39 +42,37 @@ export function drawCard(model, node) {
   return svg("g", { class: node.isLeaf ? "card leaf" : "card" }, parts);
 }
 
+/** Whether a card has a line above its title; the root only needs it for its mark. */
+const hasWay = (node) => node.parent !== null || Boolean(node.mark);
+
 /** What leads here, beside a bar in the branch's colour. */
 function drawWay(model, node, y) {
   const aside = asideOf(model, node);
-  const room = SMALL.width - 11 - (aside ? textWidth(aside, WAY_SIZE) + 8 : 0);
-  const fits = (words) => textWidth(words, WAY_SIZE) <= room;
-  const words = shortBranchWords(model.nodes[node.parent], node.branch, fits);
-  return [
-    svg("rect", {
-      x: PADDING,
-      y: y + 1,
-      width: 5,
-      height: 12,
-      rx: 2,
-      fill: branchColour(node.branch),
-    }),
-    svgText(words, { x: PADDING + 11, y: y + 11, width: room, size: WAY_SIZE, class: "muted" }),
-    ...(aside
-      ? [
-          svgText(aside, {
-            x: CARD_WIDTH - PADDING,
-            y: y + 11,
-            size: WAY_SIZE,
-            "text-anchor": "end",
-            class: "muted number",
-          }),
-        ]
-      : []),
-  ];
+  const parts = [];
+  if (node.parent !== null) {
+    const room = SMALL.width - 11 - (aside ? textWidth(aside, WAY_SIZE) + 8 : 0);
+    const fits = (words) => textWidth(words, WAY_SIZE) <= room;
+    const words = shortBranchWords(model.nodes[node.parent], node.branch, fits);
+    const fill = branchColour(node.branch);
+    parts.push(
+      svg("rect", { x: PADDING, y: y + 1, width: 5, height: 12, rx: 2, fill }),
+      svgText(words, { x: PADDING + 11, y: y + 11, width: room, size: WAY_SIZE, class: "muted" }),
+    );
+  }
+  if (aside) {
+    const place = { x: CARD_WIDTH - PADDING, y: y + 11, "text-anchor": "end" };
+    parts.push(svgText(aside, { ...place, size: WAY_SIZE, class: "muted number" }));
+  }
+  return parts;
 }
 
-/** What a leaf predicts besides the share of its rows, such as "weighted 84 %". */
+/**
+ * What a leaf predicts besides the share of its rows, such as "weighted 84 %"; how many resamples
+ * split on the same feature, such as "same in 44/50".
+ */
 function asideOf(model, node) {
-  if (!node.isLeaf || !model.classes) return null;
+  if (!node.isLeaf) return node.mark ? `same in ${node.mark}` : null;
+  if (!model.classes) return null;
   return node.besideShare ?? null;
 }
 

@@ -25,10 +25,10 @@ export function predictionWords(model, node, isShort = false, shortened = (name)
   return `${shortened(model.classes[node.predicted], share)}${share}`;
 }
 
-/** How sure a node is, by its own rows and by those that the tree was evaluated on. */
+/** How sure a node is: by its own rows, those that the tree was evaluated on, and resamples. */
 export function sureWords(node) {
   const own = node.sure ? [`95 % interval: ${node.sure}`] : [];
-  return node.unseen ? [...own, node.unseen] : own;
+  return [...own, ...[node.unseen, node.stability].filter(Boolean)];
 }
 
 /** What a branch leads to, and how many rows that is true of. */

@@ -28,7 +28,7 @@ from sklearn.utils._pprint import _EstimatorPrettyPrinter
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from shapetree._model_files import HasModelFile
-from shapetree._teachers import ask_teacher
+from shapetree._teachers import ask_teacher, teacher_of_parts
 from shapetree._threads import effective_threads, started_threads
 from shapetree._with_parameters import with_parameters
 from shapetree.data._batches import Batches, refuse_beside_batches
@@ -44,13 +44,21 @@ from shapetree.explain import (
     rules_of,
     shape_table,
 )
-from shapetree.fit import Parameters, SearchOptions, fit_path, fit_tree, simplify_fitted
+from shapetree.fit import (
+    Parameters,
+    SearchOptions,
+    find_stability,
+    fit_path,
+    fit_tree,
+    simplify_fitted,
+)
 from shapetree.plot import plot_tree
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, fitted_tree
 from shapetree.tree._predictor import leaves_of, paths_to
 from shapetree.tree._scores import HeldOut, scores_of
+from shapetree.tree._stability import Stability
 from shapetree.tree._sure import unseen_leaves
 from shapetree.tree._view import view_of
 from shapetree.tree._words import printable
@@ -449,6 +457,16 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         return self.__fitted_tree__().why_single_leaf
 
     @property
+    def stability_(self) -> Stability:
+        """What `stability` has found of the nodes; nothing of single rows is kept."""
+        found = self.__fitted_tree__().stability
+        if found is None:
+            raise AttributeError(
+                "stability_ is not known; call stability with the rows of training"
+            )
+        return found
+
+    @property
     def n_outputs_(self) -> int:
         """Number of targets."""
         return self.__fitted_tree__().n_outputs
@@ -617,6 +635,94 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
             n_rows = count_rows(weights, len(targets))
             self._fitted = replace(fitted, held_out=HeldOut(n_rows, scores, found))
         return scores
+
+    def stability(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        groups: Any = None,
+        *,
+        n_resamples: Any = 50,
+        random_state: Any = 0,
+    ) -> Stability:
+        """Measure how much of the tree stays the same if it is fitted to other rows.
+
+        For each resample, half of the rows are drawn without replacement, and a tree is fitted to
+        them with the estimator's own parameters. What they have in common with this tree is kept in
+        `stability_`, and shown in texts, pictures, pages, rules and the model file, until the tree
+        is fitted or changed. Nothing is kept of single rows, except in the result.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            Those that the tree was fitted to.
+        groups : array-like of shape (n_samples,), optional
+            Rows of a group, such as those of a patient, are drawn together.
+        n_resamples : int, default=50
+            Number of trees to fit.
+        random_state : int, default=0
+            Another number draws other halves. The result is the same for any number of threads,
+            and for any order of the rows.
+
+        Returns
+        -------
+        Stability
+            `print` it. `to_frame()` says for each node how many resamples choose its feature, and
+            how many a similar split; `rows_to_frame()` says for each row how often trees that have
+            not drawn it predict the same class, or how far the numbers that they predict are from
+            the tree's; `agreement` or `deviation` is the same of all rows.
+
+        Notes
+        -----
+        A node counts as chosen if a node of the resample's tree, at whatever depth, splits more
+        than half of its rows on the same feature, or the same pair. Its split is similar if such a
+        node sends at least 90 % of its rows the same way, that is, if its
+        thresholds are near. Trees of half the rows vary more than trees of all rows would, so the
+        counts are rather too low than too high.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> tree = ShapeTreeClassifier(max_depth=1).fit(X, y)
+        >>> stability = tree.stability(X, y, n_resamples=10)
+        >>> tree.stability_.words
+        'agreement with 10 resamples 98 %'
+        >>> stability.node_words(0)
+        'same feature in 7 of 10 resamples, similar split in 7'
+        """
+        fitted = self.__fitted_tree__()
+        for name, number, least in (
+            ("n_resamples", n_resamples, 1),
+            ("random_state", random_state, 0),
+        ):
+            is_whole = isinstance(number, Integral) and not isinstance(number, bool | np.bool_)
+            if not is_whole or number < least:
+                raise ValueError(f"{name} must be an integer of at least {least}, got {number!r}")
+        is_elsewhere = isinstance(X, Batches) or hasattr(X, "__dask_graph__")
+        if y is None or is_elsewhere:
+            raise ValueError(
+                "stability needs X and y in memory, as it fits trees to halves of the rows"
+            )
+        self._validate_params()
+        parameters, teach = self._parameters(), None
+        if parameters.teacher is None and fitted.taught > 0:
+            raise ValueError(
+                "an estimator taught this tree, which a model file does not hold; set it with "
+                "set_params(teacher=...) so that it can teach the trees of resamples"
+            )
+        if parameters.teacher is not None and not isinstance(parameters.teacher, str):
+            told = X, y, sample_weight, is_classifier(self)
+            teach = teacher_of_parts(parameters.teacher, *told)
+        found = find_stability(
+            *(X, y, sample_weight, groups, fitted, parameters),
+            *(int(n_resamples), int(random_state), teach, type(self).__name__),
+        )
+        # A fitted tree, and so its pickle, holds nothing of single rows.
+        self._fitted = replace(fitted, stability=replace(found, rows=None))
+        return found
 
     # --- what the fitted tree does, in words ---
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from shapetree.data._batches import Batches
@@ -27,9 +29,7 @@ def ask_teacher(
         )
     if has_classes and not hasattr(teacher, "predict_proba"):
         raise ValueError("teacher must have predict_proba to teach a tree of classes")
-    try:
-        check_is_fitted(teacher)
-    except (NotFittedError, TypeError):
+    if not _is_fitted(teacher):
         weights = {} if sample_weight is None else {"sample_weight": sample_weight}
         teacher = clone(teacher).fit(X, y, **weights)
     if not has_classes:
@@ -38,3 +38,37 @@ def ask_teacher(
     if isinstance(shares, list):
         raise ValueError("teacher must predict a single output to teach a tree of classes")
     return teacher, Told(np.asarray(shares, dtype=np.float64), np.asarray(teacher.classes_))
+
+
+def teacher_of_parts(
+    teacher: Any, X: Any, y: Any, sample_weight: Any, has_classes: bool
+) -> Callable[[np.ndarray], Told]:
+    """What the teacher says of all rows, if it is fitted to those of some numbers.
+
+    A teacher that is fitted already stays as it is.
+    """
+    if y is None or isinstance(X, Batches) or _is_fitted(teacher):
+        told = ask_teacher(teacher, X, y, sample_weight, has_classes)[1]
+        return lambda _: told
+
+    def of_part(rows: np.ndarray) -> Told:
+        own_weight = None if sample_weight is None else _safe_indexing(sample_weight, rows)
+        own_X, own_y = _safe_indexing(X, rows), _safe_indexing(y, rows)
+        fitted, _ = ask_teacher(teacher, own_X, own_y, own_weight, has_classes)
+        told = ask_teacher(fitted, X, y, sample_weight, has_classes)[1]
+        if told.classes is None:
+            return told
+        classes = np.unique(np.asarray(y))  # of which a part may lack some
+        shares = np.zeros((len(told.values), len(classes)))
+        shares[:, np.searchsorted(classes, told.classes)] = told.values
+        return Told(shares, classes)
+
+    return of_part
+
+
+def _is_fitted(teacher: Any) -> bool:
+    try:
+        check_is_fitted(teacher)
+    except (NotFittedError, TypeError):
+        return False
+    return True

@@ -106,6 +106,14 @@ class Rule:
         The share, mean or median of the leaf's training rows, and its interval at a level of 95 %.
     unseen : UnseenLeaf or None
         The same of rows that the tree was not fitted on, if it was evaluated.
+    agreement : float or None
+        Share of predictions for its rows, by trees of resamples that have not drawn them, that are
+        the same as the tree's; None for numbers, and if `stability` was not called.
+    resample_deviation : tuple of float or None
+        For each output, how far these predictions are from the tree's, as a root mean square; None
+        for classes, and if `stability` was not called.
+    stability_words : str or None
+        Either of them in words.
     """
 
     leaf: int
@@ -120,6 +128,9 @@ class Rule:
     deviation: float | None
     sure: Sure | None = None
     unseen: UnseenLeaf | None = None
+    agreement: float | None = None
+    resample_deviation: tuple[float, ...] | None = None
+    stability_words: str | None = None
 
     @property
     def differs(self) -> bool:
@@ -148,6 +159,8 @@ class Rule:
         notes = [n_rows_words(self.n_rows), f"support {percent(self.support)}"]
         if self.lift is not None:
             notes.append(f"lift {rounded(self.lift, 3)}")
+        if self.stability_words is not None:
+            notes.append(self.stability_words)
         start = f"if {self.premise(digits)} then" if self.clauses else f"{EVERY_ROW}:"
         return printable(f"{start} {self.outcome}  [{', '.join(notes)}]")
 
@@ -232,6 +245,11 @@ class Rules(Sequence[Rule]):
             if has_unseen:
                 unseen = rule.unseen or (0, None, None, None)
                 record |= dict(zip(UNSEEN_COLUMNS, unseen, strict=True))
+            if rule.agreement is not None:
+                record["agreement"] = rule.agreement
+            if rule.resample_deviation is not None:
+                off = rule.resample_deviation
+                record["resample_deviation"] = off[0] if len(off) == 1 else off
             records.append({**record, "leaf": rule.leaf})
         return records
 
@@ -263,6 +281,10 @@ def _rule(view: TreeView, leaf: NodeView, clauses: tuple[Clause, ...]) -> Rule:
         if leaf.row_shares is not None and root.row_shares is not None:
             confidence, share = float(leaf.row_shares[0, best]), float(root.row_shares[0, best])
             lift = confidence / share if share > 0 else None
+    agreement = off = None
+    if view.stability is not None:
+        values = view.stability.nodes[leaf.number].values
+        agreement, off = (values[0], None) if view.classes is not None else (None, values)
     return Rule(
         leaf=leaf.number,
         clauses=clauses,
@@ -276,6 +298,9 @@ def _rule(view: TreeView, leaf: NodeView, clauses: tuple[Clause, ...]) -> Rule:
         deviation=leaf.deviation,
         sure=leaf.sure,
         unseen=view.unseen(leaf),
+        agreement=agreement,
+        resample_deviation=off,
+        stability_words=view.stability_words(leaf),
     )
 
 

@@ -54,6 +54,11 @@ def _sure_words(view: TreeView, node: NodeView) -> Json:
     unseen = unseen_words(view, node)
     if unseen is not None:
         words["unseen"] = unseen
+    stable = view.stability_words(node)
+    if stable is not None:
+        words["stability"] = stable
+    if view.stability is not None and not node.is_leaf:
+        words["mark"] = view.stability.mark(node.number)
     return words
 
 

@@ -32,7 +32,8 @@ def export_text(
     branch with the most rows. Shares are those of the rows; where weights or shrinkage make the
     tree predict something else, that is shown as well. Beside a share or a mean of rows stands the
     interval that holds that of all such rows, at a level of 95 %, and if the tree was evaluated,
-    what the new rows tell of the leaf.
+    what the new rows tell of the leaf. After `stability`, lines also say in how many resamples the
+    same feature was chosen, or the same was predicted.
 
     Parameters
     ----------
@@ -81,6 +82,8 @@ def _heading(view: TreeView) -> Iterator[str]:
         said.append(f"Predicts {listing(view.target_names)}")
     if view.held_out is not None:
         said += held_out_words(view.held_out, view.classes is not None)
+    if view.stability is not None:
+        said.append(view.stability.words)
     if said:
         heading = "; ".join(said)
         yield heading[0].upper() + heading[1:]
@@ -118,6 +121,8 @@ def _lines(view: TreeView, max_depth: int | None, digits: int | None) -> Iterato
         node, start, indent = pending.pop()
         content, rows = summary(view, node, max_depth)
         folded = is_folded(node, max_depth)
+        stable = None if folded else view.stability_words(node)
+        rows = rows if stable is None else f"{rows}; {stable}"
         yield f"{start}{content}  [{rows}]{' …' if folded else ''}"
         if folded:
             continue

@@ -4,6 +4,7 @@ from shapetree.fit._identifiers import IdentifierWarning
 from shapetree.fit._order import fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree.fit._parameters import Parameters
 from shapetree.fit._search_options import SearchOptions
+from shapetree.fit._stability import find_stability
 from shapetree.fit._teaching import Told
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Parameters",
     "SearchOptions",
     "Told",
+    "find_stability",
     "fit_path",
     "fit_tree",
     "refine_fitted",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -24,7 +24,7 @@ from shapetree.fit._growth import hold, pair_tools
 from shapetree.fit._identifiers import warn_of_identifiers
 from shapetree.fit._learning import Outcome, learn
 from shapetree.fit._parameters import Parameters, path_of, read_pairs, refine_options
-from shapetree.fit._resamples import n_resamples_of, nearest_split, resample
+from shapetree.fit._resamples import Evidence, n_resamples_of, nearest_split, resample
 from shapetree.fit._rows import (
     BinnedRows,
     TrainingRows,
@@ -46,6 +46,7 @@ from shapetree.fit._teaching import (
 )
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._nodes import tree_of
+from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress, TestProgress
 from shapetree.refine import (
     fitting_bins,
@@ -82,7 +83,7 @@ def fit_tree(
     has_classes : bool
         Whether y holds classes rather than numbers.
     """
-    rows = _rows_to_fit(X, y, sample_weight, parameters, has_classes)
+    rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
     row_groups = read_groups(X, groups, rows)
     lesson = _lesson_of_estimator(rows, parameters)
     # Rows that are elsewhere know their targets' names.
@@ -90,8 +91,73 @@ def fit_tree(
     pairs = read_pairs(rows.table, parameters)
     # Bins come first: making them takes more memory than anything else.
     binned = bin_rows(rows, parameters, pairs)
-    folds = folds_to_choose_by(binned, parameters, row_groups)
-    resamples = resample(binned, parameters, pairs, row_groups)
+    learnt = learn_rows(binned, parameters, pairs, row_groups, lesson)
+    outcome, choice = learnt.outcome, learnt.choice
+    why = None
+    if outcome.tree.node_count == 1:
+        # The bins may have been reordered.
+        again = bin_rows(rows, parameters, pairs)
+        nearest = nearest_split(again, choice.parameters, pairs)
+        is_pure = float(outcome.tree.impurity[0]) == 0.0
+        about = rows.table.features, rows.classes is not None
+        why = why_single_leaf(learnt.evidence, nearest, *about, is_pure)
+    del binned  # what follows needs its memory
+    has_groups = row_groups is not None
+    # Seen from the user's call of an estimator's `fit`.
+    warn_of_identifiers(outcome.tree.used_features, rows, parameters, has_groups, stacklevel=4)
+    finished = _finish(learnt, rows)
+    return replace(finished, names=names, why_single_leaf=why, taught=learnt.taught)
+
+
+@dataclass(frozen=True, eq=False)
+class Learnt:
+    """What was learnt from rows, and how.
+
+    Attributes
+    ----------
+    outcome : Outcome
+    choice : Choice
+    evidence : Evidence or None
+        That there is anything to learn, if resamples were asked.
+    taught : float
+        How much of what the tree was fitted to was a teacher's.
+    """
+
+    outcome: Outcome
+    choice: Choice
+    evidence: Evidence | None
+    taught: float
+
+    def tree(self, rows: TrainingRows) -> TreeArrays:
+        """The tree with smoothed leaves."""
+        tree = shrink(self.outcome.tree, self.choice.shrinkage)
+        if rows.classes is not None and self.choice.parameters.shrinkage == "auto":
+            tree = with_own_classes(tree, self.outcome.own or self.outcome.tree)
+        return tree
+
+
+def learn_rows(
+    binned: BinnedRows,
+    parameters: Parameters,
+    pairs: PairOptions,
+    groups: np.ndarray | None,
+    lesson: Lesson | None,
+) -> Learnt:
+    """Learn a tree from binned rows, and before that what the parameters leave to them.
+
+    Parameters
+    ----------
+    binned : BinnedRows
+        Their bins may be reordered.
+    parameters : Parameters
+    pairs : PairOptions
+    groups : array of shape (n_rows,) or None
+    lesson : Lesson or None
+        What the user's own teacher teaches.
+    """
+    rows, has_classes = binned.rows, binned.rows.classes is not None
+    folds = folds_to_choose_by(binned, parameters, groups)
+    resamples = resample(binned, parameters, pairs, groups)
     evidence = None if resamples is None else resamples.evidence
     if evidence is None or evidence.is_convincing:
         choice = choose(binned, parameters, pairs, folds)
@@ -110,24 +176,10 @@ def fit_tree(
             outcome = learn_taught(binned, choice.parameters, pairs, progress, lesson)
             told = choice.shrinkage, lesson, has_classes
             choice = replace(choice, shrinkage=shrinkage_of_taught(parameters, *told))
-    why = None
-    if outcome.tree.node_count == 1:
-        # The bins may have been reordered.
-        again = bin_rows(rows, parameters, pairs)
-        nearest = nearest_split(again, choice.parameters, pairs)
-        is_pure = float(outcome.tree.impurity[0]) == 0.0
-        about = rows.table.features, rows.classes is not None
-        why = why_single_leaf(evidence, nearest, *about, is_pure)
-    del binned  # what follows needs its memory
-    has_groups = row_groups is not None
-    # Seen from the user's call of an estimator's `fit`.
-    warn_of_identifiers(outcome.tree.used_features, rows, parameters, has_groups, stacklevel=4)
-    finished = _finish(outcome, rows, choice)
-    taught = 0.0 if lesson is None else lesson.share
-    return replace(finished, names=names, why_single_leaf=why, taught=taught)
+    return Learnt(outcome, choice, evidence, 0.0 if lesson is None else lesson.share)
 
 
-def _rows_to_fit(
+def rows_to_fit(
     X: Any, y: Any, sample_weight: Any, parameters: Parameters, has_classes: bool
 ) -> TrainingRows:
     """Rows to learn from; those that resamples are drawn of are all in this process."""
@@ -183,7 +235,7 @@ def refine_fitted(
         )
     tree = prune_by_cost(tree_of(refined, goal.impurity_scale), parameters.ccp_alpha)
     outcome = Outcome(tree, goal.criterion_name, np.array(history))
-    finished = _finish(outcome, rows, choice)
+    finished = _finish(Learnt(outcome, choice, None, 0.0), rows)
     return replace(finished, has_names=fitted.has_names, names=fitted.names)
 
 
@@ -208,7 +260,7 @@ def fit_path(
     """
     if isinstance(parameters.strength, Real | str):
         parameters = replace(parameters, strength=PATH)
-    rows = _rows_to_fit(X, y, sample_weight, parameters, has_classes)
+    rows = rows_to_fit(X, y, sample_weight, parameters, has_classes)
     row_groups = read_groups(X, groups, rows)
     lesson = _lesson_of_estimator(rows, parameters)
     pairs = read_pairs(rows.table, parameters)
@@ -254,12 +306,10 @@ def simplify_fitted(fitted: FittedTree) -> FittedTree:
     return fitted.with_tree(simplify(fitted.tree, impurity, predicts_the_same))
 
 
-def _finish(outcome: Outcome, rows: TrainingRows, choice: Choice) -> FittedTree:
+def _finish(learnt: Learnt, rows: TrainingRows) -> FittedTree:
     """What was learnt, with smoothed leaves, and sketched."""
+    outcome, choice, tree = learnt.outcome, learnt.choice, learnt.tree(rows)
     parameters, own = choice.parameters, outcome.own or outcome.tree
-    tree = shrink(outcome.tree, choice.shrinkage)
-    if rows.classes is not None and parameters.shrinkage == "auto":
-        tree = with_own_classes(tree, own)
     features, has_classes = rows.table.features, rows.classes is not None
     y = sole_target(rows.targets, has_classes)
     spread = spread_of(tree, rows.table, y, rows.counts, parameters.n_threads, rows.weights)

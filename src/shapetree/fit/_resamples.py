@@ -113,7 +113,7 @@ def resample(
     ranks = _ranks_of_classes(binned.rows, content)
     binned = _with_ranks(binned, ranks)
     without_names = _with_ranked_categories(binned, content)
-    draw = _Draw(without_names, content, groups)
+    draw = HalfSamples(without_names, content, groups)
     found = _ask(without_names, parameters, pairs.without_pairs(), draw, n_resamples)
     if not found.evidence.is_convincing and len(pairs.pairs) > 0:
         found = _ask(binned, parameters, pairs, draw, n_resamples)  # which takes longer
@@ -176,7 +176,14 @@ def _ranked(number: np.ndarray, content: np.ndarray, n: int) -> np.ndarray:
     return rank
 
 
-class _Draw:
+def half_samples(binned: BinnedRows, groups: np.ndarray | None, seed: int) -> HalfSamples:
+    """Halves of the rows that are others than those that `resample` draws, of them or of parts."""
+    content = contents_of(binned)
+    ranked = _with_ranks(binned, _ranks_of_classes(binned.rows, content))
+    return HalfSamples(_with_ranked_categories(ranked, content), content, groups, seed)
+
+
+class HalfSamples:
     """Which rows each resample draws.
 
     Rows are known by what they hold, so that neither order nor names of any kind matter, nor
@@ -193,8 +200,18 @@ class _Draw:
         together, and are evidence once.
     """
 
-    def __init__(self, binned: BinnedRows, content: np.ndarray, groups: np.ndarray | None) -> None:
+    def __init__(
+        self,
+        binned: BinnedRows,
+        content: np.ndarray,
+        groups: np.ndarray | None,
+        seed: int | None = None,
+    ) -> None:
         rows = binned.rows
+        self._salt = np.uint64(0)
+        if seed is not None:
+            # Away from the first hash, which is that of the resamples without a seed.
+            self._salt = row_hashes(row_hashes(np.array([seed], dtype=np.int64)).view(np.int64))[0]
         n_rows = rows.table.n_rows
         self.n_copies = np.ones(n_rows) if rows.counts is None else rows.counts
         self._number = content if groups is None else groups.astype(np.uint64)
@@ -219,7 +236,8 @@ class _Draw:
 
     def drawn(self, resample: int) -> np.ndarray:
         """How many copies of each row a resample draws."""
-        step = row_hashes(np.array([resample + 1], dtype=np.int64))[0]
+        with np.errstate(over="ignore"):
+            step = row_hashes(np.array([resample + 1], dtype=np.int64))[0] + self._salt
         drawn = np.where(_is_drawn(self._number + step), self.n_copies, 0.0)
         if len(self._copy) > 0:
             copies = _is_drawn(self._copy + step)
@@ -236,7 +254,7 @@ def _ask(
     binned: BinnedRows,
     parameters: Parameters,
     pairs: PairOptions,
-    draw: _Draw,
+    draw: HalfSamples,
     n_resamples: int,
 ) -> Resamples:
     """Fit a small tree to each resample, and score what they say of rows that are not drawn."""
@@ -266,7 +284,7 @@ def _ask(
         if not drawn.any():
             continue
         with Progress(0, int(drawn.sum()), MAX_DEPTH) as silent:
-            tree = learn(_part(binned, drawn), small, pairs, silent, owns_bins=True).tree
+            tree = learn(part_of(binned, drawn), small, pairs, silent, owns_bins=True).tree
         tree = shrink(tree, shrinkage)
         values = tree.value[binned.leaves(tree, small.n_threads)]
         left = draw.n_copies - drawn
@@ -307,7 +325,7 @@ def _sums_by(pool: np.ndarray, values: np.ndarray) -> np.ndarray:
     return sums[pool].reshape(values.shape)
 
 
-def _part(binned: BinnedRows, drawn: np.ndarray) -> BinnedRows:
+def part_of(binned: BinnedRows, drawn: np.ndarray) -> BinnedRows:
     """The rows of which some copies are drawn, with as much weight as these have."""
     part, drawn = binned.take(drawn > 0), drawn[drawn > 0]
     rows = part.rows
@@ -324,7 +342,7 @@ def _part(binned: BinnedRows, drawn: np.ndarray) -> BinnedRows:
 def _evidence(
     rows: TrainingRows,
     parameters: Parameters,
-    draw: _Draw,
+    draw: HalfSamples,
     asked: np.ndarray,
     predicted: np.ndarray,
     without: np.ndarray,

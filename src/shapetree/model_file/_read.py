@@ -41,6 +41,7 @@ from shapetree.tree._forest import FittedForest
 from shapetree.tree._naming import Names
 from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary
+from shapetree.tree._stability import NodeStability, Stability
 from shapetree.tree._sure import UnseenLeaf
 
 # Lists and objects inside each other in a parameter.
@@ -50,7 +51,9 @@ MEMBERS = (
     *("format", "version", "kind", "library_version", "estimator", "parameters", "criterion"),
     *("shrinkage", "has_names", "features", "target", "names"),
 )
-TREE_MEMBERS = ("nodes", "strength", "history", "held_out", "why_single_leaf", "taught")
+TREE_MEMBERS = (
+    *("nodes", "strength", "history", "held_out", "why_single_leaf", "taught", "stability"),
+)
 FOREST_MEMBERS = ("trees", "seed", "contents", "oob_score")
 
 
@@ -93,10 +96,12 @@ def read_model(text: str) -> Model:
         return Model(estimator, parameters, forest)
     strength = root.optional("strength")
     shared["strength"] = _usual_strength(parameters) if strength is None else strength.number(low=0)
-    return Model(estimator, parameters, FittedTree(**_read_tree(root, frame), **shared))
+    return Model(
+        estimator, parameters, FittedTree(**_read_tree(root, frame, shared["names"]), **shared)
+    )
 
 
-def _read_tree(root: Part, frame: Frame) -> dict[str, Any]:
+def _read_tree(root: Part, frame: Frame, names: Names) -> dict[str, Any]:
     """What only a file of one tree has."""
     history, taught = root.optional("history"), root.optional("taught")
     tree = read_tree(root.member("nodes"), frame)
@@ -106,6 +111,7 @@ def _read_tree(root: Part, frame: Frame) -> dict[str, Any]:
         "held_out": _read_held_out(root.optional("held_out"), tree),
         "why_single_leaf": _read_why(root.optional("why_single_leaf"), tree),
         "taught": 0.0 if taught is None else _read_share(taught),
+        "stability": _read_stability(root.optional("stability"), tree, frame, names),
     }
 
 
@@ -277,6 +283,35 @@ def _read_held_out(part: Part | None, tree: TreeArrays) -> HeldOut | None:
         value = each.member("value").numbers(3, is_finite=False).tolist()
         found[number] = UnseenLeaf(each.member("rows").integer(1, n_rows), *value)
     return HeldOut(n_rows, numbers, found)
+
+
+def _read_stability(
+    part: Part | None, tree: TreeArrays, frame: Frame, names: Names
+) -> Stability | None:
+    if part is None:
+        return None
+    part.has_only("resamples", "nodes")
+    n_resamples = part.member("resamples").integer(1, WHOLE)
+    has_classes = frame.n_classes is not None
+    name = "agreement" if has_classes else "deviation"
+    nodes = []
+    for node, each in enumerate(part.member("nodes").items(tree.node_count)):
+        is_leaf = bool(tree.is_leaf[node])
+        each.has_only(name, *(() if is_leaf else ("same_feature", "similar_split")))
+        found = each.member(name)
+        if has_classes:
+            values = [found.number(is_finite=False)]
+        else:
+            values = found.numbers(frame.n_outputs, is_finite=False).tolist()
+        if any(value < 0 or (has_classes and value > 1) for value in values):
+            found.refuse("must be between 0 and 1" if has_classes else "must not be negative")
+        counts: list[int] = []
+        if not is_leaf:
+            counts.append(each.member("same_feature").integer(0, n_resamples))
+            counts.append(each.member("similar_split").integer(0, counts[0]))
+        nodes.append(NodeStability(tuple(values), *counts))
+    features = names.features or [feature.name for feature in frame.features]
+    return Stability.of_tree(tree, has_classes, features, names.targets, n_resamples, nodes)
 
 
 def _read_levels(part: Part) -> Iterator[Level]:

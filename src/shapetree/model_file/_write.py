@@ -34,6 +34,7 @@ from shapetree.tree._fitted import FittedTree
 from shapetree.tree._forest import FittedForest
 from shapetree.tree._naming import Names
 from shapetree.tree._sketch import Density, NodeSketch, PackedCounts
+from shapetree.tree._stability import Stability
 
 LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -113,9 +114,23 @@ def _write_tree(fitted: FittedTree) -> Json:
         if leaves:
             held_out["leaves"] = leaves
         content["held_out"] = held_out
+    if fitted.stability is not None:
+        content["stability"] = _write_stability(fitted.stability)
     if fitted.why_single_leaf is not None:
         content["why_single_leaf"] = fitted.why_single_leaf
     return content
+
+
+def _write_stability(stability: Stability) -> Json:
+    """What resamples tell of the nodes; what they tell of rows is not written."""
+    nodes: list[Json] = []
+    for values, same_feature, similar_split in stability.nodes:
+        numbers = _write_numbers(np.array(values))
+        node: Json = {"agreement": numbers[0]} if stability.has_classes else {"deviation": numbers}
+        if same_feature is not None:
+            node |= {"same_feature": same_feature, "similar_split": similar_split}
+        nodes.append(node)
+    return {"resamples": stability.n_resamples, "nodes": nodes}
 
 
 def _write_forest(fitted: FittedForest) -> Json:

@@ -77,7 +77,9 @@ class Card(ABC):
     def _aside(self) -> str:
         """What the header says on the right."""
         if not self.scene.marks(self.node):
-            return rows_of(self.node)
+            stability = self.scene.view.stability
+            rows = rows_of(self.node)
+            return rows if stability is None else f"{rows}, {stability.mark(self.node.number)}"
         assert self.scene.row is not None
         words = [self.scene.row.words(feature) for feature in self.node.features]
         share = 0.7 if self.node.features[0].is_date else 0.5

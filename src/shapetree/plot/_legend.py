@@ -47,8 +47,11 @@ class Head:
         self._pitch = line_height(SIZE) + 3
         self._title_height = 0.0 if title is None else line_height(TITLE_SIZE) + 4
         # Training scores alone say little, so pictures leave them out.
-        has_caption = scene.view.held_out is not None
+        has_caption = scene.view.held_out is not None or scene.view.stability is not None
         self._caption = ", ".join(scene.view.scores_in_words()) if has_caption else ""
+        stability = scene.view.stability
+        if stability is not None and len(scene.view.nodes) > 1:
+            self._caption += f"; k/{stability.n_resamples}: resamples with the same feature"
         n_lines += 1 if self._caption else 0
         self.height = self._title_height + n_lines * self._pitch + 6
 

@@ -40,6 +40,7 @@ from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary, NodeSketch
 from shapetree.tree._sketcher import sketch_tree
 from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
+from shapetree.tree._stability import Stability
 
 
 class ReadsRows(ABC):
@@ -221,6 +222,8 @@ class FittedTree(ReadsRows):
         How much of what the tree was fitted to was a teacher's; 0 without one.
     teacher : estimator or None
         The user's own estimator that taught the tree, if one did; it is in no model file.
+    stability : Stability or None
+        What trees of resamples have in common with it, if that was asked.
     """
 
     kind: ClassVar[str] = "the tree"
@@ -240,6 +243,7 @@ class FittedTree(ReadsRows):
     why_single_leaf: str | None = None
     taught: float = 0.0
     teacher: Any = None
+    stability: Stability | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "features", self.features_without_unused())
@@ -271,8 +275,8 @@ class FittedTree(ReadsRows):
         return self.tree.sketches
 
     def with_tree(self, tree: TreeArrays) -> FittedTree:
-        """The same with another tree, whose scores are not known."""
-        return replace(self, tree=tree, held_out=None)
+        """The same with another tree, whose scores and stability are not known."""
+        return replace(self, tree=tree, held_out=None, stability=None)
 
     def sketch_rows(self, X: Any, y: Any) -> Sequence[NodeSketch] | None:
         """How further rows are spread over the nodes; None if they have several targets."""

@@ -35,6 +35,7 @@ from shapetree.tree._regions import (
 )
 from shapetree.tree._scores import HeldOut, held_out_words, score_words
 from shapetree.tree._sketch import Density, NodeSketch
+from shapetree.tree._stability import Stability
 from shapetree.tree._sure import Sure, UnseenLeaf, sure_of_node, sure_of_share
 
 TINIEST = sys.float_info.min
@@ -186,6 +187,8 @@ class TreeView:
         Whether predictions are not those of the leaves' own rows.
     why_single_leaf : str or None
         Why the tree has no split, if it has none.
+    stability : Stability or None
+        What trees of resamples have in common with it, where that is known.
     """
 
     nodes: tuple[NodeView, ...]
@@ -200,6 +203,7 @@ class TreeView:
     is_weighted: bool = False
     is_smoothed: bool = False
     why_single_leaf: str | None = None
+    stability: Stability | None = None
 
     def require_counts(self, what: str) -> None:
         """Refuse a tree of one target whose rows were never counted, as those of a forest."""
@@ -259,12 +263,18 @@ class TreeView:
         """What rows that were not fitted on tell of a leaf, where that is known."""
         return None if self.held_out is None else self.held_out.leaves.get(node.number)
 
+    def stability_words(self, node: NodeView) -> str | None:
+        """What resamples tell of a node, where that is known."""
+        return None if self.stability is None else self.stability.node_words(node.number)
+
     def scores_in_words(self) -> list[str]:
         """What is known about how good the tree is, scores on unseen rows first."""
         has_classes = self.classes is not None
         words = []
         if self.held_out is not None:
             words += held_out_words(self.held_out, has_classes)
+        if self.stability is not None:
+            words.append(self.stability.words)
         score = self.score()
         if score is not None:
             said = score_words(has_classes, score)
@@ -397,6 +407,7 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
         is_weighted=is_weighted,
         is_smoothed=fitted.is_smoothed,
         why_single_leaf=fitted.why_single_leaf,
+        stability=fitted.stability,
     )
 
 

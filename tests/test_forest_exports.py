@@ -254,19 +254,17 @@ def test_equal_means_go_to_the_first_class(database, tmp_path):  # noqa: F811
 
 
 def test_names_and_remarks():
-    forest, X, _ = forest_of_mixed(["p", "q"])
-    names = {"class_names": ["sick", "well"], "target_name": "state", "units": {"size": "mm"}}
-    source = export_python(forest, **names)
+    forest, *_ = forest_of_mixed(["p", "q"])
+    named = forest.with_names(classes=["sick", "well"], target="state", units={"size": "mm"})
+    source = export_python(named)
     assert "# It predicts state; size is in mm." in source
     assert "CLASSES = ('sick', 'well')" in source
-    assert "/* It predicts state; size is in mm. */" in export_sql(forest, **names)
-    assert "// It predicts state; size is in mm." in export_js(forest, **names)
-    assert export_onnx(forest, **names).doc_string == "predicts state; size is in mm"
+    assert "/* It predicts state; size is in mm. */" in export_sql(named)
+    assert "// It predicts state; size is in mm." in export_js(named)
+    assert export_onnx(named).doc_string == "predicts state; size is in mm"
     assert onnx.checker.check_model(export_onnx(forest)) is None
-    pipeline = make_pipeline("passthrough", forest)
-    assert export_python(pipeline, feature_names=list(X.columns)) == export_python(
-        forest, feature_names=list(X.columns)
-    )
+    pipeline = make_pipeline("passthrough", named)
+    assert export_python(pipeline) == source
 
 
 def test_what_forests_have_not_is_refused():

@@ -102,7 +102,8 @@ def test_a_score_of_ones_own_is_written_as_asked_for():
 def test_names_and_files(tmp_path):
     forest, X, _ = made("classes")
     path = tmp_path / "forest.json"
-    export_json(forest, path, feature_names=["a", "b", "c", "d", "e"], class_names=["p", "q", "r"])
+    named = forest.with_names(features=["a", "b", "c", "d", "e"], classes=["p", "q", "r"])
+    export_json(named, path)
     again = ShapeForestClassifier.from_json(path)
     assert again._fitted.names.features == ("a", "b", "c", "d", "e")
     np.testing.assert_array_equal(again.predict(X), forest.predict(X))

@@ -1,8 +1,10 @@
 """Names for whatever shows a tree: of features, classes and targets, their units, and scores."""
 
+import copy
 import gc
 import json
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -14,13 +16,16 @@ import pandas as pd
 import pytest
 from jsonschema import Draft202012Validator
 from numpy.testing import assert_array_equal
+from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.datasets import load_diabetes, load_wine
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, mean_absolute_error
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from shapetree import (
+    ShapeForestClassifier,
     ShapeTreeClassifier,
     ShapeTreeRegressor,
     export_dot,
@@ -37,6 +42,7 @@ from shapetree import (
     refine_tree,
 )
 from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._naming import Names
 from shapetree.tree._scores import score_words
 from shapetree.tree._view import view_of
 
@@ -44,9 +50,9 @@ WINE = load_wine()
 FEATURES = list(WINE.feature_names)
 CLASSES = ["Barolo", "Grignolino", "Barbera"]
 NAMES = {
-    "feature_names": FEATURES,
-    "class_names": CLASSES,
-    "target_name": "cultivar",
+    "features": FEATURES,
+    "classes": CLASSES,
+    "target": "cultivar",
     "units": {"proline": "mg/l"},
 }
 
@@ -61,27 +67,27 @@ def texts_of(picture):
 
 
 SHOWN = {
-    "text": lambda tree, **names: export_text(tree, **names),
-    "dot": lambda tree, **names: export_dot(tree, **names),
-    "page": lambda tree, **names: export_html(tree, **names),
-    "rules": lambda tree, **names: str(tree.rules(**names)),
-    "table": lambda tree, **names: str(tree.shape_table(**names).to_dict()),
-    "explanation": lambda tree, **names: str(tree.explain(WINE.data[:60], **names)),
-    "tree": lambda tree, **names: texts_of(plot_tree(tree, **names)),
-    "node": lambda tree, **names: texts_of(plot_node(tree, **names)),
-    "python": lambda tree, **names: export_python(tree, **names),
-    "sql": lambda tree, **names: export_sql(tree, **names),
-    "js": lambda tree, **names: export_js(tree, **names),
-    "onnx": lambda tree, **names: str(export_onnx(tree, **names)),
-    "json": lambda tree, **names: export_json(tree, **names),
+    "text": lambda tree: export_text(tree),
+    "dot": lambda tree: export_dot(tree),
+    "page": lambda tree: export_html(tree),
+    "rules": lambda tree: str(tree.rules()),
+    "table": lambda tree: str(tree.shape_table().to_dict()),
+    "explanation": lambda tree: str(tree.explain(WINE.data[:60])),
+    "tree": lambda tree: texts_of(plot_tree(tree)),
+    "node": lambda tree: texts_of(plot_node(tree)),
+    "python": lambda tree: export_python(tree),
+    "sql": lambda tree: export_sql(tree),
+    "js": lambda tree: export_js(tree),
+    "onnx": lambda tree: str(export_onnx(tree)),
+    "json": lambda tree: export_json(tree),
 }
 
 
 @pytest.mark.parametrize("kind", SHOWN)
-def test_everything_takes_names(tree, kind):
+def test_everything_shows_the_names(tree, kind):
     if kind == "onnx":
         pytest.importorskip("onnx")
-    plain, named = SHOWN[kind](tree), SHOWN[kind](tree, **NAMES)
+    plain, named = SHOWN[kind](tree), SHOWN[kind](tree.with_names(**NAMES))
     first = FEATURES[tree.tree_.feature[0]]
     assert first in named
     assert first not in plain
@@ -91,12 +97,13 @@ def test_everything_takes_names(tree, kind):
 
 
 def test_units_stand_beside_names(tree):
-    names = {**NAMES, "units": {FEATURES[tree.tree_.feature[0]]: "10,000 $", "cultivar": "kind"}}
+    units = {FEATURES[tree.tree_.feature[0]]: "10,000 $", "cultivar": "kind"}
+    named = tree.with_names(**{**NAMES, "units": units})
     shown = f"{FEATURES[tree.tree_.feature[0]]} (10,000 $)"
     for kind in ("text", "page", "rules", "tree", "explanation"):
-        assert shown in SHOWN[kind](tree, **names), kind
+        assert shown in SHOWN[kind](named), kind
     for kind in ("python", "sql", "js"):
-        program = SHOWN[kind](tree, **names)
+        program = SHOWN[kind](named)
         assert (
             f"predicts cultivar (kind); {FEATURES[tree.tree_.feature[0]]} is in 10,000 $" in program
         )
@@ -104,8 +111,8 @@ def test_units_stand_beside_names(tree):
 
 
 def test_programs_with_names_predict_the_same(tree):
-    module = {}
-    exec(export_python(tree, **NAMES), module)
+    named, module = tree.with_names(**NAMES), {}
+    exec(export_python(named), module)
     rows = [dict(zip(FEATURES, row, strict=True)) for row in WINE.data.tolist()]
     said = [module["predict"](row) for row in rows]
     assert said == np.array(CLASSES)[tree.predict(WINE.data)].tolist()
@@ -113,27 +120,126 @@ def test_programs_with_names_predict_the_same(tree):
 
 def test_remarks_cannot_end_a_comment(tree):
     nasty = "a */ b /* c\n#d\u2028e"
-    names = {**NAMES, "target_name": nasty}
-    module = {}
-    exec(export_python(tree, **names), module)
-    text = export_sql(tree, **names)
+    named, module = tree.with_names(**{**NAMES, "target": nasty}), {}
+    exec(export_python(named), module)
+    text = export_sql(named)
     assert text.count("/*") == text.count("*/") == 1
-    assert "\n#d" not in export_python(tree, **names)
-    assert "\u2028" not in export_js(tree, **names).split("// src")[0]
+    assert "\n#d" not in export_python(named)
+    assert "\u2028" not in export_js(named).split("// src")[0]
 
 
-def test_class_names_may_be_a_mapping(tree):
-    text = export_text(tree, class_names={1: "one"})
+def test_a_mapping_names_some_of_many(tree):
+    first = f"x{tree.tree_.feature[0]}"
+    named = tree.with_names(classes={1: "one"}, features={first: "first"})
+    text = export_text(named)
     assert "one (" in text
     assert "2 (" in text
+    assert text.split()[0] == "first"
+    again = named.with_names(classes={2: "two"}, features={"x12": "last"})
+    assert again._fitted.names.classes == (("0", "one", "two"),)
+    features = {f"x{j}": f"x{j}" for j in range(13)} | {first: "first", "x12": "last"}
+    assert again._fitted.names.features == tuple(features.values())
+
+
+def test_units_follow_features_and_targets_to_their_new_names(tree):
+    named = tree.with_names(**NAMES).with_names(units={"cultivar": "kind", FEATURES[0]: "%"})
+    swapped = [FEATURES[1], FEATURES[0], *FEATURES[2:-1], "Proline"]
+    again = named.with_names(features=swapped, target="grape")
+    assert again._fitted.names.units == {"grape": "kind", FEATURES[1]: "%", "Proline": "mg/l"}
+
+
+def test_names_are_of_the_copy_alone(tree):
+    before = export_text(tree)
+    named = tree.with_names(**NAMES)
+    assert export_text(tree) == before
+    assert type(named) is type(tree)
+    assert export_text(named.with_names()) == export_text(named)
+    assert export_text(named.with_names(features=[f"x{j}" for j in range(13)])) != before
+    with pytest.raises(NotFittedError):
+        ShapeTreeClassifier().with_names(target="y")
+
+
+def test_names_are_kept_by_what_copies_or_changes_the_tree(tree):
+    named = tree.with_names(**NAMES)
+    (pruned, simple) = named.prune([1]), named.simplify()
+    refined = refine_tree(named, WINE.data, WINE.target)
+    for changed in (
+        pickle.loads(pickle.dumps(named)),
+        copy.deepcopy(named),
+        pruned,
+        simple,
+        refined,
+    ):
+        assert changed._fitted.names == named._fitted.names
+    assert clone(named).fit(WINE.data, WINE.target)._fitted.names == Names()
+    evaluated = tree.with_names(**NAMES)
+    evaluated.evaluate(WINE.data[:90], WINE.target[:90])
+    assert evaluated._fitted.names == named._fitted.names
+    assert tree._fitted.held_out is None
+
+
+def test_names_do_not_change_how_rows_are_read():
+    frame = pd.DataFrame(WINE.data, columns=FEATURES)
+    tree = ShapeTreeClassifier(max_depth=2, n_threads=1).fit(frame, np.array(CLASSES)[WINE.target])
+    other = [*FEATURES[1:], FEATURES[0]]  # the same names, of other columns
+    named = tree.with_names(features=other, classes=["a", "b", "c"])
+    assert_array_equal(named.predict(frame), tree.predict(frame))
+    assert_array_equal(named.predict(frame[FEATURES[::-1]]), tree.predict(frame))
+    assert_array_equal(named.predict_proba(frame), tree.predict_proba(frame))
+    assert_array_equal(named.apply(frame), tree.apply(frame))
+    assert_array_equal(named.feature_names_in_, FEATURES)
+    assert_array_equal(named.classes_, tree.classes_)
+    labels = np.array(CLASSES)[WINE.target]
+    assert named.score(frame, labels) == tree.score(frame, labels)
+    assert named.evaluate(frame[::2], labels[::2]) == tree.evaluate(frame[::2], labels[::2])
+    branches = [step.branch for step in named.explain(frame[:20])[13].path]
+    assert branches == [step.branch for step in tree.explain(frame[:20])[13].path]
+    row = frame.iloc[13]
+    for given in (row, dict(row), frame.iloc[[13]]):
+        picture, own = plot_tree(named, row=given), plot_tree(tree, row=row)
+        assert picture.nodes.keys() == own.nodes.keys()
+    renamed = tree.with_names(features=[name.upper() for name in FEATURES])
+    with pytest.raises(ValueError, match=FEATURES[tree.tree_.feature[0]]):
+        renamed.predict(frame.rename(columns=str.upper))
+    for given in (row.rename(str.upper)[::-1], frame.iloc[[13]].rename(columns=str.upper)):
+        path = plot_tree(renamed, row=given, max_depth=0)
+        assert path.nodes.keys() == {0}
+
+
+def test_several_targets_have_classes_of_their_own():
+    y = np.stack([WINE.target, WINE.target > 0], axis=1)
+    tree = ShapeTreeClassifier(max_depth=1).fit(WINE.data, y)
+    named = tree.with_names(classes=[CLASSES, {1: "red"}], target=["cultivar", "colour"])
+    assert named._fitted.names.classes == (tuple(CLASSES), ("0", "red"))
+    assert export_text(named).startswith("Predicts cultivar and colour\n")
+    with pytest.raises(ValueError, match="classes must be a list of names for each of 2 targets"):
+        tree.with_names(classes=CLASSES)
+    with pytest.raises(ValueError, match="target must be a list of 2 names"):
+        tree.with_names(target="cultivar")
+    with pytest.raises(ValueError, match="target must be distinct"):
+        tree.with_names(target=["a", "a"])
+
+
+def test_forests_have_names():
+    forest = ShapeForestClassifier(n_estimators=3, max_depth=2, random_state=0)
+    named = forest.fit(WINE.data, WINE.target).with_names(**NAMES)
+    assert_array_equal(named.predict(WINE.data), forest.predict(WINE.data))
+    assert "Barolo" in export_python(named)
+    assert "Barolo" not in export_python(forest)
+    assert export_python(from_json(named.to_json())) == export_python(named)
+    assert "cultivar" in export_text(named.estimators_[0])
+    with pytest.raises(ValueError, match="features has 1 names, but the forest was fitted on 13"):
+        forest.with_names(features=["a"])
 
 
 def test_names_are_kept_in_the_model_file(tree):
-    text = export_json(tree, **NAMES)
+    named = tree.with_names(**NAMES)
+    text = export_json(named)
+    assert text == named.to_json()
     schema = json.loads((files("shapetree") / "model.schema.json").read_text(encoding="utf-8"))
     Draft202012Validator(schema).validate(json.loads(text))
     read = from_json(text)
-    assert export_text(read) == export_text(tree, **NAMES)
+    assert export_text(read) == export_text(named)
     assert_array_equal(read.predict(WINE.data), tree.predict(WINE.data))
     assert read.to_json() == text
 
@@ -141,34 +247,44 @@ def test_names_are_kept_in_the_model_file(tree):
 @pytest.mark.parametrize(
     ("names", "error", "words"),
     [
-        ({"feature_names": ["a"]}, ValueError, "feature_names has 1 names, but .* 13 features"),
-        ({"feature_names": ["a"] * 13}, ValueError, "'a' appears more than once"),
-        ({"feature_names": "abc"}, TypeError, "feature_names must be a list"),
-        ({"class_names": ["a", "b"]}, ValueError, "class_names has 2 names, .* 3 classes"),
-        ({"class_names": {7: "a"}}, ValueError, r"class_names names 7, but the classes are \[0, 1"),
-        ({"class_names": ["a", "a", "b"]}, ValueError, "class_names must be distinct"),
-        ({"target_name": ["a", "b"]}, ValueError, "target_name must be a name"),
+        ({"features": ["a"]}, ValueError, "features has 1 names, but the tree .* 13 features"),
+        ({"features": ["a"] * 13}, ValueError, "features must be distinct, but 'a'"),
+        ({"features": "abc"}, TypeError, "features must be a list"),
+        ({"features": range(13)}, TypeError, "features must be strings, but one is 0"),
+        ({"features": {"age": "a"}}, ValueError, "features names 'age', .* one of 'x0', .*…"),
+        ({"features": {"x0": 4}}, TypeError, "features must be strings, but one is 4"),
+        ({"features": {"x0": "x1"}}, ValueError, "features must be distinct, but 'x1'"),
+        ({"classes": ["a", "b"]}, ValueError, "classes has 2 names, .* 3 classes"),
+        ({"classes": {7: "a"}}, ValueError, "classes names 7, which is not one of 0, 1, 2"),
+        ({"classes": ["a", "a", "b"]}, ValueError, "classes must be distinct"),
+        ({"classes": [1, 2, 3]}, TypeError, "classes must be strings, but one is 1"),
+        ({"classes": 3}, TypeError, "classes must be a list"),
+        ({"target": ["a", "b"]}, ValueError, "target must be a name"),
+        ({"target": [4]}, TypeError, "target must be strings, but one is 4"),
+        ({"target": 4}, TypeError, "target must be a list of names, got 4"),
         ({"units": {"nothing": "m"}}, ValueError, "units names 'nothing'"),
         ({"units": ["m"]}, TypeError, "units must map names"),
-        ({"units": {"x0": 3}}, TypeError, "the unit of 'x0' must be a str"),
+        ({"units": {"x0": 3}}, TypeError, "units must be strings, but that of 'x0' is 3"),
     ],
 )
 def test_names_are_checked(tree, names, error, words):
     with pytest.raises(error, match=words):
-        export_text(tree, **names)
+        tree.with_names(**names)
 
 
 def test_numbers_have_no_class_names():
     X, y = load_diabetes(return_X_y=True)
-    with pytest.raises(ValueError, match="class_names was given, but this tree predicts numbers"):
-        export_text(ShapeTreeRegressor(max_depth=1).fit(X, y), class_names=["a"])
+    tree = ShapeTreeRegressor(max_depth=1).fit(X, y)
+    with pytest.raises(ValueError, match="classes was given, but the tree predicts numbers"):
+        tree.with_names(classes=["a"])
 
 
 def test_other_rows_are_read_under_the_names_of_training(tree):
-    picture = plot_tree(tree, WINE.data[:50], WINE.target[:50], row=WINE.data[0], **NAMES)
+    named = tree.with_names(**NAMES)
+    picture = plot_tree(named, WINE.data[:50], WINE.target[:50], row=WINE.data[0])
     assert "Barolo" in texts_of(picture)
     row = dict(zip(FEATURES, WINE.data[0], strict=True))
-    assert plot_tree(tree, row=row, **NAMES).nodes.keys() == picture.nodes.keys()
+    assert plot_tree(named, row=row).nodes.keys() == picture.nodes.keys()
 
 
 # The target's name
@@ -206,7 +322,7 @@ def test_a_pipeline_names_the_features_of_its_tree():
     pipeline.fit(frame, WINE.target)
     text = export_text(pipeline)
     assert FEATURES[pipeline[-1].tree_.feature[0]] in text
-    assert text == export_text(pipeline[-1], feature_names=FEATURES)
+    assert text == export_text(pipeline[-1].with_names(features=FEATURES))
     # Rows are given as the pipeline takes them.
     root = plot_tree(pipeline, frame[:40], WINE.target[:40], row=frame[:1])
     assert "no rows" in texts_of(root)  # all 40 are of one class
@@ -226,9 +342,28 @@ def test_a_pipeline_of_several_transformers():
 def test_a_pipeline_without_names_says_what_to_pass():
     pipeline = make_pipeline(FunctionTransformer(np.log1p), ShapeTreeClassifier(max_depth=1))
     pipeline.fit(WINE.data, WINE.target)
-    with pytest.raises(ValueError, match="pass feature_names with 13 names"):
+    with pytest.raises(
+        ValueError, match=r"pipeline\[-1\].with_names\(features=...\) with 13 names"
+    ):
         export_text(pipeline)
-    assert FEATURES[pipeline[-1].tree_.feature[0]] in export_text(pipeline, feature_names=FEATURES)
+    before = pipeline.predict(WINE.data)
+    pipeline.set_params(shapetreeclassifier=pipeline[-1].with_names(features=FEATURES))
+    assert FEATURES[pipeline[-1].tree_.feature[0]] in export_text(pipeline)
+    assert_array_equal(pipeline.predict(WINE.data), before)
+
+
+def test_a_named_tree_keeps_its_names_in_a_pipeline():
+    frame = pd.DataFrame(WINE.data, columns=FEATURES)
+    pipeline = make_pipeline(StandardScaler(), ShapeTreeClassifier(max_depth=2))
+    pipeline.fit(frame, WINE.target)
+    pipeline.set_params(shapetreeclassifier=pipeline[-1].with_names(classes=CLASSES))
+    text = export_text(pipeline)
+    assert FEATURES[pipeline[-1].tree_.feature[0]] in text
+    assert "Barolo" in text
+    upper = [name.upper() for name in FEATURES]
+    pipeline.set_params(shapetreeclassifier=pipeline[-1].with_names(features=upper))
+    assert upper[pipeline[-1].tree_.feature[0]] in export_text(pipeline)
+    assert plot_tree(pipeline, frame, WINE.target, row=frame[:1])
 
 
 # Scores on rows that were not fitted on
@@ -296,10 +431,9 @@ def test_views_and_explanations_go_with_their_tree():
     model = ShapeTreeClassifier(max_depth=2).fit(WINE.data, WINE.target)
     view = view_of(fitted_tree(model))
     assert view_of(fitted_tree(model)) is view
-    named = fitted_tree(model, **NAMES)
-    assert fitted_tree(model, **NAMES) is named
-    model.explain(WINE.data[:2], **NAMES)
-    gone = [weakref.ref(fitted_tree(model)), weakref.ref(named), weakref.ref(view)]
+    named = model.with_names(**NAMES)
+    named.explain(WINE.data[:2])
+    gone = [weakref.ref(each) for each in (fitted_tree(model), fitted_tree(named), view)]
     del model, named, view
     gc.collect()
     assert [each() for each in gone] == [None] * 3

@@ -735,10 +735,6 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         direction: Mapping[Any, str] | None = None,
         target: Any = None,
         unseen: bool = False,
-        feature_names: Sequence[str] | None = None,
-        class_names: Any = None,
-        target_name: str | None = None,
-        units: Mapping[str, str] | None = None,
     ) -> list[Explanation]:
         """Explain the prediction for each row, and what would change it.
 
@@ -759,14 +755,6 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         unseen : bool, default=False
             Whether a flip may change a number to one beyond the range seen in training, or to a
             fraction where all numbers in training were whole.
-        feature_names : list of str, optional
-            Names to show for the features, in the order of the columns.
-        class_names : list of str, or mapping from class labels to names, optional
-            Names to show for the classes, in the order of `classes_`.
-        target_name : str, optional
-            Name of the target; by default the name of `y` in `fit`.
-        units : mapping from str to str, optional
-            Units of features or of the target, by name; they are shown next to the names.
 
         Returns
         -------
@@ -795,7 +783,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         >>> print(why.flip)
         It would be setosa (100 %) if petal width (cm) fell from 1.8 to 0.8
         """
-        fitted = fitted_tree(self, feature_names, class_names, target_name, units)
+        fitted = fitted_tree(self)
         view = view_of(fitted)
         wish = read_wish(
             view, fitted.feature_names, fitted.classes, fixed, only, direction, target, unseen
@@ -816,15 +804,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
             table.columns, route(table.columns), route, wish, new_categories(opened, table)
         )
 
-    def rules(
-        self,
-        digits: int | None = None,
-        *,
-        feature_names: Sequence[str] | None = None,
-        class_names: Any = None,
-        target_name: str | None = None,
-        units: Mapping[str, str] | None = None,
-    ) -> Rules:
+    def rules(self, digits: int | None = None) -> Rules:
         """The tree as if/then rules, one for each leaf.
 
         Parameters
@@ -832,14 +812,6 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         digits : int, optional
             Significant digits of thresholds. By default they are exact: the rows that satisfy a
             rule are the rows of its leaf, missing values and new categories included.
-        feature_names : list of str, optional
-            Names to show for the features, in the order of the columns.
-        class_names : list of str, or mapping from class labels to names, optional
-            Names to show for the classes, in the order of `classes_`.
-        target_name : str, optional
-            Name of the target; by default the name of `y` in `fit`.
-        units : mapping from str to str, optional
-            Units of features or of the target, by name; they are shown next to the names.
 
         Returns
         -------
@@ -864,33 +836,15 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         """
         if digits is not None and digits < 1:
             raise ValueError(f"digits must be at least 1, got {digits}")
-        return rules_of(
-            view_of(fitted_tree(self, feature_names, class_names, target_name, units)), digits
-        )
+        return rules_of(view_of(fitted_tree(self)), digits)
 
-    def shape_table(
-        self,
-        node: int = 0,
-        *,
-        feature_names: Sequence[str] | None = None,
-        class_names: Any = None,
-        target_name: str | None = None,
-        units: Mapping[str, str] | None = None,
-    ) -> pd.DataFrame:
+    def shape_table(self, node: int = 0) -> pd.DataFrame:
         """A node's shape function as a pandas DataFrame.
 
         Parameters
         ----------
         node : int, default=0
             Index of a node of `tree_` that splits.
-        feature_names : list of str, optional
-            Names to show for the features, in the order of the columns.
-        class_names : list of str, or mapping from class labels to names, optional
-            Names to show for the classes, in the order of `classes_`.
-        target_name : str, optional
-            Name of the target; by default the name of `y` in `fit`.
-        units : mapping from str to str, optional
-            Units of features or of the target, by name; they are shown next to the names.
 
         Returns
         -------
@@ -916,9 +870,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         1  0.80  1.75       1      54
         2  1.75   inf       2      46
         """
-        return shape_table(
-            view_of(fitted_tree(self, feature_names, class_names, target_name, units)), node
-        )
+        return shape_table(view_of(fitted_tree(self)), node)
 
     # --- in notebooks ---
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._files import PathLike, read_text
 from shapetree._model_files import HasModelFile
@@ -24,15 +21,7 @@ ESTIMATORS = {
 }
 
 
-def export_json(
-    estimator: HasModelFile,
-    path: PathLike | None = None,
-    *,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
-) -> str:
+def export_json(estimator: HasModelFile, path: PathLike | None = None) -> str:
     """Write a fitted tree or forest as JSON, which `from_json` turns back into an equal estimator.
 
     Parameters
@@ -42,14 +31,6 @@ def export_json(
         A fitted estimator, or a pipeline that ends in one, of which only that is written.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -64,7 +45,7 @@ def export_json(
     >>> export_json(ShapeTreeClassifier(max_depth=1).fit(X, y))[:39]
     '{"format":"shapetree-model","version":1'
     """
-    fitted = fitted_model(estimator, feature_names, class_names, target_name, units)
+    fitted = fitted_model(estimator)
     held = tree_holder(estimator)
     assert isinstance(held, HasModelFile)
     return held._write(fitted, path)

@@ -1,12 +1,14 @@
-"""What all fitted estimators share: they are written to model files and read from them."""
+"""What all fitted estimators share: names to show, and model files."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
+from copy import copy
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
 
 from shapetree._files import PathLike, read_text, write_file
 from shapetree.model_file import PREFIX, Model, NotAModel, read_model, short, write_model
@@ -23,29 +25,69 @@ class HasModelFile(BaseEstimator):
     _fitted: Any
     _family: ClassVar[str]
 
-    def to_json(
-        self,
-        path: PathLike | None = None,
-        *,
-        feature_names: Sequence[str] | None = None,
-        class_names: Any = None,
-        target_name: str | None = None,
-        units: Mapping[str, str] | None = None,
-    ) -> str:
+    def with_names(
+        self, *, features: Any = None, classes: Any = None, target: Any = None, units: Any = None
+    ) -> Self:
+        """A copy that shows other names for features, classes and the target, and units.
+
+        They appear in texts, rules, explanations, pictures, pages and programs. Programs also read
+        rows and return classes under these names. Everything else stays as fitted: `predict`,
+        `evaluate` and other methods find columns by the names in `feature_names_in_`, and return
+        the labels in `classes_`. Names are kept in pickles and model files, and by `prune`,
+        `simplify` and `refine_tree`; `fit` forgets them.
+
+        Parameters
+        ----------
+        features : list of str, or mapping from str to str, optional
+            Names of the features, in the order of the columns; or new names for some of them by
+            the names in training, which for arrays are `x0`, `x1` and so on.
+        classes : list of str, or mapping from class labels to str, optional
+            Names of the classes, in the order of `classes_`, or of some of them by their labels. If
+            there are several targets, a list with an item for each.
+        target : str, or list of str, optional
+            Name of the target; a list if there are several. By default the name of `y` in `fit`.
+        units : mapping from str to str, optional
+            Units of features or of the target, by name; they are shown next to the names.
+
+        Returns
+        -------
+        estimator
+            A new estimator; this one is not changed. What is not given stays as it is.
+
+        Notes
+        -----
+        The other steps of a fitted `Pipeline` name the features of its last step. For other names,
+        put the copy in its place: ``pipeline.set_params(tree=pipeline["tree"].with_names(...))``.
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from shapetree import ShapeTreeClassifier, export_text
+        >>> iris = load_iris()
+        >>> tree = ShapeTreeClassifier(max_depth=1).fit(iris.data, iris.target)
+        >>> named = tree.with_names(
+        ...     features={"x3": "petal width"},
+        ...     classes=iris.target_names,
+        ...     target="species",
+        ...     units={"petal width": "cm"},
+        ... )
+        >>> print(export_text(named).splitlines()[0])
+        Predicts species
+        >>> named.rules()[0].premise(), named.predict(iris.data[:1])
+        ('petal width (cm) ≤ 0.8', array([0]))
+        """
+        check_is_fitted(self)
+        named = copy(self)
+        named._fitted = self._fitted.with_names(features, classes, target, units)
+        return named
+
+    def to_json(self, path: PathLike | None = None) -> str:
         """Write what was fitted as JSON, in a format with a published schema.
 
         Parameters
         ----------
         path : str or path-like, optional
             File to write; an existing one is replaced. By default nothing is written.
-        feature_names : list of str, optional
-            Names to show for the features, in the order of the columns.
-        class_names : list of str, or mapping from class labels to names, optional
-            Names to show for the classes, in the order of `classes_`.
-        target_name : str, optional
-            Name of the target; by default the name of `y` in `fit`.
-        units : mapping from str to str, optional
-            Units of features or of the target, by name; they are shown next to the names.
 
         Returns
         -------
@@ -70,7 +112,7 @@ class HasModelFile(BaseEstimator):
         >>> bool((ShapeTreeClassifier.from_json(text).predict(X) == tree.predict(X)).all())
         True
         """
-        fitted = fitted_model(self, feature_names, class_names, target_name, units)
+        fitted = fitted_model(self)
         return self._write(fitted, path)
 
     def _write(self, fitted: FittedTree | FittedForest, path: PathLike | None) -> str:

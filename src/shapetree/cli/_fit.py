@@ -32,7 +32,6 @@ from shapetree.cli._read import STANDARD, give_memory_back, read_file
 from shapetree.cli._voice import Voice
 from shapetree.data._batches import Batches
 from shapetree.data._store import bytes_of
-from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._words import listing
 
 MOST_LINES = 30
@@ -305,8 +304,7 @@ def _fitted(estimator: Tree, lesson: Lesson, rows: np.ndarray, voice: Voice) -> 
         began = perf_counter()
         tree = clone(estimator).fit(X, y)
         seconds = perf_counter() - began
-    tree._fitted = fitted_tree(tree, target_name=lesson.target.name)
-    return tree, seconds
+    return tree.with_names(target=lesson.target.name), seconds
 
 
 def _show_tree(tree: Tree, fitted_on: str, voice: Voice) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from shapetree._files import PathLike, write_file
 from shapetree.drawing._palette import branch_colour, class_colour
@@ -28,10 +27,6 @@ def export_dot(
     *,
     max_depth: int | None = None,
     digits: int | None = None,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
 ) -> str:
     r"""Write a fitted tree as a graph that Graphviz can draw.
 
@@ -49,14 +44,6 @@ def export_dot(
         Deepest level to show; the default shows all.
     digits : int, optional
         Significant digits of thresholds; exact by default, see `export_text`.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -84,7 +71,7 @@ def export_dot(
     <BLANKLINE>
     """
     require_options(max_depth, digits)
-    view = view_of(fitted_tree(estimator, feature_names, class_names, target_name, units))
+    view = view_of(fitted_tree(estimator))
     lines = "".join(f"  {line};\n" for line in _lines(view, max_depth, digits))
     graph = f"{OPENING}{lines}}}\n"
     if path is not None:

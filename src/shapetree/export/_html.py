@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -52,10 +52,6 @@ def export_html(
     title: str | None = None,
     scale: str = "auto",
     swap: bool = False,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
 ) -> str:
     """Write a fitted tree as an interactive page.
 
@@ -77,14 +73,6 @@ def export_html(
         Axes of numeric features; see `plot_tree`.
     swap : bool, default=False
         Whether to swap the axes of pairs; see `plot_tree`.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -102,7 +90,7 @@ def export_html(
     >>> page[:15], "<title>Irises</title>" in page
     ('<!doctype html>', True)
     """
-    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    fitted = fitted_tree(estimator)
     view = view_of(fitted, rows_for_tree(estimator, X), y)
     if view.n_outputs > 1:
         raise ValueError(

@@ -7,7 +7,7 @@ This module adds the trees, in the form that the page has it in.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,7 @@ INTRODUCTION = """\
 """
 
 
-def export_js(
-    estimator: HoldsModel,
-    path: PathLike | None = None,
-    *,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
-) -> str:
+def export_js(estimator: HoldsModel, path: PathLike | None = None) -> str:
     """Write a fitted tree or forest as a JavaScript module that needs nothing else.
 
     The module exports ``predict(row)`` and, for classes, ``predictProba(row)``, which gives the
@@ -61,14 +53,6 @@ def export_js(
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written. Its name should
         end with ".mjs", or with ".js" where modules are expected.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -88,7 +72,7 @@ def export_js(
     export const { predict, predictProba, leaf, reasons } = readTree(data);
     <BLANKLINE>
     """
-    model = model_view(estimator, feature_names, class_names, target_name, units)
+    model = model_view(estimator)
     said = remark(model)
     comment = f"// It {said}.\n\n" if said else ""
     what = "forest of decision trees" if model.is_forest else "decision tree"

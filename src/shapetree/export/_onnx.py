@@ -15,7 +15,7 @@ import json
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
@@ -62,10 +62,6 @@ def export_onnx(
     *,
     dtype: str = "float64",
     reasons: bool = False,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
 ) -> onnx.ModelProto:
     """Write a fitted tree or forest as an ONNX model.
 
@@ -86,14 +82,6 @@ def export_onnx(
         rounded to float32 before may cross a threshold.
     reasons : bool, default=False
         Whether the model also tells the leaf and the features of the path to it; only for a tree.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -162,7 +150,7 @@ def export_onnx(
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be 'float64' or 'float32', got {dtype!r}")
-    model = model_view(estimator, feature_names, class_names, target_name, units)
+    model = model_view(estimator)
     if reasons and model.is_forest:
         raise ValueError("reasons=True needs a single tree: a forest has a path for each tree")
     dates = [feature.name for feature in model.used_features if feature.is_date]

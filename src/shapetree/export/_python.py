@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate, pairwise
 from typing import Any
 
@@ -154,15 +154,7 @@ def _finite(row, name):
 '''
 
 
-def export_python(
-    estimator: HoldsModel,
-    path: PathLike | None = None,
-    *,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
-) -> str:
+def export_python(estimator: HoldsModel, path: PathLike | None = None) -> str:
     """Write a fitted tree or forest as Python source that runs without any package.
 
     The source defines ``predict(row)`` and, for classes, ``predict_proba(row)``, which gives the
@@ -183,14 +175,6 @@ def export_python(
         A fitted estimator.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -220,7 +204,7 @@ def export_python(
     >>> module["predict"]({"petal width (cm)": 0.2})
     'setosa'
     """
-    model = model_view(estimator, feature_names, class_names, target_name, units)
+    model = model_view(estimator)
     source = _source(model)
     if path is not None:
         write_file(path, source, "the Python source")

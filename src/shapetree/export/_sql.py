@@ -61,10 +61,6 @@ def export_sql(
     dialect: str = "sqlite",
     output: str = "prediction",
     columns: Mapping[str, str] | None = None,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
 ) -> str:
     """Write a fitted tree or forest as an SQL expression, for use in a query.
 
@@ -112,14 +108,6 @@ def export_sql(
         Names of columns by feature, where they differ. A `SqlExpression` is written as it is, in
         parentheses; that of a date gives seconds since 1970-01-01 00:00 UTC, as
         ``epoch(…)`` does in DuckDB. All other names are quoted.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -145,7 +133,7 @@ def export_sql(
     """
     _require_one_of("dialect", dialect, tuple(DIALECTS))
     _require_one_of("output", output, OUTPUTS)
-    model = model_view(estimator, feature_names, class_names, target_name, units)
+    model = model_view(estimator)
     if output == "proba" and model.classes is None:
         raise ValueError("output='proba' needs a model that predicts classes")
     if model.is_forest:

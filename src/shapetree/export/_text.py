@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
 from shapetree.tree._fitted import HoldsTree, fitted_tree
 from shapetree.tree._scores import held_out_words
@@ -16,10 +15,6 @@ def export_text(
     *,
     max_depth: int | None = None,
     digits: int | None = None,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
 ) -> str:
     """Write a fitted tree as text.
 
@@ -44,14 +39,6 @@ def export_text(
     digits : int, optional
         Significant digits of thresholds. By default they are exact, and as short as possible
         without moving a training row.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -71,7 +58,7 @@ def export_text(
     └─ > 1.75: virginica (98 % of rows, 89 to 99.6 %; predicted 92 %)  [46 rows]
     """
     require_options(max_depth, digits)
-    view = view_of(fitted_tree(estimator, feature_names, class_names, target_name, units))
+    view = view_of(fitted_tree(estimator))
     return "\n".join(map(printable, [*_heading(view), *_lines(view, max_depth, digits)]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from shapetree.data._names import node_number
@@ -46,10 +46,6 @@ def plot_node(
     title: str | None = None,
     scale: str = "auto",
     swap: bool = False,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
 ) -> Picture:
     """Draw one node of a fitted tree in detail.
 
@@ -83,14 +79,6 @@ def plot_node(
     swap : bool, default=False
         Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
         except that longitude or x always goes to the right, and latitude or y up.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -106,7 +94,7 @@ def plot_node(
     >>> list(picture.nodes)
     [0]
     """
-    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    fitted = fitted_tree(estimator)
     view = view_to_draw(fitted, rows_for_tree(estimator, X), y, ax)
     number = node_number(node, len(view.nodes))
     check_title(title)

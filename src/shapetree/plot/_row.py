@@ -47,21 +47,21 @@ def read_row(fitted: FittedTree, view: TreeView, row: Any, node: int) -> MarkedR
     return MarkedRow(frozenset(path), dict(zip(shown, marked, strict=True)))
 
 
-def _values(row: Any, names: Sequence[str], given_names: Sequence[str]) -> list[Any]:
-    """The row's values in the order of the features, by the tree's own names or those given."""
+def _values(row: Any, names: Sequence[str], shown: Sequence[str]) -> list[Any]:
+    """The row's values in the order of the features, by the names in training or those shown."""
     if isinstance(row, Mapping):
-        given = {str(key): value for key, value in row.items()}
-        return _by_name(given, given_names if given.keys() == set(given_names) else names)
+        return _by_name({str(key): value for key, value in row.items()}, names, shown)
     native = nw.from_native(row, pass_through=True, allow_series=True)
     if isinstance(native, nw.DataFrame):
         if native.shape[0] != 1:
             raise ValueError(f"row must be one row, got a table of {native.shape[0]} rows")
-        return _by_name(dict(zip(map(str, native.columns), native.row(0), strict=True)), names)
+        cells = dict(zip(map(str, native.columns), native.row(0), strict=True))
+        return _by_name(cells, names, shown)
     if isinstance(native, nw.Series):
         values = native.to_list()
         labels = [str(label) for label in getattr(row, "index", [])]
-        if set(labels) == set(names):
-            return _by_name(dict(zip(labels, values, strict=True)), names)
+        if set(labels) in (set(names), set(shown)):
+            return _by_name(dict(zip(labels, values, strict=True)), names, shown)
     else:
         values = _from_array(row)
     if len(values) != len(names):
@@ -72,7 +72,9 @@ def _values(row: Any, names: Sequence[str], given_names: Sequence[str]) -> list[
     return values
 
 
-def _by_name(values: dict[str, Any], names: Sequence[str]) -> list[Any]:
+def _by_name(values: dict[str, Any], names: Sequence[str], shown: Sequence[str]) -> list[Any]:
+    if values.keys() != set(names) and values.keys() == set(shown):
+        names = shown
     lacking = [name for name in names if name not in values]
     if lacking:
         raise ValueError(f"row has no value for the feature {lacking[0]!r}; give one, or None")

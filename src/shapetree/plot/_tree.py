@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 from shapetree.data._names import node_number
@@ -50,10 +49,6 @@ def plot_tree(
     title: str | None = None,
     scale: str = "auto",
     swap: bool = False,
-    feature_names: Sequence[str] | None = None,
-    class_names: Any = None,
-    target_name: str | None = None,
-    units: Mapping[str, str] | None = None,
 ) -> Picture:
     """Draw a fitted tree.
 
@@ -92,14 +87,6 @@ def plot_tree(
     swap : bool, default=False
         Whether to swap the axes of pairs. Otherwise the first feature by order goes to the right,
         except that longitude or x always goes to the right, and latitude or y up.
-    feature_names : list of str, optional
-        Names to show for the features, in the order of the columns.
-    class_names : list of str, or mapping from class labels to names, optional
-        Names to show for the classes, in the order of `classes_`.
-    target_name : str, optional
-        Name of the target; by default the name of `y` in `fit`.
-    units : mapping from str to str, optional
-        Units of features or of the target, by name; they are shown next to the names.
 
     Returns
     -------
@@ -117,7 +104,7 @@ def plot_tree(
     >>> sorted(picture.nodes)
     [0, 1, 2, 3]
     """
-    fitted = fitted_tree(estimator, feature_names, class_names, target_name, units)
+    fitted = fitted_tree(estimator)
     view = view_to_draw(fitted, rows_for_tree(estimator, X), y, ax)
     root = node_number(node, len(view.nodes))
     check_depth(max_depth)

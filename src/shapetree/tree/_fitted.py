@@ -21,7 +21,6 @@ from typing import (
     cast,
     runtime_checkable,
 )
-from weakref import WeakKeyDictionary
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -35,7 +34,7 @@ from shapetree.data._open import OpenTable, open_rows
 from shapetree.data._parts import encode_features, naming, select
 from shapetree.data._table import FeatureInfo, Table, encode_table
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._naming import Names, read_names
+from shapetree.tree._naming import KnownNames, Names, read_names
 from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary, NodeSketch
 from shapetree.tree._sketcher import sketch_tree
@@ -97,21 +96,12 @@ class ReadsRows(ABC):
         return [feature.name for feature in self.features]
 
     def with_names(
-        self,
-        feature_names: Any = None,
-        class_names: Any = None,
-        target_name: Any = None,
-        units: Any = None,
+        self, features: Any = None, classes: Any = None, target: Any = None, units: Any = None
     ) -> Self:
-        """The same under names that a user gives."""
-        given = (feature_names, class_names, target_name, units)
-        if all(each is None for each in given):
-            return self
-        names = read_names(self.features, self.classes, self.names, self.n_outputs, *given)
-        named = _named.get(self)
-        if named is None or named.names != names:
-            named = _named[self] = replace(cast(Any, self), names=names)
-        return cast(Self, named)
+        """The same under names that a user gives; `HasModelFile.with_names` explains them."""
+        known = KnownNames(self.feature_names, self.classes, self.n_outputs, self.kind)
+        names = read_names(known, self.names, features, classes, target, units)
+        return cast(Self, replace(cast(Any, self), names=names))
 
     def read_table(self, X: Any, reader: str, needed: Iterable[int] | None = None) -> Table:
         """Read further rows, with the columns of the training table.
@@ -326,10 +316,6 @@ def _tell_once(caught: list[warnings.WarningMessage], told: set[str]) -> None:
             warnings.warn(str(warning.message), warning.category, stacklevel=3)
 
 
-# Under the names that were last given: views of a tree are remembered for as long as it is there.
-_named: WeakKeyDictionary[ReadsRows, ReadsRows] = WeakKeyDictionary()
-
-
 Fitted = TypeVar("Fitted", bound=ReadsRows)
 
 
@@ -352,22 +338,15 @@ class HoldsForest(Protocol):
 HoldsModel: TypeAlias = HoldsTree | HoldsForest
 
 
-def fitted_tree(
-    estimator: HoldsTree,
-    feature_names: Any = None,
-    class_names: Any = None,
-    target_name: Any = None,
-    units: Any = None,
-) -> FittedTree:
-    """The tree of a fitted estimator, or of a pipeline that ends in one, under the names given.
+def fitted_tree(estimator: HoldsTree) -> FittedTree:
+    """The tree of a fitted estimator, or of a pipeline that ends in one.
 
-    By default, the steps before a pipeline's tree name its features.
+    The steps before a pipeline's tree name its features, unless `with_names` did.
     """
     held = tree_holder(estimator)
     if isinstance(held, type) or not isinstance(held, HoldsTree):
         refuse_estimator(estimator, "ShapeTreeClassifier or ShapeTreeRegressor")
-    given = (feature_names, class_names, target_name, units)
-    return named_by_pipeline(estimator, held.__fitted_tree__(), *given)
+    return named_by_pipeline(estimator, held.__fitted_tree__())
 
 
 def refuse_estimator(estimator: HoldsModel, wanted: str) -> NoReturn:
@@ -381,18 +360,12 @@ def refuse_estimator(estimator: HoldsModel, wanted: str) -> NoReturn:
     )
 
 
-def named_by_pipeline(
-    estimator: HoldsModel,
-    fitted: Fitted,
-    feature_names: Any,
-    class_names: Any,
-    target_name: Any,
-    units: Any,
-) -> Fitted:
-    """What an estimator holds, under the names given or those that its pipeline has."""
-    if isinstance(estimator, Pipeline) and feature_names is None and not fitted.names.features:
-        feature_names = _names_before(estimator, fitted)
-    return fitted.with_names(feature_names, class_names, target_name, units)
+def named_by_pipeline(estimator: HoldsModel, fitted: Fitted) -> Fitted:
+    """What an estimator holds, with the feature names that its pipeline has, if it has none."""
+    if not isinstance(estimator, Pipeline) or fitted.names.features is not None:
+        return fitted
+    names = _names_before(estimator, fitted)
+    return fitted if names is None else fitted.with_names(names)
 
 
 def tree_holder(estimator: HoldsModel) -> HoldsModel:
@@ -417,9 +390,9 @@ def _names_before(pipeline: Pipeline, fitted: ReadsRows) -> Sequence[str] | None
         names: Sequence[str] = pipeline[:-1].get_feature_names_out()
     except (AttributeError, ValueError, TypeError) as error:
         raise ValueError(
-            "the steps of the pipeline before the tree do not name its features; pass "
-            f"feature_names with {len(fitted.features)} names, one for each feature that the tree "
-            "sees"
+            f"the steps of the pipeline before {fitted.kind} do not name its features; use "
+            f"pipeline[-1].with_names(features=...) with {len(fitted.features)} names, one for "
+            f"each feature that {fitted.kind} sees, and put the result in place of the last step"
         ) from error
     return _without_steps(names)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -116,19 +116,13 @@ def parts_of(table: Table) -> Iterator[tuple[int, Table]]:
         yield first, Table(last - first, table.features, columns, table.has_names)
 
 
-def fitted_model(
-    estimator: HoldsModel,
-    feature_names: Any = None,
-    class_names: Any = None,
-    target_name: Any = None,
-    units: Any = None,
-) -> FittedTree | FittedForest:
-    """The tree or forest of a fitted estimator, or of a pipeline that ends in one, by its names."""
-    held, given = tree_holder(estimator), (feature_names, class_names, target_name, units)
+def fitted_model(estimator: HoldsModel) -> FittedTree | FittedForest:
+    """The tree or forest of a fitted estimator, or of a pipeline that ends in one."""
+    held = tree_holder(estimator)
     if not isinstance(held, type):
         if isinstance(held, HoldsForest):
             forest: FittedForest = held.__fitted_forest__()
-            return named_by_pipeline(estimator, forest, *given)
+            return named_by_pipeline(estimator, forest)
         if isinstance(held, HoldsTree):
-            return named_by_pipeline(estimator, held.__fitted_tree__(), *given)
+            return named_by_pipeline(estimator, held.__fitted_tree__())
     refuse_estimator(estimator, "ShapeTreeClassifier or ShapeTreeRegressor, a forest of them")

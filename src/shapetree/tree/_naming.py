@@ -1,8 +1,8 @@
-"""What features, classes and targets are called where a tree is shown.
+"""Names of features, classes and targets, and units, for output.
 
-A tree knows the names that its training data had. Arrays have none, and names such as "MedInc" say
-little without a unit, so whoever shows a tree may give better ones. They change no prediction, and
-rows are still read by the names that the tree was fitted with.
+A fitted model has the names of its training data. Arrays have none, and names such as "MedInc" say
+little without a unit, so `with_names` sets others. They change no prediction, and rows are still
+read by the names of the training data.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from shapetree.data._names import MOST_LISTED
 from shapetree.data._table import FeatureInfo
 
 
@@ -36,15 +37,6 @@ class Names:
     classes: tuple[tuple[str, ...], ...] | None = None
     targets: tuple[str, ...] | None = None
     units: Mapping[str, str] = field(default_factory=dict)
-
-    def merged(self, given: Names) -> Names:
-        """These names, except where others are given."""
-        return Names(
-            features=given.features or self.features,
-            classes=given.classes or self.classes,
-            targets=given.targets or self.targets,
-            units={**self.units, **given.units},
-        )
 
     def name_features(
         self, features: Sequence[FeatureInfo], with_units: bool
@@ -76,33 +68,54 @@ class Names:
         return f"{name} ({self.units[name]})" if name in self.units else name
 
 
+@dataclass(frozen=True)
+class KnownNames:
+    """What a fitted model was fitted to, as far as names refer to it.
+
+    Attributes
+    ----------
+    features : list of str
+        Names of the features in training.
+    classes : sequence of arrays or None
+        Class labels of each output; None for numbers.
+    n_outputs : int
+    kind : str
+        "the tree" or "the forest", for error messages.
+    """
+
+    features: Sequence[str]
+    classes: Sequence[np.ndarray] | None
+    n_outputs: int
+    kind: str
+
+
 def read_names(
-    features: Sequence[FeatureInfo],
-    classes: Sequence[np.ndarray] | None,
-    known: Names,
-    n_outputs: int,
-    feature_names: Any,
-    class_names: Any,
-    target_name: Any,
-    units: Any,
+    known: KnownNames, old: Names, features: Any, classes: Any, target: Any, units: Any
 ) -> Names:
-    """Check the names that a user gives for a tree, and add them to those that it knows.
+    """Check the names that a user gives for a fitted model, and add them to those it has.
 
     Parameters
     ----------
-    features, classes, known, n_outputs
-        What the tree knows.
-    feature_names, class_names, target_name, units
-        As given by the user.
+    known : KnownNames
+    old : Names
+        Those it has; units follow features and targets to their new names.
+    features, classes, target, units
+        As given by the user; None leaves them as they are.
     """
-    given = Names(
-        features=_feature_names(feature_names, len(features)),
-        classes=_class_names(class_names, classes),
-        targets=_target_names(target_name, n_outputs),
+    names = Names(
+        features=_feature_names(features, known, old.features),
+        classes=_class_names(classes, known, old.classes),
+        targets=_target_names(target, known, old.targets),
     )
-    names = known.merged(given)
-    shown = [feature.name for feature in names.name_features(features, with_units=False)]
-    return replace(names, units={**names.units, **_units(units, shown, names.targets or ())})
+    before = [*(old.features or known.features), *(old.targets or ())]
+    shown = list(names.features or known.features)
+    targets = list(names.targets or ())
+    kept = {
+        new: old.units[name]
+        for name, new in zip(before, [*shown, *targets], strict=False)
+        if name in old.units
+    }
+    return replace(names, units={**kept, **_units(units, shown, targets)})
 
 
 def target_names(y: Any) -> tuple[str, ...] | None:
@@ -113,57 +126,69 @@ def target_names(y: Any) -> tuple[str, ...] | None:
     return names if names and len(names) == len(given) else None
 
 
-def _feature_names(given: Any, n_features: int) -> tuple[str, ...] | None:
+def _feature_names(
+    given: Any, known: KnownNames, old: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
     if given is None:
-        return None
-    names = _texts(given, "feature_names")
-    if len(names) != n_features:
-        raise ValueError(
-            f"feature_names has {len(names)} names, but the tree was fitted on {n_features} "
-            "features; give one name for each"
-        )
-    return _distinct(names, "feature_names")
+        return old
+    what = f"{known.kind} was fitted on {len(known.features)} features"
+    return _one_for_each("features", given, known.features, old or known.features, what)
 
 
 def _class_names(
-    given: Any, classes: Sequence[np.ndarray] | None
+    given: Any, known: KnownNames, old: tuple[tuple[str, ...], ...] | None
 ) -> tuple[tuple[str, ...], ...] | None:
     if given is None:
-        return None
-    if classes is None:
-        raise ValueError("class_names was given, but this tree predicts numbers and has no classes")
-    if len(classes) == 1:
-        return (_names_of(given, classes[0]),)
-    if isinstance(given, str | Mapping) or len(given) != len(classes):
-        raise ValueError(f"class_names must be a list of names for each of {len(classes)} targets")
-    return tuple(_names_of(its, labels) for its, labels in zip(given, classes, strict=True))
+        return old
+    if known.classes is None:
+        raise ValueError(f"classes was given, but {known.kind} predicts numbers and has no classes")
+    n_outputs = len(known.classes)
+    if n_outputs > 1:
+        is_list = isinstance(given, Iterable) and not isinstance(given, str | Mapping)
+        each = list(given) if is_list else []
+        if len(each) != n_outputs:
+            raise ValueError(f"classes must be a list of names for each of {n_outputs} targets")
+    else:
+        each = [given]
+    names = []
+    for output, (its, labels) in enumerate(zip(each, known.classes, strict=True)):
+        classes = labels.tolist()
+        shown = list(map(str, classes)) if old is None else old[output]
+        what = f"there are {len(classes)} classes, {classes}"
+        names.append(_one_for_each("classes", its, classes, shown, what))
+    return tuple(names)
 
 
-def _names_of(given: Any, labels: np.ndarray) -> tuple[str, ...]:
-    """Names of one output's classes, in the order of the classes."""
-    known = labels.tolist()
+def _one_for_each(
+    parameter: str, given: Any, known: Sequence[Any], shown: Sequence[str], what: str
+) -> tuple[str, ...]:
+    """Names for all of what is known, in its order; a mapping may leave some as they are shown."""
     if isinstance(given, Mapping):
-        strange = [label for label in given if label not in known]
+        every = set(known)
+        strange = [each for each in given if each not in every]
         if strange:
-            raise ValueError(f"class_names names {strange[0]!r}, but the classes are {known}")
-        given = [given.get(label, str(label)) for label in known]
-    names = _texts(given, "class_names")
+            listed = ", ".join(map(repr, known[:MOST_LISTED])) + ", …" * (len(known) > MOST_LISTED)
+            raise ValueError(f"{parameter} names {strange[0]!r}, which is not one of {listed}")
+        given = [given.get(each, name) for each, name in zip(known, shown, strict=True)]
+    names = _texts(given, parameter)
     if len(names) != len(known):
         raise ValueError(
-            f"class_names has {len(names)} names, but there are {len(known)} classes, {known}; "
-            "give one name for each, in this order"
+            f"{parameter} has {len(names)} names, but {what}; give one name for each, in this "
+            "order, or a mapping to names"
         )
-    return _distinct(names, "class_names")
+    return _distinct(names, parameter)
 
 
-def _target_names(given: Any, n_outputs: int) -> tuple[str, ...] | None:
+def _target_names(
+    given: Any, known: KnownNames, old: tuple[str, ...] | None
+) -> tuple[str, ...] | None:
     if given is None:
-        return None
-    names = (given,) if isinstance(given, str) else _texts(given, "target_name")
-    if len(names) != n_outputs:
-        what = "a name" if n_outputs == 1 else f"a list of {n_outputs} names"
-        raise ValueError(f"target_name must be {what}, got {given!r}")
-    return tuple(map(str, names))
+        return old
+    names = (given,) if isinstance(given, str) else _texts(given, "target")
+    if len(names) != known.n_outputs:
+        what = "a name" if known.n_outputs == 1 else f"a list of {known.n_outputs} names"
+        raise ValueError(f"target must be {what}, got {given!r}")
+    return _distinct(tuple(map(str, names)), "target")
 
 
 def _units(given: Any, features: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
@@ -173,24 +198,28 @@ def _units(given: Any, features: Sequence[str], targets: Sequence[str]) -> dict[
         raise TypeError(f"units must map names to units, got {given!r}")
     for name, unit in given.items():
         if name not in features and name not in targets:
-            known = ", ".join(map(repr, [*features[:10], *targets]))
+            names = ", ".join(map(repr, [*features[:MOST_LISTED], *targets]))
             raise ValueError(
                 f"units names {name!r}, which is neither a feature nor the target; there are "
-                f"{known}"
+                f"{names}"
             )
         if not isinstance(unit, str):
-            raise TypeError(f"the unit of {name!r} must be a str, got {unit!r}")
-    return dict(given)
+            raise TypeError(f"units must be strings, but that of {name!r} is {unit!r}")
+    return {str(name): str(unit) for name, unit in given.items()}
 
 
 def _texts(given: Any, parameter: str) -> tuple[str, ...]:
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise TypeError(f"{parameter} must be a list of names, got {given!r}")
-    return tuple(map(str, given))
+    names = tuple(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{parameter} must be strings, but one is {name!r}")
+    return tuple(map(str, names))
 
 
 def _distinct(names: tuple[str, ...], parameter: str) -> tuple[str, ...]:
-    twice = next((name for number, name in enumerate(names) if name in names[:number]), None)
-    if twice is not None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"{parameter} must be distinct, but {twice!r} appears more than once")
     return names

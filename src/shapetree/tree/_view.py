@@ -357,9 +357,9 @@ class ModelView:
             yield _make_view(self.fitted.fitted_tree(number), None, None, False)
 
 
-def model_view(estimator: HoldsModel, *names: Any) -> ModelView:
-    """The view of an estimator's tree or trees, by the names that `fitted_model` takes."""
-    return ModelView(fitted_model(estimator, *names))
+def model_view(estimator: HoldsModel) -> ModelView:
+    """The view of an estimator's tree or trees."""
+    return ModelView(fitted_model(estimator))
 
 
 def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView:

@@ -75,7 +75,16 @@ LAYERS = {
     ],
     "refine": None,
     "explain": [
-        *("_conditions", "_outcomes", "_wishes", "_cells", "_flips", "_rows", "_rules", "_tables"),
+        *(
+            "_conditions",
+            "_outcomes",
+            "_flip_constraints",
+            "_cells",
+            "_flips",
+            "_explanations",
+            "_rules",
+            "_tables",
+        ),
     ],
     "drawing": ["_palette", "_ticks", "_date_ticks", "_scales", "_outlines", "_planes"],
     "plot": None,

@@ -1043,13 +1043,13 @@ def test_a_regression_flip_leaves_the_spread():
         ({"target": 5}, ValueError, "not one of the classes"),
     ],
 )
-def test_wishes_are_checked(constraint, error, words):
+def test_constraints_are_checked(constraint, error, words):
     model, X = corner()
     with pytest.raises(error, match=words):
         model.explain(X[:1], **constraint)
 
 
-def test_wishes_of_numbers_are_checked():
+def test_constraints_of_numbers_are_checked():
     model, X, _ = fitted("numbers")
     for target, error in (("a", TypeError), ((2, 1), ValueError), ((1, 2, 3), TypeError)):
         with pytest.raises(error, match="target must be"):

@@ -19,9 +19,9 @@ from shapetree.data._parts import (
     distinct_classes,
     empty_description,
     encode_features,
+    errors_prefixed_by,
     join_descriptions,
     join_samples,
-    naming,
     read_part_targets,
     sample_part,
     select,
@@ -124,7 +124,7 @@ def test_parts_are_binned_as_one_table_is(monkeypatch, most):
 
 def describe_part(part, reading, name):
     """What a part holds."""
-    with naming(name):
+    with errors_prefixed_by(name):
         if len(part) == 0:
             return empty_description(reading)
         frame = nw.from_native(part, eager_only=True)

@@ -40,7 +40,7 @@ from shapetree.explain import (
     Explainer,
     Explanation,
     Rules,
-    read_wish,
+    read_flip_constraints,
     rules_of,
     shape_table,
 )
@@ -785,7 +785,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         """
         fitted = fitted_tree(self)
         view = view_of(fitted)
-        wish = read_wish(
+        constraints = read_flip_constraints(
             view, fitted.feature_names, fitted.classes, fixed, only, direction, target, unseen
         )
         used = fitted.tree.used_features
@@ -801,7 +801,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         if explainer is None:
             explainer = _explainers[fitted] = Explainer(view)
         return explainer.explain(
-            table.columns, route(table.columns), route, wish, new_categories(opened, table)
+            table.columns, route(table.columns), route, constraints, new_categories(opened, table)
         )
 
     def rules(self, digits: int | None = None) -> Rules:

@@ -32,9 +32,9 @@ from shapetree.data._parts import (
     distinct_classes,
     empty_description,
     encode_features,
+    errors_prefixed_by,
     join_descriptions,
     join_samples,
-    naming,
     sample_part,
 )
 from shapetree.data._sums import Evidence
@@ -86,7 +86,7 @@ def look_at_part(X: Any, y: Any, weights: Any, part: str, reading: Reading, name
     names : list or None
         Columns that X must have.
     """
-    with naming(part):
+    with errors_prefixed_by(part):
         _check_columns(X, names)
         _check_steps(X, y, weights)
         own_print = (fingerprint_of(X, y, weights),)
@@ -138,7 +138,7 @@ def encode_rows(
     found: PartDescription,
 ) -> EncodedPart:
     """A part as it is learnt from, without rows that weigh nothing."""
-    with naming(part):
+    with errors_prefixed_by(part):
         # If a worker is lost, Dask makes the part anew.
         difference = fingerprint_of(X, y, weights).differs_from(first_print)
         if difference is not None:

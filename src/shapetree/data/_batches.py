@@ -15,16 +15,16 @@ import numpy as np
 from shapetree._core.sampling import row_hashes
 from shapetree.data._fingerprint import Fingerprint
 from shapetree.data._open import refuse_lazy
-from shapetree.data._parts import naming
+from shapetree.data._parts import errors_prefixed_by
 from shapetree.data._sources import (
     BATCH_ROWS,
     NO_TYPE,
     FragmentPart,
     ParquetPart,
-    Part,
+    SourcePart,
     TablePart,
     check_pyarrow,
-    names_tell_values,
+    is_hive_partitioned,
     parquet_files,
 )
 from shapetree.data._store import bytes_of
@@ -84,7 +84,7 @@ class Batches:
 
     def __init__(
         self,
-        parts: Callable[[], Iterable[Part]],
+        parts: Callable[[], Iterable[SourcePart]],
         target: str | Sequence[str] | None,
         weight: str | None,
         columns: Sequence[str] | None,
@@ -188,7 +188,7 @@ class Batches:
         coded = [] if to_keep is None else [name for name in self._texts if name not in to_keep]
         this_pass = Fingerprint(self.targets if self._is_watched else ())
         for part in self._parts():
-            with naming(part.name):
+            with errors_prefixed_by(part.name):
                 _check_types(part, self._types, self._first)
                 for table in part.tables([*columns, *beside], coded):
                     first_row = this_pass.n_rows
@@ -313,7 +313,7 @@ def from_parquet(
     """
     check_pyarrow("from_parquet")
     files = parquet_files(path)
-    if names_tell_values(files):
+    if is_hive_partitioned(files):
         import pyarrow.dataset as ds
 
         dataset = ds.dataset(files, format="parquet", partitioning="hive")
@@ -397,7 +397,7 @@ def refuse_beside_batches(**given: Any) -> None:
 
 
 def _look_through(
-    parts: Iterable[Part], can_look_ahead: bool, files: list[str]
+    parts: Iterable[SourcePart], can_look_ahead: bool, files: list[str]
 ) -> tuple[dict[str, str], str, int | None]:
     """The columns that all parts have, the first part, and how many rows there are.
 
@@ -407,7 +407,7 @@ def _look_through(
     types: dict[str, str] = {}
     first, n_rows = "", 0
     for part in parts:
-        with naming(part.name):
+        with errors_prefixed_by(part.name):
             if not first:
                 first, types = part.name, part.types()
             _check_types(part, types, first)
@@ -421,7 +421,7 @@ def _look_through(
     return types, first, n_rows
 
 
-def _check_types(part: Part, types: dict[str, str], first: str) -> None:
+def _check_types(part: SourcePart, types: dict[str, str], first: str) -> None:
     """Refuse a part with other columns than the first."""
     its = part.types()
     for name, kind in types.items():

@@ -353,8 +353,8 @@ def select(frame: nw.DataFrame[Any], names: Sequence[str]) -> Any:
 
 
 @contextmanager
-def naming(part: str) -> Iterator[None]:
-    """Name the part in whatever goes wrong in it."""
+def errors_prefixed_by(part: str) -> Iterator[None]:
+    """Begin the message of an error in the block with the name of a part of the data."""
     try:
         yield
     except (ValueError, TypeError, OSError, KeyError) as error:

@@ -27,7 +27,7 @@ PARQUET_ENDINGS = (".parquet", ".pq")
 NO_TYPE = "null"
 
 
-class Part(ABC):
+class SourcePart(ABC):
     """A part of the data: a file, a fragment, a table."""
 
     # The file that the part is read from, if it is one.
@@ -55,7 +55,7 @@ class Part(ABC):
 
 
 @dataclass(frozen=True)
-class ParquetPart(Part):
+class ParquetPart(SourcePart):
     """A Parquet file."""
 
     path: str
@@ -92,7 +92,7 @@ class ParquetPart(Part):
 
 
 @dataclass(frozen=True)
-class FragmentPart(Part):
+class FragmentPart(SourcePart):
     """A fragment of a pyarrow Dataset."""
 
     fragment: ds.Fragment
@@ -135,7 +135,7 @@ class FragmentPart(Part):
 
 
 @dataclass(frozen=True)
-class TablePart(Part):
+class TablePart(SourcePart):
     """A table in memory, or one that is made when it is needed."""
 
     table: Any
@@ -214,7 +214,7 @@ def parquet_files(path: Any) -> list[str]:
     return [each for each in matched if not os.path.isdir(each)] or parquet_files(matched)
 
 
-def names_tell_values(files: list[str]) -> bool:
+def is_hive_partitioned(files: list[str]) -> bool:
     """Whether files are in folders such as year=2024, whose names are values of a column."""
     folders = {name for file in files for name in Path(file).parts[:-1]}
     told = {name.partition("=")[0] for name in folders if "=" in name}

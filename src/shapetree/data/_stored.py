@@ -32,10 +32,10 @@ from shapetree.data._parts import (
     distinct_classes,
     empty_description,
     encode_features,
+    errors_prefixed_by,
     join_descriptions,
     join_distinct,
     join_samples,
-    naming,
     read_part_targets,
     sample_part,
     select,
@@ -117,7 +117,7 @@ class StoredTable(Table):
         n_read = first_row = 0
         with progress_of(what, n_expected, self.verbose) as bar:
             for part, data in self.batches.tables(names, ()):
-                with naming(part):
+                with errors_prefixed_by(part):
                     batch = encode_features(data, wanted)
                 n_read += len(data)
                 if self.kept is not None:
@@ -226,7 +226,7 @@ def read_stored(
     first_pass, batches = _FirstPass(reading), batches.watched()
     with progress_of("reading rows", batches.n_rows, verbose) as bar:
         for part, data in batches.tables(reading.columns, ()):
-            with naming(part):
+            with errors_prefixed_by(part):
                 first_pass.add(data, part)
             bar.update(len(data))
     found = first_pass.found
@@ -303,7 +303,7 @@ def read_labels(batches: Batches, has_classes: bool) -> tuple[np.ndarray, np.nda
     reading = Reading((), tuple(batches.targets), batches.weight, None, has_classes)
     targets, weights = [], []
     for part, data in batches.tables(reading.columns, ()):
-        with naming(part):
+        with errors_prefixed_by(part):
             frame = nw.from_native(data, eager_only=True)
             if len(frame):
                 its_targets, its_weights = read_part_targets(frame, reading)

@@ -1,11 +1,11 @@
 """A fitted tree in words and tables; they are made from its `TreeView` only."""
 
 from shapetree.explain._conditions import Condition
+from shapetree.explain._explanations import Explainer, Explanation, Step
+from shapetree.explain._flip_constraints import FlipConstraints, read_flip_constraints
 from shapetree.explain._flips import Change, Flip
-from shapetree.explain._rows import Explainer, Explanation, Step
 from shapetree.explain._rules import Clause, Rule, Rules, rules_of
 from shapetree.explain._tables import shape_table
-from shapetree.explain._wishes import Wish, read_wish
 
 __all__ = [
     "Change",
@@ -14,11 +14,11 @@ __all__ = [
     "Explainer",
     "Explanation",
     "Flip",
+    "FlipConstraints",
     "Rule",
     "Rules",
     "Step",
-    "Wish",
-    "read_wish",
+    "read_flip_constraints",
     "rules_of",
     "shape_table",
 ]

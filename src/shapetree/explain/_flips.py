@@ -28,8 +28,8 @@ from shapetree.explain._cells import (
     different_categories,
     nearest,
 )
+from shapetree.explain._flip_constraints import FlipConstraints
 from shapetree.explain._outcomes import python_values
-from shapetree.explain._wishes import Wish
 from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, read, rounded
 from shapetree.tree._view import TreeView
 from shapetree.tree._words import category_name, listing, outcome_words
@@ -180,7 +180,7 @@ class FlipFinder:
         self._words: dict[int, str] = {}
 
     def find(
-        self, columns: Columns, leaves: np.ndarray, route: Route, wish: Wish
+        self, columns: Columns, leaves: np.ndarray, route: Route, constraints: FlipConstraints
     ) -> list[Flip | None]:
         """The smallest change for each row; if tied, the first feature's; None if there is none.
 
@@ -188,7 +188,7 @@ class FlipFinder:
         ----------
         columns, leaves, route
             As for `explain_rows`.
-        wish : Wish
+        constraints : FlipConstraints
             What may change, and what it should lead to.
         """
         found: list[_Found | None] = []
@@ -196,47 +196,53 @@ class FlipFinder:
         step = max(1, MAX_SENT // (n_tries + len(self._used) + 1))
         for start in range(0, len(leaves), step):
             some = [None if column is None else column[start : start + step] for column in columns]
-            found += self._find_some(some, leaves[start : start + step], route, wish)
-        return self._flips(columns, found, route, wish)
+            found += self._find_some(some, leaves[start : start + step], route, constraints)
+        return self._flips(columns, found, route, constraints)
 
     def _find_some(
-        self, columns: Columns, leaves: np.ndarray, route: Route, wish: Wish
+        self, columns: Columns, leaves: np.ndarray, route: Route, constraints: FlipConstraints
     ) -> list[_Found | None]:
-        features = [j for j in self._used if wish.may_change(j)]
-        tries = self._tries(columns, len(leaves), features, wish)
+        features = [j for j in self._used if constraints.may_change(j)]
+        tries = self._tries(columns, len(leaves), features, constraints)
         to = _send(columns, tries, route)
-        wanted = ~np.isnan(tries.size) & wish.is_fulfilled(leaves[:, None], to)
+        wanted = ~np.isnan(tries.size) & constraints.is_fulfilled(leaves[:, None], to)
         best = _smallest(tries.size, wanted)
         found: list[_Found | None] = []
         for row, number in enumerate(best.tolist()):
             if number < 0:
-                found.append(self._find_two(columns, row, tries, leaves[row], route, wish))
+                found.append(self._find_two(columns, row, tries, leaves[row], route, constraints))
                 continue
             change = (int(tries.feature[number]), float(tries.value[row, number]))
             found.append(_Found((change,), float(tries.size[row, number]), int(to[row, number])))
         return found
 
     def _find_two(
-        self, columns: Columns, row: int, tries: _Tries, leaf: int, route: Route, wish: Wish
+        self,
+        columns: Columns,
+        row: int,
+        tries: _Tries,
+        leaf: int,
+        route: Route,
+        constraints: FlipConstraints,
     ) -> _Found | None:
         """Changes of two features of a row for which one is not enough."""
         size = tries.size[row]
         first = np.argsort(size, kind="stable")[: np.count_nonzero(~np.isnan(size))]
         first = first[: max(1, MAX_TRIED // max(1, len(size)))]
         best: _Found | None = None
-        if not wish.can_be_fulfilled(leaf) or not len(first):
+        if not constraints.can_be_fulfilled(leaf) or not len(first):
             return best
         changed = _send_columns(columns, np.full(len(first), row), tries, first)
-        for feature in [j for j in self._used if wish.may_change(j)]:
+        for feature in [j for j in self._used if constraints.may_change(j)]:
             rows = np.flatnonzero(tries.feature[first] != feature)
             if not len(rows):
                 continue
             some = [None if column is None else column[rows] for column in changed]
-            second = self._tries(some, len(rows), [feature], wish)
+            second = self._tries(some, len(rows), [feature], constraints)
             to = _send(some, second, route)
             with np.errstate(over="ignore"):
                 total = second.size + size[first[rows]][:, None]
-            wanted = ~np.isnan(total) & wish.is_fulfilled(np.full(to.shape, leaf), to)
+            wanted = ~np.isnan(total) & constraints.is_fulfilled(np.full(to.shape, leaf), to)
             at = int(_smallest(total.reshape(1, -1), wanted.reshape(1, -1))[0])
             if at < 0:
                 continue
@@ -254,13 +260,15 @@ class FlipFinder:
 
     # --- values to try ---
 
-    def _tries(self, columns: Columns, n_rows: int, features: list[int], wish: Wish) -> _Tries:
+    def _tries(
+        self, columns: Columns, n_rows: int, features: list[int], constraints: FlipConstraints
+    ) -> _Tries:
         bounds = [self._bounds[feature] for feature in features if feature in self._bounds]
         edges = cell_edges(bounds, columns, n_rows)
         parts = [
             self._categories_to_try(columns, feature)
             if feature in self._codes
-            else self._numbers_to_try(columns, feature, next(edges), wish)
+            else self._numbers_to_try(columns, feature, next(edges), constraints)
             for feature in features
         ]
         sizes = [size for _, size in parts]
@@ -278,37 +286,41 @@ class FlipFinder:
         return value, np.where(column == value, np.nan, 1.0)
 
     def _numbers_to_try(
-        self, columns: Columns, feature: int, edges: np.ndarray, wish: Wish
+        self, columns: Columns, feature: int, edges: np.ndarray, constraints: FlipConstraints
     ) -> tuple[np.ndarray, np.ndarray]:
         own = column_of(columns, feature)[:, None].astype(np.float64)
         low, high = (np.full((len(own), edges.shape[1] + 1), end) for end in (-np.inf, np.inf))
         low[:, 1:], high[:, :-1] = edges, edges
         step = _step_of(self.view.features[feature])
         is_whole = np.full(own.shape, step is not None)
-        if step is not None and wish.allows_unseen:
+        if step is not None and constraints.allows_unseen:
             is_whole = np.isnan(own) | (own / step == np.floor(own / step))
-        limits = self._limits(feature, wish)
+        limits = self._limits(feature, constraints)
         value = nearest(own, low, high, is_whole, step or 1, limits)
         with np.errstate(over="ignore", invalid="ignore"):
             distance = np.abs(value - np.clip(own, -GREATEST, GREATEST)) / self.view.scales[feature]
             size = np.where(np.isnan(own), 1.0, distance)
             size[((low < own) & (own <= high)) | np.isnan(value)] = np.nan
-            size[~wish.allows_move(feature, own, value)] = np.nan
+            size[~constraints.allows_move(feature, own, value)] = np.nan
         return np.where(np.isnan(size), own, value), size
 
-    def _limits(self, feature: int, wish: Wish) -> tuple[float, float]:
+    def _limits(self, feature: int, constraints: FlipConstraints) -> tuple[float, float]:
         """Between which numbers a flip may choose: the least and the greatest of training."""
         least, greatest = self.view.ranges[feature].tolist()
-        if wish.allows_unseen or math.isnan(least):
+        if constraints.allows_unseen or math.isnan(least):
             return -math.inf, math.inf
         return least, greatest
 
     # --- what to say about them ---
 
     def _flips(
-        self, columns: Columns, found: list[_Found | None], route: Route, wish: Wish
+        self,
+        columns: Columns,
+        found: list[_Found | None],
+        route: Route,
+        constraints: FlipConstraints,
     ) -> list[Flip | None]:
-        shown = self._shown(columns, found, route, wish)
+        shown = self._shown(columns, found, route, constraints)
         return [
             None if each is None else self._flip(columns, row, each, shown[row])
             for row, each in enumerate(found)
@@ -329,7 +341,11 @@ class FlipFinder:
         return Flip(tuple(changes), found.size, found.leaf, self._words[found.leaf])
 
     def _shown(
-        self, columns: Columns, found: list[_Found | None], route: Route, wish: Wish
+        self,
+        columns: Columns,
+        found: list[_Found | None],
+        route: Route,
+        constraints: FlipConstraints,
     ) -> list[list[str]]:
         """The new values in words, for each row's changes."""
         texts = [
@@ -347,7 +363,7 @@ class FlipFinder:
                 column_of(base, feature)[i] = value
         short = {i: list(texts[row]) for i, row in enumerate(rows.tolist())}
         for place in range(max(len(each.changes) for each in picked)):
-            self._shorten(columns, rows, picked, place, base, leaf, route, short, wish)
+            self._shorten(columns, rows, picked, place, base, leaf, route, short, constraints)
         for i, row in enumerate(rows.tolist()):
             if len(short[i]) == 1 or self._leads(base, i, picked[i], short[i], route):
                 texts[row] = short[i]
@@ -369,7 +385,7 @@ class FlipFinder:
         leaf: np.ndarray,
         route: Route,
         short: dict[int, list[str]],
-        wish: Wish,
+        constraints: FlipConstraints,
     ) -> None:
         """Use shorter numbers that lead to the same leaf and go hardly further."""
         ways: dict[int, list[str]] = {}
@@ -378,7 +394,7 @@ class FlipFinder:
                 feature, value = each.changes[place]
                 own = float(column_of(columns, feature)[rows[i]])
                 date = self.view.features[feature].date
-                least, greatest = self._limits(feature, wish)
+                least, greatest = self._limits(feature, constraints)
                 *texts, short[i][place] = beyond(value, own, date)
                 ways[i] = [text for text in texts if least <= read(text, date) <= greatest]
         while any(ways.values()):

@@ -1,4 +1,4 @@
-"""The head of a picture: its title, and what the colours of classes or numbers mean."""
+"""The header of a picture: its title, and what the colours of classes or numbers mean."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Entry:
     line: int
 
 
-class Head:
+class Header:
     """Title, scores on unseen rows and legend above a picture.
 
     Parameters

@@ -16,7 +16,7 @@ from shapetree.plot._checks import check_title, view_to_draw
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE, palette_for
 from shapetree.plot._layout import Box
 from shapetree.plot._leaves import draw_histogram, target_place
-from shapetree.plot._legend import Head
+from shapetree.plot._legend import Header
 from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
@@ -105,10 +105,10 @@ def plot_node(
     marked = read_row(fitted, view, rows_for_tree(estimator, row), number)
     scene = Scene(view, palette, LARGE, marked, scale, swap)
     height, draw = _prepare(scene, drawn)
-    head = Head(scene, title, LARGE.width)
+    header = Header(scene, title, LARGE.width)
     canvas = Canvas()
-    head.draw(canvas, MARGIN, MARGIN)
-    box = Box(MARGIN, MARGIN, MARGIN + LARGE.width, MARGIN + height).moved(0, head.height)
+    header.draw(canvas, MARGIN, MARGIN)
+    box = Box(MARGIN, MARGIN, MARGIN + LARGE.width, MARGIN + height).moved(0, header.height)
     draw(canvas, box)
     return Picture(CanvasDrawing(canvas, {number: box}, box.x1 + MARGIN, box.y1 + MARGIN), ax)
 

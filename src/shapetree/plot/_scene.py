@@ -142,7 +142,7 @@ class Scene:
     scale: str
     swap: bool
 
-    def is_beside(self, node: NodeView) -> bool:
+    def is_off_path(self, node: NodeView) -> bool:
         """Whether a row is marked that does not pass the node."""
         return self.row is not None and node.number not in self.row.nodes
 

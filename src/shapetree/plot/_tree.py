@@ -19,7 +19,7 @@ from shapetree.plot._checks import (
 from shapetree.plot._colours import palette_for
 from shapetree.plot._layout import Gaps, Placement, curve, place_tree
 from shapetree.plot._leaves import draw_leaf, leaf_shape
-from shapetree.plot._legend import Head
+from shapetree.plot._legend import Header
 from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import SMALL, Scene, most_branches
@@ -155,19 +155,19 @@ def _draw(
     sizes = {number: (card.width, card.height) for number, card in cards.items()}
     sizes |= {leaf.number: (shape.width, shape.height) for leaf in ends}
     placed = place_tree(root, children, sizes, downwards, DOWN if downwards else RIGHT)
-    inner = max(placed.width, Head.least_width(scene))
-    head = Head(scene, title, inner)
+    inner = max(placed.width, Header.least_width(scene))
+    header = Header(scene, title, inner)
     left = MARGIN + (inner - placed.width) / 2
-    top = MARGIN + head.height
+    top = MARGIN + header.height
     canvas = Canvas()
-    head.draw(canvas, MARGIN, MARGIN)
+    header.draw(canvas, MARGIN, MARGIN)
     boxes = {number: box.moved(left, top) for number, box in placed.boxes.items()}
     _draw_edges(canvas, scene, nodes[root], children, placed, downwards, (left, top))
     for number, card in cards.items():
-        canvas.is_faded = scene.is_beside(nodes[number])
+        canvas.is_faded = scene.is_off_path(nodes[number])
         card.draw(canvas, boxes[number])
     for leaf in ends:
-        canvas.is_faded = scene.is_beside(leaf)
+        canvas.is_faded = scene.is_off_path(leaf)
         draw_leaf(canvas, scene, leaf, shape, boxes[leaf.number], bool(leaf.children))
     width, height = inner + 2 * MARGIN, top + placed.height + MARGIN
     return Picture(CanvasDrawing(canvas, boxes, width, height), ax)
@@ -186,7 +186,7 @@ def _draw_edges(
     for below in children.values():
         for branch, child in enumerate(below):
             node = scene.view.nodes[child]
-            canvas.is_faded = scene.is_beside(node)
+            canvas.is_faded = scene.is_off_path(node)
             share = node.n_rows / max(root.n_rows, 1)
             points = [(a + x, b + y) for a, b in curve(placed.edges[child], downwards)]
             canvas.line(

@@ -31,7 +31,7 @@ from shapetree.data._batches import Batches
 from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._names import check_columns
 from shapetree.data._open import OpenTable, open_rows
-from shapetree.data._parts import encode_features, naming, select
+from shapetree.data._parts import encode_features, errors_prefixed_by, select
 from shapetree.data._table import FeatureInfo, Table, encode_table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import KnownNames, Names, read_names
@@ -158,7 +158,7 @@ class ReadsRows(ABC):
         read = dict.fromkeys([*names, *beside]) or dict.fromkeys(batches.columns[:1])
         told: set[str] = set()
         for part, data in batches.tables(list(read), beside):
-            with naming(part), warnings.catch_warnings(record=True) as caught:
+            with errors_prefixed_by(part), warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always")
                 some = select(nw.from_native(data, eager_only=True), names) if names else data
                 encoded = encode_features(some, wanted) if names else None

@@ -17,7 +17,7 @@ UP, DOWN = "up", "down"
 
 
 @dataclass(frozen=True, eq=False)
-class Wish:
+class FlipConstraints:
     """What a flip may change, and what it should lead to.
 
     Attributes
@@ -72,7 +72,7 @@ class Wish:
         return np.abs(after - before) > self.spreads[old]
 
 
-def read_wish(
+def read_flip_constraints(
     view: TreeView,
     names: Sequence[str],
     labels: Sequence[np.ndarray] | None,
@@ -81,8 +81,8 @@ def read_wish(
     direction: Any = None,
     target: Any = None,
     unseen: bool = False,
-) -> Wish:
-    """The wish that a user's parameters of `explain` describe.
+) -> FlipConstraints:
+    """The constraints that a user's parameters of `explain` describe.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def read_wish(
     frozen = set(_features(fixed, "fixed", view, names))
     if only is not None:
         frozen |= set(range(len(names))) - set(_features(only, "only", view, names))
-    return Wish(
+    return FlipConstraints(
         outcomes=_outcomes(view),
         spreads=_spreads(view),
         goal=None if target is None else _goal(view, labels, target),

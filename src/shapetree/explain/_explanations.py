@@ -20,9 +20,9 @@ from shapetree.explain._conditions import (
     region_conditions,
     segment_condition,
 )
+from shapetree.explain._flip_constraints import FlipConstraints
 from shapetree.explain._flips import Flip, FlipFinder, Route
 from shapetree.explain._outcomes import python_values
-from shapetree.explain._wishes import Wish
 from shapetree.tree._digits import exact, n_digits, rounded
 from shapetree.tree._view import NodeView, TreeView
 from shapetree.tree._words import listing, outcome_words, printable
@@ -211,7 +211,7 @@ class Explainer:
         columns: Sequence[np.ndarray | None],
         leaves: np.ndarray,
         route: Route,
-        wish: Wish,
+        constraints: FlipConstraints,
         new: Mapping[int, Mapping[int, Any]],
     ) -> list[Explanation]:
         """Explain the prediction of each row.
@@ -225,12 +225,12 @@ class Explainer:
             The rows' leaves.
         route : callable
             Finds the leaves of rows with other columns.
-        wish : Wish
+        constraints : FlipConstraints
             What flips may change, and what is to come of them.
         new : mapping from int to mappings
             By feature and row, categories that training has not seen.
         """
-        flips = self._flips.find(columns, leaves, route, wish)
+        flips = self._flips.find(columns, leaves, route, constraints)
         values = [
             (j, feature.name, python_values(column, feature))
             for j, (feature, column) in enumerate(zip(self.view.features, columns, strict=True))

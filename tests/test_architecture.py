@@ -33,7 +33,7 @@ LAYERS = {
             "_table",
         ),
         "_labels",
-        *("_sampling", "_store", "_binning", "_sums", "_targets", "_parts"),
+        *("_sampling", "_store", "_binning", "_sums", "_statistics", "_targets", "_parts"),
         *("_sources", "_batches", "_stored"),
     ],
     "tree": [

@@ -135,12 +135,11 @@ def test_nodes_are_described_by_their_classes(seed, name, n_extra):
     criterion, stops = Criterion(name, sizes), np.cumsum(sizes)
     counts = [rng.multinomial(9, np.ones(size) / size, 5) for size in sizes]
     channels = np.hstack([*counts, rng.integers(0, 9, (5, n_extra))]).astype(float)
-    nodes = criterion.describe_classes(channels, n_extra > 0)
-    assert [node.weight for node in nodes] == [9.0] * 5
-    assert_array_equal([node.n_rows for node in nodes], channels[:, -1] if n_extra else 9)
+    n_rows, weights, impurities, shares = criterion.describe_classes(channels, n_extra > 0)
+    assert_array_equal(weights, [9.0] * 5)
+    assert_array_equal(n_rows, channels[:, -1] if n_extra else 9)
     masses = criterion.impurities(np.ascontiguousarray(channels[:, : stops[-1]]))
-    assert_allclose([node.impurity for node in nodes], np.maximum(masses, 0.0) / 9)
-    shares = np.array([node.value for node in nodes])
+    assert_allclose(impurities, np.maximum(masses, 0.0) / 9)
     assert shares.shape == (5, len(sizes), max(sizes))
     for output, count in enumerate(counts):
         assert_allclose(shares[:, output, : sizes[output]], count / 9)

@@ -8,7 +8,6 @@ from naive import samples
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree._core.columns import Columns
-from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import (
     Targets,
     build_cells,
@@ -16,10 +15,12 @@ from shapetree._core.histogram import (
     join_cells,
     sum_nodes,
 )
+from shapetree._core.search import BinSplit
 from shapetree._threads import VISITS_PER_CALL, feature_chunks
+from shapetree.data._statistics import Statistics
 from shapetree.grow import _histograms
 from shapetree.grow._histograms import LevelHistograms
-from shapetree.grow._nodes import GrowingNode
+from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._rows import Histograms
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -228,29 +229,40 @@ class HeldRows:
         return Histograms(first, last, self.problem.histograms(first, last, nodes=rows))
 
 
-def node_with(rows, number, parent=None):
-    return GrowingNode(
-        NodeStatistics(len(rows), float(len(rows)), 1.0, np.zeros((1, 1))),
-        number=number,
-        parent=parent,
+def statistics_of(rows_of_nodes):
+    n_rows = np.array([len(rows) for rows in rows_of_nodes])
+    return Statistics(
+        n_rows, n_rows.astype(float), np.ones(len(n_rows)), np.zeros((len(n_rows), 1, 1))
     )
 
 
 def two_levels(problem, families):
-    """Two parents with all rows of their children; returns parents, children and who holds them.
+    """A tree of parents with all rows of their children below its root.
 
-    A family is a list of its children's rows.
+    A family is a list of its children's rows. Returns the tree, its two levels and who holds rows.
     """
-    parents, children, rows_of_node = [], [], [np.concatenate(family) for family in families]
-    for number, family in enumerate(families):
-        parent = node_with(rows_of_node[number], number)
-        for rows in family:
-            child = node_with(rows, len(rows_of_node), parent)
-            parent.children.append(child)
-            children.append(child)
-            rows_of_node.append(rows)
-        parents.append(parent)
-    return parents, children, HeldRows(problem, rows_of_node)
+    parents = [np.concatenate(family) for family in families]
+    rows_of_node = [
+        np.concatenate(parents),
+        *parents,
+        *(rows for each in families for rows in each),
+    ]
+    tree = GrownTree(statistics_of(rows_of_node[:1]))
+    first, levels = 1, []
+    for depth, sizes in ((1, [len(families)]), (2, [len(family) for family in families])):
+        last = first + sum(sizes)
+        numbers = np.arange(first, last, dtype=np.int32)
+        level = Level(numbers, statistics_of(rows_of_node[first:last]), depth)
+        splits = [BinSplit(0, size, np.zeros(2, dtype=np.uint8)) for size in sizes]
+        tree.add(list(range(first - len(sizes), first)), splits, level)
+        levels.append(level)
+        first = last
+    return tree, *levels, HeldRows(problem, rows_of_node)
+
+
+def of_numbers(level, numbers):
+    """Some nodes of a level."""
+    return level.take(np.isin(level.numbers, numbers))
 
 
 def as_dense(problem, histograms, node):
@@ -267,13 +279,12 @@ def as_dense(problem, histograms, node):
     return dense
 
 
-def sums_of_parts(problem, source, nodes, keep=False):
+def sums_of_parts(problem, source, level, keep=False):
     """All sums of the nodes of a level, by their parts; NaN for those left out."""
-    sums = np.full((len(nodes), problem.offsets[-1], problem.targets.n_channels), np.nan)
-    for some, histograms in source.parts(nodes, keep):
+    sums = np.full((len(level), problem.offsets[-1], problem.targets.n_channels), np.nan)
+    for some, histograms in source.parts(level, keep):
         bins = slice(problem.offsets[histograms.first], problem.offsets[histograms.last])
-        for i, node in enumerate(some):
-            place = next(place for place, other in enumerate(nodes) if other is node)
+        for i, place in enumerate(range(some.start, some.stop)):
             assert np.isnan(sums[place, bins]).all(), "summed twice"
             sums[place, bins] = as_dense(problem, histograms, i)
     return sums
@@ -292,18 +303,18 @@ def test_children_that_are_wanted_get_their_histograms(problem, seed, exact, kee
     rng = np.random.default_rng(seed)
     at = rng.integers(0, 5, problem.n)
     families = [[np.flatnonzero(at == b) for b in some] for some in ([0, 1], [2, 3, 4])]
-    parents, children, rows = two_levels(problem, families)
+    tree, parents, children, rows = two_levels(problem, families)
     with pytest.MonkeyPatch.context() as patch:
         subtract_always(patch)
         rows.call_bytes = max_bytes
         channels = problem.targets.n_channels
-        source = LevelHistograms(rows, problem.offsets, channels, exact, whole=False)
+        source = LevelHistograms(rows, tree, problem.offsets, channels, exact, whole=False)
         sums_of_parts(problem, source, parents, keep)
-        wanted = [child for child in children if rng.random() < 0.7]
-        if not wanted:
+        wanted = children.take(rng.random(len(children)) < 0.7)
+        if len(wanted) == 0:
             return
         found = sums_of_parts(problem, source, wanted)
-    expected = [problem.naive(rows.rows_of_node[child.number]) for child in wanted]
+    expected = [problem.naive(rows.rows_of_node[number]) for number in wanted.numbers]
     assert_allclose(found, expected, atol=1e-9)
 
 
@@ -311,13 +322,15 @@ def test_children_that_are_wanted_get_their_histograms(problem, seed, exact, kee
 def test_parts_are_the_same_whatever_the_holder_thinks_small(problem, seed):
     rng = np.random.default_rng(seed)
     at = rng.integers(0, 3, problem.n)
-    parents, _, rows = two_levels(problem, [[np.flatnonzero(at == b)] for b in range(3)])
+    tree, parents, _, rows = two_levels(problem, [[np.flatnonzero(at == b)] for b in range(3)])
     found = []
     for bins_per_cell in (0, 2, 10**9):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_histograms, "BINS_PER_CELL", bins_per_cell)
             channels = problem.targets.n_channels
-            source = LevelHistograms(rows, problem.offsets, channels, exact=False, whole=False)
+            source = LevelHistograms(
+                rows, tree, problem.offsets, channels, exact=False, whole=False
+            )
             found.append(sums_of_parts(problem, source, parents))
     assert_array_equal(found[0], found[1])
     assert_array_equal(found[0], found[2])
@@ -334,50 +347,50 @@ def fixed_problem():
 @pytest.mark.parametrize(
     ("wanted", "keep", "asked"),
     [
-        # The root is 0, its children of 5, 3 and 1 rows are 1, 2 and 3.
-        ([1, 2, 3], True, [2, 3]),  # the largest by subtraction
-        ([1, 2], True, [2, 3]),
-        ([1], True, [2, 3]),
-        ([2, 3], True, [2, 3]),
-        ([3], True, [3]),
-        ([1, 2, 3], False, [1, 2, 3]),
-        ([1], False, [1]),
+        # The parent is 1, its children of 5, 3 and 1 rows are 2, 3 and 4.
+        ([2, 3, 4], True, [3, 4]),  # the largest by subtraction
+        ([2, 3], True, [3, 4]),
+        ([2], True, [3, 4]),
+        ([3, 4], True, [3, 4]),
+        ([4], True, [4]),
+        ([2, 3, 4], False, [2, 3, 4]),
+        ([2], False, [2]),
     ],
 )
 def test_rows_are_summed_no_more_often_than_needed(monkeypatch, wanted, keep, asked):
     subtract_always(monkeypatch)
     problem = fixed_problem()
-    parents, children, rows = two_levels(
+    tree, parents, children, rows = two_levels(
         problem, [[np.arange(5), np.arange(5, 8), np.arange(8, 9)]]
     )
-    source = LevelHistograms(rows, problem.offsets, 2, exact=False, whole=False)
+    source = LevelHistograms(rows, tree, problem.offsets, 2, exact=False, whole=False)
     sums_of_parts(problem, source, parents, keep)
     rows.asked.clear()
-    sums_of_parts(problem, source, [child for child in children if child.number in wanted])
+    sums_of_parts(problem, source, of_numbers(children, wanted))
     assert [sorted(nodes) for nodes in rows.asked] == [asked]
 
 
 def test_a_largest_child_that_is_too_small_is_summed_itself(monkeypatch):
     subtract_always(monkeypatch)
     problem = fixed_problem()
-    parents, children, rows = two_levels(
+    tree, parents, children, rows = two_levels(
         problem, [[np.arange(4), np.arange(4, 7), np.arange(7, 9)]]
     )
-    source = LevelHistograms(rows, problem.offsets, 2, exact=False, whole=False)
+    source = LevelHistograms(rows, tree, problem.offsets, 2, exact=False, whole=False)
     sums_of_parts(problem, source, parents, keep=True)
     rows.asked.clear()
-    sums_of_parts(problem, source, children[:1])
-    assert rows.asked == [[1]]
+    sums_of_parts(problem, source, of_numbers(children, [2]))
+    assert rows.asked == [[2]]
 
 
 def test_histograms_of_a_level_that_is_too_large_do_not_wait(monkeypatch):
     subtract_always(monkeypatch)
     monkeypatch.setattr(_histograms, "CALLS_THAT_WAIT", 0)
     problem = fixed_problem()
-    parents, _, rows = two_levels(problem, [[np.arange(5), np.arange(5, 9)]])
-    source = LevelHistograms(rows, problem.offsets, 2, exact=False, whole=False)
+    tree, parents, _, rows = two_levels(problem, [[np.arange(5), np.arange(5, 9)]])
+    source = LevelHistograms(rows, tree, problem.offsets, 2, exact=False, whole=False)
     sums_of_parts(problem, source, parents, keep=True)
-    assert parents[0].histogram is None
+    assert not source.kept
 
 
 @given(st.integers(0, 50), st.sampled_from([0, 1, VISITS_PER_CALL // 7, 10 * VISITS_PER_CALL]))

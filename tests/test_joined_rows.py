@@ -17,7 +17,7 @@ from shapetree.fit._growth import pair_tools
 from shapetree.fit._parameters import candidate_options, limits_of, read_pairs, refine_options
 from shapetree.fit._rows import training_rows
 from shapetree.grow._candidates import CandidateSearch
-from shapetree.grow._grower import Grower, finish
+from shapetree.grow._grower import Grower
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import tree_of
 from shapetree.grow._pairs import PairSearch
@@ -66,7 +66,7 @@ class Fit:
             tools = self._tools(rows)
             pairs = None if tools is None else PairSearch(tools[0], goal, tools[1])
             return Grower(
-                rows, binned.features, goal, search, pairs, parameters.max_bins is None, limits,
+                rows, goal, search, pairs, parameters.max_bins is None, limits,
                 progress,
             ).grow()  # fmt: skip
 
@@ -75,9 +75,7 @@ class Fit:
 
     def grow(self, rows):
         """The tree as it has grown."""
-        root = self._grown(rows)
-        finish(root, self.binned.features)
-        return tree_of(root, self.goal.impurity_scale)
+        return self._grown(rows).arrays(self.binned.features, self.goal.impurity_scale)
 
     def refine(self, rows, owns_bins=False):
         """The tree grown and refined, and how its objective fell."""

@@ -5,6 +5,7 @@ from itertools import accumulate
 import numpy as np
 
 from libc.math cimport rint
+from libc.stdint cimport int64_t
 
 
 cdef class NodeStatistics:
@@ -109,7 +110,7 @@ cdef class Criterion:
         return out
 
     def describe_classes(self, sums not None, bint counts_rows):
-        """What nodes' sums of channels tell of them, a list of NodeStatistics.
+        """What nodes' sums of channels tell of them: rows, weights, mean impurity and shares.
 
         The first channels are classes; the last one counts rows, unless weights do.
         """
@@ -117,29 +118,27 @@ cdef class Criterion:
             const double[:, ::1] channels = np.ascontiguousarray(sums, dtype=np.float64)
             Py_ssize_t i, n_nodes = channels.shape[0]
             int o, c, most = 0, n_outputs = self.info.n_outputs
+            int64_t[::1] rows
+            double[::1] weight, impure
             double[:, :, ::1] share
-            double weight
-            NodeStatistics node
-            list nodes = []
         if self.info.kind not in (GINI, ENTROPY) or channels.shape[1] < self.info.n_stats:
             raise ValueError("every class needs its sum")
         for o in range(n_outputs):
             most = max(most, self.info.block[o + 1] - self.info.block[o])
+        n_rows = np.empty(n_nodes, dtype=np.int64)
+        weights, impurities = np.empty(n_nodes), np.empty(n_nodes)
         shares = np.zeros((n_nodes, n_outputs, most))
-        share = shares
-        for i in range(n_nodes):
-            weight = weight_of(&self.info, &channels[i, 0])
-            for o in range(n_outputs):
-                for c in range(self.info.block[o], self.info.block[o + 1]):
-                    share[i, o, c - self.info.block[o]] = channels[i, c] / weight
-            node = NodeStatistics.__new__(NodeStatistics)
-            node.n_rows = <Py_ssize_t> rint(
-                channels[i, channels.shape[1] - 1] if counts_rows else weight)
-            node.weight = weight
-            node.impurity = max(impurity(&self.info, &channels[i, 0]), 0.0) / weight
-            node.value = shares[i]
-            nodes.append(node)
-        return nodes
+        rows, weight, impure, share = n_rows, weights, impurities, shares
+        with nogil:
+            for i in range(n_nodes):
+                weight[i] = weight_of(&self.info, &channels[i, 0])
+                for o in range(n_outputs):
+                    for c in range(self.info.block[o], self.info.block[o + 1]):
+                        share[i, o, c - self.info.block[o]] = channels[i, c] / weight[i]
+                rows[i] = <int64_t> rint(
+                    channels[i, channels.shape[1] - 1] if counts_rows else weight[i])
+                impure[i] = max(impurity(&self.info, &channels[i, 0]), 0.0) / weight[i]
+        return n_rows, weights, impurities, shares
 
     def weight(self, stats):
         """Sum of the weights of the rows behind a statistics vector."""

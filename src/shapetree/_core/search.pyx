@@ -1,5 +1,7 @@
 """Search: the best shape function of each feature for the nodes of a level."""
 
+cimport cython
+
 import numpy as np
 
 from shapetree._core.histogram import bin_offsets
@@ -1007,3 +1009,63 @@ def best_features(
                 break
         features.append(best)
     return features
+
+
+# Trees of forests have many thousands of these. Python's collector of cycles would go through all
+# of them again and again; arrays and numbers make no cycles.
+@cython.no_gc
+cdef class BinSplit:
+    """A shape function of one feature as the branch of each bin.
+
+    Attributes
+    ----------
+    feature : int
+    n_branches : int
+    branch_of_bin : uint8 array of shape (n_bins + 1,)
+        The missing bin comes last; NO_BRANCH_MARK for bins that hold no row of the node.
+    """
+
+    cdef readonly Py_ssize_t feature
+    cdef readonly Py_ssize_t n_branches
+    cdef readonly object branch_of_bin
+
+    def __init__(self, Py_ssize_t feature, Py_ssize_t n_branches, branch_of_bin not None):
+        self.feature = feature
+        self.n_branches = n_branches
+        self.branch_of_bin = branch_of_bin
+
+    def __reduce__(self):
+        return BinSplit, (self.feature, self.n_branches, self.branch_of_bin)
+
+    @property
+    def features(self):
+        """The feature that it splits on."""
+        return (self.feature,)
+
+
+@cython.no_gc
+cdef class Candidate:
+    """A shape function over bins that a node may split on.
+
+    Attributes
+    ----------
+    split : BinSplit
+    gain : float
+        Impurity mass that it takes away.
+    penalised_gain : float
+        The same, less all penalties.
+    """
+
+    cdef readonly object split
+    cdef readonly double gain
+    cdef readonly double penalised_gain
+
+    def __init__(self, split not None, double gain, double penalised_gain):
+        self.split = split
+        self.gain = gain
+        self.penalised_gain = penalised_gain
+
+    @property
+    def n_branches(self):
+        """Number of branches."""
+        return self.split.n_branches

@@ -12,6 +12,7 @@ import numpy as np
 from shapetree._core.binning import group_values
 from shapetree._core.criterion import Criterion, NodeStatistics
 from shapetree._core.histogram import Targets
+from shapetree.data._statistics import Statistics
 from shapetree.data._sums import (
     MOST_UNITS,
     LocalNumbers,
@@ -204,8 +205,8 @@ class Goal(ABC):
     def weights_behind(self, channels: np.ndarray) -> np.ndarray:
         """Weights of the rows that sums of channels are made of."""
 
-    def penalty_unit(self, node: NodeStatistics) -> float:
-        """Impurity mass that a penalty of 1 stands for in a node."""
+    def penalty_unit(self, node: NodeStatistics | Statistics) -> Any:
+        """Impurity mass that a penalty of 1 stands for in a node, or in each of several."""
         return 1.0
 
     def noise(self, node: NodeStatistics) -> float:
@@ -287,9 +288,9 @@ class ClassGoal(Goal):
         """Weights of the rows that sums of channels are made of."""
         return channels[:, : self.starts[1]].sum(axis=1)
 
-    def statistics(self, channels: np.ndarray) -> list[NodeStatistics]:
+    def statistics(self, channels: np.ndarray) -> Statistics:
         """What is known of nodes from their rows' sums of channels, (n_nodes, n_channels)."""
-        return self.criterion.describe_classes(channels, self.counts_rows)
+        return Statistics(*self.criterion.describe_classes(channels, self.counts_rows))
 
     def noise(self, node: NodeStatistics) -> float:
         """Impurity mass that a cut of a node takes away on average where nothing is to gain.
@@ -367,7 +368,7 @@ class RegressionGoal(Goal):
         """Greatest absolute value of each output of all rows, centred and scaled."""
         return _greatest(self.standardised, None)
 
-    def penalty_unit(self, node: NodeStatistics) -> float:
+    def penalty_unit(self, node: NodeStatistics | Statistics) -> Any:
         """A row that lies as far off as the node's rows do on the mean."""
         return node.impurity
 
@@ -418,7 +419,7 @@ class RegressionGoal(Goal):
         least: np.ndarray,
         greatest: np.ndarray,
         spreads: np.ndarray,
-    ) -> list[NodeStatistics]:
+    ) -> Statistics:
         """What is known of nodes from their rows.
 
         Parameters
@@ -436,8 +437,7 @@ class RegressionGoal(Goal):
             (least == greatest).all(axis=1), 0.0, spreads / weights / values.shape[1]
         )
         counts = (channels[:, -1] if self.counts_rows else weights).round().astype(int)
-        told = counts.tolist(), weights.tolist(), impurities.tolist(), values
-        return list(map(NodeStatistics, *told))
+        return Statistics(counts, weights, impurities, values)
 
     def standardised_medians(self, rows: np.ndarray) -> np.ndarray:
         """Medians of some rows, centred and scaled."""

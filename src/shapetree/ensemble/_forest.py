@@ -16,9 +16,7 @@ from shapetree.fit._parameters import Parameters, read_pairs
 from shapetree.fit._rows import TrainingRows, bin_rows, training_rows
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._feature_order import feature_order
-from shapetree.grow._grower import finish
 from shapetree.grow._local import LocalRows
-from shapetree.grow._nodes import tree_of
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
@@ -199,9 +197,8 @@ def _grow(
         draw = FeatureDraw(len(features), n_drawn, seed) if n_drawn < len(features) else None
         its = replace(one, random_state=of_search)
         tools = pair_tools(own, its, pairs)
-        root = grow(own, tools, its, progress.of_test(), order, draw)
-        finish(root, features)
-        tree = shrink(tree_of(root, goal.impurity_scale), options.shrinkage)
+        grown = grow(own, tools, its, progress.of_test(), order, draw)
+        tree = shrink(grown.arrays(features, goal.impurity_scale), options.shrinkage)
         if rows.weight_size != 1.0:
             tree = tree.with_nodes(weights=tree.weighted_n_node_samples * rows.weight_size)
         progress.tested()

@@ -10,7 +10,7 @@ from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._grower import Grower
 from shapetree.grow._local import hold_rows
-from shapetree.grow._nodes import GrowingNode
+from shapetree.grow._nodes import GrownTree
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._progress import Progress
@@ -25,7 +25,7 @@ def grow(
     progress: Progress,
     order: np.ndarray | None = None,
     draw: FeatureDraw | None = None,
-) -> GrowingNode:
+) -> GrownTree:
     """Grow a tree on binned rows.
 
     Parameters
@@ -43,7 +43,6 @@ def grow(
     options = candidate_options(goal, parameters)
     return Grower(
         rows,
-        features,
         goal,
         CandidateSearch(features, goal, options, order),
         None if pairs is None else PairSearch(pairs[0], goal, pairs[1]),

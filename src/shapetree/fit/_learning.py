@@ -10,7 +10,6 @@ from shapetree.fit._growth import grow, hold, pair_tools
 from shapetree.fit._parameters import Parameters, refine_options
 from shapetree.fit._rows import BinnedRows
 from shapetree.grow._feature_order import feature_order
-from shapetree.grow._grower import finish
 from shapetree.grow._nodes import tree_of
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress
@@ -52,13 +51,12 @@ def learn(
     binned, held = binned_rows.binned, hold(binned_rows, parameters)
     goal, tools = held.goal, pair_tools(held, parameters, pairs)
     order = feature_order(held)
-    root = grow(held, tools, parameters, progress, order)
+    grown = grow(held, tools, parameters, progress, order)
     history = None
     if parameters.refine is None:
-        finish(root, binned.features)
-        tree = tree_of(root, goal.impurity_scale)
+        tree = grown.arrays(binned.features, goal.impurity_scale)
     else:
         options = refine_options(goal, parameters)
-        refined, losses = refine(root, held, options, tools, progress.sweep, owns_bins, order)
+        refined, losses = refine(grown, held, options, tools, progress.sweep, owns_bins, order)
         tree, history = tree_of(refined, goal.impurity_scale), np.array(losses)
     return Outcome(prune_by_cost(tree, parameters.ccp_alpha), goal.criterion_name, history)

@@ -383,12 +383,13 @@ def nearest_split(
     free = replace(parameters, max_depth=1, leaf_penalty=0.0, max_leaf_nodes=None, lookahead=1)
     held = hold(binned, free)
     with Progress(0, held.n_rows, 1) as silent:
-        root = grow(held, pair_tools(held, free, pairs), free, silent)
-    if root.split is None:
+        grown = grow(held, pair_tools(held, free, pairs), free, silent)
+    split = grown.splits[0]
+    if split is None:
         return None
-    about = [node.statistics for node in root.children]
-    gain = root.statistics.weight * root.statistics.impurity
-    gain -= sum(child.weight * child.impurity for child in about)
-    needed = parameters.prices(held.goal).leaf * (len(about) - 1)
-    unit = held.goal.penalty_unit(root.statistics)
-    return NearestSplit(root.split.features, gain / unit if unit > 0 else 0.0, needed)
+    root, *children = grown.statistics
+    gain = root.weight * root.impurity
+    gain -= sum(child.weight * child.impurity for child in children)
+    needed = parameters.prices(held.goal).leaf * (len(children) - 1)
+    unit = held.goal.penalty_unit(root)
+    return NearestSplit(split.features, gain / unit if unit > 0 else 0.0, needed)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import bin_offsets, build_histograms
 from shapetree._core.reduced import fill_gaps
-from shapetree._core.search import NO_BRANCH_MARK, NodeSearch, best_features
+from shapetree._core.search import NO_BRANCH_MARK, BinSplit, Candidate, NodeSearch, best_features
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
+from shapetree.data._statistics import Statistics
 from shapetree.data._targets import Goal
 from shapetree.grow._rows import Halving, Histograms, Sample
-from shapetree.grow._splits import BinSplit
 
 # The bins of every feature.
 Features = tuple[FeatureBins, ...]
@@ -154,28 +154,6 @@ class CandidateOptions:
         }
 
 
-class Candidate(NamedTuple):
-    """A shape function over bins that a node may split on.
-
-    Attributes
-    ----------
-    split : BinSplit
-    gain : float
-        Impurity mass that it takes away.
-    penalised_gain : float
-        The same, less all penalties.
-    """
-
-    split: BinSplit
-    gain: float
-    penalised_gain: float
-
-    @property
-    def n_branches(self) -> int:
-        """Number of branches."""
-        return self.split.n_branches
-
-
 @dataclass(frozen=True)
 class FeatureShapes:
     """The best shape function of every feature, for one node or several.
@@ -273,8 +251,8 @@ class CandidateSearch:
 
     def search(
         self,
-        nodes: list[NodeStatistics],
-        numbers: list[int],
+        nodes: Statistics,
+        numbers: np.ndarray,
         max_branches: int,
         histograms: Histograms,
         found: FeatureShapes,
@@ -284,8 +262,8 @@ class CandidateSearch:
 
         Parameters
         ----------
-        nodes : list of NodeStatistics
-        numbers : list of int
+        nodes : Statistics
+        numbers : int array of shape (n_nodes,)
             Of the nodes; they seed random starts, together with the fit's own seed.
         max_branches : int
         histograms : Histograms
@@ -297,8 +275,8 @@ class CandidateSearch:
         first, last = histograms.first, histograms.last
         penalties = self._penalties
         # As `part_price` and `branch_price` have it, for all nodes at once.
-        unit = np.array([self._goal.penalty_unit(node) for node in nodes])
-        weight = np.array([node.weight for node in nodes])
+        weight = nodes.weight
+        unit = np.broadcast_to(self._goal.penalty_unit(nodes), weight.shape)
         units, free = penalties.part * unit, penalties.branch * weight
         self._search.search(
             histograms.sums, histograms.cells, first, last,
@@ -306,7 +284,7 @@ class CandidateSearch:
             segment_penalty=units * np.sqrt(np.maximum(weight / penalties.many_rows, 1.0)),
             category_penalty=units * CATEGORY_SHARE,
             branch_penalty=penalties.leaf * unit + free,
-            seed=np.array(numbers, dtype=np.uint64) + np.uint64(self._seed),
+            seed=numbers.astype(np.uint64) + np.uint64(self._seed),
             allowed=None if allowed is None else allowed.view(np.uint8),
             gains=found.gains,
             penalised_gains=found.penalised_gains,
@@ -320,15 +298,15 @@ class CandidateSearch:
             if first <= feature < last:
                 self._charge_choice(feature, share * units, nodes, found)
 
-    def _threads_for(self, nodes: list[NodeStatistics], n_features: int) -> int:
+    def _threads_for(self, nodes: Statistics, n_features: int) -> int:
         """Threads worth starting to search some nodes."""
         if self._n_threads == 1:
             return 1
-        visits = [min(VISITS_PER_SEARCH, VISITS_PER_ROW * node.n_rows) for node in nodes]
-        return threads_for(n_features * sum(visits), self._n_threads)
+        visits = int(np.minimum(VISITS_PER_SEARCH, VISITS_PER_ROW * nodes.n_rows).sum())
+        return threads_for(n_features * visits, self._n_threads)
 
     def _charge_choice(
-        self, feature: int, prices: np.ndarray, nodes: list[NodeStatistics], found: FeatureShapes
+        self, feature: int, prices: np.ndarray, nodes: Statistics, found: FeatureShapes
     ) -> None:
         """Take from gains what choosing among many categories is worth by chance."""
         bins = slice(self.offsets[feature], self.offsets[feature + 1] - 1)
@@ -347,20 +325,21 @@ class CandidateSearch:
             return found.penalised_gains
         return found.penalised_gains / np.maximum(found.n_branches - 1, 1)
 
-    def least_gain(self, node: NodeStatistics) -> float:
-        """What a split of a node must gain at least: the price of one more leaf."""
-        return self._penalties.leaf * self._goal.penalty_unit(node)
+    def least_gains(self, nodes: Statistics) -> Any:
+        """What splits of nodes must gain at least: the price of one more leaf."""
+        return self._penalties.leaf * self._goal.penalty_unit(nodes)
 
     def score(self, gain: float, n_branches: int) -> float:
         """How a candidate with some gain after penalties ranks."""
         return gain / (n_branches - 1) if self._per_leaf else gain
 
-    def best(self, found: FeatureShapes, nodes: list[NodeStatistics]) -> list[Candidate | None]:
+    def best(self, found: FeatureShapes, nodes: Statistics) -> list[Candidate | None]:
         """Each node's best candidate; None where no candidate gains anything after penalties."""
-        ties = np.array([TIE * node.weight for node in nodes])
         return [
             None if feature < 0 else found.candidate(feature, node)
-            for node, feature in enumerate(best_features(self.scores(found), ties, self._order))
+            for node, feature in enumerate(
+                best_features(self.scores(found), TIE * nodes.weight, self._order)
+            )
         ]
 
     def rivals(
@@ -422,11 +401,11 @@ class CandidateSearch:
         """
         feature, gain = candidate.split.feature, 0.0
         bins = slice(self.offsets[feature], self.offsets[feature + 1])
-        codes = sample.bins.array(0)
+        codes, about = sample.bins.array(0), Statistics.of(node)
         for fitted, new in halving:
             found = FeatureShapes.empty(1, self.offsets)
             histogram = self._histogram(sample, feature, fitted)
-            self.search([node], [node_number], max_branches, histogram, found)
+            self.search(about, np.array([node_number]), max_branches, histogram, found)
             n_branches = int(found.n_branches[0, feature])
             if n_branches >= 2:
                 branch_of_bin = found.branch_of_bin[0, bins]

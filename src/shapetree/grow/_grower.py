@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, count
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
-from shapetree.data._binning import FeatureBins
+from shapetree._core.search import Candidate
+from shapetree.data._statistics import Statistics
 from shapetree.data._sums import exact_units
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
-from shapetree.grow._candidates import Candidate, CandidateSearch, FeatureShapes
+from shapetree.grow._candidates import CandidateSearch, FeatureShapes
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._histograms import LevelHistograms
-from shapetree.grow._nodes import GrowingNode
+from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._pair_options import SAMPLE_ROWS
 from shapetree.grow._pairs import PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
@@ -41,6 +44,17 @@ LEAST_SHARE = 0.7
 PURE = 1e-14
 
 
+# What a node may be split on.
+Found: TypeAlias = Candidate | PairCandidate
+
+
+class NodeOfLevel(NamedTuple):
+    """A single node of a level."""
+
+    number: int
+    statistics: NodeStatistics
+
+
 @dataclass(frozen=True)
 class Limits:
     """When growth stops; all in absolute numbers."""
@@ -54,9 +68,7 @@ class Limits:
     min_impurity_decrease: float
 
 
-def describe(
-    goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray
-) -> list[NodeStatistics]:
+def describe(goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray) -> Statistics:
     """What nodes know of their rows, whose sums of channels are given."""
     if isinstance(goal, ClassGoal):
         return goal.statistics(channels)
@@ -82,7 +94,6 @@ class Grower:
     ----------
     rows : Rows
         All of them at node 0.
-    bins : tuple of FeatureBins
     goal : Goal
     search : CandidateSearch
     pair_search : PairSearch or None
@@ -98,7 +109,6 @@ class Grower:
     def __init__(
         self,
         rows: Rows,
-        bins: tuple[FeatureBins, ...],
         goal: Goal,
         search: CandidateSearch,
         pair_search: PairSearch | None,
@@ -109,213 +119,206 @@ class Grower:
     ) -> None:
         self._draw = draw
         self._rows = rows
-        self._bins = bins
         self._goal = goal
         self._exact = exact
         self._search = search
         self._pair_search = pair_search
         self._limits = limits
         self._progress = progress
-        self._histograms = LevelHistograms(
-            rows, search.offsets, goal.targets.n_channels, exact, pair_search is not None
-        )
-        self._least_decrease = 0.0
-        self._n_nodes = 1
-
-    def grow(self) -> GrowingNode:
-        """Grow the tree; its nodes have splits, but no shape functions yet, see `finish`."""
         numbers = np.zeros(1, dtype=np.int32)
-        (statistics,) = describe(self._goal, self._rows, numbers, self._rows.totals(numbers))
-        root = GrowingNode(statistics)
-        self._least_decrease = self._limits.min_impurity_decrease * statistics.weight
+        self._tree = GrownTree(describe(goal, rows, numbers, rows.totals(numbers)))
+        self._histograms = LevelHistograms(
+            rows,
+            self._tree,
+            search.offsets,
+            goal.targets.n_channels,
+            exact,
+            pair_search is not None,
+        )
+        root = self._tree.statistics
+        self._least_decrease = limits.min_impurity_decrease * root.weight.item()
+
+    def grow(self) -> GrownTree:
+        """Grow the tree."""
         if self._limits.max_leaf_nodes < self._rows.n_rows:
-            self._grow_best_first(root)
+            self._grow_best_first()
         else:
-            self._grow_by_levels(root)
-        # What leads up from children makes circles, and these would outlive the fit.
-        for node in root.breadth_first():
-            assert isinstance(node, GrowingNode)
-            node.parent = node.histogram = None
-        return root
+            self._grow_by_levels()
+        return self._tree
 
-    def _grow_by_levels(self, root: GrowingNode) -> None:
-        level = [root]
-        while level:
-            self._find_candidates(level, self._limits.max_branches)
-            level = self._split([node for node in level if node.candidate is not None])
+    def _grow_by_levels(self) -> None:
+        level = self._tree.root()
+        while len(level) > 0:
+            level = self._split(*self._splittable(level, self._limits.max_branches))
 
-    def _grow_best_first(self, root: GrowingNode) -> None:
+    def _grow_best_first(self) -> None:
         """Split the node with the greatest gain first, until there are leaves enough."""
-        waiting: list[tuple[float, int, GrowingNode]] = []
+        waiting: list[tuple[float, int, Level, Found]] = []
         arrivals = count()  # of equals, the first to come goes first
 
-        def wait(nodes: list[GrowingNode]) -> None:
-            for node in nodes:
-                if node.candidate is not None:
-                    candidate = node.candidate
-                    score = self._search.score(candidate.penalised_gain, candidate.n_branches)
-                    heapq.heappush(waiting, (-score, next(arrivals), node))
+        def wait(level: Level, max_branches: int) -> None:
+            nodes, found = self._splittable(level, max_branches)
+            for i, candidate in enumerate(found):
+                score = self._search.score(candidate.penalised_gain, candidate.n_branches)
+                node = nodes.take(slice(i, i + 1))
+                heapq.heappush(waiting, (-score, next(arrivals), node, candidate))
 
         n_leaves, most = 1, self._limits.max_leaf_nodes
         if most > 1:
-            self._find_candidates([root], self._limits.max_branches)
-            wait([root])
+            wait(self._tree.root(), self._limits.max_branches)
         while waiting and n_leaves < most:
-            node = heapq.heappop(waiting)[2]
+            node, candidate = heapq.heappop(waiting)[2:]
             room = most - n_leaves
-            if node.candidate.n_branches > room + 1:
+            if candidate.n_branches > room + 1:
                 # Too many leaves: look again for fewer branches, and queue up with what that gains.
-                self._find_candidates([node], room + 1)
-                wait([node])
+                wait(node, room + 1)
                 continue
-            children = self._split([node])
-            n_leaves += len(node.children) - 1
-            self._find_candidates(children, self._limits.max_branches)
-            wait(children)
+            children = self._split(node, [candidate])
+            n_leaves += candidate.n_branches - 1
+            wait(children, self._limits.max_branches)
 
-    def _may_split(self, statistics: NodeStatistics, depth: int) -> bool:
-        limits = self._limits
-        return (
-            depth < limits.max_depth
-            and statistics.n_rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
-            and statistics.impurity > PURE
-            # No split gains more than all impurity.
-            and statistics.weight * statistics.impurity > self._search.least_gain(statistics)
-        )
+    def _may_split(self, level: Level) -> np.ndarray:
+        """Which nodes may be split, if a split gains enough."""
+        limits, nodes = self._limits, level.statistics
+        if level.depth >= limits.max_depth:
+            return np.zeros(len(level), dtype=bool)
+        is_open = nodes.n_rows >= max(limits.min_samples_split, 2 * limits.min_samples_leaf)
+        is_open &= nodes.impurity > PURE
+        # No split gains more than all impurity.
+        is_open &= nodes.weight * nodes.impurity > self._search.least_gains(nodes)
+        return is_open
 
-    def _find_candidates(self, nodes: list[GrowingNode], max_branches: int) -> None:
-        """Note what nodes may be split on, where that earns a split."""
-        nodes = [node for node in nodes if self._is_open(node)]
-        for some in self._histograms.batches(nodes):
-            self._find_candidates_of(some, max_branches)
+    def _splittable(self, level: Level, max_branches: int) -> tuple[Level, list[Found]]:
+        """The nodes that earn a split, and what they are to be split on."""
+        is_open = self._may_split(level)
+        self._note_leaves(level, ~is_open)
+        level = level.take(is_open)
+        found: list[Found | None] = []
+        for some in self._histograms.batches(level):
+            found += self._best_of(level.take(some), max_branches)
+        is_split = np.array([candidate is not None for candidate in found], dtype=bool)
+        for number in level.numbers[~is_split].tolist():
+            self._histograms.kept.pop(number, None)
+        self._note_leaves(level, ~is_split)
+        return level.take(is_split), [candidate for candidate in found if candidate is not None]
 
-    def _find_candidates_of(self, nodes: list[GrowingNode], max_branches: int) -> None:
-        """The same for nodes that may be split, whose shape functions there is memory for."""
-        keep = self._rows.is_far or any(node.depth + 1 < self._limits.max_depth for node in nodes)
-        found = self._search_features(nodes, max_branches, keep)
-        singles = self._search.best(found, [node.statistics for node in nodes])
+    def _note_leaves(self, level: Level, are_leaves: np.ndarray) -> None:
+        n_rows = level.statistics.n_rows[are_leaves]
+        self._progress.leaves(int(n_rows.sum()), len(n_rows), level.depth)
+
+    def _best_of(self, level: Level, max_branches: int) -> list[Found | None]:
+        """What nodes are to be split on, whose shape functions there is memory for."""
+        keep = self._rows.is_far or level.depth + 1 < self._limits.max_depth
+        found = self._search_features(level, max_branches, keep)
+        singles = self._search.best(found, level.statistics)
         if self._draw is not None:
-            self._draw_again(self._draw, nodes, singles, max_branches)
-        jobs = [
-            partial(self._best_candidate, node, single, found, i, max_branches)
-            for i, (node, single) in enumerate(zip(nodes, singles, strict=True))
+            self._draw_again(self._draw, level, singles, max_branches)
+        if self._pair_search is None:
+            best: list[Found | None] = [self._enough(single) for single in singles]
+        else:
+            # Asks for the rows of nodes, and moves none.
+            best = self._rows.together(
+                [
+                    partial(self._best_with_pairs, level, i, single, max_branches)
+                    for i, single in enumerate(singles)
+                ]
+            )
+        if self._limits.lookahead == 1 or level.depth + 1 >= self._limits.max_depth:
+            return best
+        return [
+            self._best_ahead(single, level, found, i, max_branches)
+            if single is not None and candidate is single
+            else candidate
+            for i, (candidate, single) in enumerate(zip(best, singles, strict=True))
         ]
-        # Who looks ahead sends rows.
-        only_asks = self._limits.lookahead == 1
-        best = self._rows.together(jobs) if only_asks else [job() for job in jobs]
-        for node, candidate in zip(nodes, best, strict=True):
-            node.candidate = candidate
-            if node.candidate is None:
-                node.histogram = None
-                self._progress.leaf(node.statistics.n_rows, node.depth)
 
     def _draw_again(
         self,
         draw: FeatureDraw,
-        nodes: list[GrowingNode],
+        level: Level,
         singles: list[Candidate | None],
         max_branches: int,
     ) -> None:
         """Where no feature that was drawn splits a node, draw twice as many, up to all."""
         n_drawn = draw.n_drawn
-        pending = [number for number, single in enumerate(singles) if single is None]
-        while pending and n_drawn < self._search.n_features:
+        pending = np.flatnonzero([single is None for single in singles])
+        while len(pending) > 0 and n_drawn < self._search.n_features:
             n_drawn = min(2 * n_drawn, self._search.n_features)
-            some = [nodes[number] for number in pending]
+            some = level.take(pending)
             found = self._search_features(some, max_branches, False, draw.drawing(n_drawn))
-            best = self._search.best(found, [node.statistics for node in some])
-            for number, single in zip(pending, best, strict=True):
+            best = self._search.best(found, some.statistics)
+            for number, single in zip(pending.tolist(), best, strict=True):
                 singles[number] = single
-            pending = [number for number in pending if singles[number] is None]
+            pending = pending[[single is None for single in best]]
 
     def _search_features(
         self,
-        nodes: list[GrowingNode],
+        level: Level,
         max_branches: int,
         keep: bool,
         draw: FeatureDraw | None = None,
     ) -> FeatureShapes:
         """The best shape function of each feature for nodes; children may want their histograms."""
-        found = FeatureShapes.empty(len(nodes), self._search.offsets)
+        found = FeatureShapes.empty(len(level), self._search.offsets)
         draw = self._draw if draw is None else draw
-        for some, histograms in self._histograms.parts(nodes, keep):
-            first = nodes.index(some[0])
-            part = found.part(first, first + len(some))
-            statistics = [node.statistics for node in some]
-            numbers = [node.number + 1 for node in some]
+        for nodes, histograms in self._histograms.parts(level, keep):
+            numbers = level.numbers[nodes] + np.int64(1)
             allowed = None if draw is None else draw.allowed(numbers)
+            statistics, part = level.statistics.take(nodes), found.part(nodes.start, nodes.stop)
             self._search.search(statistics, numbers, max_branches, histograms, part, allowed)
         return found
 
-    def _is_open(self, node: GrowingNode) -> bool:
-        """Whether a node may be split; if not, it is a leaf for good."""
-        if self._may_split(node.statistics, node.depth):
-            return True
-        self._progress.leaf(node.statistics.n_rows, node.depth)
-        return False
-
-    def _best_candidate(
-        self,
-        node: GrowingNode,
-        single: Candidate | None,
-        found: FeatureShapes,
-        number: int,
-        max_branches: int,
-    ) -> Candidate | PairCandidate | None:
-        """The best of a node's features, which is `single`, and of pairs, if it earns the split.
-
-        What was found for all features is what `found` has for some number.
-        """
-        best: Candidate | PairCandidate | None = single
-        if self._pair_search is not None:
-            pair = self._pair_search.best(
-                node.statistics,
-                self._rows_of(node),
-                None if self._exact else node.histogram,
-                max_branches,
-                node.number + 1,
-                to_beat=single.penalised_gain if single else 0.0,
-            )
-            if pair is not None and self._is_better(pair, single, node, max_branches):
-                best = pair
-        if best is None or best.gain < self._least_decrease:
+    def _enough(self, candidate: Found | None) -> Found | None:
+        """A candidate, if it takes away as much impurity as a split must."""
+        if candidate is None or candidate.gain < self._least_decrease:
             return None
-        if best is single:
-            return self._best_ahead(single, node, found, number, max_branches)
-        return best
+        return candidate
 
-    def _rows_of(self, node: GrowingNode) -> RowsOfNode:
+    def _best_with_pairs(
+        self, level: Level, i: int, single: Candidate | None, max_branches: int
+    ) -> Found | None:
+        """The best of a node's features, which is `single`, and of pairs."""
+        assert self._pair_search is not None
+        node = NodeOfLevel(level.numbers.item(i), level.statistics[i])
+        best: Found | None = single
+        pair = self._pair_search.best(
+            node.statistics,
+            self._rows_of(node),
+            None if self._exact else self._histograms.kept.get(node.number),
+            max_branches,
+            node.number + 1,
+            to_beat=single.penalised_gain if single else 0.0,
+        )
+        if pair is not None and self._is_better(pair, single, node, max_branches):
+            best = pair
+        return self._enough(best)
+
+    def _rows_of(self, node: NodeOfLevel) -> RowsOfNode:
         return self._rows.at(node.number, node.statistics.n_rows)
 
     def _best_ahead(
-        self,
-        best: Candidate,
-        node: GrowingNode,
-        found: FeatureShapes,
-        number: int,
-        max_branches: int,
+        self, best: Candidate, level: Level, found: FeatureShapes, i: int, max_branches: int
     ) -> Candidate:
-        """The candidate that is best if what comes after it counts, too."""
-        if self._limits.lookahead == 1 or node.depth + 1 >= self._limits.max_depth:
-            return best
-        rivals = self._search.rivals(best, found, number, self._limits.lookahead, LEAST_SHARE)
+        """The candidate of a node that is best if what comes after it counts, too."""
+        rivals = self._search.rivals(best, found, i, self._limits.lookahead, LEAST_SHARE)
         if len(rivals) == 1:
             return best
+        node = level.take(slice(i, i + 1))
         return max(rivals, key=lambda rival: self._gain_ahead(rival, node, max_branches))
 
-    def _gain_ahead(self, candidate: Candidate, node: GrowingNode, max_branches: int) -> float:
+    def _gain_ahead(self, candidate: Candidate, node: Level, max_branches: int) -> float:
         """What a candidate gains, and its children's best splits on single features with it."""
-        children = self._send([node], [candidate], self._n_nodes)
+        children = self._send(node, [candidate])
+        children = children.take(self._may_split(children))
         gain = candidate.penalised_gain
-        nodes = [child for child in children if self._may_split(child.statistics, child.depth)]
-        if nodes:
-            found = self._search_features(nodes, max_branches, keep=False)
-            singles = self._search.best(found, [child.statistics for child in nodes])
+        if len(children) > 0:
+            found = self._search_features(children, max_branches, keep=False)
+            singles = self._search.best(found, children.statistics)
             gain += sum(best.penalised_gain for best in singles if best is not None)
         return gain
 
     def _is_better(
-        self, pair: PairCandidate, single: Candidate | None, node: GrowingNode, max_branches: int
+        self, pair: PairCandidate, single: Candidate | None, node: NodeOfLevel, max_branches: int
     ) -> bool:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
         if not self._leaves_room(pair, node):
@@ -338,7 +341,7 @@ class Grower:
         return True
 
     def _holds_up(
-        self, pair: PairCandidate, single: Candidate | None, node: GrowingNode, max_branches: int
+        self, pair: PairCandidate, single: Candidate | None, node: NodeOfLevel, max_branches: int
     ) -> bool:
         """Whether a pair gains more than the best single feature on new rows, too.
 
@@ -364,57 +367,38 @@ class Grower:
                 return True
         return of_pair > max(PAIR_LEAD * of_single, needed)
 
-    def _leaves_room(self, pair: PairCandidate, node: GrowingNode) -> bool:
+    def _leaves_room(self, pair: PairCandidate, node: NodeOfLevel) -> bool:
         """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""
         if node.statistics.n_rows <= SAMPLE_ROWS:
             return True
         counts = self._rows_of(node).branch_counts(pair.split)
         return bool(counts.min() >= max(1, self._limits.min_samples_leaf))
 
-    def _split(self, nodes: list[GrowingNode]) -> list[GrowingNode]:
+    def _split(self, level: Level, found: Sequence[Found]) -> Level:
         """Send nodes' rows to their children, which are returned."""
-        children = self._send(nodes, [node.candidate for node in nodes], self._n_nodes)
-        self._n_nodes += len(children)
-        first = 0
-        for node in nodes:
-            node.split = node.candidate.split
-            node.children = list(children[first : first + node.candidate.n_branches])
-            first += node.candidate.n_branches
-            for child in children[first - node.candidate.n_branches : first]:
-                child.parent = node
-            node.candidate = None
-            self._progress.split(node.statistics.n_rows, node.depth)
+        children = self._send(level, found)
+        self._tree.add(level.numbers.tolist(), [candidate.split for candidate in found], children)
+        self._progress.split(int(level.statistics.n_rows.sum()), level.depth)
         return children
 
-    def _send(
-        self, nodes: list[GrowingNode], candidates: list[Candidate | PairCandidate], first: int
-    ) -> list[GrowingNode]:
-        """Send nodes' rows by candidates to children that are numbered from `first` on."""
-        if not nodes:
-            return []
-        sizes = [candidate.n_branches for candidate in candidates]
-        *first_child, stop = accumulate(sizes, initial=first)
+    def _send(self, level: Level, found: Sequence[Found]) -> Level:
+        """Send nodes' rows by candidates to children, which are not yet part of the tree."""
+        if len(level) == 0:
+            return level
+        first = self._tree.n_nodes
+        *first_child, stop = accumulate((each.n_branches for each in found), initial=first)
         self._rows.split(
-            np.array([node.number for node in nodes], dtype=np.int32),
+            level.numbers,
             np.array(first_child, dtype=np.int32),
-            [candidate.split for candidate in candidates],
+            [candidate.split for candidate in found],
         )
         numbers = np.arange(first, stop, dtype=np.int32)
-        channels = self._channels_below(nodes, candidates, numbers)
+        channels = self._channels_below(level, found, numbers)
         statistics = describe(self._goal, self._rows, numbers, channels)
-        depths = [
-            node.depth + 1 for node, size in zip(nodes, sizes, strict=True) for _ in range(size)
-        ]
-        return [
-            GrowingNode(about, number=number, depth=depth)
-            for about, number, depth in zip(statistics, range(first, stop), depths, strict=True)
-        ]
+        return Level(numbers, statistics, level.depth + 1)
 
     def _channels_below(
-        self,
-        nodes: list[GrowingNode],
-        candidates: list[Candidate | PairCandidate],
-        numbers: np.ndarray,
+        self, level: Level, found: Sequence[Found], numbers: np.ndarray
     ) -> np.ndarray:
         """Sums of the channels over the rows of children, whose numbers are given.
 
@@ -425,21 +409,13 @@ class Grower:
         channels = np.empty((len(numbers), self._goal.targets.n_channels))
         is_told = np.ones(len(numbers), dtype=bool)
         last = 0
-        for node, candidate in zip(nodes, candidates, strict=True):
+        for number, candidate in zip(level.numbers.tolist(), found, strict=True):
             first, last = last, last + candidate.n_branches
-            if isinstance(candidate, Candidate) and node.histogram is not None:
-                channels[first:last] = self._search.branch_sums(node.histogram, candidate)
+            histogram = self._histograms.kept.get(number)
+            if isinstance(candidate, Candidate) and histogram is not None:
+                channels[first:last] = self._search.branch_sums(histogram, candidate)
             else:
                 is_told[first:last] = False
         if not is_told.all():
             channels[~is_told] = self._rows.totals(numbers[~is_told])
         return channels
-
-
-def finish(root: GrowingNode, bins: tuple[FeatureBins, ...]) -> None:
-    """Give every node its shape function in the features' own values."""
-    for node in root.breadth_first():
-        assert isinstance(node, GrowingNode)
-        if node.split is not None:
-            weights = [child.statistics.weight for child in node.children]
-            node.shape = node.split.shape(bins, weights.index(max(weights)))

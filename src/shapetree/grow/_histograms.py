@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from shapetree.grow._nodes import GrowingNode
+from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._rows import Histograms, Rows
 
 # Calls whose histograms may wait for the next level.
@@ -27,6 +27,8 @@ class LevelHistograms:
     Parameters
     ----------
     rows : Rows
+    tree : GrownTree
+        Whose nodes these are.
     offsets : list of int
         Where each feature's bins start in a histogram, and the end.
     n_channels : int
@@ -34,115 +36,119 @@ class LevelHistograms:
         Whether bins are too many for histograms of all of them.
     whole : bool
         Whether every node's histogram is read as a whole, as pairs do.
+
+    Attributes
+    ----------
+    kept : dict
+        Histograms of some nodes, for their children to subtract from.
     """
 
     def __init__(
-        self, rows: Rows, offsets: list[int], n_channels: int, exact: bool, whole: bool
+        self,
+        rows: Rows,
+        tree: GrownTree,
+        offsets: list[int],
+        n_channels: int,
+        exact: bool,
+        whole: bool,
     ) -> None:
         self._rows = rows
+        self._tree = tree
         self._offsets = offsets
         self._n_sums = offsets[-1] * n_channels
         self._exact = exact
         self._whole = whole
         self._max_bytes = rows.call_bytes
+        self.kept: dict[int, np.ndarray] = {}
 
-    def batches(self, nodes: list[GrowingNode]) -> Iterator[list[GrowingNode]]:
+    def batches(self, level: Level) -> Iterator[slice]:
         """Nodes that are searched together: all, unless their shape functions would fill memory."""
         size = max(MIN_NODES_TOGETHER, MAX_BINS_TOGETHER // self._offsets[-1])
-        for first in range(0, len(nodes), size):
-            yield nodes[first : first + size]
+        for first in range(0, len(level), size):
+            yield slice(first, min(first + size, len(level)))
 
-    def parts(
-        self, nodes: list[GrowingNode], keep: bool
-    ) -> Iterator[tuple[list[GrowingNode], Histograms]]:
+    def parts(self, level: Level, keep: bool) -> Iterator[tuple[slice, Histograms]]:
         """The histograms of some nodes, a part of the nodes or of the features at a time.
 
         Parameters
         ----------
-        nodes : list of GrowingNode
+        level : Level
         keep : bool
             Whether children will want them, to subtract from.
         """
         bytes_of_node = 8 * self._n_sums
-        if self._exact or bytes_of_node > self._max_bytes or self._are_small(nodes):
-            yield from self._by_features(nodes)
+        if self._exact or bytes_of_node > self._max_bytes or self._are_small(level):
+            yield from self._by_features(level)
             return
-        keep &= bytes_of_node * len(nodes) <= CALLS_THAT_WAIT * self._max_bytes
+        keep &= bytes_of_node * len(level) <= CALLS_THAT_WAIT * self._max_bytes
         size = max(1, self._max_bytes // max(bytes_of_node, 1))
-        for first in range(0, len(nodes), size):
-            some = nodes[first : first + size]
-            histograms = self._of(some)
+        for first in range(0, len(level), size):
+            some = slice(first, min(first + size, len(level)))
+            numbers = level.numbers[some]
+            histograms = self._of(numbers)
             if (keep or self._whole) and histograms.sums is not None:
-                for node, sums in zip(some, histograms.sums, strict=True):
-                    node.histogram = sums
+                self.kept.update(zip(numbers.tolist(), histograms.sums, strict=True))
             yield some, histograms
-        for node in nodes:
-            if node.parent is not None:
-                node.parent.histogram = None
+        for number in level.numbers.tolist():
+            self.kept.pop(self._parent(number), None)
 
-    def _are_small(self, nodes: list[GrowingNode]) -> bool:
+    def _parent(self, number: int) -> int:
+        """The parent of a node; -1 for the root, and for children that are only tried."""
+        return self._tree.parent[number] if number < self._tree.n_nodes else -1
+
+    def _are_small(self, level: Level) -> bool:
         """Whether most bins of most nodes hold no row."""
-        n_rows = sum(node.statistics.n_rows for node in nodes)
-        n_bins = len(nodes) * self._offsets[-1]
+        n_rows = int(level.statistics.n_rows.sum())
+        n_bins = len(level) * self._offsets[-1]
         return not self._whole and BINS_PER_CELL * n_rows * (len(self._offsets) - 1) < n_bins
 
-    def _by_features(
-        self, nodes: list[GrowingNode]
-    ) -> Iterator[tuple[list[GrowingNode], Histograms]]:
+    def _by_features(self, level: Level) -> Iterator[tuple[slice, Histograms]]:
         """Histograms of as many features at a time as fit in memory."""
         n_features = len(self._offsets) - 1
-        numbers = np.array([node.number for node in nodes], dtype=np.int32)
-        n_rows = sum(node.statistics.n_rows for node in nodes)
-        n_cells = min(n_rows * n_features, len(nodes) * self._offsets[-1])
+        n_rows = int(level.statistics.n_rows.sum())
+        n_cells = min(n_rows * n_features, len(level) * self._offsets[-1])
         n_sums = n_cells * self._n_sums // max(self._offsets[-1], 1)
         size = max(1, n_features * self._max_bytes // max(8 * n_sums, 1))
         for first in range(0, n_features, size):
             last = min(first + size, n_features)
-            yield nodes, self._rows.histograms(numbers, first, last, sparse=True)
-
-    def _of(self, nodes: list[GrowingNode]) -> Histograms:
-        """Histograms of all features; the largest sibling's by subtraction if that is cheaper."""
-        n_features = len(self._offsets) - 1
-        wanted = {id(node) for node in nodes}
-        by_difference: list[GrowingNode] = []
-        for node in nodes:
-            parent = node.parent
-            if parent is None or parent.histogram is None:
-                continue
-            sizes = [child.statistics.n_rows for child in parent.below]
-            if node is not parent.below[sizes.index(max(sizes))]:
-                continue
-            unwanted = sum(
-                size
-                for child, size in zip(parent.below, sizes, strict=True)
-                if id(child) not in wanted
+            yield (
+                slice(0, len(level)),
+                self._rows.histograms(level.numbers, first, last, sparse=True),
             )
-            saved = (node.statistics.n_rows - unwanted) * n_features
-            if saved > len(sizes) * self._n_sums * VISITS_PER_DIFFERENCE:
-                by_difference.append(node)
-        differing = {id(node) for node in by_difference}
-        direct = [node for node in nodes if id(node) not in differing]
-        siblings = [
-            child
-            for node in by_difference
-            if node.parent is not None
-            for child in node.parent.below
-            if id(child) not in wanted
-        ]
-        numbers = np.array([node.number for node in direct + siblings], dtype=np.int32)
-        histograms = self._rows.histograms(numbers, 0, n_features, sparse=False)
-        if not by_difference:
-            return histograms
-        assert histograms.sums is not None
-        place = {id(node): i for i, node in enumerate(direct + siblings)}
-        sums = np.empty((len(nodes), *histograms.sums.shape[1:]))
-        for i, node in enumerate(nodes):
-            if id(node) not in differing:
-                sums[i] = histograms.sums[place[id(node)]]
+
+    def _of(self, numbers: np.ndarray) -> Histograms:
+        """Histograms of all features; the largest sibling's by subtraction if that is cheaper."""
+        n_features, tree = len(self._offsets) - 1, self._tree
+        wanted = set(numbers.tolist())
+        differing: dict[int, range] = {}
+        unwanted: list[int] = []
+        for number in numbers.tolist() if self.kept else ():
+            parent = self._parent(number)
+            if parent not in self.kept:
                 continue
-            assert node.parent is not None
-            sums[i] = node.parent.histogram
-            for child in node.parent.below:
-                if child is not node:
-                    sums[i] -= histograms.sums[place[id(child)]]
+            family = tree.children(parent)
+            sizes = tree.n_rows[family.start : family.stop]
+            if number != family[sizes.index(max(sizes))]:
+                continue
+            others = [child for child in family if child not in wanted]
+            saved = tree.n_rows[number] - sum(tree.n_rows[child] for child in others)
+            if saved * n_features > len(sizes) * self._n_sums * VISITS_PER_DIFFERENCE:
+                differing[number] = family
+                unwanted += others
+        if not differing:
+            return self._rows.histograms(numbers, 0, n_features, sparse=False)
+        summed = [number for number in numbers.tolist() if number not in differing] + unwanted
+        asked = np.array(summed, dtype=np.int32)
+        found = self._rows.histograms(asked, 0, n_features, sparse=False).sums
+        assert found is not None
+        place = {number: i for i, number in enumerate(summed)}
+        sums = np.empty((len(numbers), *found.shape[1:]))
+        for own, number in zip(sums, numbers.tolist(), strict=True):
+            if number not in differing:
+                own[:] = found[place[number]]
+                continue
+            own[:] = self.kept[tree.parent[number]]
+            for child in differing[number]:
+                if child != number:
+                    own -= found[place[child]]
         return Histograms(0, n_features, sums)

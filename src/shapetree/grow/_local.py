@@ -15,6 +15,7 @@ from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.sampling import places_up_to, row_hashes
+from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._sampling import first_by_hash
@@ -22,7 +23,7 @@ from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
 from shapetree.grow._rows import HeldRows, Histograms, Result, Sample
-from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of
+from shapetree.grow._splits import PairSplit, Split, cuts_of
 
 # Moving a row to its branch takes as long as this many visits by features.
 VISITS_PER_MOVE = 4

@@ -1,15 +1,15 @@
-"""Nodes as objects: a tree while it grows, is refined or pruned, and to and fro its flat arrays."""
+"""Nodes of a tree while it grows, and as objects that are refined or pruned."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
-from shapetree.grow._candidates import Candidate
-from shapetree.grow._splits import Split
+from shapetree.data._binning import FeatureBins
+from shapetree.data._statistics import Statistics
+from shapetree.grow._splits import Split, shape_of_split
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
 from shapetree.tree._sketch import NodeSketch
@@ -43,35 +43,126 @@ class TreeNode:
         return nodes
 
 
-@dataclass(eq=False, slots=True)
-class GrowingNode(TreeNode):
-    """A node while the tree grows.
+@dataclass(frozen=True, eq=False)
+class Level:
+    """Nodes of one depth.
 
     Attributes
     ----------
-    number : int
-        By which rows know it.
+    numbers : int32 array of shape (n_nodes,)
+        By which rows know them.
+    statistics : Statistics
     depth : int
-    parent : GrowingNode or None
-    candidate : Candidate, PairCandidate or None
-        What it may be split on.
-    split : Split or None
-        What it was split on.
-    histogram : array or None
-        Kept for its children to subtract from.
     """
 
-    number: int = 0
-    depth: int = 0
-    parent: GrowingNode | None = None
-    candidate: Candidate | Any = None
-    split: Split | None = None
-    histogram: np.ndarray | None = None
+    numbers: np.ndarray
+    statistics: Statistics
+    depth: int
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def take(self, nodes: np.ndarray | slice) -> Level:
+        """Some of the nodes."""
+        return Level(self.numbers[nodes], self.statistics.take(nodes), self.depth)
+
+
+class GrownTree:
+    """A tree as it grows. Nodes are numbers: the root is 0, and siblings follow each other.
+
+    Attributes
+    ----------
+    parent, depth, n_rows : list of int
+        Of each node; the root's parent is -1.
+    first_child : list of int
+        -1 for leaves.
+    splits : list of Split or None
+        None for leaves.
+    """
+
+    def __init__(self, root: Statistics) -> None:
+        self.parent = [-1]
+        self.depth = [0]
+        self.n_rows = root.n_rows.tolist()
+        self.first_child = [-1]
+        self.splits: list[Split | None] = [None]
+        self._parts = [root]
 
     @property
-    def below(self) -> list[GrowingNode]:
-        """The children."""
-        return cast("list[GrowingNode]", self.children)
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.parent)
+
+    @property
+    def statistics(self) -> Statistics:
+        """What all nodes know of their rows."""
+        if len(self._parts) > 1:
+            self._parts = [Statistics.joined(self._parts)]
+        return self._parts[0]
+
+    def root(self) -> Level:
+        """The root alone."""
+        return Level(np.zeros(1, dtype=np.int32), self._parts[0], 0)
+
+    def children(self, node: int) -> range:
+        """Numbers of a node's children."""
+        split = self.splits[node]
+        if split is None:
+            return range(0)
+        return range(self.first_child[node], self.first_child[node] + split.n_branches)
+
+    def add(self, nodes: list[int], splits: list[Split], children: Level) -> None:
+        """Add the children of some nodes that were leaves."""
+        first = self.n_nodes
+        for node, split in zip(nodes, splits, strict=True):
+            self.splits[node], self.first_child[node] = split, first
+            self.parent += [node] * split.n_branches
+            first += split.n_branches
+        n = len(children)
+        self.depth += [children.depth] * n
+        self.first_child += [-1] * n
+        self.splits += [None] * n
+        self.n_rows += children.statistics.n_rows.tolist()
+        self._parts.append(children.statistics)
+
+    def arrays(self, bins: tuple[FeatureBins, ...], impurity_scale: float) -> TreeArrays:
+        """The tree with its shape functions in the features' own values.
+
+        Parameters
+        ----------
+        bins : tuple of FeatureBins
+        impurity_scale : float
+            Factor that brings the nodes' impurity to the units of y.
+        """
+        order = [0]  # breadth first
+        for node in order:
+            order += self.children(node)
+        statistics = self.statistics
+        if order != list(range(len(order))):
+            statistics = statistics.take(np.array(order))
+        place = np.empty(len(order) + 1, dtype=np.int32)
+        place[order] = np.arange(len(order))
+        place[-1] = -1
+        shapes: list[ShapeFunction | PairShape | None] = []
+        for node in order:
+            split, own = self.splits[node], None
+            if split is not None:
+                first = place[self.first_child[node]]
+                weights = statistics.weight[first : first + split.n_branches]
+                own = shape_of_split(split, bins, int(weights.argmax()))
+            shapes.append(own)
+        return TreeArrays.unchecked(
+            parent=place[np.array(self.parent)[order]],
+            depth=np.array(self.depth)[order],
+            first_child=place[np.array(self.first_child)[order]],
+            n_branches=np.array([0 if shape is None else shape.n_branches for shape in shapes]),
+            **flatten_shapes(shapes),
+            n_node_samples=statistics.n_rows,
+            weighted_n_node_samples=statistics.weight,
+            impurity=impurity_scale * statistics.impurity,
+            value=statistics.value,
+            sketches=None,
+        )
 
 
 def nodes_of(tree: TreeArrays) -> list[TreeNode]:

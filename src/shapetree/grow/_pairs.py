@@ -16,6 +16,7 @@ from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._binning import FeatureBins
+from shapetree.data._statistics import Statistics
 from shapetree.data._targets import Goal
 from shapetree.grow._candidates import (
     CandidateOptions,
@@ -303,7 +304,8 @@ class PairSearch:
         search = CandidateSearch(self._frame.features, self._goal, self._search_options_of_fit)
         found = FeatureShapes.empty(1, search.offsets)
         histograms = Histograms(0, len(self._frame.features), histogram[None])
-        search.search([node], [node_number], max_branches, histograms, found)
+        numbers = np.array([node_number])
+        search.search(Statistics.of(node), numbers, max_branches, histograms, found)
         return found.of(0)
 
     def _fit(

@@ -54,18 +54,18 @@ class Progress:
             )
 
     def split(self, n_rows: int, depth: int) -> None:
-        """Note that a node at some depth was split."""
+        """Note that nodes of some depth were split, which have so many rows."""
         self._check()
         self._deepest = max(self._deepest, depth + 1)
         if self._bar is not None and self._max_depth is not None:
             self._bar.update(n_rows)
 
-    def leaf(self, n_rows: int, depth: int) -> None:
-        """Note that a node at some depth stays a leaf."""
+    def leaves(self, n_rows: int, n_leaves: int, depth: int) -> None:
+        """Note that nodes of some depth stay leaves, which have so many rows."""
         self._check()
-        if self._bar is None:
+        if self._bar is None or n_leaves == 0:
             return
-        self._n_leaves += 1
+        self._n_leaves += n_leaves
         self._bar.set_postfix_str(f"depth {self._deepest}, {self._n_leaves} leaves", refresh=False)
         self._bar.update(n_rows if self._max_depth is None else n_rows * (self._max_depth - depth))
 

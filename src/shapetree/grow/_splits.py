@@ -3,47 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.pair_cuts import PairCuts
+from shapetree._core.search import BinSplit
 from shapetree.data._binning import FeatureBins
 from shapetree.tree._shape import PairShape, ShapeFunction, shape_from_bins
-
-
-class BinSplit(NamedTuple):
-    """A shape function of one feature as the branch of each bin.
-
-    Attributes
-    ----------
-    feature : int
-    n_branches : int
-    branch_of_bin : uint8 array of shape (n_bins + 1,)
-        The missing bin comes last; NO_BRANCH_MARK for bins that hold no row of the node.
-    """
-
-    feature: int
-    n_branches: int
-    branch_of_bin: np.ndarray
-
-    @property
-    def features(self) -> tuple[int, ...]:
-        """The feature that it splits on."""
-        return (self.feature,)
-
-    def shape(
-        self,
-        bins: tuple[FeatureBins, ...],
-        largest_branch: int,
-        n_rows: np.ndarray | None = None,
-    ) -> ShapeFunction:
-        """The split in the feature's own values; see `shape_from_bins`."""
-        return shape_from_bins(
-            self.feature, bins[self.feature], self.branch_of_bin, self.n_branches, largest_branch,
-            n_rows,
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -62,12 +30,33 @@ class PairSplit:
         """The features that it splits on."""
         return self.cuts.first, self.cuts.second
 
-    def shape(self, bins: tuple[FeatureBins, ...], largest_branch: int) -> PairShape:
-        """The split; missing values go to the largest branch if it has seen none."""
-        return self.cuts.with_largest_branch(largest_branch)
+
+Split: TypeAlias = BinSplit | PairSplit
 
 
-Split = BinSplit | PairSplit
+def shape_of_split(
+    split: Split,
+    bins: tuple[FeatureBins, ...],
+    largest_branch: int,
+    n_rows: np.ndarray | None = None,
+) -> ShapeFunction | PairShape:
+    """A split in the features' own values.
+
+    Parameters
+    ----------
+    split : Split
+    bins : tuple of FeatureBins
+    largest_branch : int
+        Where values go if training saw none like them.
+    n_rows : int array, optional
+        Rows of each bin, see `shape_from_bins`.
+    """
+    if isinstance(split, PairSplit):
+        return split.cuts.with_largest_branch(largest_branch)
+    return shape_from_bins(
+        split.feature, bins[split.feature], split.branch_of_bin, split.n_branches, largest_branch,
+        n_rows,
+    )  # fmt: skip
 
 
 def cuts_of(shape: PairShape, columns: Columns) -> PairCuts:

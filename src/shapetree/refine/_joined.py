@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import join_cells
 from shapetree._core.leaf_losses import LeafLosses
 from shapetree._core.rows import NodeRows
+from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._joined import (
@@ -424,7 +424,7 @@ class JoinedRefinedRows:
         n_sums = goal.starts[1] if isinstance(goal, ClassGoal) else 1
         return self.leaf_sums(nodes)[:, :n_sums].sum(axis=1).tolist()
 
-    def describe(self, nodes: list[int]) -> list[NodeStatistics]:
+    def describe(self, nodes: list[int]) -> Statistics:
         """Statistics of nodes."""
         numbers = np.array(nodes, dtype=np.int32)
         return describe(self.rows.goal, self.rows, numbers, self.rows.totals(numbers))

@@ -12,20 +12,21 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import Targets
 from shapetree._core.leaf_losses import LeafLosses
 from shapetree._core.pair_cuts import PairCuts
 from shapetree._core.routing import RoutedRows
 from shapetree._core.rows import NodeRows
+from shapetree._core.search import BinSplit
 from shapetree._threads import feature_chunks, threads_for
 from shapetree.data._binning import FeatureBins
+from shapetree.data._statistics import Statistics
 from shapetree.data._sums import on_grid
 from shapetree.data._targets import Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows, LocalRowsOfNode
 from shapetree.grow._rows import Result, Rows, RowsOfNode
-from shapetree.grow._splits import BinSplit, PairSplit, Split, cuts_of, regions_of
+from shapetree.grow._splits import PairSplit, Split, cuts_of, regions_of
 from shapetree.tree._shape import PairShape
 
 # Groups of rows by how many times their regret is what they lose in their second best branch.
@@ -109,7 +110,7 @@ class RefinedRows(Protocol):
         """Weights of nodes' rows."""
         ...
 
-    def describe(self, nodes: list[int]) -> list[NodeStatistics]:
+    def describe(self, nodes: list[int]) -> Statistics:
         """Statistics of nodes."""
         ...
 
@@ -381,7 +382,7 @@ class LocalRefinedRows:
             return [float(sizes[node]) for node in nodes]
         return [float(self._goal.weights[self.rows_of(node)].sum()) for node in nodes]
 
-    def describe(self, nodes: list[int]) -> list[NodeStatistics]:
+    def describe(self, nodes: list[int]) -> Statistics:
         """Statistics of nodes."""
         numbers = _numbers(nodes)
         return describe(self._goal, self.rows, numbers, self.rows.totals(numbers))

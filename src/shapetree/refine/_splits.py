@@ -7,9 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from shapetree._core.reduced import count_extra_parts, settle_empty_bins
+from shapetree._core.search import BinSplit
 from shapetree.data._binning import FeatureBins
 from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
-from shapetree.grow._splits import BinSplit, PairSplit, Split
+from shapetree.grow._splits import PairSplit, Split, shape_of_split
 from shapetree.tree._shape import PairShape, ShapeFunction, join_regions, with_branches
 
 Bins = tuple[FeatureBins, ...]
@@ -108,7 +109,7 @@ def finished_shape(
     """
     if isinstance(split, PairSplit):
         return _of_rows(split.cuts, n_rows, largest)
-    return split.shape(bins, largest, n_rows)
+    return shape_of_split(split, bins, largest, n_rows)
 
 
 def _of_rows(pair: PairShape, n_rows: np.ndarray, largest: int) -> PairShape:

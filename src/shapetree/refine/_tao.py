@@ -24,9 +24,10 @@ from shapetree._core.reduced import (
     cheapest_shapes,
     reduced_problems,
 )
+from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
 from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
-from shapetree.grow._splits import BinSplit, PairSplit, Split
+from shapetree.grow._splits import PairSplit, Split
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned

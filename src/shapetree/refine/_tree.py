@@ -9,7 +9,7 @@ import numpy as np
 from shapetree.data._binning import BinnedTable, part_bins
 from shapetree.data._table import Table
 from shapetree.grow._candidates import CandidateOptions
-from shapetree.grow._nodes import GrowingNode, TreeNode, shape_of
+from shapetree.grow._nodes import GrownTree, TreeNode, shape_of
 from shapetree.grow._pairs import PairFrame
 from shapetree.grow._rows import HeldRows
 from shapetree.grow._splits import PairSplit
@@ -31,7 +31,7 @@ MANY_ROWS = 2**16
 
 
 def refine(
-    root: GrowingNode,
+    grown: GrownTree,
     rows: HeldRows,
     options: RefineOptions,
     pairs: PairTools | None,
@@ -43,8 +43,8 @@ def refine(
 
     Parameters
     ----------
-    root : GrowingNode
-        Its nodes have their splits, and give them up.
+    grown : GrownTree
+        Which gives up its splits.
     rows : HeldRows
         Rows of these nodes, which move as the splits change.
     options : RefineOptions
@@ -64,17 +64,15 @@ def refine(
     history : list of float
         The objective before the first sweep, and after each.
     """
-    grown = [node for node in root.breadth_first() if isinstance(node, GrowingNode)]
-    nodes = [WorkingNode() for _ in range(1 + max(node.number for node in grown))]
-    for node in grown:
-        if node.split is not None:
-            weights = [child.statistics.weight for child in node.children]
-            largest = weights.index(max(weights))
-            nodes[node.number].split = without_gaps(node.split, largest, rows.binned.features)
-            node.split = None  # which may take much memory
-            nodes[node.number].children = [
-                child.number for child in node.children if isinstance(child, GrowingNode)
-            ]
+    nodes = [WorkingNode() for _ in range(grown.n_nodes)]
+    weight = grown.statistics.weight
+    for number, split in enumerate(grown.splits):
+        if split is not None:
+            children = grown.children(number)
+            largest = int(weight[children.start : children.stop].argmax())
+            nodes[number].split = without_gaps(split, largest, rows.binned.features)
+            nodes[number].children = list(children)
+            grown.splits[number] = None  # which may take much memory
     return _refine(nodes, rows, options, pairs, report, owns_bins, True, order)
 
 

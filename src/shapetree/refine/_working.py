@@ -319,7 +319,7 @@ class WorkingTree:
         while True:
             leaves = self.leaves
             # Not the rows that are there, but how many these count as.
-            counts = [each.n_rows for each in self.rows.describe(leaves)]
+            counts = self.rows.describe(leaves).n_rows.tolist()
             sizes = dict(zip(leaves, counts, strict=True))
             small = [
                 [leaf for leaf in level if sizes.get(leaf, least) < least]
@@ -339,7 +339,7 @@ class WorkingTree:
     def _join_sibling(self, parent: int, leaf: int) -> None:
         node = self.nodes[parent]
         siblings = [child for child in node.children if child != leaf]
-        own, *others = (each.value for each in self.rows.describe([leaf, *siblings]))
+        own, *others = self.rows.describe([leaf, *siblings]).value
         likest = int(np.argmin([np.abs(other - own).sum() for other in others]))
         if len(siblings) == 1:
             self._become(parent, siblings[0])

@@ -1,0 +1,63 @@
+"""What several nodes know of their rows, as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from shapetree._core.criterion import NodeStatistics
+
+
+@dataclass(frozen=True, eq=False)
+class Statistics:
+    """What nodes know of their rows; entry i is a `NodeStatistics`.
+
+    Attributes
+    ----------
+    n_rows : int array of shape (n_nodes,)
+    weight : array of shape (n_nodes,)
+        Sum of the rows' weights.
+    impurity : array of shape (n_nodes,)
+        Mean impurity, in units of the goal's criterion.
+    value : array of shape (n_nodes, n_outputs, n_values)
+        Shares of the classes, or means or medians.
+    """
+
+    n_rows: np.ndarray
+    weight: np.ndarray
+    impurity: np.ndarray
+    value: np.ndarray
+
+    @classmethod
+    def of(cls, node: NodeStatistics) -> Statistics:
+        """Those of a single node."""
+        numbers = np.array([node.n_rows]), np.array([node.weight]), np.array([node.impurity])
+        return cls(*numbers, node.value[None])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Statistics]) -> Statistics:
+        """Those of the nodes of all parts, one part after another."""
+        names = "n_rows", "weight", "impurity", "value"
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def __len__(self) -> int:
+        return len(self.n_rows)
+
+    def __getitem__(self, node: int) -> NodeStatistics:
+        return NodeStatistics(
+            self.n_rows.item(node),
+            self.weight.item(node),
+            self.impurity.item(node),
+            self.value[node],
+        )
+
+    def __iter__(self) -> Iterator[NodeStatistics]:
+        return map(self.__getitem__, range(len(self)))
+
+    def take(self, nodes: np.ndarray | slice) -> Statistics:
+        """Those of some of the nodes."""
+        return Statistics(
+            self.n_rows[nodes], self.weight[nodes], self.impurity[nodes], self.value[nodes]
+        )

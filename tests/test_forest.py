@@ -440,10 +440,10 @@ def test_a_fit_that_fails_leaves_all_as_it_was(kind, n_threads, monkeypatch):
         calls.append(about)
         if len(calls) == 4:
             raise KeyboardInterrupt
-        return finish(*about)
+        return shrink(*about)
 
-    finish = _forest.finish
-    monkeypatch.setattr(_forest, "finish", stop)
+    shrink = _forest.shrink
+    monkeypatch.setattr(_forest, "shrink", stop)
     with pytest.raises(KeyboardInterrupt):
         fitted.fit(X[::2], y[::2])
     assert_array_equal(fitted.predict(X), before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -29,11 +30,11 @@ class FeatureDraw:
         """The same for more features or fewer."""
         return replace(self, n_drawn=n_drawn)
 
-    def allowed(self, nodes: np.ndarray) -> np.ndarray:
+    def allowed(self, nodes: Sequence[int] | np.ndarray) -> np.ndarray:
         """Which features nodes of some numbers may split on, (n_nodes, n_features)."""
         if self.n_drawn >= self.n_features:
             return np.ones((len(nodes), self.n_features), dtype=bool)
-        own = row_hashes(nodes) + np.uint64(self.seed)
+        own = row_hashes(np.asarray(nodes, dtype=np.int64)) + np.uint64(self.seed)
         features = row_hashes(np.arange(self.n_features, dtype=np.int64))
         keys = row_hashes((own[:, None] + features).ravel().view(np.int64))
         keys = keys.reshape(len(nodes), self.n_features)

@@ -24,13 +24,13 @@ from sklearn.model_selection import (
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json, refine_tree
 from shapetree.data._binning import bin_table
 from shapetree.data._table import read_table
-from shapetree.fit import _cross_validation, _learning, _order
+from shapetree.fit import _cross_validation, _fit, _learning
 from shapetree.fit._cross_validation import PATH, Record, Test, Trial
 from shapetree.fit._folds import Folds, TargetCodes, deal_out, folds_of, hashes_of_rows
 from shapetree.fit._learning import learn
 from shapetree.fit._parameters import SHRINKAGES, STRENGTHS, read_pairs
-from shapetree.fit._rows import bin_rows, strata_of, training_rows
 from shapetree.fit._scores import LEAST_SHARE, Score
+from shapetree.fit._training_rows import bin_rows, strata_of, training_rows
 
 Test.__test__ = False  # what a trial is told by, nothing for pytest
 
@@ -63,7 +63,7 @@ def made_folds(monkeypatch):
 
 def learn_by(instead, monkeypatch):
     """Have all trees of a fit learnt in another way."""
-    for module in (_learning, _cross_validation, _order):
+    for module in (_learning, _cross_validation, _fit):
         monkeypatch.setattr(module, "learn", instead)
 
 
@@ -294,7 +294,7 @@ def test_folds_that_a_splitter_cannot_make_are_refused():
 
 def test_bad_folds_are_refused_before_any_fit(monkeypatch):
     learn_by(lambda *args, **more: pytest.fail("a tree was fitted"), monkeypatch)
-    monkeypatch.setattr(_order, "resample", lambda *args: pytest.fail("trees were fitted"))
+    monkeypatch.setattr(_fit, "resample", lambda *args: pytest.fail("trees were fitted"))
     X, y = np.arange(90.0)[:, None], np.repeat([0, 1, 2], 30)
     with pytest.raises(ValueError, match="cv leaves no row of class 0"):
         ShapeTreeClassifier(strength="cv", cv=KFold(3)).fit(X, y)

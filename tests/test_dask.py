@@ -41,7 +41,7 @@ from shapetree.dask import (  # noqa: E402
     _data,
     _tasks,
 )
-from shapetree.refine import _tree as refining  # noqa: E402
+from shapetree.refine import _refine as refining  # noqa: E402
 
 
 @pytest.fixture(scope="module")

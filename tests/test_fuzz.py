@@ -28,7 +28,6 @@ from shapetree._core.binning import (
 )
 from shapetree._core.column_ranges import deviations, extents
 from shapetree._core.columns import Columns
-from shapetree._core.content import count_distinct
 from shapetree._core.criterion import Criterion
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
@@ -47,6 +46,7 @@ from shapetree._core.reduced import (
     settle_empty_bins,
 )
 from shapetree._core.routing import RoutedRows
+from shapetree._core.row_hashes import count_distinct
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NodeSearch

@@ -15,15 +15,15 @@ from shapetree.data._binning import bin_table
 from shapetree.data._table import Table
 from shapetree.fit._growth import pair_tools
 from shapetree.fit._parameters import candidate_options, limits_of, read_pairs, refine_options
-from shapetree.fit._rows import training_rows
+from shapetree.fit._training_rows import training_rows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import Grower
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import tree_of
 from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
+from shapetree.refine import _refine as refining
 from shapetree.refine import _tao, refine
-from shapetree.refine import _tree as refining
 from shapetree.tree._questions import NeighboursOfThresholds
 from shapetree.tree._sketcher import describe_training_rows, sketch_tree
 from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target

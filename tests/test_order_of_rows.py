@@ -11,7 +11,7 @@ from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
 from shapetree._core.columns import Columns
 from shapetree._core.rows import NodeRows
 from shapetree.data._targets import ClassGoal, MeanGoal, MedianGoal
-from shapetree.refine import _tree as refining
+from shapetree.refine import _refine as refining
 from shapetree.refine._rows import LocalRefinedRows
 
 DTYPES = (np.uint8, np.uint16, np.uint32)
@@ -124,14 +124,14 @@ def test_trees_do_not_depend_on_where_rows_stand(monkeypatch, has_weights):
     monkeypatch.setattr(refining, "MANY_ROWS", 10**9)
     expected = [tree.to_json() for tree in fits(X, score, weights)]
     n_moved = 0
-    move = LocalRefinedRows.stand_in_order
+    move = LocalRefinedRows.reorder_rows
 
     def counted(rows):
         nonlocal n_moved
         n_moved += 1
         return move(rows)
 
-    monkeypatch.setattr(LocalRefinedRows, "stand_in_order", counted)
+    monkeypatch.setattr(LocalRefinedRows, "reorder_rows", counted)
     monkeypatch.setattr(refining, "MANY_ROWS", 0)
     assert [tree.to_json() for tree in fits(X, score, weights)] == expected
     assert n_moved > 5  # one for each fit but that of pairs, and those on folds

@@ -36,7 +36,7 @@ from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, refine_tree
 from shapetree.data._targets import PRICES, ClassGoal, Prices
 from shapetree.export import export_text
 from shapetree.grow import _histograms
-from shapetree.refine import _working
+from shapetree.refine import _working_tree
 from shapetree.refine._loss import loss_of
 from shapetree.refine._pairs import assigned
 from shapetree.tree._shape import PairShape
@@ -1120,7 +1120,7 @@ def test_nodes_may_be_looked_at_a_few_at_a_time(monkeypatch, criterion, refine, 
     at_once = model.fit(X, y).to_json()
     monkeypatch.setattr(_histograms, "MAX_BINS_TOGETHER", 1)
     monkeypatch.setattr(_histograms, "MIN_NODES_TOGETHER", 2)
-    monkeypatch.setattr(_working, "MAX_COUNTS", 1)
+    monkeypatch.setattr(_working_tree, "MAX_COUNTS", 1)
     assert model.fit(X, y).to_json() == at_once
 
 

@@ -8,10 +8,10 @@ import pytest
 from data import assert_same_tree, make_tree
 
 from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree.fit import _order, _resamples
+from shapetree.fit import _fit, _resamples
 from shapetree.fit._parameters import read_pairs
 from shapetree.fit._resamples import N_RESAMPLES, SHARE_DRAWN, Evidence
-from shapetree.fit._rows import bin_rows, training_rows
+from shapetree.fit._training_rows import bin_rows, training_rows
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._view import view_of
 
@@ -182,7 +182,7 @@ def noted_evidence(monkeypatch):
         noted.append(None if found is None else found.evidence)
         return found
 
-    monkeypatch.setattr(_order, "resample", note)
+    monkeypatch.setattr(_fit, "resample", note)
     return noted
 
 

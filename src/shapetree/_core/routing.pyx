@@ -345,7 +345,7 @@ cdef class RoutedRows:
         self.rows = rows
         self.order = &rows._order[0] if rows._order.shape[0] else NULL
 
-    def stand_in_order(self, int n_threads):
+    def reorder_rows(self, int n_threads):
         """Move the rows of the bins themselves to where they stand in the tree, and number them so.
 
         Every row must be at the root once, and the bins be nobody else's. Returns the numbers that

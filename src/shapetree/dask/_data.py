@@ -67,7 +67,7 @@ from shapetree.data._sums import (
 from shapetree.data._table import Table, still_kept, with_seen
 from shapetree.data._targets import Goal
 from shapetree.fit._folds import TargetCodes, codes_of_categories, hashes_of_rows
-from shapetree.fit._rows import (
+from shapetree.fit._training_rows import (
     TrainingRows,
     check_ends,
     check_total,

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.content import hash_rows, keys_of_columns
+from shapetree._core.row_hashes import hash_rows, keys_of_columns
 from shapetree.data._binning import (
     BinnedTable,
     Binning,
@@ -41,7 +41,7 @@ from shapetree.data._sums import Evidence
 from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import Goal
 from shapetree.fit._folds import TargetCodes, profiles_of_categories, recoded, times_of
-from shapetree.fit._rows import importance_by_class, total_of
+from shapetree.fit._training_rows import importance_by_class, total_of
 from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import PartRows
 from shapetree.tree._arrays import TreeArrays

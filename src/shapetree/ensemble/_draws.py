@@ -10,7 +10,7 @@ import numpy as np
 from shapetree._core.sampling import row_hashes
 from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._folds import contents_of
-from shapetree.fit._rows import BinnedRows, TrainingRows
+from shapetree.fit._training_rows import BinnedRows, TrainingRows
 
 # Most rows that a tree draws for each row that is given: weights may count as many more.
 MAX_DRAWS_PER_ROW = 16

@@ -13,7 +13,7 @@ from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
 from shapetree.fit._growth import grow, hold, pair_tools
 from shapetree.fit._parameters import Parameters, read_pairs
-from shapetree.fit._rows import TrainingRows, bin_rows, training_rows
+from shapetree.fit._training_rows import TrainingRows, bin_rows, training_rows
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._local import LocalRows

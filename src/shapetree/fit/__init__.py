@@ -1,7 +1,7 @@
 """A fit: from a user's table and parameters to a FittedTree."""
 
+from shapetree.fit._fit import fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree.fit._identifiers import IdentifierWarning
-from shapetree.fit._order import fit_path, fit_tree, refine_fitted, simplify_fitted
 from shapetree.fit._parameters import Parameters
 from shapetree.fit._search_options import SearchOptions
 from shapetree.fit._stability import find_stability

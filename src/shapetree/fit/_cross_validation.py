@@ -21,9 +21,9 @@ from shapetree._threads import Result, run_together
 from shapetree.fit._folds import Folds, folds_of
 from shapetree.fit._learning import learn
 from shapetree.fit._parameters import Parameters, path_of
-from shapetree.fit._rows import BinnedRows
 from shapetree.fit._scores import Score
 from shapetree.fit._teaching import Lesson, learn_taught
+from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink

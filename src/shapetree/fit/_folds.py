@@ -12,10 +12,10 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from shapetree._core.columns import Columns
-from shapetree._core.content import hash_rows, hash_targets, keys_of_columns
+from shapetree._core.row_hashes import hash_rows, hash_targets, keys_of_columns
 from shapetree._core.sampling import row_hashes
 from shapetree.data._binning import BinnedTable, FeatureBins
-from shapetree.fit._rows import BinnedRows, TrainingRows
+from shapetree.fit._training_rows import BinnedRows, TrainingRows
 
 # Equal rows are kept in one fold, unless there are more than this many and they make up more than
 # this share of it: folds of few distinct rows would have nothing in common with each other.

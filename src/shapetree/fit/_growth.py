@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from shapetree.fit._parameters import Parameters, candidate_options, limits_of
-from shapetree.fit._rows import BinnedRows
+from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._grower import Grower

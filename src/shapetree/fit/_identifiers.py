@@ -13,7 +13,7 @@ from sklearn.model_selection import TimeSeriesSplit
 
 from shapetree.data._table import Table
 from shapetree.fit._parameters import Parameters
-from shapetree.fit._rows import TrainingRows
+from shapetree.fit._training_rows import TrainingRows
 
 # Fewest and most rows that are looked at, the first ones.
 MIN_ROWS, MAX_ROWS = 30, 5_000

@@ -8,7 +8,7 @@ import numpy as np
 
 from shapetree.fit._growth import grow, hold, pair_tools
 from shapetree.fit._parameters import Parameters, refine_options
-from shapetree.fit._rows import BinnedRows
+from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._nodes import tree_of
 from shapetree.grow._pair_options import PairOptions

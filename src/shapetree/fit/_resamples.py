@@ -18,8 +18,8 @@ from shapetree.fit._folds import contents_of
 from shapetree.fit._growth import grow, hold, pair_tools
 from shapetree.fit._learning import learn
 from shapetree.fit._parameters import Parameters, path_of
-from shapetree.fit._rows import BinnedRows, TrainingRows
 from shapetree.fit._scores import Score
+from shapetree.fit._training_rows import BinnedRows, TrainingRows
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress
 from shapetree.refine import Shrinkage, shrink

@@ -17,11 +17,11 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import PredefinedSplit
 
 from shapetree._threads import run_together
-from shapetree.fit._order import learn_rows, rows_to_fit
+from shapetree.fit._fit import learn_rows, rows_to_fit
 from shapetree.fit._parameters import Parameters, read_pairs
 from shapetree.fit._resamples import half_samples, part_of
-from shapetree.fit._rows import BinnedRows, TrainingRows, bin_rows, read_groups
 from shapetree.fit._teaching import Lesson, Told, lesson_of_estimator
+from shapetree.fit._training_rows import BinnedRows, TrainingRows, bin_rows, read_groups
 from shapetree.grow._nodes import nodes_of, tree_of
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress

@@ -17,7 +17,7 @@ from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._learning import Outcome, learn
 from shapetree.fit._parameters import Parameters
 from shapetree.fit._resamples import Resamples
-from shapetree.fit._rows import BinnedRows, TrainingRows
+from shapetree.fit._training_rows import BinnedRows, TrainingRows
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress
 from shapetree.refine import Shrinkage

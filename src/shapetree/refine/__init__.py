@@ -2,8 +2,8 @@
 
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
+from shapetree.refine._refine import PairTools, fitting_bins, refine, refine_tree_arrays
 from shapetree.refine._shrink import OF_CLASSES, OF_NUMBERS, Shrinkage, shrink, with_own_classes
-from shapetree.refine._tree import PairTools, fitting_bins, refine, refine_tree_arrays
 
 __all__ = [
     "OF_CLASSES",

@@ -186,7 +186,7 @@ class Place:
         # What was found of the level when it was asked for is still known.
         return replace(self, level=(nodes, table, anchors))
 
-    def _stand_in_order(self, part: PartRows) -> Place:
+    def _reorder_rows(self, part: PartRows) -> Place:
         ordered, places = part.in_order(self.places), self.places.copy()
         places.renumber()
         return replace(self, places=places, ordered=ordered, level=None, _refined=None)
@@ -385,9 +385,9 @@ class JoinedRefinedRows:
             self._changed.update(_below(self._children, node))
         self._is_known = False
 
-    def stand_in_order(self) -> Goal:
+    def reorder_rows(self) -> Goal:
         """Number the rows as they stand in the tree; see `LocalRefinedRows`."""
-        self._parts.tell(("stand_in_order", ()))
+        self._parts.tell(("reorder_rows", ()))
         return self.rows.goal
 
     def sizes(self) -> list[int]:

@@ -90,7 +90,7 @@ class RefinedRows(Protocol):
         """Results of jobs that only ask; see `Rows`."""
         ...
 
-    def stand_in_order(self) -> Goal:
+    def reorder_rows(self) -> Goal:
         """Move the rows in memory to where they stand in the tree; see `LocalRefinedRows`."""
         ...
 
@@ -330,7 +330,7 @@ class LocalRefinedRows:
         """Results of jobs, one after another."""
         return self.rows.together(jobs)
 
-    def stand_in_order(self) -> Goal:
+    def reorder_rows(self) -> Goal:
         """Move the rows in memory to where they stand in the tree, and number them so.
 
         Then a loop over the rows of a node reads memory in one direction: where columns are larger
@@ -338,7 +338,7 @@ class LocalRefinedRows:
         without pairs, whose values stay where they are. Returns the goal of the rows as they stand
         now, for which losses have to be made anew.
         """
-        goal = self._goal.reordered(self._routed.stand_in_order(self.n_threads))
+        goal = self._goal.reordered(self._routed.reorder_rows(self.n_threads))
         self.rows, self._goal = self.rows.with_goal(goal), goal
         return goal
 

@@ -32,7 +32,7 @@ from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned
 from shapetree.refine._rows import CareSet, LossCells, RefinedRows
-from shapetree.refine._working import WorkingTree
+from shapetree.refine._working_tree import WorkingTree
 
 # Share of the objective within which it counts as the same.
 ROUNDING = 1e-9

@@ -25,7 +25,15 @@ from shapetree.fit._identifiers import warn_of_identifiers
 from shapetree.fit._learning import Outcome, learn
 from shapetree.fit._parameters import Parameters, path_of, read_pairs, refine_options
 from shapetree.fit._resamples import Evidence, n_resamples_of, nearest_split, resample
-from shapetree.fit._rows import (
+from shapetree.fit._single_leaf import why_single_leaf
+from shapetree.fit._teaching import (
+    Lesson,
+    learn_taught,
+    lesson_of_estimator,
+    lesson_of_resamples,
+    shrinkage_of_taught,
+)
+from shapetree.fit._training_rows import (
     BinnedRows,
     TrainingRows,
     bin_rows,
@@ -35,14 +43,6 @@ from shapetree.fit._rows import (
     read_groups,
     row_weights,
     training_rows,
-)
-from shapetree.fit._single_leaf import why_single_leaf
-from shapetree.fit._teaching import (
-    Lesson,
-    learn_taught,
-    lesson_of_estimator,
-    lesson_of_resamples,
-    shrinkage_of_taught,
 )
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._nodes import tree_of

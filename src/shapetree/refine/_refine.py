@@ -19,7 +19,7 @@ from shapetree.refine._pairs import PairRefitter
 from shapetree.refine._rows import refined_rows
 from shapetree.refine._splits import split_of, without_gaps
 from shapetree.refine._tao import Refiner
-from shapetree.refine._working import WorkingNode, WorkingTree
+from shapetree.refine._working_tree import WorkingNode, WorkingTree
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of
 from shapetree.tree._shape import ShapeFunction
@@ -116,7 +116,7 @@ def _refine(
     tree = WorkingTree(nodes, refined, is_sent, options)
     reads_values = pairs is not None or any(isinstance(node.split, PairSplit) for node in nodes)
     if owns_bins and not reads_values and rows.n_rows >= MANY_ROWS:
-        loss = loss_of(refined.stand_in_order())
+        loss = loss_of(refined.reorder_rows())
         refined.leaf_losses = loss.rows
     if not is_sent or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.

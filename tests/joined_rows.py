@@ -12,7 +12,7 @@ from shapetree.refine._joined import PartRows
 
 
 class LocalParts:
-    """Parts of the rows in this process; see `Parts`."""
+    """Parts of the rows in this process; see `Holders`."""
 
     def __init__(self, parts):
         self._parts = [PartRows(rows) for rows in parts]

@@ -252,7 +252,7 @@ class Parts:
 
 
 class AskedParts:
-    """Rows on workers that are asked and told; see `shapetree.grow._joined.Parts`.
+    """Rows on workers that are asked and told; see `shapetree.grow._joined.Holders`.
 
     Parts on the same worker are asked by one task.
 

@@ -37,7 +37,7 @@ from shapetree.data._parts import (
     join_samples,
     sample_part,
 )
-from shapetree.data._sums import Evidence
+from shapetree.data._sums import WeightScaling
 from shapetree.data._table import FeatureInfo, Table, read_table
 from shapetree.data._targets import Goal
 from shapetree.fit._folds import TargetCodes, profiles_of_categories, recoded, times_of
@@ -241,7 +241,7 @@ class Weighing(NamedTuple):
 
     Attributes
     ----------
-    evidence : Evidence
+    evidence : WeightScaling
     factors : list of arrays or None
         Weights of the classes of each output, if these have any.
     is_whole : bool
@@ -250,7 +250,7 @@ class Weighing(NamedTuple):
         How many rows all of them count as, if some count as several.
     """
 
-    evidence: Evidence
+    evidence: WeightScaling
     factors: list[np.ndarray] | None
     is_whole: bool
     n_counted: int | None

@@ -27,7 +27,7 @@ GREATEST = sys.float_info.max
 FEW_ROWS = 64
 
 
-class Kind(Enum):
+class ColumnKind(Enum):
     """What a column holds."""
 
     NUMBER = auto()
@@ -38,27 +38,27 @@ class Kind(Enum):
 
 
 _KIND_OF_NUMPY = {
-    "b": Kind.BOOLEAN,
-    "i": Kind.NUMBER,
-    "u": Kind.NUMBER,
-    "f": Kind.NUMBER,
-    "U": Kind.TEXT,
-    "T": Kind.TEXT,
-    "M": Kind.DATE,
+    "b": ColumnKind.BOOLEAN,
+    "i": ColumnKind.NUMBER,
+    "u": ColumnKind.NUMBER,
+    "f": ColumnKind.NUMBER,
+    "U": ColumnKind.TEXT,
+    "T": ColumnKind.TEXT,
+    "M": ColumnKind.DATE,
 }
 
 
-def kind_of_column(values: Values, name: str) -> Kind:
+def kind_of_column(values: Values, name: str) -> ColumnKind:
     """Tell what a column holds; refuse what is neither a number nor a category."""
     if isinstance(values, nw.Series):
         if values.dtype.is_numeric():
-            return Kind.NUMBER
+            return ColumnKind.NUMBER
         if isinstance(values.dtype, nw.Boolean):
-            return Kind.BOOLEAN
+            return ColumnKind.BOOLEAN
         if isinstance(values.dtype, nw.String | nw.Categorical | nw.Enum):
-            return Kind.TEXT
+            return ColumnKind.TEXT
         if isinstance(values.dtype, nw.Date | nw.Datetime):
-            return Kind.DATE
+            return ColumnKind.DATE
         raise _unsupported(name, str(values.dtype))
     if values.dtype.kind == "O":
         return _kind_of_objects(values, name)
@@ -71,7 +71,7 @@ def kind_of_column(values: Values, name: str) -> Kind:
 
 def has_categorical_dtype(values: Values, name: str) -> bool:
     """Whether a column is one of categories unless the user says otherwise."""
-    return kind_of_column(values, name) in (Kind.BOOLEAN, Kind.TEXT)
+    return kind_of_column(values, name) in (ColumnKind.BOOLEAN, ColumnKind.TEXT)
 
 
 def are_whole(numbers: Array) -> bool:
@@ -95,33 +95,33 @@ def has_text_dtype(values: Values) -> bool:
     return values.dtype.kind in "OUT"
 
 
-def _kind_of_objects(values: Array, name: str) -> Kind:
+def _kind_of_objects(values: Array, name: str) -> ColumnKind:
     types = set(map(type, values))
     kinds = {_kind_of_type(kind, name) for kind in types if not is_missing_type(kind)}
-    if kinds == {Kind.TEXT, Kind.NUMBER} and _only_nan_beside(str, values):
-        return Kind.TEXT
-    if Kind.DATE in kinds:
-        if kinds == {Kind.DATE} or all(map(_is_date_or_missing, values)):
-            return Kind.DATE
+    if kinds == {ColumnKind.TEXT, ColumnKind.NUMBER} and _only_nan_beside(str, values):
+        return ColumnKind.TEXT
+    if ColumnKind.DATE in kinds:
+        if kinds == {ColumnKind.DATE} or all(map(_is_date_or_missing, values)):
+            return ColumnKind.DATE
         raise TypeError(
             f"Column {name!r} holds dates and other values. Convert all of them to dates, for "
             "example with pandas.to_datetime."
         )
-    if kinds <= {Kind.NUMBER, Kind.BOOLEAN}:
-        is_boolean = Kind.BOOLEAN in kinds and _only_nan_beside(bool | np.bool_, values)
-        return Kind.BOOLEAN if is_boolean else Kind.NUMBER
-    return Kind.TEXT if kinds == {Kind.TEXT} else Kind.MIXED
+    if kinds <= {ColumnKind.NUMBER, ColumnKind.BOOLEAN}:
+        is_boolean = ColumnKind.BOOLEAN in kinds and _only_nan_beside(bool | np.bool_, values)
+        return ColumnKind.BOOLEAN if is_boolean else ColumnKind.NUMBER
+    return ColumnKind.TEXT if kinds == {ColumnKind.TEXT} else ColumnKind.MIXED
 
 
-def _kind_of_type(kind: type, name: str) -> Kind:
+def _kind_of_type(kind: type, name: str) -> ColumnKind:
     if issubclass(kind, str):
-        return Kind.TEXT
+        return ColumnKind.TEXT
     if issubclass(kind, bool | np.bool_):
-        return Kind.BOOLEAN
+        return ColumnKind.BOOLEAN
     if issubclass(kind, numbers.Real | Decimal):
-        return Kind.NUMBER
+        return ColumnKind.NUMBER
     if issubclass(kind, DATES):
-        return Kind.DATE
+        return ColumnKind.DATE
     raise _unsupported(name, kind.__name__)
 
 
@@ -154,9 +154,9 @@ def _unsupported(name: str, held: str) -> TypeError:
 # --- numbers ---
 
 NOT_NUMBERS = {
-    Kind.TEXT: "text or categories",
-    Kind.MIXED: "both text and numbers",
-    Kind.DATE: "dates",
+    ColumnKind.TEXT: "text or categories",
+    ColumnKind.MIXED: "both text and numbers",
+    ColumnKind.DATE: "dates",
 }
 
 
@@ -260,7 +260,7 @@ def factorize(values: Values, name: str) -> tuple[Array, list[Level | None]]:
         codes, levels = _factorize_objects(values.to_list())
     elif isinstance(values, nw.Series):
         codes, levels = _factorize_series(values)
-    elif values.dtype.kind == "O" or kind is Kind.TEXT:
+    elif values.dtype.kind == "O" or kind is ColumnKind.TEXT:
         codes, levels = _factorize_objects(values.tolist())
     else:
         distinct, codes = np.unique(values, return_inverse=True)

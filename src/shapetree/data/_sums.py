@@ -150,7 +150,7 @@ def exact_sums(values: np.ndarray, weights: np.ndarray | None, units: np.ndarray
 
 
 @dataclass(frozen=True)
-class Evidence:
+class WeightScaling:
     """How weights become evidence: agreed for all rows, it can be applied to any part of them.
 
     Attributes
@@ -208,7 +208,7 @@ class Evidence:
         return np.ldexp(shares, -self.exponent) * self.factor
 
 
-def find_evidence(weights: np.ndarray, importance: np.ndarray | None = None) -> Evidence:
+def find_evidence(weights: np.ndarray, importance: np.ndarray | None = None) -> WeightScaling:
     """Agree on how weights become evidence, which adds up without rounding; none vanishes.
 
     Whole numbers count rows, if these are no more than a table can have. Others are shares: they
@@ -226,7 +226,7 @@ def find_evidence(weights: np.ndarray, importance: np.ndarray | None = None) -> 
     return evidence_of(LocalNumbers(weights, importance))
 
 
-def evidence_of(rows: Numbers) -> Evidence:
+def evidence_of(rows: Numbers) -> WeightScaling:
     """The same for rows wherever they are; their numbers are weights, and weighed by importance."""
     has_importance, has_fractions = rows.ask(_importance_and_fractions, most).tolist()
     given = rows.made(weights_alone)
@@ -236,7 +236,7 @@ def evidence_of(rows: Numbers) -> Evidence:
         exponent, factor, size = _scale_of_shares(rows.made(_importance_by_weights))
     elif not are_counts:
         exponent, factor, size = _scale_of_shares(rows.made(_products) if has_importance else given)
-    found = Evidence(are_counts, exponent, factor, 1.0, size)
+    found = WeightScaling(are_counts, exponent, factor, 1.0, size)
     return replace(found, unit=exact_unit(bound_of(rows.made(found.scaled_columns))))
 
 

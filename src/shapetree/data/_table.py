@@ -17,7 +17,7 @@ import numpy as np
 from shapetree._core.columns import Columns
 from shapetree.data._columns import (
     Array,
-    Kind,
+    ColumnKind,
     Level,
     Values,
     are_whole,
@@ -252,12 +252,12 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
                 _warn_of_odd_texts(info, codes)
             features.append(info)
             columns.append(codes)
-        elif kind_of_column(values, name) is Kind.DATE:
+        elif kind_of_column(values, name) is ColumnKind.DATE:
             seconds, kind = read_dates(values, name)
             features.append(FeatureInfo(name, date=kind))
             columns.append(seconds)
         else:
-            if kind_of_column(values, name) is Kind.NUMBER:
+            if kind_of_column(values, name) is ColumnKind.NUMBER:
                 check_digits(values, name)
             numbers = read_numbers(values, name, advice)
             features.append(FeatureInfo(name, is_whole=are_whole(numbers)))
@@ -404,13 +404,15 @@ def _encode_dates(values: Values, feature: FeatureInfo) -> Array:
     name = feature.name
     held = "moments with a time zone" if feature.date == "utc" else "dates without a time zone"
     kind = kind_of_column(values, name)
-    if kind is not Kind.DATE:
+    if kind is not ColumnKind.DATE:
         # A column that lacks every value has no type to tell dates by.
-        if kind is Kind.NUMBER:
+        if kind is ColumnKind.NUMBER:
             found = read_numbers(values, name, "")
             if np.isnan(found).all():
                 return found
-        holds = "numbers" if kind in (Kind.NUMBER, Kind.BOOLEAN) else "text or categories"
+        holds = (
+            "numbers" if kind in (ColumnKind.NUMBER, ColumnKind.BOOLEAN) else "text or categories"
+        )
         raise ValueError(
             f"Column {name!r} held {held} in training, but holds {holds} now. Turn it into dates, "
             "for example with pandas.to_datetime."

@@ -34,8 +34,8 @@ JOBS_TOGETHER = 8
 Result = TypeVar("Result")
 
 
-class Parts(Protocol):
-    """Whoever can ask all holders of rows the same, and join their answers."""
+class Holders(Protocol):
+    """Asks all holders of rows the same, and joins their answers."""
 
     def ask(self, *steps: Step, join: Join, finish: Callable[[Any], Any] | None = None) -> Any:
         """What all holders answer.
@@ -57,7 +57,7 @@ class Parts(Protocol):
 
 
 class Question(NamedTuple):
-    """Something to ask all holders, see `Parts.ask`."""
+    """Something to ask all holders, see `Holders.ask`."""
 
     steps: tuple[Step, ...]
     join: Join
@@ -72,15 +72,15 @@ class PartsTogether:
 
     Parameters
     ----------
-    parts : Parts
+    parts : Holders
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Holders) -> None:
         self._parts = parts
         self._local = local()
 
     def ask(self, *steps: Step, join: Join, finish: Callable[[Any], Any] | None = None) -> Any:
-        """What all holders answer; see `Parts`."""
+        """What all holders answer; see `Holders`."""
         meeting = getattr(self._local, "meeting", None)
         if meeting is None:
             return self._parts.ask(*steps, join=join, finish=finish)
@@ -121,7 +121,7 @@ class PartsTogether:
 class _Meeting:
     """Jobs that wait for each other's questions."""
 
-    def __init__(self, parts: Parts, n_jobs: int) -> None:
+    def __init__(self, parts: Holders, n_jobs: int) -> None:
         self._parts = parts
         self._n_jobs = n_jobs
         self._waiting: list[tuple[Question, Future[Any]]] = []
@@ -175,7 +175,7 @@ class _Meeting:
             waiting.set_result(answer)
 
 
-def ask_together(parts: Parts, questions: tuple[Question, ...]) -> list[Any]:
+def ask_together(parts: Holders, questions: tuple[Question, ...]) -> list[Any]:
     """Answers to several questions, in one round."""
     if len(questions) == 1:
         question = questions[0]
@@ -227,7 +227,7 @@ class JoinedRows:
 
     Parameters
     ----------
-    parts : Parts
+    parts : Holders
     binned, coarse : BinnedTable
         The bins of all rows, whose columns need not be there.
     goal : Goal
@@ -241,7 +241,7 @@ class JoinedRows:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: Holders,
         binned: BinnedTable,
         coarse: BinnedTable | None,
         goal: Goal,
@@ -310,13 +310,13 @@ class JoinedRowsOfNode:
 
     Parameters
     ----------
-    parts : Parts
+    parts : Holders
     n_rows : int
     steps : tuples of str and tuple
         What to ask holders to get at the rows.
     """
 
-    def __init__(self, parts: Parts, n_rows: int, *steps: Step) -> None:
+    def __init__(self, parts: Holders, n_rows: int, *steps: Step) -> None:
         self.n_rows = n_rows
         self._parts = parts
         self._steps = steps

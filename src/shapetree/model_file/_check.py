@@ -192,9 +192,9 @@ class Part:
         """An item of a list."""
         return Part(self._list()[number], self, number)
 
-    def together(self) -> Parts:
+    def together(self) -> AlignedParts:
         """The items of a list, to be read together."""
-        return Parts(self._list(), self.item)
+        return AlignedParts(self._list(), self.item)
 
     def integers(self, low: int, high: int, length: int | None = None) -> np.ndarray:
         """A list of whole numbers in a range."""
@@ -208,13 +208,13 @@ class Part:
 
     def ascending(self) -> np.ndarray:
         """A list of numbers in ascending order."""
-        return Parts([self.value], lambda _: self).ascending_lists().values
+        return AlignedParts([self.value], lambda _: self).ascending_lists().values
 
 
 Limit = int | np.ndarray
 
 
-class Parts:
+class AlignedParts:
     """Parts that hold the same in many places, such as a member of every node, checked together.
 
     What is right is read at once; where something is not, the parts are read one by one, and the
@@ -239,18 +239,18 @@ class Parts:
     def _each(self) -> Iterator[Part]:
         return map(self.part, range(len(self.values)))
 
-    def take(self, numbers: list[int]) -> Parts:
+    def take(self, numbers: list[int]) -> AlignedParts:
         """Some of them."""
         values = self.values
-        return Parts([values[i] for i in numbers], lambda i: self.part(numbers[i]))
+        return AlignedParts([values[i] for i in numbers], lambda i: self.part(numbers[i]))
 
-    def member(self, name: str) -> Parts:
+    def member(self, name: str) -> AlignedParts:
         """A member of each."""
         try:
             values = [value[name] for value in self.values]
         except (KeyError, TypeError):
             values = [part.member(name).value for part in self._each()]
-        return Parts(values, lambda i: self.part(i).member(name))
+        return AlignedParts(values, lambda i: self.part(i).member(name))
 
     def having(self, name: str) -> list[int]:
         """Numbers of those that have a member; all must be objects."""
@@ -263,7 +263,7 @@ class Parts:
             for part in self._each():
                 part.has_only(*names)
 
-    def items(self, length: int | None = None) -> Parts:
+    def items(self, length: int | None = None) -> AlignedParts:
         """The items of each list, one list after another; each has so many, if that is said."""
         lengths = self._lengths(length)
         owner = np.repeat(np.arange(len(lengths)), lengths)
@@ -273,7 +273,7 @@ class Parts:
             number = int(owner[i])
             return self.part(number).item(i - int(first[number]))
 
-        return Parts(list(chain.from_iterable(self.values)), item)
+        return AlignedParts(list(chain.from_iterable(self.values)), item)
 
     def _lengths(self, expected: Limit | None = None) -> np.ndarray:
         """Lengths of lists, which must be as expected."""

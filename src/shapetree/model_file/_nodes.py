@@ -9,7 +9,7 @@ import numpy as np
 
 from shapetree.data._open import MAX_ROWS
 from shapetree.data._table import FeatureInfo
-from shapetree.model_file._check import PREFIX, Lists, NotAModel, Part, Parts
+from shapetree.model_file._check import PREFIX, AlignedParts, Lists, NotAModel, Part
 from shapetree.model_file._model import Frame
 from shapetree.model_file._sketches import read_sketches
 from shapetree.tree._arrays import TreeArrays
@@ -53,7 +53,7 @@ def read_tree(part: Part, frame: Frame) -> TreeArrays:
         raise NotAModel(f"{PREFIX}: {error}") from None
 
 
-def _read_weights(nodes: Parts, n_rows: np.ndarray) -> np.ndarray:
+def _read_weights(nodes: AlignedParts, n_rows: np.ndarray) -> np.ndarray:
     """Weights of all nodes, which are their numbers of rows unless they are said."""
     weights = n_rows.astype(np.float64)
     told = nodes.having("weight")
@@ -79,7 +79,7 @@ def _depths(parent: np.ndarray) -> np.ndarray:
     return np.array(depths)
 
 
-def _check_rows(nodes: Parts, n_rows: np.ndarray, parent: np.ndarray) -> None:
+def _check_rows(nodes: AlignedParts, n_rows: np.ndarray, parent: np.ndarray) -> None:
     if n_rows[0] == 0:
         nodes.part(0).member("rows").refuse("must be at least 1, got 0")
     below = np.zeros(len(n_rows), dtype=np.int64)
@@ -93,7 +93,7 @@ def _check_rows(nodes: Parts, n_rows: np.ndarray, parent: np.ndarray) -> None:
         )
 
 
-def _read_values(parts: Parts, frame: Frame) -> np.ndarray:
+def _read_values(parts: AlignedParts, frame: Frame) -> np.ndarray:
     """What the nodes predict, an array of shape (n_nodes, n_outputs, n_values)."""
     outputs = parts.items(frame.n_outputs)
     value = outputs.number_lists(frame.n_values).values
@@ -111,7 +111,7 @@ def _read_values(parts: Parts, frame: Frame) -> np.ndarray:
     return value
 
 
-def _read_shapes(nodes: Parts, frame: Frame) -> list[Shape | None]:
+def _read_shapes(nodes: AlignedParts, frame: Frame) -> list[Shape | None]:
     """The nodes' shape functions; None for those that do not split."""
     shapes: list[Shape | None] = [None] * len(nodes)
     numbers = nodes.having("split")
@@ -149,7 +149,7 @@ def _read_shapes(nodes: Parts, frame: Frame) -> list[Shape | None]:
 
 
 def _read_singles(
-    splits: Parts, feature_of: dict[int, int], common: list[dict[str, Any]], frame: Frame
+    splits: AlignedParts, feature_of: dict[int, int], common: list[dict[str, Any]], frame: Frame
 ) -> Iterator[tuple[int, ShapeFunction]]:
     """Shape functions of one feature, each with the number of its split."""
     for i in feature_of:
@@ -203,7 +203,9 @@ def _read_pair(part: Part, frame: Frame, features: list[int], common: dict[str, 
     )
 
 
-def _check_slopes(cuts: Parts, a: np.ndarray, b: np.ndarray, features: list[FeatureInfo]) -> None:
+def _check_slopes(
+    cuts: AlignedParts, a: np.ndarray, b: np.ndarray, features: list[FeatureInfo]
+) -> None:
     """Refuse cuts in a direction that the features of a pair cannot have."""
     is_wrong = (a == 0) & (b != 1)
     if is_wrong.any():
@@ -217,7 +219,7 @@ def _check_slopes(cuts: Parts, a: np.ndarray, b: np.ndarray, features: list[Feat
         )
 
 
-def _read_targets_of_cuts(cuts: Parts, side: str) -> np.ndarray:
+def _read_targets_of_cuts(cuts: AlignedParts, side: str) -> np.ndarray:
     n = len(cuts)
     targets = cuts.member(side).integers(-n - 1, n - 1)
     is_wrong = (targets >= 0) & (targets <= np.arange(n))

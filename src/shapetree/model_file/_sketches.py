@@ -8,7 +8,7 @@ from itertools import repeat
 import numpy as np
 
 from shapetree.data._table import FeatureInfo
-from shapetree.model_file._check import Lists, Part, Parts
+from shapetree.model_file._check import AlignedParts, Lists, Part
 from shapetree.model_file._model import INT32, Frame
 from shapetree.tree._shape import PairShape, ShapeFunction
 from shapetree.tree._sketch import (
@@ -30,7 +30,7 @@ SURENESS = ("skewness", "median", *OF_WEIGHTS)
 
 
 def read_sketches(
-    nodes: Parts,
+    nodes: AlignedParts,
     n_rows: np.ndarray,
     parent: np.ndarray,
     shapes: Sequence[ShapeFunction | PairShape | None],
@@ -74,7 +74,7 @@ def read_sketches(
     return tuple(made)
 
 
-def _read_sureness(sketches: Parts, name: str, frame: Frame) -> dict[int, np.ndarray]:
+def _read_sureness(sketches: AlignedParts, name: str, frame: Frame) -> dict[int, np.ndarray]:
     """What some sketches have, by number of their nodes, to tell how sure they are."""
     having = sketches.having(name)
     parts = sketches.take(having).member(name)
@@ -87,7 +87,7 @@ def _read_sureness(sketches: Parts, name: str, frame: Frame) -> dict[int, np.nda
 
 
 def _read_counts(
-    sketches: Parts, leaves: list[int], n_rows: np.ndarray, parent: np.ndarray, frame: Frame
+    sketches: AlignedParts, leaves: list[int], n_rows: np.ndarray, parent: np.ndarray, frame: Frame
 ) -> np.ndarray:
     """Counts of all nodes: those of leaves, and for the others the sums of their children's."""
     parts, rows = sketches.take(leaves).member("counts"), n_rows[leaves]
@@ -105,7 +105,7 @@ def _read_counts(
 
 
 def _read_densities(
-    sketches: Parts,
+    sketches: AlignedParts,
     numbers: list[int],
     shapes: Sequence[ShapeFunction | PairShape | None],
     in_nodes: np.ndarray,
@@ -149,7 +149,7 @@ def _read_densities(
 
 
 def _read_axes(
-    parts: Parts, splits: list[ShapeFunction], frame: Frame
+    parts: AlignedParts, splits: list[ShapeFunction], frame: Frame
 ) -> tuple[list[Axis], list[tuple[float, float] | None]]:
     """How the axes of densities are parted into cells, and the ends of the rows' numbers there."""
     of_target = ("totals", "missing_total") if frame.n_classes is None else ()
@@ -175,13 +175,13 @@ def _read_axes(
     return axes, ends
 
 
-def _read_ends(parts: Parts) -> list[tuple[float, float]]:
+def _read_ends(parts: AlignedParts) -> list[tuple[float, float]]:
     """The least and the greatest of nodes' numbers."""
     return [(low, high) for low, high in parts.ascending_lists(2).values.reshape(-1, 2).tolist()]
 
 
 def _read_cells(
-    parts: Parts, n_rows: np.ndarray, axes: list[Axis], n_cells: np.ndarray, frame: Frame
+    parts: AlignedParts, n_rows: np.ndarray, axes: list[Axis], n_cells: np.ndarray, frame: Frame
 ) -> tuple[list[np.ndarray | PackedCounts], np.ndarray]:
     """Rows of nodes by cell and class, and by class."""
     n_groups, kept = frame.n_groups, dict[int, np.ndarray | PackedCounts]()

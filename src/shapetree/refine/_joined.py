@@ -16,10 +16,10 @@ from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._joined import (
+    Holders,
     Join,
     JoinedRows,
     JoinedRowsOfNode,
-    Parts,
     Step,
     add,
     add_each,
@@ -355,7 +355,7 @@ class JoinedRefinedRows:
         self.leaf_losses = losses
         self.bins, self.n_bins = rows.binned.features, rows.binned.n_bins
         self.is_categorical = rows.binned.categorical.view(np.uint8)
-        self._parts: Parts = rows.parts
+        self._parts: Holders = rows.parts
         self._level: Level
         self._cells: LossCells
         self._children: dict[int, list[int]] = {}
@@ -498,7 +498,7 @@ class JoinedCareSet:
 
     def __init__(
         self,
-        parts: Parts,
+        parts: Holders,
         n_branches: list[int],
         number: int,
         n_rows: int,

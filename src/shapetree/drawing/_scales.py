@@ -37,7 +37,8 @@ CROWDED, LEAST_RATIO = 0.1, 20.0
 FEW_ROWS, LONG, CUT_LENGTH = 0.03, 1.0, 0.07
 # Minimum width of a segment on an axis of quantiles, where it may have no rows.
 LEAST_SHARE = 0.01
-GREATEST = 1e300
+# Numbers from here on are not drawn on a logarithmic axis.
+BEYOND_LOG = 1e300
 
 
 def check_scale(scale: object) -> None:
@@ -292,7 +293,7 @@ def _is_crowded(edges: np.ndarray, n_rows: np.ndarray, thresholds: list[float]) 
     """Whether most rows would be crowded near the low end of a linear axis."""
     first, last = _inner(edges, n_rows, thresholds)
     low, high = float(edges[first]), float(edges[last])
-    if not (low > 0 and LEAST_RATIO * low <= high < GREATEST):
+    if not (low > 0 and LEAST_RATIO * low <= high < BEYOND_LOG):
         return False
     counted = np.concatenate([[0], np.cumsum(n_rows[first:last])])
     close = np.interp(low + CROWDED * (high - low), edges[first : last + 1], counted)

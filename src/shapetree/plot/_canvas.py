@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 # What lies on what.
 EDGES, CARDS, FILLS, LINES, DOTS, MARKS, TEXTS = range(1, 8)
 # How much of its colour something loses that is beside the point.
+MARGIN = 10.0  # around a whole drawing
 FADING = 0.66
 LEAST_SIZE = 1.0  # of letters that matplotlib draws
 N_CORNERS = 14  # of a dot

@@ -9,7 +9,7 @@ from shapetree.data._names import node_number
 from shapetree.drawing._planes import check_swap
 from shapetree.drawing._scales import check_scale
 from shapetree.drawing._ticks import distinct, round_numbers
-from shapetree.plot._canvas import Canvas, line_height
+from shapetree.plot._canvas import MARGIN, Canvas, line_height
 from shapetree.plot._card import TICK, draw_frame
 from shapetree.plot._cards import card_for
 from shapetree.plot._checks import check_title, view_to_draw
@@ -26,7 +26,6 @@ from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView
 from shapetree.tree._words import predicted_words
 
-MARGIN = 10.0
 MAX_BARS = 40
 TEXT = 9.5
 Draw = Callable[[Canvas, Box], None]

@@ -8,7 +8,7 @@ from typing import Any
 from shapetree.data._names import node_number
 from shapetree.drawing._planes import check_swap
 from shapetree.drawing._scales import check_scale
-from shapetree.plot._canvas import EDGES, Canvas
+from shapetree.plot._canvas import EDGES, MARGIN, Canvas
 from shapetree.plot._cards import card_for
 from shapetree.plot._checks import (
     check_depth,
@@ -26,7 +26,6 @@ from shapetree.plot._scene import SMALL, Scene, most_branches
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView, TreeView
 
-MARGIN = 10.0
 # Leaves up to which a tree is drawn downwards unless told otherwise.
 MANY_LEAVES = 10
 DOWN, RIGHT = Gaps(10.0, 18.0, 38.0), Gaps(5.0, 12.0, 52.0)

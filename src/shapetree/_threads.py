@@ -14,7 +14,7 @@ from joblib import cpu_count
 
 from shapetree._core.threads import can_start, max_threads, start_team
 
-# Threads beyond the cores that one may ask for.
+# Threads beyond the cores that may be asked for.
 MAX_THREADS = 64
 # Row visits between two chances for Ctrl-C: some tenths of a second.
 VISITS_PER_CALL = 20_000_000

@@ -116,10 +116,10 @@ def _in_usual_type(labels: np.ndarray) -> np.ndarray:
     if labels.dtype.kind == "f":
         return labels.astype(np.float64)
     types = set(map(type, labels)) if labels.dtype == object else {str}
-    for usual, kinds in ((np.bool_, (bool, np.bool_)), (np.int64, Integral), (np.float64, Real)):
+    for common, kinds in ((np.bool_, (bool, np.bool_)), (np.int64, Integral), (np.float64, Real)):
         if all(issubclass(each, kinds) for each in types):
             try:
-                return labels.astype(usual)
+                return labels.astype(common)
             except OverflowError:
                 break
     return labels

@@ -50,7 +50,7 @@ def check_columns(
     needed : iterable of int
         Which of them must be there if they have names.
     reader : str
-        Who reads the table, for the messages.
+        What error messages call the reader of the table.
     """
     if has_names and not knows_names:
         warnings.warn(

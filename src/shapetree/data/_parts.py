@@ -1,6 +1,6 @@
 """Parts of the data, each read on its own: what they hold is joined, and then they are encoded.
 
-These are pure functions of a part. Whoever has the parts (files, batches, partitions on a cluster)
+These are pure functions of a part. The holder of the parts (files, batches, a cluster's partitions)
 describes each, joins what comes back, and encodes each by what all of them hold. The result is that
 of one table that has the rows of all parts, one part after the other.
 """
@@ -60,9 +60,9 @@ class SeenFeature(NamedTuple):
     ----------
     info : FeatureInfo
     part : str
-        The part that tells it.
+        The part that it was found in.
     is_blank : bool
-        Whether all values are missing, so that nothing is told.
+        Whether all values are missing, so that the part does not show the column's kind.
     """
 
     info: FeatureInfo

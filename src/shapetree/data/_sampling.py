@@ -26,7 +26,7 @@ def sampled(first_row: int, n_rows: int, n_total: int, size: int, n_threads: int
     Returns
     -------
     int64 array
-        Numbers of the chosen rows, ascending. Whoever holds a part of the rows chooses those that
+        Numbers of the chosen rows, ascending. Of a part of the rows, those are chosen that
         belong to the sample of all.
     """
     if n_total <= size:

@@ -58,7 +58,7 @@ class Store:
         return [next(in_file) if column is None else column for column in columns]
 
     def _in_memory(self, n_rows: int, dtype: np.dtype) -> np.ndarray | None:
-        """A column in memory, which is given back when nobody needs it any more; None if full."""
+        """A column in memory, which is freed when nothing refers to it any more; None if full."""
         size = n_rows * dtype.itemsize
         with self._lock:
             if self._used + size > self._budget:

@@ -5,7 +5,7 @@ stays below 2**52 units, then every partial sum is exact, in any order: whicheve
 or machines add them up get the same bits. The unit is agreed from a bound on the sum before
 anything is summed.
 
-What is agreed is a matter of greatest values and of sums, so that nobody has to see all rows at
+What is agreed follows from greatest values and sums, so that no process has to see all rows at
 once: `Numbers` are wherever they are, and tell no more than that.
 """
 

@@ -68,7 +68,7 @@ PRICES = {
     "numbers": Prices(6.0, 8.0),
 }
 MAX_SHARE_OF_LEAF = 0.01
-# Fewest rows of a leaf unless the user says otherwise: a value seen once or twice tells nothing,
+# Fewest rows of a leaf by default: a value seen once or twice tells nothing,
 # and among numbers a few outliers look like a pattern.
 LEAST_ROWS_OF_CLASSES, LEAST_ROWS_OF_NUMBERS = 3, 5
 
@@ -508,7 +508,7 @@ def _power_of_two(number: float) -> float:
     return 2.0 ** min(round(np.log2(number)), 1023) if number > 0 else 1.0
 
 
-# --- what is told of rows, wherever they are ---
+# --- statistics of rows, wherever they are ---
 
 
 def _weights_of_classes(

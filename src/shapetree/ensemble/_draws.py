@@ -38,7 +38,7 @@ class Draws:
 
     @cached_property
     def _order(self) -> np.ndarray:
-        """The rows, ordered by what they hold; whoever holds the same is the same."""
+        """The rows, ordered by their values; rows with equal values are interchangeable."""
         rows = self.binned.rows
         own = [] if rows.weights is None or rows.counts is not None else [rows.weights]
         return np.lexsort((*own, *rows.targets.T, contents_of(self.binned))).astype(np.int32)

@@ -1,4 +1,4 @@
-"""What trees say of rows that they have not seen."""
+"""Out-of-bag predictions: of rows by the trees that were not grown on them."""
 
 from __future__ import annotations
 

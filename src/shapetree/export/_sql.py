@@ -34,7 +34,7 @@ MAX_WIDTH = 90
 # Databases limit how deep expressions are, which "a OR b OR c OR …" is, too.
 MAX_ALTERNATIVES = 50
 # DuckDB joins each list with the rows, and plans some 20 s if there are 500 of them. Trees that
-# name more categories than this, which nobody reads, look them up instead.
+# name more categories than this look them up instead, as such lists are too long to read.
 MAX_LISTED = 1000
 # Sums of more terms are deeper than SQLite and DuckDB allow.
 MAX_TREES = 900

@@ -1,4 +1,4 @@
-"""The order of a fit: from a table to a FittedTree, and from one FittedTree to another."""
+"""The steps of `fit`: from a table to a FittedTree, and from one FittedTree to another."""
 
 from __future__ import annotations
 
@@ -353,7 +353,7 @@ def _weighed(tree: TreeArrays, sketches: TreeSketches) -> np.ndarray | None:
 def _with_readable_dates(
     tree: TreeArrays, features: tuple[FeatureInfo, ...], rows: SpreadRows
 ) -> TreeArrays:
-    """The same tree, with thresholds on dates at moments that are told in few digits."""
+    """The same tree, with thresholds on dates at moments that take few digits to write."""
     dates = [number for number in tree.used_features if features[number].is_date]
     nodes = {number: _nodes_on(tree, number) for number in dates}
     asked = [NeighboursOfThresholds(number, _thresholds(tree, nodes[number])) for number in dates]

@@ -44,9 +44,9 @@ def learn(
     progress: Progress,
     owns_bins: bool = False,
 ) -> Outcome:
-    """Grow a tree, refine it unless told otherwise, and prune it.
+    """Grow a tree, refine it if `refine` asks for it, and prune it.
 
-    Refinement may reorder the rows' bins if nobody else will read them, see `refine`.
+    Refinement may reorder the rows' bins if nothing else reads them, see `refine`.
     """
     binned, held = binned_rows.binned, hold(binned_rows, parameters)
     goal, tools = held.goal, pair_tools(held, parameters, pairs)

@@ -1,4 +1,4 @@
-"""What a user may say of a fit, and the options that are made of it."""
+"""An estimator's parameters, checked, and the options of each package that follow from them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Parameters:
     """The parameters of an estimator and of its `search`, which say what they mean; all checked.
 
     The `criterion` of a regressor is its objective.
-    Instead of an estimator that is the `teacher` stands what it says, see `fit._teaching.Told`.
+    In place of an estimator as `teacher`, its predictions; see `fit._teaching.Told`.
     """
 
     max_depth: int | None

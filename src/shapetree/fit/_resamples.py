@@ -79,7 +79,7 @@ NO_EVIDENCE = Evidence(0.0, 0.0, 1.0, 0, 0.0)
 
 @dataclass(frozen=True, eq=False)
 class Resamples:
-    """What small trees on resamples say of the rows.
+    """What small trees on resamples predict for the rows.
 
     Attributes
     ----------
@@ -257,7 +257,7 @@ def _ask(
     draw: HalfSamples,
     n_resamples: int,
 ) -> Resamples:
-    """Fit a small tree to each resample, and score what they say of rows that are not drawn."""
+    """Fit a small tree to each resample, and score its predictions for rows that are not drawn."""
     rows = binned.rows
     small = replace(
         parameters,
@@ -275,7 +275,7 @@ def _ask(
     shrinkage = SHRINKAGE_OF_NUMBERS if rows.classes is None else SHRINKAGE_OF_CLASSES
     n_values = 1 if rows.n_classes is None else max(rows.n_classes)
     shape = rows.table.n_rows, rows.targets.shape[1], n_values
-    # What all trees say of each row; what those that have not seen it say, and what they would say
+    # What all trees predict for each row; what those not grown on it predict, and what they would
     # without a split; and of how many copies.
     every, unseen, without = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     n_left, n_trees = np.zeros(len(every)), 0

@@ -19,7 +19,7 @@ def why_single_leaf(
     Parameters
     ----------
     evidence : Evidence or None
-        What resamples told, if they were asked.
+        What resamples showed, if there were any.
     nearest : NearestSplit or None
         The split that came nearest; None if there is none.
     features : tuple of FeatureInfo

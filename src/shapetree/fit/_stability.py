@@ -83,7 +83,7 @@ def find_stability(
     teach : callable or None
         What the user's own teacher says of all rows, if it is fitted to some.
     reader : str
-        Who reads the rows, for error messages.
+        What error messages call the reader.
     """
     _check_cv(parameters)
     has_classes = fitted.classes is not None

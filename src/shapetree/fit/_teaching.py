@@ -1,9 +1,9 @@
 """A tree taught by many: fitted to what a teacher predicts for each row, mixed with its own target.
 
-What many trees on resamples say of a row is less noisy than the row's own target, and a tree that
-is fitted to it tells more from few rows. Numbers are simply replaced. A row of a class becomes a
-row of every class, each with the share that it is given; the shares add up to 1, so that nodes
-count and weigh the rows that they have.
+What many trees on resamples predict for a row is less noisy than the row's own target, and a tree
+that is fitted to it predicts better from few rows. Numbers are simply replaced. A row of a class
+becomes a row of every class, each with the share that it is given; the shares add up to 1, so that
+nodes count and weigh the rows that they have.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Rows that several holders have between them, behind the interface of one.
 
 Every answer is a sum over rows, or the least of them, the greatest, or a sample: answers of parts
-of the rows are joined to the answer for all, bit for bit, whoever joins them in whatever order.
+of the rows are joined to the answer for all, bit for bit, in whatever order they are joined.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ class _Meeting:
         self._answer(ready)
 
     def stop(self, error: BaseException) -> None:
-        """Let nobody wait any longer."""
+        """Wake all jobs that wait."""
         with self._lock:
             self._error = error
             waiting, self._waiting = self._waiting, []

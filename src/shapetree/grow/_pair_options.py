@@ -150,7 +150,7 @@ def pair_options(
     if isinstance(pairs, bool | np.bool_):
         raise TypeError(f"pairs must be a number, 'auto', 'all' or a list, got {pairs!r}")
     if isinstance(pairs, str | Integral):
-        # All but those with dates, whose weighted sums nobody could read.
+        # All but those with dates, whose weighted sums mean nothing to a reader.
         numbers = [number for number, feature in enumerate(features) if not feature.is_date]
         allowed = NO_PAIRS if pairs == 0 else PairList(np.array(numbers))
     else:

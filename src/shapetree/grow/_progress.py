@@ -99,7 +99,7 @@ class TestProgress:
     Parameters
     ----------
     verbose : int
-        It is silent unless told otherwise.
+        0 shows nothing.
     n_rows : int
     what : str
         What the fits are for.

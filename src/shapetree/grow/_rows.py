@@ -1,4 +1,4 @@
-"""Rows behind one interface: whoever can answer these questions can have a tree grown.
+"""The interface of a holder of rows: a tree can be grown on any that answers these questions.
 
 Nodes are named by numbers, the root by 0; rows stay where they are. Every answer is a sum over a
 node's rows, or a bounded sample of them, so that the answers of several holders can be added up.
@@ -63,7 +63,7 @@ class Sample:
     targets : Targets
     weights : array of shape (n_rows,)
     content : uint64 array of shape (n_rows,) or None
-        The same for rows whose bins are the same in all features of the data; None if nobody asked.
+        The same for rows with the same bins in all features of the data; None if not asked for.
     scale : float
         Weight of the node for each unit of weight here.
     """
@@ -168,7 +168,7 @@ class RowsOfNode(Protocol):
 
 
 class Rows(Protocol):
-    """Whoever holds binned training rows: this process, files, a cluster."""
+    """A holder of binned training rows: in this process, in files or on a cluster."""
 
     @property
     def n_rows(self) -> int:
@@ -188,7 +188,7 @@ class Rows(Protocol):
     def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Results of jobs that ask for nodes of a level, and send no rows.
 
-        Whoever is far away may answer several of them at once.
+        A remote holder may answer several of them at once.
         """
         ...
 

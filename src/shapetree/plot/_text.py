@@ -64,7 +64,7 @@ def shorten(text: str, room: float, size: float, bold: bool = False) -> str:
 
 
 def families_for(text: str) -> list[str]:
-    """Families of fonts for all characters of a text, those that the user wants first."""
+    """Families of fonts for all characters of a text, the user's own first."""
     fonts = _fonts()
     others = dict.fromkeys(_other_font(character, fonts) for character in text)
     return [*_wanted_families(), *(name for name in others if name)]

@@ -26,7 +26,7 @@ from shapetree.plot._scene import SMALL, Scene, most_branches
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView, TreeView
 
-# Leaves up to which a tree is drawn downwards unless told otherwise.
+# Leaves up to which a tree is drawn downwards by default.
 MANY_LEAVES = 10
 DOWN, RIGHT = Gaps(10.0, 18.0, 38.0), Gaps(5.0, 12.0, 52.0)
 THINNEST, THICKEST = 1.0, 8.0  # edges

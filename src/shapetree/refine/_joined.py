@@ -78,7 +78,7 @@ class PartRows:
 
 @dataclass
 class Place:
-    """Where a part's rows are in a tree. It never changes: who is told something makes another.
+    """Where a part's rows are in a tree. It never changes: each order makes another.
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ class Place:
         return answer
 
     def told(self, part: PartRows, steps: tuple[Step, ...], name: str | None = None) -> Place:
-        """Where rows are after some steps; steps with a name are made once, whoever asks first."""
+        """Where rows are after some steps; steps with a name are made once."""
         if name is None:
             return self._after(part, steps)
         with part.lock:
@@ -177,7 +177,7 @@ class Place:
     def _handed_on(self) -> PartOfTree | None:
         """The tree for the place that follows: to make one takes time, and much memory.
 
-        Whoever asks here again gets another, made of what this place knows.
+        Asking again makes another, of what this place knows.
         """
         tree, self._refined = self._refined, None
         return tree

@@ -51,9 +51,9 @@ def refine(
     pairs : tuple of PairFrame and CandidateOptions, or None
         How pairs are searched; None for no pairs.
     report : function
-        Told each sweep's number, and the objective after it.
+        Called with each sweep's number, and the objective after it.
     owns_bins : bool
-        Whether nobody else reads the rows' bins, so that they can be moved to other places.
+        Whether nothing else reads the rows' bins, so that they can be moved to other places.
     order : int array, optional
         Which of equally good features comes first.
 

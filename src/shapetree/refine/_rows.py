@@ -1,4 +1,4 @@
-"""What refinement asks of whoever holds the rows, and the holder in this process.
+"""The questions that refinement asks a holder of rows, and the holder in this process.
 
 Nodes are named by their numbers, and every answer is a sum over a node's rows.
 """
@@ -66,7 +66,7 @@ class LossCells(NamedTuple):
 
 
 class RefinedRows(Protocol):
-    """Whoever holds the rows of a tree under refinement; every answer is a sum over nodes' rows.
+    """A holder of the rows of a tree under refinement; every answer is a sum over nodes' rows.
 
     Attributes
     ----------
@@ -334,7 +334,7 @@ class LocalRefinedRows:
         """Move the rows in memory to where they stand in the tree, and number them so.
 
         Then a loop over the rows of a node reads memory in one direction: where columns are larger
-        than caches, that saves most of the time. Only for bins that nobody else reads, and trees
+        than caches, that saves most of the time. Only for bins that nothing else reads, and trees
         without pairs, whose values stay where they are. Returns the goal of the rows as they stand
         now, for which losses have to be made anew.
         """

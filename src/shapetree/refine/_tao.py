@@ -62,7 +62,7 @@ class Refiner:
     pairs : PairRefitter or None
         None for shape functions of one feature only.
     report : function
-        Told each sweep's number, and the objective after it.
+        Called with each sweep's number, and the objective after it.
     order : int array or None
         Which of equally good features comes first.
     """

@@ -1,7 +1,7 @@
 """FittedTree: all that a fit leaves behind, as one object.
 
-The estimators hold one. Whatever is below them (views, explanations, pictures, exports, the model
-file) reads this object and knows nothing of them.
+Estimators hold one. Views, explanations, pictures, exports and the model file read this object,
+and do not depend on estimators.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class ReadsRows(ABC):
     def features_without_unused(self) -> tuple[FeatureInfo, ...]:
         """The features, without the categories of those that predictions do not depend on.
 
-        Categories may name people: whoever gets a tree gets none that it does not need.
+        Categories may name people, so a tree keeps none that it does not need.
         """
         used = set(self.used_features)
         return tuple(
@@ -111,7 +111,7 @@ class ReadsRows(ABC):
         X : table of shape (n_rows, n_features), row, or list of rows
             Columns that have names are found by them.
         reader : str
-            Who reads them, for error messages.
+            What error messages call the reader, such as the name of the estimator.
         needed : iterable of int, optional
             The columns to read; by default all, with categories of features that the tree does not
             use yet.

@@ -169,8 +169,8 @@ class PairPlane:
         """Fewer and larger regions that say the same.
 
         Each is widened, bound by bound, as long as all that it covers goes to its branch. Of the
-        wide regions, those are taken that cover most of what is not covered yet. So many regions
-        that nobody would read them stay as they are.
+        wide regions, those are taken that cover most of what is not covered yet. If there are
+        more regions than anyone would read, they stay as they are.
         """
         if len(self._branches) > MAX_JOINED:
             return self.regions()

@@ -1,4 +1,4 @@
-"""Sketches: how a node's rows are spread, kept with the tree for whoever draws or describes it.
+"""Sketches: how a node's rows are spread, kept with the tree for pictures and words.
 
 A sketch holds sums, not rows: counts in the cells of an axis and of the target. Only a pair's plane
 keeps a few points.

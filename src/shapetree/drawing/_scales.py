@@ -1,4 +1,4 @@
-"""Axes that tell the truth: where numbers lie on them, and what is written below."""
+"""Axes of numbers and dates: linear, logarithmic or by quantiles, with breaks and ticks."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class Part:
         return f"{above}.{self._name}"[-MAX_PLACE:] if above else self._name[-MAX_PLACE:]
 
     def refuse(self, reason: str) -> NoReturn:
-        """Say what is wrong with this part."""
+        """Raise an error that names this part and what is wrong with it."""
         raise NotAModel(f"{PREFIX}: {self._where() or 'the file'} {reason}")
 
     def _members(self) -> Json:

@@ -1,4 +1,4 @@
-"""What both kinds of pictures ask of their arguments."""
+"""Checks of arguments that plot_tree and plot_node share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from shapetree.tree._view import TreeView, view_of
 
 
 def view_to_draw(fitted: FittedTree, X: Any, y: Any, ax: Any) -> TreeView:
-    """The view of a tree that can be drawn; otherwise say why it can't."""
+    """The view of a tree; an error that gives the reason if it cannot be drawn."""
     import_matplotlib()
     check_axes(ax)
     view = view_of(fitted, X, y)

@@ -41,7 +41,7 @@ class LeafShape:
 
 
 def leaf_shape(scene: Scene, leaves: Sequence[NodeView], is_line: bool) -> LeafShape:
-    """Make leaves as wide as their words ask for, within bounds."""
+    """Make leaves as wide as their words need, within bounds."""
     style = scene.style
     bold = [width(scene.outcome(node), style.small + 1, bold=True) for node in leaves]
     plain = [width(words_below(scene, node, True), style.small) for node in leaves]

@@ -71,7 +71,7 @@ def families_for(text: str) -> list[str]:
 
 
 def warn_of_lacking(texts: Iterable[str]) -> None:
-    """Say which characters of some texts no font has; of each once."""
+    """Warn of characters that no font has, once for each."""
     fonts = _fonts()
     found = dict.fromkeys(each for each in "".join(texts) if _other_font(each, fonts) == "")
     lacking = [character for character in found if character not in _warned_of]

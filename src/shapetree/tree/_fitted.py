@@ -43,7 +43,7 @@ from shapetree.tree._stability import Stability
 
 
 class ReadsRows(ABC):
-    """What was fitted to a table, and so knows how to read others.
+    """A fitted model, which reads further tables with the columns of the training table.
 
     Attributes
     ----------
@@ -321,7 +321,7 @@ Fitted = TypeVar("Fitted", bound=ReadsRows)
 
 @runtime_checkable
 class HoldsTree(Protocol):
-    """What users hold: an estimator, as far as this package needs to know it."""
+    """An estimator of one tree, as far as this package needs it."""
 
     def __fitted_tree__(self) -> FittedTree:
         """The fitted tree; an error if there is none yet."""
@@ -350,7 +350,7 @@ def fitted_tree(estimator: HoldsTree) -> FittedTree:
 
 
 def refuse_estimator(estimator: HoldsModel, wanted: str) -> NoReturn:
-    """Say that an estimator is none of those that are wanted."""
+    """Raise an error for an estimator that is none of those wanted."""
     held = tree_holder(estimator)
     kind = held.__name__ if isinstance(held, type) else type(held).__name__
     hint = "; pass one of its estimators_" if isinstance(held, HoldsForest) else ""

@@ -260,11 +260,11 @@ class TreeView:
         return None if why is None else f"A single leaf: {why}"
 
     def unseen(self, node: NodeView) -> UnseenLeaf | None:
-        """What rows that were not fitted on tell of a leaf, where that is known."""
+        """What the rows given to `evaluate` show of a leaf, if there are any."""
         return None if self.held_out is None else self.held_out.leaves.get(node.number)
 
     def stability_words(self, node: NodeView) -> str | None:
-        """What resamples tell of a node, where that is known."""
+        """In how many resamples a node was found again, if `stability` was called."""
         return None if self.stability is None else self.stability.node_words(node.number)
 
     def scores_in_words(self) -> list[str]:
@@ -282,7 +282,7 @@ class TreeView:
         return words
 
 
-# Views of training rows are asked for again and again, and take a while to make.
+# Views of training rows are needed often, and take long to make.
 _made: WeakKeyDictionary[FittedTree, dict[bool, TreeView]] = WeakKeyDictionary()
 
 

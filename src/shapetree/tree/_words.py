@@ -390,7 +390,7 @@ def range_words(sure: Sure | UnseenLeaf, kind: str = "share") -> str:
 
 
 def unseen_words(view: TreeView, node: NodeView) -> str | None:
-    """What rows that were not fitted on tell of a leaf, where that is known.
+    """What the rows given to `evaluate` show of a leaf, if there are any.
 
     They are those of `evaluate`, and stand beside training rows only.
     """

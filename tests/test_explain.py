@@ -1299,12 +1299,22 @@ def test_rows_of_training_are_not_called_unseen(kind, order):
 
 
 @pytest.mark.parametrize("sign", ["\x1b", "\u2028", "\x9b", "\n", "\u202e"])
-def test_a_prompt_shows_explanations_without_control_characters(sign):
+def test_explanations_and_flips_show_no_control_characters(sign):
     rng = np.random.default_rng(0)
     name, level = f"group{sign}[31m", f"red{sign}[2J"
     X = pd.DataFrame({name: rng.choice([level, "blue"], 200), "size": rng.normal(size=200)})
     y = np.where(X[name] == level, f"yes{sign}", "no")
     model = ShapeTreeClassifier(max_depth=2, resamples=0).fit(X, y)
-    shown = repr(model.explain(X.head(20)))
+    explanations = model.explain(X.head(20))
+    shown = repr(explanations)
     assert sign not in shown
     assert "group·[31m = red·[2J" in shown
+    for explanation in explanations:
+        assert sign not in str(explanation)
+        assert sign not in str(explanation.flip)
+        assert not any(sign in str(change) for change in explanation.flip.changes)
+        assert explanation.row[name] in (level, "blue")
+    assert any("group·[31m were blue instead of red·[2J" in str(e.flip) for e in explanations)
+    new = X.head(1).assign(**{name: f"new{sign}"})
+    (explanation,) = model.explain(new)
+    assert "= new· was never seen in training" in str(explanation)

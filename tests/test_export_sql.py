@@ -7,6 +7,7 @@ import sqlite3
 import struct
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -240,7 +241,7 @@ def test_shape_functions_of_many_segments_fit_into_an_expression(database):
     assert database.select(exported(tree, database)) == tree.predict(X).tolist()
 
 
-def tree_of_many_categories(n_levels=200):
+def tree_of_many_categories(n_levels=200, max_depth=4):
     """A tree with many lists of categories, and its table."""
     rng = np.random.default_rng(0)
     levels = [f"level {i}" for i in range(n_levels)]
@@ -249,7 +250,7 @@ def tree_of_many_categories(n_levels=200):
     X.loc[::50, "code"], X.loc[::70, "c0"] = None, np.nan
     effects = dict(zip(levels, rng.normal(size=n_levels), strict=True))
     y = X["code"].map(effects).fillna(0) * X["c0"].fillna(1) - X["k0"].map(effects)
-    return make_tree(ShapeTreeRegressor, **{**UNRESTRAINED, "max_depth": 4}).fit(X, y), X
+    return make_tree(ShapeTreeRegressor, **{**UNRESTRAINED, "max_depth": max_depth}).fit(X, y), X
 
 
 def test_duckdb_looks_categories_up_once_per_feature_of_a_large_tree(duck):
@@ -269,8 +270,8 @@ def test_duckdb_looks_categories_up_once_per_feature_of_a_large_tree(duck):
 
 
 @pytest.mark.parametrize("name", SPECS)
-def test_duckdb_predicts_the_same_with_categories_looked_up(name, duck, monkeypatch):
-    monkeypatch.setattr("shapetree.export._sql.MAX_LISTED", 0)
+def test_duckdb_predicts_the_same_from_lists(name, duck, monkeypatch):
+    monkeypatch.setattr("shapetree.export._sql.MAX_CONDITIONS", 0)
     this = case(name)
     duck.fill(this.kinds, this.columns)
     assert duck.select(exported(this.model, duck)) == as_tuples(this.predictions)
@@ -280,16 +281,37 @@ def test_duckdb_predicts_the_same_with_categories_looked_up(name, duck, monkeypa
 
 @settings(max_examples=40)
 @given(this=random_cases())
-def test_duckdb_follows_any_tree_with_categories_looked_up(duck, this):
+def test_duckdb_follows_any_tree_from_lists(duck, this):
     duck.fill(this.kinds, this.columns)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("shapetree.export._sql.MAX_LISTED", 0)
+        patch.setattr("shapetree.export._sql.MAX_CONDITIONS", 0)
         expression = exported(this.model, duck)
     assert duck.select(expression) == this.predictions
 
 
-def test_small_trees_and_other_databases_keep_lists_of_categories():
-    small, _ = tree_of_many_categories(20)
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_duckdb_plans_large_trees_in_a_short_time(duck, pairs):
+    """A tree of some 2,000 leaves took half a second to plan, and one of 8,000 three seconds."""
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.random((20_000, 4)).round(4), columns=list("abcd"))
+    X[X > 0.99] = np.nan
+    params = {**UNRESTRAINED, "max_depth": 12, "min_samples_leaf": 5, "max_bins": 255}
+    tree = make_tree(ShapeTreeRegressor, pairs=pairs, **params).fit(X, rng.random(20_000))
+    assert tree.get_n_leaves() > 1500
+    duck.fill(
+        dict.fromkeys(X, "float64"),
+        {name: [None if math.isnan(v) else v for v in X[name]] for name in X},
+    )
+    expression = exported(tree, duck)
+    started = time.process_time()
+    (first, *_) = duck.run(f"SELECT {expression} FROM t WHERE row = 0")
+    assert time.process_time() - started < 1
+    assert first == (tree.predict(X.iloc[:1])[0],)
+    assert duck.select(expression) == tree.predict(X).tolist()
+
+
+def test_small_trees_and_other_databases_keep_conditions():
+    small, _ = tree_of_many_categories(20, max_depth=1)
     assert export_sql(small, dialect="duckdb").startswith("CASE")
     large, _ = tree_of_many_categories()
     expression = export_sql(large)

@@ -116,8 +116,8 @@ def test_databases_predict_what_the_forest_predicts(name, database):  # noqa: F8
 
 
 @pytest.mark.parametrize("name", ["classes", "bools, pairs", "two classifications", "numbers"])
-def test_duckdb_predicts_the_same_with_categories_looked_up(name, duck, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(_sql, "MAX_LISTED", 0)
+def test_duckdb_predicts_the_same_from_lists(name, duck, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(_sql, "MAX_CONDITIONS", 0)
     this = case(name)
     duck.fill(this.kinds, this.columns)
     text = exported(this.model, duck)

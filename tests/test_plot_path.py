@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.text import Text
 
 from shapetree import plot_path
 
@@ -31,7 +32,7 @@ def test_every_strength_is_drawn_where_it_belongs(size, kind):
     picture = plot_path(kind(PATH), size=size, title="A path")
     labels = {text.get_text(): text for text in picture.texts}
     for number, strength in enumerate(PATH["strength"]):
-        place = labels[f"{strength:g}"].xy
+        place = labels[f"{strength:g}"].xy  # where its line leads
         assert place == (PATH[f"n_{size}"][number], PATH["score"][number])
     points = [line for line in picture.ax.lines if line.get_marker() == "o"]
     chosen = [line for line in points if len(line.get_xdata()) == 1]
@@ -44,10 +45,45 @@ def test_every_strength_is_drawn_where_it_belongs(size, kind):
 def test_texts_stay_in_the_figure_and_apart():
     picture = plot_path(PATH)
     picture.figure.canvas.draw()
-    boxes = [text.get_window_extent() for text in picture.texts]
+    boxes = [Text.get_window_extent(text) for text in picture.texts]
     room = picture.figure.bbox
     assert all(room.x0 <= box.x0 and box.x1 <= room.x1 and box.y1 <= room.y1 for box in boxes)
     assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+STRENGTHS = [0, 1e-5, 0.003, 0.01, 0.03, 0.1, 0.123456, 0.3, 0.5, 1, 1.5, 2, 3, 10, 100, 12345.678]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_texts_of_random_paths_overlap(seed):
+    rng = np.random.default_rng(seed)
+    n = rng.integers(1, len(STRENGTHS))
+    sizes = rng.integers(1, rng.choice([5, 20, 80, 2000]), n)
+    path = {
+        "strength": np.sort(rng.choice(STRENGTHS, n, replace=False)),
+        "score": rng.normal(0.7, rng.choice([0.1, 0.02, 0.001]), n).round(rng.integers(1, 5)),
+        "error": np.full(n, rng.choice([0.001, 0.01, 0.05])),
+        "n_leaves": np.sort(sizes)[::-1],
+        "n_parts": np.sort(sizes)[::-1] * 3,
+        "is_chosen": np.arange(n) == rng.integers(n),
+    }
+    ax = None
+    if seed % 4:
+        _, ax = plt.subplots(figsize=(rng.uniform(3.5, 9), rng.uniform(2.5, 6)))
+    picture = plot_path(path, ax=ax, title="A title" if seed % 2 else None)
+    picture.figure.canvas.draw()
+    texts = [text for text in picture.texts if text.get_visible()]
+    if ax is None:
+        assert len(texts) == len(picture.texts)
+    legend, axes = picture.ax.get_legend(), picture.ax
+    texts += legend.get_texts() if legend.get_visible() else []
+    for axis, (low, high) in ((axes.xaxis, axes.get_xlim()), (axes.yaxis, axes.get_ylim())):
+        ticks = zip(axis.get_majorticklocs(), axis.get_majorticklabels(), strict=True)
+        texts += [label for place, label in ticks if low <= place <= high]
+        texts.append(axis.label)
+    boxes = [(text.get_text(), Text.get_window_extent(text)) for text in texts]
+    for (one, its), (other, others) in itertools.combinations(boxes, 2):
+        assert not its.overlaps(others), (one, other)
 
 
 def test_strengths_at_one_place_share_a_label():
@@ -91,6 +127,6 @@ def test_ticks_are_written_alike_and_labels_do_not_touch():
     ticks = {label.get_text() for label in picture.ax.get_xticklabels(which="both")} - {""}
     assert {"1", "2", "5", "10", "20", "50"} <= ticks
     assert not any("." in tick for tick in ticks if float(tick) >= 1)
-    boxes = [text.get_window_extent() for text in picture.texts]
+    boxes = [Text.get_window_extent(text) for text in picture.texts]
     for one, other in itertools.combinations(boxes, 2):
         assert not one.overlaps(other)

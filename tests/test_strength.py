@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from data import assert_same_tree, data_for, make_tree, noisy_classes, tree_for
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import entropy
 
-from shapetree import ShapeTreeClassifier
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
 # Prices in use by default, where rows are enough that a leaf can afford them. The price of
@@ -75,3 +76,42 @@ def test_strengths_that_make_no_sense_are_refused(strength, criterion):
     X, y = data_for(criterion, np.random.default_rng(0))
     with pytest.raises(ValueError, match="'strength' parameter"):
         tree_for(criterion, strength=strength).fit(X, y)
+
+
+@pytest.mark.parametrize("objective", ["squared_error", "absolute_error"])
+@pytest.mark.parametrize("unit", [1e-6, 0.001, 3.0, 1e9])
+@pytest.mark.parametrize("pairs", [0, 1])
+def test_strength_and_its_choice_do_not_depend_on_the_units_of_y(objective, unit, pairs):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.round(2 * X[:, 0] + (X[:, 1] > 0) + rng.normal(size=300), 3)
+
+    def fitted(y, **params):
+        return ShapeTreeRegressor(objective=objective, pairs=pairs, cv=3, **params).fit(X, y)
+
+    for params in ({"strength": 0.5}, {"strength": [0.3, 1, 3], "shrinkage": "cv"}):
+        one, other = fitted(y, **params), fitted(unit * y, **params)
+        assert one.get_n_leaves() > 1
+        assert one.strength_ == other.strength_
+        assert one.shrinkage_ == other.shrinkage_
+        assert_array_equal(one.apply(X), other.apply(X))
+        assert_allclose(unit * one.predict(X), other.predict(X), rtol=1e-9)
+    estimator = ShapeTreeRegressor(objective=objective, pairs=pairs, cv=3, strength=[0, 1, 10])
+    one, other = (estimator.strength_path(X, each) for each in (y, unit * y))
+    assert_allclose(one.score, other.score, rtol=1e-9)
+    assert_array_equal(one.n_leaves, other.n_leaves)
+    assert_array_equal(one.is_chosen, other.is_chosen)
+
+
+@pytest.mark.parametrize(("objective", "power"), [("squared_error", 2), ("absolute_error", 1)])
+def test_the_price_of_a_leaf_is_in_the_units_of_impurity_as_in_scikit_learn(objective, power):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = X[:, 0] + rng.normal(size=300)
+    trees = [
+        ShapeTreeRegressor(objective=objective, ccp_alpha=0.02 * unit**power).fit(X, unit * y)
+        for unit in (1.0, 1000.0)
+    ]
+    free = ShapeTreeRegressor(objective=objective).fit(X, y)
+    assert 1 < trees[0].get_n_leaves() < free.get_n_leaves()
+    assert_array_equal(trees[0].apply(X), trees[1].apply(X))

@@ -1,10 +1,13 @@
 """Threads that cannot be started, in processes with real limits."""
 
+import os
 import subprocess
 import sys
 import textwrap
 import threading
+import time
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -36,10 +39,10 @@ FIT = """
 """
 
 
-def run(program, *arguments):
+def run(program, *arguments, **environment):
     return subprocess.run(
         [sys.executable, "-c", textwrap.dedent(program), *map(str, arguments)],
-        capture_output=True, text=True, timeout=120,
+        capture_output=True, text=True, timeout=120, env=os.environ | environment,
     )  # fmt: skip
 
 
@@ -52,6 +55,66 @@ def test_a_fit_goes_on_with_one_thread_where_others_cannot_be_started(megabytes)
     assert lines == [before, lines[1]] * 2
     has_room = megabytes == 2000
     assert ("threads could not be started" in done.stderr) == (not has_room)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits of Linux")
+@pytest.mark.parametrize(
+    ("name", "size", "has_room"),
+    [
+        ("OMP_STACKSIZE", "64M", False),
+        ("OMP_STACKSIZE", " 65536 ", False),
+        ("OMP_STACKSIZE", "67108864 b", False),
+        ("GOMP_STACKSIZE", "65536k", False),
+        ("OMP_STACKSIZE", "1G", False),
+        ("OMP_STACKSIZE", "512k", True),
+        ("OMP_STACKSIZE", "much", True),
+    ],
+)
+def test_threads_are_tried_with_the_stacks_that_openmp_gives_them(name, size, has_room):
+    done = run(FIT.replace("fit(48)", "fit(4)"), 150, **{name: size})
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == lines[2:]
+    assert ("4 threads could not be started" in done.stderr) == (not has_room)
+
+
+def slow_square(i):
+    time.sleep(0.002)
+    return i * i
+
+
+def test_jobs_whose_threads_cannot_be_started_are_done_by_others(monkeypatch):
+    start, n_started = threading.Thread.start, []
+
+    def start_two(thread):
+        n_started.append(thread)
+        if len(n_started) > 2:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    for limit in (0, 1, 2):
+        n_started[:] = [None] * (2 - limit)
+        monkeypatch.setattr(threading.Thread, "start", start_two)
+        stop = threading.Event()
+        with pytest.warns(RuntimeWarning, match="runs on fewer"):
+            found = _threads.run_together([partial(slow_square, i) for i in range(50)], 4, stop)
+        assert found == [i * i for i in range(50)]
+        assert not stop.is_set()
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_the_error_of_a_job_is_raised_and_the_rest_is_left(n_threads):
+    done, stop = [], threading.Event()
+
+    def job(number):
+        if number == 5:
+            raise ValueError("the fifth")
+        time.sleep(0.001)
+        done.append(number)
+
+    with pytest.raises(ValueError, match="the fifth"):
+        _threads.run_together([partial(job, i) for i in range(1000)], n_threads, stop)
+    assert len(done) < 20
 
 
 def test_one_warning_says_that_threads_cannot_be_started(monkeypatch):

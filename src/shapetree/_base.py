@@ -142,7 +142,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         the tree as grown.
     ccp_alpha : float
         Minimal cost-complexity pruning, as in scikit-learn: a node becomes a leaf if its subtree
-        removes less impurity than this for each further leaf.
+        removes less impurity than this for each further leaf. For numbers, impurity is in the units
+        of `y`, squared for squared error; `strength` has no unit.
     shrinkage : float, "auto" or "cv"
         How much the predictions of nodes with few rows lean on those of the nodes above. A
         prediction is the root's value plus one step for each node on the way. With "auto", a step

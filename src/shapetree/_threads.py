@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from typing import TypeVar
 
@@ -64,17 +65,21 @@ def _has_team(n_threads: int) -> bool:
     if n_threads == 1 or getattr(_team, "size", 1) == n_threads:
         return True
     if not can_start(n_threads - 1):
-        warnings.warn(
-            f"{n_threads} threads could not be started: a limit of memory or of processes is too "
-            "low. This runs on one thread, which takes longer. Raise the limit (ulimit -v, ulimit "
-            "-u, or those of the container), or set n_threads=1.",
-            RuntimeWarning,
-            stacklevel=3,
-        )
+        _warn_of_few(n_threads, "one thread")
         return False
     start_team(n_threads)
     _team.size = n_threads
     return True
+
+
+def _warn_of_few(n_threads: int, started: str) -> None:
+    warnings.warn(
+        f"{n_threads} threads could not be started: a limit of memory or of processes is too "
+        f"low. This runs on {started}, which takes longer. Raise the limit (ulimit -v, ulimit "
+        "-u, or those of the container), or set n_threads=1.",
+        RuntimeWarning,
+        stacklevel=4,
+    )
 
 
 @cache
@@ -98,14 +103,42 @@ def feature_chunks(n_features: int, n_rows: int) -> list[tuple[int, int]]:
 def run_together(
     jobs: Sequence[Callable[[], Result]], n_threads: int, stop: threading.Event
 ) -> list[Result]:
-    """Run jobs in threads; if one fails, or on Ctrl-C, the others are told to stop."""
-    if n_threads == 1 or len(jobs) <= 1:
+    """Run jobs in threads; if one fails, or on Ctrl-C, the others are told to stop.
+
+    If some threads cannot be started, the others and this one do their jobs, with a warning.
+    """
+    n_threads = min(n_threads, len(jobs))
+    if n_threads <= 1:
         return [job() for job in jobs]
-    with ThreadPoolExecutor(min(n_threads, len(jobs))) as pool:
-        futures = [pool.submit(job) for job in jobs]
+    left = deque(enumerate(jobs))
+    results: dict[int, Result] = {}
+
+    def work() -> None:
+        while left:
+            try:
+                number, job = left.popleft()
+            except IndexError:  # another thread was first
+                return
+            try:
+                results[number] = job()
+            except BaseException:
+                left.clear()
+                raise
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        workers: list[Future[None]] = []
         try:
-            return [future.result() for future in futures]
+            try:
+                for _ in range(n_threads):
+                    workers.append(pool.submit(work))
+            except RuntimeError:
+                _warn_of_few(n_threads, "fewer")
+                work()
+            for worker in workers:
+                worker.result()
         except BaseException:
             stop.set()
+            left.clear()
             pool.shutdown(wait=True, cancel_futures=True)
             raise
+    return [results[number] for number in range(len(jobs))]

@@ -10,8 +10,38 @@ cdef extern from *:
     #endif
 
     #if defined(_OPENMP) && !defined(_WIN32)
+    #include <ctype.h>
+    #include <errno.h>
     #include <pthread.h>
     #include <stdlib.h>
+
+    /* The size of stacks that a variable of the environment asks for, as libgomp reads it: in
+       kilobytes, or with a unit; 0 if it says nothing that can be read. */
+    static size_t shapetree_read_size(const char* name) {
+        const char* text = getenv(name);
+        char* end;
+        unsigned long size;
+        int shift = 10;
+        if (text == NULL) return 0;
+        errno = 0;
+        size = strtoul(text, &end, 10);
+        if (errno || end == text) return 0;
+        while (isspace((unsigned char) *end)) end++;
+        switch (tolower((unsigned char) *end)) {
+            case 'b': shift = 0; end++; break;
+            case 'k': end++; break;
+            case 'm': shift = 20; end++; break;
+            case 'g': shift = 30; end++; break;
+        }
+        while (isspace((unsigned char) *end)) end++;
+        if (*end != '\\0' || ((size << shift) >> shift) != size) return 0;
+        return (size_t) size << shift;
+    }
+
+    static size_t shapetree_stack_size(void) {
+        size_t size = shapetree_read_size("OMP_STACKSIZE");
+        return size ? size : shapetree_read_size("GOMP_STACKSIZE");
+    }
 
     static void* shapetree_wait(void* lock) {
         pthread_mutex_lock((pthread_mutex_t*) lock);
@@ -20,17 +50,22 @@ cdef extern from *:
     }
 
     /* Start threads, all of which wait for the last, and end them; returns how many there were. */
-    static int shapetree_try_threads(int n) {
+    static int shapetree_try_threads(int n, size_t stack_size) {
         pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+        pthread_attr_t attributes;
         pthread_t* started = (pthread_t*) malloc(n * sizeof(pthread_t));
         int n_started = 0, i;
         if (started == NULL) return 0;
+        pthread_attr_init(&attributes);
+        /* A size that the system refuses is not used, here as in OpenMP. */
+        if (stack_size) pthread_attr_setstacksize(&attributes, stack_size);
         pthread_mutex_lock(&lock);
         while (n_started < n
-               && pthread_create(&started[n_started], NULL, shapetree_wait, &lock) == 0)
+               && pthread_create(&started[n_started], &attributes, shapetree_wait, &lock) == 0)
             n_started++;
         pthread_mutex_unlock(&lock);
         for (i = 0; i < n_started; i++) pthread_join(started[i], NULL);
+        pthread_attr_destroy(&attributes);
         free(started);
         return n_started;
     }
@@ -41,13 +76,18 @@ cdef extern from *:
         { }
     }
     #else
-    static int shapetree_try_threads(int n) { return n; }
+    static size_t shapetree_stack_size(void) { return 0; }
+    static int shapetree_try_threads(int n, size_t stack_size) { (void) stack_size; return n; }
     static void shapetree_start_team(int n) { (void) n; }
     #endif
     """
     int shapetree_max_threads() nogil
-    int shapetree_try_threads(int n) nogil
+    size_t shapetree_stack_size()
+    int shapetree_try_threads(int n, size_t stack_size) nogil
     void shapetree_start_team(int n) nogil
+
+# OpenMP, too, reads the environment once, when it is loaded.
+cdef size_t STACK_SIZE = shapetree_stack_size()
 
 
 def max_threads():
@@ -56,7 +96,7 @@ def max_threads():
 
 
 def can_start(int n_threads):
-    """Whether so many threads can be started beside this one.
+    """Whether so many threads, with stacks as OpenMP's, can be started beside this one.
 
     OpenMP itself ends the process if they cannot.
     """
@@ -64,7 +104,7 @@ def can_start(int n_threads):
     if n_threads < 1:
         return True
     with nogil:
-        n_started = shapetree_try_threads(n_threads)
+        n_started = shapetree_try_threads(n_threads, STACK_SIZE)
     return n_started == n_threads
 
 

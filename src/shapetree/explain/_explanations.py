@@ -169,7 +169,7 @@ class Explanation:
 
     def __str__(self) -> str:
         notes = f". Note: {listing(self.notes)}" if self.notes else ""
-        return self.sentence + notes
+        return printable(self.sentence + notes)
 
     @property
     def sentence(self) -> str:
@@ -185,7 +185,7 @@ class Explanation:
         return f"Predicted {outcome} because {listing(reasons)}"
 
     def __repr__(self) -> str:
-        return f"<Explanation: {printable(str(self))}>"
+        return f"<Explanation: {self}>"
 
     def _repr_html_(self) -> str:
         """The sentences for notebooks."""

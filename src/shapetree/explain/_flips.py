@@ -32,7 +32,7 @@ from shapetree.explain._flip_constraints import FlipConstraints
 from shapetree.explain._outcomes import python_values
 from shapetree.tree._digits import ALL_DIGITS, FEW_DIGITS, beyond, exact, read, rounded
 from shapetree.tree._view import TreeView
-from shapetree.tree._words import category_name, listing, outcome_words
+from shapetree.tree._words import category_name, listing, outcome_words, printable
 
 # Finds the leaves of rows, given their columns.
 Route = Callable[[Columns], np.ndarray]
@@ -70,6 +70,9 @@ class Change:
     date: DateKind | None = None
 
     def __str__(self) -> str:
+        return printable(self._words())
+
+    def _words(self) -> str:
         if self.is_number and self.date is None and self.old is not None:
             verb = "rose" if self.new > self.old else "fell"
             return f"{self.feature} {verb} from {self._old_words(self.old)} to {self.shown}"
@@ -133,7 +136,8 @@ class Flip:
         return self.changes[0].is_number
 
     def __str__(self) -> str:
-        return f"It would be {self.outcome} if {listing([str(each) for each in self.changes])}"
+        changes = listing([str(each) for each in self.changes])
+        return printable(f"It would be {self.outcome} if {changes}")
 
 
 @dataclass(frozen=True)

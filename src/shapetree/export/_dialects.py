@@ -50,9 +50,8 @@ class Dialect:
         What holds for conditions that are not true; they may be unknown.
     most_listed : int
         The most values that a list may have.
-    bit_of_code : str
-        Condition that one of some bits is 1, which trees of many categories need; empty where they
-        need none.
+    has_lambdas : bool
+        Whether there are lists and functions over them, as which large trees are written.
     one_row : str
         A table of one row of named values, which may be of the columns of a query around it; empty
         where that is not allowed.
@@ -81,7 +80,7 @@ class Dialect:
     compare_sum: Callable[[Dialect, tuple[float, float], tuple[str, str], str, float], str]
     negation: str = "({}) IS NOT TRUE"
     most_listed: int = 1_000_000
-    bit_of_code: str = ""
+    has_lambdas: bool = False
     one_row: str = "(SELECT {}) AS m"
 
     def write_name(self, name: str) -> str:
@@ -308,7 +307,7 @@ DIALECTS = {
         write_number=_duckdb_number,
         write_text=_standard_text,
         compare_sum=_compare_sum,
-        bit_of_code="get_bit(CAST('{bits}' AS BIT), {code}) = 1",
+        has_lambdas=True,
     ),
     "postgres": Dialect(
         name="PostgreSQL",

@@ -10,8 +10,10 @@ from typing import Any
 
 from shapetree._files import PathLike, write_file
 from shapetree.data._columns import Level
+from shapetree.data._missing import MISSING_CODE
 from shapetree.data._table import FeatureInfo
 from shapetree.export._dialects import DIALECTS, Dialect
+from shapetree.export._lists import tests_of, values_of
 from shapetree.export._routes import (
     Check,
     Plan,
@@ -23,6 +25,7 @@ from shapetree.export._routes import (
     used_features,
     ways_by_branch,
 )
+from shapetree.tree._digits import exact
 from shapetree.tree._fitted import HoldsModel
 from shapetree.tree._regions import Bound
 from shapetree.tree._view import ModelView, NodeView, TreeView, model_view
@@ -33,9 +36,9 @@ INDENT = "  "
 MAX_WIDTH = 90
 # Databases limit how deep expressions are, which "a OR b OR c OR …" is, too.
 MAX_ALTERNATIVES = 50
-# DuckDB joins each list with the rows, and plans some 20 s if there are 500 of them. Trees that
-# name more categories than this look them up instead, as such lists are too long to read.
-MAX_LISTED = 1000
+# DuckDB plans for seconds where there are thousands of conditions or categories. Trees with more of
+# them than this, which nobody reads, are written as lists.
+MAX_CONDITIONS = 1000
 # Sums of more terms are deeper than SQLite and DuckDB allow.
 MAX_TREES = 900
 # Names of means, which no column is likely to have.
@@ -76,9 +79,9 @@ def export_sql(
     refused as overflows, T-SQL and MySQL have no infinite numbers, T-SQL ignores spaces at the end
     of text, and Oracle takes empty text for a missing value.
 
-    For DuckDB, the expression of a tree that names more than 1,000 categories is a subquery, which
-    looks the categories of each row up once. It has no place where DuckDB takes no subqueries, such
-    as in a generated column.
+    For DuckDB, the expression of a tree of more than 1,000 conditions and categories is a subquery
+    with lists of the tree's tests, which DuckDB 1.3 or later plans in a small part of the time. It
+    has no place where DuckDB takes no subqueries, such as in a generated column.
 
     The expression of a forest adds up what its trees predict, in their order, and divides by their
     number. That of a predicted class is a subquery, as it compares the means of all classes;
@@ -203,15 +206,15 @@ def _lower(name: str) -> str:
 
 def _writer_for(model: ModelView, dialect: Dialect, names: Mapping[str, str]) -> _Writer:
     columns = _columns(model, names, dialect)
-    if dialect.bit_of_code and sum(map(_n_listed, model.trees())) > MAX_LISTED:
-        return _LookupWriter(dialect, columns, used_features(model))
+    if dialect.has_lambdas and sum(map(_n_conditions, model.trees())) > MAX_CONDITIONS:
+        return _ListWriter(dialect, columns, used_features(model))
     return _Writer(dialect, columns)
 
 
-def _n_listed(view: TreeView) -> int:
-    """How many categories the tree names, in all its nodes."""
+def _n_conditions(view: TreeView) -> int:
+    """How many limits and categories the tree names, in all its nodes."""
     return sum(
-        len(bound.categories or ())
+        1 if bound.categories is None else len(bound.categories)
         for node in view.nodes
         for ways in ways_by_branch(node).values()
         for way in ways
@@ -287,14 +290,18 @@ class _Writer:
         return self._literal(reasons_of(view, leaf.number))
 
     def _expression(self, view: TreeView, outcome: Callable[[NodeView], str]) -> str:
-        return self._selected("\n".join(self._lines(plan_for(view, outcome))))
+        return self._selected(self._tree(view, outcome))
+
+    def _tree(self, view: TreeView, outcome: Callable[[NodeView], str]) -> str:
+        """The outcome of a row's leaf."""
+        return "\n".join(self._lines(plan_for(view, outcome)))
 
     def _means(self, model: ModelView, places: Sequence[tuple[int, int]]) -> list[str]:
         """Means of some values of all trees, each a target's, added up as `predict` does."""
         terms: list[list[str]] = [[] for _ in places]
         for view in model.trees():
             for its, (target, i) in zip(terms, places, strict=True):
-                its.append("\n".join(self._lines(plan_for(view, partial(self._value, target, i)))))
+                its.append(self._tree(view, partial(self._value, target, i)))
         n_trees = self._literal(float(model.n_trees))
         return [self._selected("(" + "\n+ ".join(its) + f") / {n_trees}") for its in terms]
 
@@ -433,8 +440,8 @@ class _Writer:
         return column, [self._literal(category) for category in categories]
 
 
-class _LookupWriter(_Writer):
-    """Writes trees as subqueries, which look the codes of a row's categories up before all checks.
+class _ListWriter(_Writer):
+    """Writes trees as lists of tests, in subqueries that read each column of a row once.
 
     The table's columns are named only in a SELECT from nothing, where no name of the subquery's own
     can hide them.
@@ -444,32 +451,67 @@ class _LookupWriter(_Writer):
         self, dialect: Dialect, columns: Mapping[str, str], features: Sequence[FeatureInfo]
     ) -> None:
         super().__init__(dialect, columns)
-        self._codes: dict[str, dict[str, int]] = {}
-        values, tables, found = [], [], {}
+        self._places = values_of(features)
+        given, tables = [], []
+        values = [self._literal(0.0)]
         for i, feature in enumerate(features):
-            column, found[feature.name] = columns[feature.name], f"r.c{i}"
+            column, read = columns[feature.name], f"r.c{i}"
             if feature.is_categorical:
                 column, literals = self._compared(feature, feature.categories or ())
                 # Categories that are the same in the database have one code.
-                codes = {literal: code for code, literal in enumerate(dict.fromkeys(literals))}
+                codes: dict[str, int] = {}
+                for code, literal in enumerate(literals):
+                    codes.setdefault(literal, code)
                 known = ", ".join(f"({literal}, {code})" for literal, code in codes.items())
-                tables.append(f"LEFT JOIN (VALUES {known}) AS k{i}(c, code) ON k{i}.c = r.c{i}")
-                self._codes[feature.name], found[feature.name] = codes, f"k{i}.code"
-            values.append(column)
-        self._columns = found
-        named = ", ".join(f"c{i}" for i in range(len(values)))
-        self._source = "\n".join([f"FROM (SELECT {', '.join(values)}) AS r({named})", *tables])
+                tables.append(f"LEFT JOIN (VALUES {known}) AS k{i}(c, code) ON k{i}.c = {read}")
+                values.append(f"coalesce(k{i}.code, {MISSING_CODE})")
+            else:
+                infinite = self._literal(math.inf)
+                values += [
+                    f"coalesce({read}, CAST('nan' AS DOUBLE))",
+                    f"CASE WHEN {read} <= {infinite} THEN {read} ELSE -{infinite} END",
+                    self._dialect.clamped(read),
+                ]
+            given.append(column)
+        named = ", ".join(f"c{i}" for i in range(len(given)))
+        self._source = "\n".join(
+            [
+                f"FROM (SELECT [{', '.join(values)}] AS x",
+                f"FROM (SELECT {', '.join(given)}) AS r({named})",
+                *tables,
+            ]
+        )
 
     def _selected(self, expression: str) -> str:
-        return f"(SELECT {expression}\n{self._source})"
+        return f"(SELECT {expression}\n{self._source}) AS v)"
 
-    def _among(self, feature: FeatureInfo, categories: Sequence[Level]) -> str:
-        column, known = self._columns[feature.name], self._codes[feature.name]
-        codes = {known[literal] for literal in self._compared(feature, categories)[1]}
-        if len(codes) == 1:
-            return f"{column} = {codes.pop()}"
-        bits = "".join("1" if code in codes else "0" for code in range(len(known)))
-        return self._dialect.bit_of_code.format(bits=bits, code=column)
+    def _tree(self, view: TreeView, outcome: Callable[[NodeView], str]) -> str:
+        tests = tests_of(view, self._places, outcome)
+        if not tests.first:
+            return tests.outcomes[0]
+        first, second = _list_of(tests.first, "INT"), _list_of(tests.second, "INT")
+        weight, limit = _list_of(tests.weight, "DOUBLE"), _list_of(tests.limit, "DOUBLE")
+        low, high = _list_of(tests.low, "INT"), _list_of(tests.high, "INT")
+        value = f"v.x[{first}[n]]"
+        if any(tests.second):
+            place = (
+                f"{_list_of(tests.places, 'DOUBLE')}[CAST(v.x[{second}[n]] AS INT) - {first}[n]]"
+            )
+            total = f"{value} + {weight}[n] * v.x[{second}[n]]"
+            value = f"CASE WHEN {second}[n] = 0 THEN {value}\n"
+            if tests.places:
+                value += f"WHEN {first}[n] < 0 THEN {place}\n"
+            value += f"ELSE {total} END"
+        return (
+            f"[{', '.join(tests.outcomes)}][-list_reduce(range(1, {tests.n_steps + 2}), "
+            f"lambda n, i: CASE WHEN n < 0 THEN n\nWHEN {value} <= {limit}[n]\n"
+            f"THEN {low}[n]\nELSE {high}[n] END)]"
+        )
+
+
+def _list_of(numbers: Sequence[float], kind: str) -> str:
+    """A list as one literal, which is read much faster than literals of its numbers."""
+    return f"CAST('[{','.join(map(exact, numbers))}]' AS {kind}[])"
 
 
 def _may_be_missing(check: Check, side: int) -> bool:

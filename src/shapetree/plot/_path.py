@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import textwrap
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from shapetree.drawing._palette import branch_colour
-from shapetree.plot._canvas import line_height
+from shapetree.drawing._ticks import round_powers
 from shapetree.plot._checks import check_title
 from shapetree.plot._colours import DARK, FAINT, GREY, PALE
 from shapetree.plot._layout import Box
-from shapetree.plot._picture import Drawing, Picture, check_axes, import_matplotlib
+from shapetree.plot._picture import Drawing, Picture, before_drawing, check_axes, import_matplotlib
 from shapetree.plot._text import width
 
 if TYPE_CHECKING:
@@ -20,6 +23,29 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.text import Text
 
+# In points: what a point of the chart takes, between two places tried, and from where on a line
+# leads to a label.
+RADIUS, STEP, FAR = 5.0, 4.0, 12.0
+# Up to this distance, labels keep away from bars, too.
+NEAR = 30.0
+# Numbers below the axis: their size, the least gap between two, in points, and the share of the
+# axes' first width that a layout leaves at least.
+TICK_SIZE, TICK_GAP, SHARE_OF_AXIS = 10.0, 8.0, 0.75
+MARGIN = 0.08
+# Most of the axes' width for words of the legend, and where it may stand.
+LEGEND_SHARE = 0.6
+CORNERS: tuple[Any, ...] = (
+    "upper right",
+    "lower right",
+    "upper left",
+    "lower left",
+    "upper center",
+    "lower center",
+)
+DIRECTIONS = [
+    (1, 1), (-1, 1), (1, -1), (-1, -1), (0, 1), (0, -1), (1, 0), (-1, 0),
+    (0.5, 1), (-0.5, 1), (0.5, -1), (-0.5, -1), (1, 0.5), (-1, 0.5), (1, -0.5), (-1, -0.5),
+]  # fmt: skip
 COLUMNS = ("strength", "score", "error", "n_leaves", "n_parts", "is_chosen")
 SIZES = {"leaves": "n_leaves", "parts": "n_parts"}
 INCHES = (6.4, 4.2)
@@ -34,7 +60,8 @@ def plot_path(
 
     Each point is a strength. Bars are standard errors of its score: trees whose bars overlap are
     hard to tell apart, so the smallest among the best is a good pick. The one that `strength="cv"`
-    would choose from the path is marked.
+    would choose from the path is marked. What finds no free place in small axes, a label or
+    the legend, is left out.
 
     Parameters
     ----------
@@ -104,27 +131,41 @@ class Chart(Drawing):
 def _draw_points(ax: Axes, path: dict[str, np.ndarray], sizes: np.ndarray) -> None:
     scores, is_chosen = path["score"], path["is_chosen"].astype(bool)
     ax.plot(sizes, scores, color=PALE, linewidth=1.2, zorder=1)
+    label = _wrapped(ax, "a strength, and the standard error of its score")
     ax.errorbar(
         sizes, scores, path["error"], fmt="o", color=LINE, ecolor=LINE, elinewidth=1.0, capsize=2.5,
-        markersize=5, zorder=2, label="a strength, and the standard error of its score",
+        markersize=5, zorder=2, label=label,
     )  # fmt: skip
     ax.plot(
         sizes[is_chosen], scores[is_chosen], "o", color=CHOSEN, markersize=8, zorder=3,
-        label="what would be chosen of them",
+        label=_wrapped(ax, "what would be chosen of them"),
     )  # fmt: skip
-    ax.legend(frameon=False, fontsize=8.5, labelcolor=GREY)
+    legend = ax.legend(loc="upper right", fontsize=LABEL_SIZE, labelcolor=GREY)
+    legend.get_frame().set(edgecolor="none", alpha=0.85)
+
+
+def _wrapped(ax: Axes, words: str) -> str:
+    """Words on as many lines as narrow axes need."""
+    room = ax.get_window_extent().width * 72 / ax.figure.dpi * LEGEND_SHARE
+    return "\n".join(textwrap.wrap(words, max(12, int(room / width("n", LABEL_SIZE)))))
 
 
 def _draw_axes(ax: Axes, sizes: np.ndarray, unit: str, score: str) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-    if sizes.max() > 10 * max(sizes.min(), 1.0):
+    low, high = sizes.min(), sizes.max()
+    if high > 10 * max(low, 1.0):
         ax.set_xscale("log")
-        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        room = ax.get_window_extent().width * 72 / ax.figure.dpi * SHARE_OF_AXIS
+        at_most = int(room / (width(f"{high:g}", TICK_SIZE) + TICK_GAP))
+        ax.xaxis.set_major_locator(FixedLocator(round_powers(low / 2, high * 2, max(at_most, 2))))
         ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         ax.xaxis.set_minor_locator(NullLocator())
     else:
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        ax.set_xlim(low - max(1.0, MARGIN * (high - low)), high + max(1.0, MARGIN * (high - low)))
+        ax.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 5, 10]))
+    # The lowest number could touch those below the other axis.
+    ax.yaxis.set_major_locator(MaxNLocator("auto", prune="lower", steps=[1, 2, 2.5, 5, 10]))
     ax.set_xlabel(unit, color=DARK)
     ax.set_ylabel(f"{score}, on held-out rows", color=DARK)
     ax.grid(axis="y", color=FAINT)
@@ -132,68 +173,121 @@ def _draw_axes(ax: Axes, sizes: np.ndarray, unit: str, score: str) -> None:
     ax.tick_params(which="both", color=PALE, labelcolor=GREY)
     ax.spines[["top", "right"]].set_visible(False)
     ax.spines[["left", "bottom"]].set_color(PALE)
-    ax.margins(x=0.08, y=0.12)
+    ax.margins(x=MARGIN, y=0.12)
 
 
 def _label(ax: Axes, path: dict[str, np.ndarray], sizes: np.ndarray) -> list[Any]:
     """Write each strength near its point; those at one place share a label, and none touch."""
-    points = _in_points(ax, sizes, path["score"])
-    taken = [Box(x - 5, y - 5, x + 5, y + 5) for x, y in points.values()]
-    chosen = set(np.flatnonzero(path["is_chosen"]).tolist())
+    is_chosen = path["is_chosen"].astype(bool)
     together: dict[tuple[float, float], list[int]] = {}
     for number, place in enumerate(zip(sizes.tolist(), path["score"].tolist(), strict=True)):
         together.setdefault(place, []).append(number)
-    texts = []
-    for (x, y), numbers in together.items():
-        label = ", ".join(f"{path['strength'][number]:g}" for number in numbers)
-        is_chosen = not chosen.isdisjoint(numbers)
-        across, up = points[x, y]
-        place, box = _free_place(across, up, width(label, LABEL_SIZE), taken)
-        taken.append(box)
-        texts.append(
-            ax.annotate(
-                label,
-                (x, y),
-                xytext=place,
-                textcoords="offset points",
-                fontsize=LABEL_SIZE,
-                color=CHOSEN if is_chosen else GREY,
-            )
+    texts = [
+        ax.annotate(
+            ", ".join(f"{path['strength'][number]:g}" for number in numbers),
+            place,
+            xytext=(0, 0),
+            textcoords="offset points",
+            fontsize=LABEL_SIZE,
+            color=CHOSEN if is_chosen[numbers].any() else GREY,
+            arrowprops={"arrowstyle": "-", "color": PALE, "lw": 0.7, "shrinkA": 0, "shrinkB": 3},
+            annotation_clip=False,
+            in_layout=False,
         )
+        for place, numbers in sorted(
+            together.items(), key=lambda item: not is_chosen[item[1]].any()
+        )
+    ]
+    points = np.stack([sizes, path["score"]], axis=1).astype(float)
+    # Only then is the size of the axes known.
+    before_drawing(ax, partial(_place, ax, tuple(texts), points, path["error"].astype(float)))
     return texts
 
 
-def _in_points(
-    ax: Axes, sizes: np.ndarray, scores: np.ndarray
-) -> dict[tuple[float, float], tuple[float, float]]:
-    """Where points lie in the axes, in the units of letters."""
-    places = ax.transData.transform(np.stack([sizes, scores], axis=1)) * 72 / ax.figure.dpi
-    return dict(
-        zip(
-            zip(sizes.tolist(), scores.tolist(), strict=True),
-            map(tuple, places.tolist()),
-            strict=True,
-        )
+def _place(
+    ax: Axes, texts: Sequence[Any], points: np.ndarray, errors: np.ndarray, renderer: Any
+) -> None:
+    """Move each label to the nearest free place, the first ones first; hide those without one."""
+    from matplotlib.text import Text
+
+    point = renderer.points_to_pixels(1.0)
+    room = _inflated(ax.get_window_extent(renderer), -point)
+    radius, places = RADIUS * point, ax.transData.transform(points).tolist()
+    taken = [Box(x - radius, y - radius, x + radius, y + radius) for x, y in places]
+    lows, highs = (
+        ax.transData.transform(points + [(0.0, sign * error) for error in errors]).tolist()
+        for sign in (-1, 1)
     )
-
-
-def _free_place(
-    x: float, y: float, wide: float, taken: list[Box]
-) -> tuple[tuple[float, float], Box]:
-    """Where a label stands beside a point, and the box it fills, away from others if it can."""
-    high = line_height(LABEL_SIZE)
-    right, left = 6.0, -6.0 - wide
-    steps = [6.0 + i * high for i in range(5)]
-    places = [
-        (across, up)
-        for step in steps
-        for up in (step, -step - high / 2)
-        for across in (right, left)
+    bars = [
+        Box(x - point, low, x + point, high)
+        for (x, low), (_, high) in zip(lows, highs, strict=True)
     ]
-    boxes = [Box(x + a, y + b, x + a + wide, y + b + high) for a, b in places]
-    free = [i for i, box in enumerate(boxes) if not any(_touch(box, other) for other in taken)]
-    best = free[0] if free else 0
-    return places[best], boxes[best]
+    taken += _place_legend(ax, taken, bars, renderer)
+    for text in texts:
+        extent = Text.get_window_extent(text, renderer)  # without the line that leads to it
+        # A point to each side, and half of one above and below.
+        size = (extent.width + 2 * point, extent.height + point)
+        x, y = ax.transData.transform(text.xy).tolist()
+        box = _free_box((x, y), size, room, [*taken, *bars], point, NEAR)
+        box = box or _free_box((x, y), size, room, taken, point)
+        text.set_visible(box is not None)
+        if box is None:
+            continue
+        taken.append(box)
+        offset = ((box.x0 - x) / point + 1, (box.y0 - y) / point + 0.5)
+        if offset != text.xyann:
+            text.xyann = offset
+        text.arrow_patch.set_visible(_distance((x, y), box) > FAR * point)
+
+
+def _place_legend(ax: Axes, points: Sequence[Box], bars: Sequence[Box], renderer: Any) -> list[Box]:
+    """Move the legend to where it hides least; hide it rather than points. Returns its place."""
+    legend: Any = ax.get_legend()
+    best, least, place = CORNERS[0], math.inf, None
+    for corner in CORNERS:
+        legend.set_loc(corner)
+        box = _inflated(legend.get_window_extent(renderer), 0.0)
+        n_hidden = sum(_touch(box, bar) for bar in bars)
+        if n_hidden < least and not any(_touch(box, point) for point in points):
+            best, least, place = corner, n_hidden, box
+    legend.set_loc(best)
+    legend.set_visible(place is not None)
+    return [] if place is None else [place]
+
+
+def _inflated(extent: Any, by: float) -> Box:
+    return Box(extent.x0 - by, extent.y0 - by, extent.x1 + by, extent.y1 + by)
+
+
+def _free_box(
+    at: tuple[float, float],
+    size: tuple[float, float],
+    room: Box,
+    taken: Sequence[Box],
+    point: float,
+    farthest: float = math.inf,
+) -> Box | None:
+    """The first of the boxes around a point, near ones first, that has a place to itself."""
+    wide, high = size
+    most = min(math.hypot(room.x1 - room.x0, room.y1 - room.y0), farthest * point)
+    for step in range(math.ceil(most / (STEP * point))):
+        distance = (RADIUS + 1 + step * STEP) * point
+        for across, up in DIRECTIONS:
+            x = at[0] + across * (distance + wide / 2)
+            y = at[1] + up * (distance + high / 2)
+            box = Box(x - wide / 2, y - high / 2, x + wide / 2, y + high / 2)
+            is_inside = room.x0 <= box.x0 and box.x1 <= room.x1
+            is_inside = is_inside and room.y0 <= box.y0 and box.y1 <= room.y1
+            if is_inside and not any(_touch(box, other) for other in taken):
+                return box
+    return None
+
+
+def _distance(at: tuple[float, float], box: Box) -> float:
+    """How far a box is from a point."""
+    across = max(box.x0 - at[0], at[0] - box.x1, 0.0)
+    up = max(box.y0 - at[1], at[1] - box.y1, 0.0)
+    return math.hypot(across, up)
 
 
 def _touch(one: Box, other: Box) -> bool:

@@ -14,7 +14,6 @@ from shapetree.plot._canvas import Canvas, Painted
 from shapetree.plot._layout import Box
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.text import Text
@@ -204,22 +203,24 @@ def _keep_in_scale(ax: Axes, painted: Painted) -> None:
         (left, _), (right, _) = ax.transData.transform([(0, 0), (1, 0)])
         painted.rescale(abs(right - left) * POINTS_PER_INCH / _root_figure(ax).dpi)
 
-    ax.add_artist(_make_rescaler(rescale))
+    before_drawing(ax, lambda renderer: rescale())
     rescale()
 
 
-def _make_rescaler(rescale: Callable[[], None]) -> Artist:
-    """An artist that shows nothing, but is drawn before all others."""
+def before_drawing(ax: Axes, arrange: Callable[[Any], None]) -> None:
+    """Have something done, with the renderer, whenever axes are drawn, before all else of them."""
     from matplotlib.artist import Artist
 
-    class Rescaler(Artist):
-        def draw(self, renderer: Any) -> None:
-            rescale()
+    class Arranger(Artist):
+        """Shows nothing, but is drawn."""
 
-    artist = Rescaler()
+        def draw(self, renderer: Any) -> None:
+            arrange(renderer)
+
+    artist = Arranger()
     artist.set_zorder(-1e9)
     artist.set_in_layout(False)
-    return artist
+    ax.add_artist(artist)
 
 
 def _root_figure(ax: Axes) -> Figure:

@@ -22,6 +22,7 @@ extensions = [
     "run",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.duration",
     "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from shapetree.plot import Picture
 from sphinx_gallery.scrapers import figure_rst, matplotlib_scraper
+
+from shapetree.plot import Picture
 
 
 def pictures(block: Any, block_vars: dict[str, Any], gallery_conf: dict[str, Any]) -> str:

@@ -1,8 +1,8 @@
 """The directive `run`: Python code, and what it prints, draws or writes.
 
-Blocks of a page share their names and an empty working directory. A block shows its code, then what it
-prints, then the value of its last expression: pictures as images, tables as HTML, other values as text.
-Warnings are errors. Options:
+Blocks of a page share their names and an empty working directory. A block shows its code, then
+what it prints, then the value of its last expression: pictures as images, tables as HTML, other
+values as text. Warnings are errors. Options:
 
 - `page: name`: the value is a page of `export_html`, shown in a frame and kept as `pages/name.html`
 - `alt: text`: what a picture shows, for those who cannot see it

@@ -1,0 +1,17 @@
+"""
+A checkerboard that stands on its corner
+========================================
+
+Neither coordinate tells anything by itself. One node of the pair tells all.
+"""
+
+import numpy as np
+import pandas as pd
+from toys import make_checkerboard
+
+from shapetree import ShapeTreeClassifier, plot_node
+
+X, y = make_checkerboard()
+table = pd.DataFrame(X, columns=["x", "y"])
+tree = ShapeTreeClassifier(pairs="auto", max_branches=2, max_depth=1)
+plot_node(tree.fit(table, np.where(y == 1, "white", "black")))

@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
     "log_level": {"backreference_missing": "info", "gallery_examples": "info"},
 }
 
+html_context = {"default_mode": "auto"}
 html_theme = "pydata_sphinx_theme"
 html_title = "shapetree"
 html_static_path = ["_static"]

@@ -195,9 +195,9 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     teacher_ : estimator
         The teacher, fitted, if an estimator was given as `teacher`.
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Only if the columns' names are all strings.
-    feature_importances_ : array of shape (n_features_in_,)
+    feature_importances_ : array of shape (n_features,)
         Each feature's share of the impurity that the splits remove.
     n_outputs_ : int
 

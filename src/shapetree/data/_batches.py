@@ -274,7 +274,7 @@ def from_parquet(
     Parameters
     ----------
     path : str, path, or list of these
-        A file, a folder with files, or a pattern such as "data/2024-*.parquet". Rows are numbered
+        A file, a folder with files, or a pattern such as `data/2024-*.parquet`. Rows are numbered
         in the order of the files' names, or of the list. Folders in a path that are called like
         year=2024 are columns, unless the files have them, too.
     target : str or list of str, optional

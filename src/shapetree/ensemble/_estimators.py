@@ -99,11 +99,11 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         and y.
     oob_score_ : float
         Score of the out-of-bag predictions; only with `oob_score`.
-    feature_importances_ : array of shape (n_features_in_,)
+    feature_importances_ : array of shape (n_features,)
         Each feature's share of the impurity that splits remove, the mean of all trees.
         `oob_permutation_importances` tells what predictions owe to each.
     n_features_in_ : int
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (n_features,)
         Only if the columns' names are all strings.
     n_outputs_ : int
 

@@ -127,6 +127,18 @@ class Explanation:
         prediction as wanted; None if there is none.
     new_categories : dict
         Categories that training has not seen, by feature.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> iris = load_iris(as_frame=True)
+    >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
+    >>> why = tree.explain(iris.data[:1])[0]
+    >>> print(why)
+    Predicted setosa (100 % of rows, 93 to 100 %; predicted 95 %) because petal width (cm) ≤ 0.8
+    >>> [step.node for step in why.path]
+    [0]
     """
 
     leaf: int

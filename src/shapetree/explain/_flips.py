@@ -103,6 +103,18 @@ class Flip:
         Leaf that the changed row ends in.
     outcome : str
         What that leaf predicts.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> iris = load_iris(as_frame=True)
+    >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
+    >>> flip = tree.explain(iris.data[:1])[0].flip
+    >>> print(flip)
+    It would be versicolor (100 % of rows, predicted 95 %) if petal width (cm) rose from 0.2 to 0.81
+    >>> flip.feature
+    'petal width (cm)'
     """
 
     changes: tuple[Change, ...]

@@ -114,6 +114,18 @@ class Rule:
         for classes, and if `stability` was not called.
     stability_words : str or None
         Either of them in words.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> iris = load_iris(as_frame=True)
+    >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
+    >>> rule = tree.rules()[0]
+    >>> rule.premise()
+    'petal width (cm) ≤ 0.8'
+    >>> rule.n_rows, rule.confidence
+    (50, 1.0)
     """
 
     leaf: int
@@ -175,6 +187,18 @@ class Rules(Sequence[Rule]):
         Significant digits of the numbers in words; by default they are exact.
     note : str, optional
         Why there is only one rule.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> iris = load_iris(as_frame=True)
+    >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
+    >>> rules = tree.rules()
+    >>> len(rules)
+    4
+    >>> rules[-1].prediction
+    ('virginica',)
     """
 
     def __init__(

@@ -102,8 +102,8 @@ def export_sql(
     output : {"prediction", "proba", "leaf", "reasons"}, default="prediction"
         "prediction" is one expression for the predicted class or number; if there are several
         targets, one for each, separated by commas and named "y0", "y1", … "proba" is an expression
-        for the probability of each class, named "proba_" and the class; if there are several
-        targets, "proba_y0_" and the class, and so on. "leaf" is the number of the leaf, as `apply`
+        for the probability of each class, named `proba_` and the class; if there are several
+        targets, `proba_y0_` and the class, and so on. "leaf" is the number of the leaf, as `apply`
         gives it, and "reasons" are the names of the features on the path to it, from the root on,
         with semicolons between them. For a forest there is a "leaf" of each tree, named "leaf_0",
         "leaf_1", …, and no "reasons".

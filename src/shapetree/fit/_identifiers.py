@@ -38,7 +38,16 @@ HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 class IdentifierWarning(UserWarning):
-    """A tree splits on a column whose values identify rows or groups of rows."""
+    """A tree splits on a column whose values identify rows or groups of rows.
+
+    Examples
+    --------
+    If such a column is meant to be used, the warning can be switched off:
+
+    >>> import warnings
+    >>> from shapetree import IdentifierWarning
+    >>> warnings.filterwarnings("ignore", category=IdentifierWarning)
+    """
 
 
 def warn_of_identifiers(

@@ -85,6 +85,18 @@ class Picture:
     nodes : dict of int to (x0, y0, x1, y1)
         Box of every node that is drawn, in data coordinates.
     texts : list of matplotlib Text
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> iris = load_iris(as_frame=True)
+    >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
+    >>> from shapetree import plot_tree
+    >>> picture = plot_tree(tree)
+    >>> picture.save("tree.png")  # doctest: +SKIP
+    >>> len(picture.nodes) == tree.tree_.node_count
+    True
     """
 
     def __init__(self, drawing: Drawing, ax: Axes | None) -> None:

@@ -86,6 +86,17 @@ class TreeArrays:
         Shares of the classes, or a mean or median.
     sketches : sequence of NodeSketch or None
         How the nodes' rows are spread, where there is one target.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> iris = load_iris(as_frame=True)
+    >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
+    >>> tree.tree_.node_count, tree.tree_.n_leaves, tree.tree_.n_parts
+    (6, 4, 5)
+    >>> tree.tree_.children(0)
+    range(1, 4)
     """
 
     parent: np.ndarray

@@ -76,6 +76,16 @@ class Stability:
         Names of the targets, if there are several.
     rows : RowStability or None
         For each row; None in a fitted tree and its model file, which hold nothing of single rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from shapetree import ShapeTreeClassifier
+    >>> iris = load_iris(as_frame=True)
+    >>> tree = ShapeTreeClassifier(max_depth=2).fit(iris.data, iris.target_names[iris.target])
+    >>> stability = tree.stability(iris.data, iris.target_names[iris.target], n_resamples=10)
+    >>> len(stability.to_frame()), len(stability.rows_to_frame())
+    (6, 150)
     """
 
     n_resamples: int

@@ -18,7 +18,7 @@ from test_cli import fail, run, succeed
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
 from shapetree.cli import _fit
-from shapetree.cli._read import RawTable
+from shapetree.cli._reading import FileTable
 
 GENERATOR = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -96,10 +96,10 @@ def test_damaged_files_are_named(folder):
 
 
 def test_large_files_are_written_part_by_part(folder, monkeypatch):
-    from shapetree.cli import _predict, _read
+    from shapetree.cli import _predict, _reading
 
     expected = succeed("predict", folder / "model.json", folder / "t.csv", "--proba")
-    monkeypatch.setattr(_read, "BLOCK", 500)
+    monkeypatch.setattr(_reading, "BLOCK", 500)
     monkeypatch.setattr(_predict, "ROWS_TOGETHER", 7)
     for name in ("t.csv", "t.parquet"):
         assert succeed("predict", folder / "model.json", folder / name, "--proba") == expected
@@ -133,20 +133,20 @@ def test_evaluate_scores_numbers(folder):
 
 
 def test_a_terminal_never_sees_control_characters_of_a_file(folder, monkeypatch):
-    from shapetree.cli import _voice
+    from shapetree.cli import _console
 
     table = TABLE.head(3).assign(note=["a\x1b[2Jb", "tab\there", "line\nend"])
     table.to_csv(folder / "evil.csv", index=False)
     arguments = ["predict", folder / "model.json", folder / "evil.csv"]
     assert "\x1b" in succeed(*arguments)  # a pipe gets what is there
-    console = _voice._console
+    console = _console._rich_console
 
     def terminal(stream):
         made = console(stream)
         made._force_terminal = True
         return made
 
-    monkeypatch.setattr(_voice, "_console", terminal)
+    monkeypatch.setattr(_console, "_rich_console", terminal)
     out = succeed(*arguments)
     assert "\x1b[2J" not in out
     assert "a·[2Jb" in out
@@ -167,10 +167,10 @@ def test_copies_of_rows_are_counted_by_hashes(n_chunks):
     )
     parts = [pa.Table.from_pandas(rows[i::n_chunks]) for i in range(n_chunks)]
     table = pa.concat_tables(parts).select(list(rows))
-    raw = RawTable(Path("t"), dict(zip(rows, table.columns, strict=True)), len(rows), None)
+    raw = FileTable(Path("t"), dict(zip(rows, table.columns, strict=True)), len(rows), None)
     assert raw.count_copies() == rows.duplicated().sum() > 0
     lists = {"list": pa.chunked_array([[[1], [1]]])}
-    assert RawTable(Path("t"), lists, 2, None).count_copies() == 0
+    assert FileTable(Path("t"), lists, 2, None).count_copies() == 0
 
 
 def test_a_fit_lets_go_of_the_texts_of_a_file_before_it_learns(tmp_path, monkeypatch):

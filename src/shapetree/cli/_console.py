@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 import numpy as np
 import rich.console
@@ -94,7 +94,8 @@ class Console:
         if self.is_talkative:
             shown = Text("\n".join(map(printable, text.splitlines())))
             is_cut = self._out.is_terminal
-            self._out.print(shown, no_wrap=True, overflow="ellipsis", soft_wrap=not is_cut)
+            overflow: Literal["ellipsis", "ignore"] = "ellipsis" if is_cut else "ignore"
+            self._out.print(shown, no_wrap=True, overflow=overflow, crop=is_cut)
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
         """Print a table no wider than the terminal; if it is very long, only its first rows."""

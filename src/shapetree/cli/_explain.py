@@ -40,9 +40,7 @@ def explain(
     ] = None,
     row: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, help="Explain only this row; 1 is the first row below the names."
-        ),
+        typer.Option(min=1, help="Explain only this row; 1 is the first row below the names."),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -61,20 +59,17 @@ def explain(
     direction: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=up|down",
-            help="A feature that can only go up or down; may be repeated.",
+            metavar="NAME=up|down", help="A feature that can only go up or down; may be repeated."
         ),
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
-            metavar="WHAT",
-            help="Prediction to aim for: a class, a number, or a range such as 10:20 or :20.",
+            help="Prediction to aim for: a class, a number, or a range such as 10:20 or :20."
         ),
     ] = None,
     unseen: Annotated[
-        bool,
-        typer.Option("--unseen", help="Also change numbers to what training has not seen."),
+        bool, typer.Option("--unseen", help="Also change numbers to what training has not seen.")
     ] = False,
     encoding: Encoding = "utf-8",
     separator: Separator = None,

@@ -67,13 +67,9 @@ def export(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Write to this file instead of the screen."
-        ),
+        typer.Option("--output", "-o", help="Write to this file instead of the screen."),
     ] = None,
-    dialect: Annotated[
-        str | None, typer.Option(metavar="NAME", help="SQL dialect, such as sqlite.")
-    ] = None,
+    dialect: Annotated[str | None, typer.Option(help="SQL dialect, such as sqlite.")] = None,
     options: Annotated[
         list[str] | None,
         typer.Option(
@@ -105,7 +101,8 @@ def export(
     exporter = _exporter(form)
     _check_settings(form, exporter, settings)
     check_outputs([output], [model])
-    estimator = read_model(model)
+    is_drawn = form in (Format.TEXT, Format.DOT, Format.HTML)
+    estimator = read_tree(model, f"export --to {form}") if is_drawn else read_model(model)
     with console.progress(f"Exporting to {form}"):
         content = _content(exporter, estimator, settings)
     record: dict[str, Any] = {"model": str(model), "format": form}
@@ -164,20 +161,13 @@ def _content(exporter: Any, model: AnyModel, settings: dict[str, Any]) -> str | 
 
 def plot(
     model: Model,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="A .png, .svg or .pdf.")
-    ],
-    node: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Draw only this node, in detail.")
-    ] = None,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A .png, .svg or .pdf.")],
+    node: Annotated[int | None, typer.Option(min=0, help="Draw only this node, in detail.")] = None,
     start: Annotated[
-        int | None,
-        typer.Option("--from", metavar="N", min=0, help="Draw the tree below this node."),
+        int | None, typer.Option("--from", min=0, help="Draw the tree below this node.")
     ] = None,
-    max_depth: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Number of levels to draw.")
-    ] = None,
-    title: Annotated[str | None, typer.Option(metavar="TEXT", help="Title of the picture.")] = None,
+    max_depth: Annotated[int | None, typer.Option(min=0, help="Number of levels to draw.")] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the picture.")] = None,
     as_json: AsJson = False,
     quiet: Quiet = False,
     debug: Debug = False,

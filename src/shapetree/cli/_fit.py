@@ -67,6 +67,8 @@ MOST_LINES = 30
 MAX_DEPTH, MAX_SEED = 2**31 - 1, 2**32 - 1
 # Rows of a folder that tell what its columns hold.
 SAMPLE_ROWS = 20_000
+# Of the tree that a forest without a limit is compared with.
+CART_DEPTH = 4
 # Estimators for classes and for numbers: trees, and forests.
 KINDS = {
     False: (ShapeTreeClassifier, ShapeTreeRegressor),
@@ -117,23 +119,17 @@ class Source:
 
 def fit(
     data: DataOrFolder,
-    target: Annotated[
-        str, typer.Option("--target", "-t", metavar="NAME", help="Column to predict.")
-    ],
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE.json", help="Write the model to this file."),
+        Path | None, typer.Option("--output", "-o", help="Write the model to this file.")
     ] = None,
-    html: Annotated[
-        Path | None, typer.Option(metavar="FILE.html", help="Write an interactive report.")
-    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write an interactive report.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the tree to a .png, .svg or .pdf.")
+        Path | None, typer.Option(help="Draw the tree to a .png, .svg or .pdf.")
     ] = None,
     depth: Annotated[
         int | None,
         typer.Option(
-            metavar="N",
             min=1,
             max=MAX_DEPTH,
             help="Maximum depth of the tree; by default 4, and no limit for the trees of a forest.",
@@ -142,7 +138,6 @@ def fit(
     branches: Annotated[
         int | None,
         typer.Option(
-            metavar="N",
             min=2,
             max=254,
             help="Maximum number of branches of a node; by default 3, in a forest 2.",
@@ -151,8 +146,7 @@ def fit(
     pairs: Annotated[
         str,
         typer.Option(
-            metavar="WHICH",
-            help="Pairs of features that a node may split on: 0 (none), auto, all, or a number.",
+            help="Pairs of features that a node may split on: 0 (none), auto, all, or a number."
         ),
     ] = "0",
     forest: Annotated[
@@ -162,8 +156,7 @@ def fit(
         ),
     ] = False,
     n_estimators: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Number of trees of a forest; by default 100."),
+        int | None, typer.Option(min=1, help="Number of trees of a forest; by default 100.")
     ] = None,
     task: Annotated[Task, typer.Option(help="What to predict.")] = Task.AUTO,
     categorical: Annotated[
@@ -176,17 +169,13 @@ def fit(
     keep: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME,…",
-            help="Columns to use even if they look like row names or row numbers.",
+            metavar="NAME,…", help="Columns to use even if they look like row names or row numbers."
         ),
     ] = None,
     test_size: Annotated[
         float,
         typer.Option(
-            metavar="SHARE",
-            min=0,
-            max=0.9,
-            help="Share of the rows to hold out for the test; 0 for none.",
+            min=0, max=0.9, help="Share of the rows to hold out for the test; 0 for none."
         ),
     ] = 0.2,
     split_by: Annotated[
@@ -199,8 +188,7 @@ def fit(
         ),
     ] = None,
     seed: Annotated[
-        int,
-        typer.Option(metavar="N", min=0, max=MAX_SEED, help="Seed that picks the test rows."),
+        int, typer.Option(min=0, max=MAX_SEED, help="Seed that picks the test rows.")
     ] = 0,
     refit_all: Annotated[
         bool, typer.Option("--refit-all", help="After the test, fit the model again to all rows.")
@@ -214,8 +202,7 @@ def fit(
     memory: Annotated[
         str,
         typer.Option(
-            metavar="SIZE",
-            help="Folders: memory for the rows' bins; more than that goes to a temporary file.",
+            help="Folders: memory for the rows' bins; more than that goes to a temporary file."
         ),
     ] = "1GB",
     encoding: Encoding = "utf-8",
@@ -275,7 +262,7 @@ def fit(
     with console.progress("Testing"):
         scores = [score_of_model(model, _test(model, source, test_size > 0), seconds)]
         if source.split is not None:
-            limit = None if forest else model.max_depth
+            limit = model.max_depth or CART_DEPTH if forest else model.max_depth
             scores += scores_of_others(source.data, source.split, limit, seed)
     where = "On the training rows, which says little about new ones"
     show_scores(scores, f"On {n_test:,} rows that no model has seen" if n_test else where, console)

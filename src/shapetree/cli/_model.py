@@ -59,8 +59,8 @@ def read_tree(path: Path, command: str) -> Tree:
     model = read_model(path)
     if isinstance(model, BaseShapeForest):
         raise Problem(
-            f"{path} is a forest of {len(model._fitted.trees):,} trees, and {command} shows the "
-            "one of a single tree; fit a tree to the same data, without --forest"
+            f"{path} is a forest of {len(model._fitted.trees):,} trees; {command} needs a single "
+            "tree, so fit one to the same data, without --forest"
         )
     return model
 

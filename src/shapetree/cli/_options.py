@@ -29,14 +29,11 @@ Data = Annotated[Path, typer.Argument(metavar="DATA", help=FORMATS)]
 DataOrFolder = Annotated[
     Path, typer.Argument(metavar="DATA", help=f"{FORMATS} Or a folder of Parquet files.")
 ]
-Encoding = Annotated[
-    str, typer.Option(metavar="NAME", help="Encoding of a CSV file, such as latin-1.")
-]
+Encoding = Annotated[str, typer.Option(help="Encoding of a CSV file, such as latin-1.")]
 Separator = Annotated[
     str | None,
     typer.Option(
-        metavar="CHARACTER",
-        help="Separator of the values in a CSV file; by default detected from its first line.",
+        help="Separator of the values in a CSV file; by default detected from its first line."
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]

@@ -79,7 +79,6 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            metavar="FILE",
             help="Write to a .csv, .tsv, .csv.gz or .parquet instead of the screen.",
         ),
     ] = None,
@@ -300,12 +299,7 @@ def evaluate(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE.json",
-            help="Write the model with these scores to this file.",
-        ),
+        typer.Option("--output", "-o", help="Write the model with these scores to this file."),
     ] = None,
     encoding: Encoding = "utf-8",
     separator: Separator = None,

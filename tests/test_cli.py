@@ -20,13 +20,14 @@ from shapetree import SearchOptions, ShapeTreeClassifier, __version__, from_json
 pytest.importorskip("typer")
 pytest.importorskip("rich")
 
+from rich.table import Column
 from typer.testing import CliRunner
 
 from shapetree.cli import main
 from shapetree.cli._app import COMMANDS, make_app
 from shapetree.cli._columns import Kind, read_columns
-from shapetree.cli._read import read_file
-from shapetree.cli._voice import Head, _widths
+from shapetree.cli._console import Console
+from shapetree.cli._reading import read_file
 
 ESCAPE = re.compile(r"\x1b[\[\]()][0-9;?]*[A-Za-z0-9]?")
 PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
@@ -738,10 +739,14 @@ def test_json_is_one_document(folder, tmp_path):
         assert isinstance(json.loads(succeed(*arguments, "--json")), dict)
 
 
-def test_tables_give_way_where_names_are_long():
-    heads = [Head("name", is_flexible=True), Head("n", is_number=True), Head("e", is_flexible=True)]
-    assert _widths(heads, [["x" * 60, "1" * 9, "y" * 30]], 60) == [23, 9, 24]
-    assert _widths(heads, [["x", "1", "y"]], 60) == [4, 1, 1]
+def test_tables_give_way_where_names_are_long(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "60")
+    headings = [Column("name", overflow="fold"), Column("n", justify="right", no_wrap=True)]
+    Console().table([*headings, Column("e")], [["x" * 60, "1" * 9, "y" * 10]])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "1" * 9 in lines[2]
+    assert "".join(lines).count("x") == 60
 
 
 def test_control_characters_of_the_data_do_not_reach_the_terminal(tmp_path):

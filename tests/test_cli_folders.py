@@ -76,7 +76,7 @@ def test_numbers_of_a_folder_can_be_categories(folder, tmp_path):
 
 
 def test_columns_of_many_rows_are_described_by_a_sample(folder, monkeypatch):
-    monkeypatch.setattr("shapetree.cli._parts.SAMPLE_ROWS", 200)
+    monkeypatch.setattr("shapetree.cli._fit.SAMPLE_ROWS", 200)
     said = succeed("fit", folder, "-t", "leaves")
     assert "Columns are described by a sample of " in said
     assert "ignored: counts the rows" in said

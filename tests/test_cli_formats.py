@@ -3,6 +3,7 @@
 import gzip
 import io
 import json
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,8 +18,8 @@ import pyarrow as pa
 from test_cli import fail, run, succeed
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
-from shapetree.cli import _fit
-from shapetree.cli._read import RawTable
+from shapetree.cli import _fit, _reading
+from shapetree.cli._reading import FileTable
 
 GENERATOR = np.random.default_rng(0)
 TABLE = pd.DataFrame(
@@ -96,10 +97,10 @@ def test_damaged_files_are_named(folder):
 
 
 def test_large_files_are_written_part_by_part(folder, monkeypatch):
-    from shapetree.cli import _predict, _read
+    from shapetree.cli import _predict, _reading
 
     expected = succeed("predict", folder / "model.json", folder / "t.csv", "--proba")
-    monkeypatch.setattr(_read, "BLOCK", 500)
+    monkeypatch.setattr(_reading, "BLOCK", 500)
     monkeypatch.setattr(_predict, "ROWS_TOGETHER", 7)
     for name in ("t.csv", "t.parquet"):
         assert succeed("predict", folder / "model.json", folder / name, "--proba") == expected
@@ -133,26 +134,106 @@ def test_evaluate_scores_numbers(folder):
 
 
 def test_a_terminal_never_sees_control_characters_of_a_file(folder, monkeypatch):
-    from shapetree.cli import _voice
+    from shapetree.cli import _console
 
     table = TABLE.head(3).assign(note=["a\x1b[2Jb", "tab\there", "line\nend"])
     table.to_csv(folder / "evil.csv", index=False)
     arguments = ["predict", folder / "model.json", folder / "evil.csv"]
     assert "\x1b" in succeed(*arguments)  # a pipe gets what is there
-    console = _voice._console
+    console = _console._rich_console
 
     def terminal(stream):
         made = console(stream)
         made._force_terminal = True
         return made
 
-    monkeypatch.setattr(_voice, "_console", terminal)
+    monkeypatch.setattr(_console, "_rich_console", terminal)
     out = succeed(*arguments)
     assert "\x1b[2J" not in out
     assert "a·[2Jb" in out
 
 
+def test_evaluate_recognises_the_rows_of_a_fit(folder):
+    data, model = folder / "t.csv", folder / "own.json"
+    for kind, options in (("label", []), ("size", ["--task", "regression"])):
+        succeed("fit", data, "-t", kind, *options, "-o", model)
+        before = from_json(model)._fitted.held_out
+        shown = succeed("evaluate", model, data, "-o", folder / "again.json")
+        assert "On the rows of training and of the test, which says little" in shown
+        assert from_json(folder / "again.json")._fitted.held_out == before
+        succeed("fit", data, "-t", kind, *options, "--refit-all", "-o", model)
+        assert "On the training rows, which says little" in succeed("evaluate", model, data)
+    table = TABLE.assign(label=np.random.default_rng(1).permutation(LABELS))
+    table.to_csv(folder / "others.csv", index=False)
+    succeed("fit", data, "-t", "label", "-o", model)
+    assert "200 rows that no model has seen" in succeed("evaluate", model, folder / "others.csv")
+
+
+# Forests
+
+
+@pytest.mark.parametrize("target", ["label", "size"])
+def test_a_forest_is_fitted_predicted_scored_and_exported(folder, target):
+    data, model = folder / "t.csv", folder / f"forest of {target}.json"
+    fit = ["fit", data, "-t", target, "--forest", "--n-estimators", "8", "--ignore", "note"]
+    shown = succeed(*fit, "-o", model)
+    assert "shape forest" in shown
+    assert "8 trees with" in shown
+    forest = from_json(model)
+    assert len(forest.estimators_) == 8
+    X = TABLE.assign(label=LABELS)[list(forest.feature_names_in_)]
+    found = json.loads(succeed("predict", model, data, "--json"))
+    assert found["predictions"] == forest.predict(X).tolist()
+    scores = json.loads(succeed("evaluate", model, data, "--json"))["scores"]
+    assert next(iter(scores.values())) == forest.score(X, TABLE.assign(label=LABELS)[target])
+    assert "On the 200 rows of t.csv" in succeed("evaluate", model, data)
+    assert "8 trees with" in succeed("inspect", model)
+    about = json.loads(succeed("inspect", model, "--json"))
+    assert about["trees"] == 8
+    assert sum(feature["nodes"] > 0 for feature in about["features"]) == len(about["features"])
+    for form in ("python", "js", "sql", "json"):
+        assert len(succeed("export", model, "--to", form)) > 1000
+    if find_spec("onnx"):
+        succeed("export", model, "-o", folder / "forest.onnx")
+
+
+def test_what_a_forest_cannot_do_is_said(folder):
+    model = folder / "forest.json"
+    fit = ["fit", folder / "t.csv", "-t", "label", "--forest", "--n-estimators", "3"]
+    succeed(*fit, "-o", model)
+    words = "is a forest of 3 trees; {} needs a single tree, so fit one"
+    for arguments, name in (
+        (["explain", model, "--set", "size=1"], "explain"),
+        (["plot", model, "-o", folder / "f.png"], "plot"),
+        (["inspect", model, "--rules"], "inspect --rules"),
+        (["inspect", model, "--tree"], "inspect --tree"),
+        (["export", model, "--to", "text"], "export --to text"),
+    ):
+        assert words.format(name) in fail(*arguments)
+    assert "show a single tree" in fail(*fit, "--html", folder / "f.html", code=2)
+    assert "add --forest" in fail(*fit[:4], "--n-estimators", "3", code=2)
+    assert "a shape forest has no" in fail(*fit, "--param", "strength=2", code=2)
+
+
 # Memory
+
+
+def test_columns_do_not_depend_on_the_blocks_of_a_file(tmp_path, monkeypatch):
+    rows = [
+        f"{i},{i / 4},{i % 9 if i < 350 else 'late'},{i % 5 or 'NA'},{i:05}" for i in range(400)
+    ]
+    rows[380] = "380.5,9,8,7,6"
+    path = tmp_path / "late.csv"
+    path.write_text("\n".join(["a,b,c,d,e", *rows]))
+    whole = _reading.read_file(path)
+    kinds = [str(column.type).partition("<")[0] for column in whole.columns.values()]
+    assert kinds == ["double", "double", "dictionary", "int64", "dictionary"]
+    monkeypatch.setattr(_reading, "BLOCK", 300)
+    parts = _reading.read_file(path)
+    assert parts.n_rows == whole.n_rows == 400
+    for name, column in whole.columns.items():
+        assert parts.columns[name].type == column.type
+        assert parts.columns[name].to_pylist() == column.to_pylist()
 
 
 @pytest.mark.parametrize("n_chunks", [1, 3])
@@ -167,10 +248,10 @@ def test_copies_of_rows_are_counted_by_hashes(n_chunks):
     )
     parts = [pa.Table.from_pandas(rows[i::n_chunks]) for i in range(n_chunks)]
     table = pa.concat_tables(parts).select(list(rows))
-    raw = RawTable(Path("t"), dict(zip(rows, table.columns, strict=True)), len(rows), None)
+    raw = FileTable(Path("t"), dict(zip(rows, table.columns, strict=True)), len(rows), None)
     assert raw.count_copies() == rows.duplicated().sum() > 0
     lists = {"list": pa.chunked_array([[[1], [1]]])}
-    assert RawTable(Path("t"), lists, 2, None).count_copies() == 0
+    assert FileTable(Path("t"), lists, 2, None).count_copies() == 0
 
 
 def test_a_fit_lets_go_of_the_texts_of_a_file_before_it_learns(tmp_path, monkeypatch):

@@ -239,10 +239,10 @@ def test_columns_that_hold_no_dates_are_refused():
 
 def read(texts, separator=","):
     from shapetree.cli._columns import read_column
-    from shapetree.cli._read import RawTable
+    from shapetree.cli._reading import FileTable
 
     column = pa.chunked_array([pa.array(texts)])
-    table = RawTable("file.csv", {"a": column}, len(texts), separator)
+    table = FileTable("file.csv", {"a": column}, len(texts), separator)
     return read_column("a", column, table)
 
 
@@ -264,13 +264,13 @@ def test_names_of_rows_are_known_though_some_rows_are_there_twice():
 
 
 def test_copies_of_rows_are_counted():
-    from shapetree.cli._read import RawTable
+    from shapetree.cli._reading import FileTable
 
     columns = {
         "a": pa.chunked_array([["x", "y", "x", None, None]]),
         "b": pa.chunked_array([[1, 1], [1, 2, 2]]),
     }
-    assert RawTable("file.csv", columns, 5, ",").count_copies() == 2
+    assert FileTable("file.csv", columns, 5, ",").count_copies() == 2
 
 
 def test_ordered_categories_are_drawn_in_their_own_order():

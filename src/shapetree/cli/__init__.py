@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 
 NEEDED = ("typer", "rich", "pandas", "pyarrow")
 
@@ -14,6 +15,8 @@ NEEDED = ("typer", "rich", "pandas", "pyarrow")
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 for success, 1 for trouble with files, 2 for wrong usage."""
     try:
+        for name in NEEDED:
+            import_module(name)
         from shapetree.cli._app import make_app
 
         app = make_app()

@@ -1,33 +1,31 @@
-"""The commands, put together with typer."""
+"""The commands, put together with typer, and what they say when something goes wrong."""
 
 from __future__ import annotations
 
 import inspect
+import shlex
 import sys
+import tempfile
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_type_hints
+from contextlib import chdir
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from sklearn.datasets import load_wine
+from typer.core import TyperGroup
 
 import shapetree
-from shapetree.cli._demo import demo
-from shapetree.cli._evaluate import evaluate
+from shapetree._files import write_file
+from shapetree.cli._console import Console, Interrupted, Problem, complain, message_of
 from shapetree.cli._explain import explain
-from shapetree.cli._export import export
+from shapetree.cli._export import export, plot
 from shapetree.cli._fit import fit
 from shapetree.cli._inspect import inspect as inspect_model
-from shapetree.cli._options import AsJson, Debug, Option, Quiet
-from shapetree.cli._plot import plot
-from shapetree.cli._predict import predict
-from shapetree.cli._problems import Interrupted, message_of
-from shapetree.cli._voice import Voice, complain
-
-if TYPE_CHECKING:
-    import typer
-    from typer.core import TyperGroup
-
-COMMANDS = (fit, predict, evaluate, explain, plot, export, inspect_model, demo)
-SHARED = {"as_json": AsJson, "quiet": Quiet, "debug": Debug}
+from shapetree.cli._options import AsJson, Debug, Quiet
+from shapetree.cli._predict import evaluate, predict
 
 EXAMPLES = """For example:
 
@@ -39,15 +37,23 @@ EXAMPLES = """For example:
 """
 
 
+SESSION = (
+    "fit wine.csv -t cultivar --depth 2 --test-size 0.5 -o model.json",
+    "inspect model.json",
+    "predict model.json wine.csv --proba -o predictions.csv",
+    "explain model.json wine.csv --row 1",
+    "explain model.json wine.csv --row 1 --set proline=600",
+    "plot model.json -o tree.png",
+    "plot model.json --node 0 -o root.svg",
+    "export model.json -o report.html",
+    "export model.json --dialect sqlite -o tree.sql",
+)
+
+
 def make_app() -> typer.Typer:
     """The command with all its subcommands."""
-    import pandas  # noqa: F401
-    import pyarrow  # noqa: F401
-    import rich  # noqa: F401
-    import typer
-
     app = typer.Typer(
-        cls=_group_class(),
+        cls=Commands,
         # Plain help: it reads the same on every terminal, and fits 80 columns.
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -55,16 +61,17 @@ def make_app() -> typer.Typer:
         epilog=EXAMPLES,
         context_settings={"help_option_names": ["--help", "-h"]},
     )
-    app.callback()(_for_typer(_root, {}))
+    app.callback()(_root)
     for command in COMMANDS:
-        summary, examples = _help_of(command)
-        app.command(command.__name__, help=summary, epilog=examples)(_command(command))
+        summary, examples = inspect.cleandoc(command.__doc__ or "").split("For example:\n")
+        epilog = f"For example:\n\n\b\n{examples}"
+        app.command(command.__name__, help=summary.strip(), epilog=epilog)(command)
     return app
 
 
 def _root(
     context: typer.Context,
-    version: Annotated[bool, Option("Print the version and exit.", ("--version",))] = False,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
 ) -> None:
     """Decision trees that you can show: fit, explain, draw and export them."""
     if version:
@@ -73,102 +80,44 @@ def _root(
         print(context.get_help())
 
 
-def _help_of(command: Callable[..., None]) -> tuple[str, str]:
-    """What a command's docstring says before and from its examples on."""
-    summary, examples = inspect.cleandoc(command.__doc__ or "").split("For example:\n")
-    return summary.strip(), f"For example:\n\n\b\n{examples}"
+# --- errors ---
 
 
-def _command(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options that all commands share."""
-
-    def speak(as_json: bool, quiet: bool, debug: bool, **given: Any) -> None:
-        command(Voice(as_json, quiet), **given)
-        # Now rather than when Python exits, so that typer notices a closed pipe.
-        sys.stdout.flush()
-
-    return _for_typer(command, SHARED, speak)
-
-
-def _for_typer(
-    function: Callable[..., None],
-    shared: dict[str, Any],
-    run: Callable[..., None] | None = None,
-) -> Callable[..., None]:
-    """A function with the signature of another as typer wants it."""
-    import typer
-
-    hints = get_type_hints(function, localns={"typer": typer}, include_extras=True)
-    parameters = [
-        parameter.replace(
-            annotation=_annotation(hints[name], parameter.default),
-            kind=inspect.Parameter.KEYWORD_ONLY,
-        )
-        for name, parameter in inspect.signature(function).parameters.items()
-        if hints[name] is not Voice
-    ]
-    parameters += [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=False,
-            annotation=_annotation(hint, False),
-        )
-        for name, hint in shared.items()
-    ]
-
-    def call(**given: Any) -> None:
-        (run or function)(**given)
-
-    call.__doc__ = function.__doc__
-    call.__name__ = function.__name__
-    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return call
-
-
-def _annotation(hint: Any, default: Any) -> Any:
-    """A parameter's type with typer's description instead of ours."""
-    kind, *described = get_args(hint) or (hint,)
-    if not described or not hasattr(described[0], "for_typer"):
-        return hint
-    has_default = not (
-        default is None or default is inspect.Parameter.empty or isinstance(default, bool)
-    )
-    return Annotated[kind, described[0].for_typer(has_default)]
-
-
-def _group_class() -> type[TyperGroup]:
+class Commands(TyperGroup):
     """A group of commands that says what went wrong on one line."""
-    from typer.core import TyperGroup
 
-    class Commands(TyperGroup):
-        def main(  # type: ignore[override]
-            self,
-            args: Sequence[str] | None = None,
-            standalone_mode: bool = True,
-            **extra: Any,
-        ) -> Any:
-            given = list(sys.argv[1:] if args is None else args)
-            _never_stumble_over_signs()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                code = _exit_code(
-                    lambda: super(Commands, self).main(args=given, standalone_mode=False, **extra),
-                    "--debug" in given,
-                )
-            if standalone_mode:
-                sys.exit(code)
-            return code
+    def main(  # type: ignore[override]
+        self,
+        args: Sequence[str] | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Run a command, and end with its exit code."""
+        given = list(sys.argv[1:] if args is None else args)
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                # A question mark for characters that an old terminal lacks.
+                stream.reconfigure(errors="replace")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            code = _exit_code(
+                lambda: super(Commands, self).main(args=given, standalone_mode=False, **extra),
+                "--debug" in given,
+            )
+        if standalone_mode:
+            sys.exit(code)
+        return code
 
-        def invoke(self, ctx: Any) -> Any:
-            try:
-                return super().invoke(ctx)
-            except KeyboardInterrupt as error:
-                # Typer would end without a word.
-                raise Interrupted("interrupted; no file is half-written") from error
-
-    return Commands
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was named."""
+        try:
+            result = super().invoke(ctx)
+            # Now rather than when Python exits, so that typer notices a closed pipe.
+            sys.stdout.flush()
+            return result
+        except KeyboardInterrupt as error:
+            # Typer would end without a word.
+            raise Interrupted("interrupted; no file is half-written") from error
 
 
 def _exit_code(run: Callable[[], Any], shows_traceback: bool) -> int:
@@ -194,9 +143,62 @@ def _usage_message(error: Exception) -> str | None:
     return " ".join(str(speak()).split()) + where
 
 
-def _never_stumble_over_signs() -> None:
-    """Print a question mark for characters that an old terminal lacks."""
-    for stream in (sys.stdout, sys.stderr):
-        reconfigure = getattr(stream, "reconfigure", None)
-        if reconfigure is not None:
-            reconfigure(errors="replace")
+# --- demo ---
+
+
+def demo(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="FOLDER", help="Folder for the files; by default a new one."),
+    ] = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Run through all commands, from a data file to a report.
+
+    For example:
+      shapetree demo
+      shapetree demo wine
+    """
+    console = Console(as_json, quiet)
+    place = _make_folder(folder)
+    _write_data(place / "wine.csv")
+    with chdir(place):
+        for line in SESSION:
+            console.heading(f"$ shapetree {line}")
+            _run(line, console)
+    files = sorted(path.name for path in place.iterdir())
+    console.heading(f"All files are in {place}")
+    console.say(", ".join(files))
+    console.say(f"Open {place / 'report.html'} in a browser")
+    console.result({"folder": str(place), "files": files, "session": list(SESSION)})
+
+
+def _make_folder(folder: Path | None) -> Path:
+    if folder is None:
+        return Path(tempfile.mkdtemp(prefix="shapetree-"))
+    if folder.exists() and not folder.is_dir():
+        raise Problem(f"{folder} is not a folder")
+    if folder.is_dir() and any(folder.iterdir()):
+        raise Problem(f"{folder} is not empty; name a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder.resolve()
+
+
+def _write_data(path: Path) -> None:
+    wine = load_wine(as_frame=True)
+    names = {"od280/od315_of_diluted_wines": "dilution"}
+    table = wine.data.rename(columns=names)
+    table["cultivar"] = wine.target.map({0: "Barolo", 1: "Grignolino", 2: "Barbera"})
+    write_file(path, table.to_csv(index=False, lineterminator="\n"), "the data")
+
+
+def _run(line: str, console: Console) -> None:
+    words = shlex.split(line) + ([] if console.is_talkative else ["--quiet"])
+    code = make_app()(words, prog_name="shapetree", standalone_mode=False)
+    if code:
+        raise Problem(f"the demo stopped at: shapetree {line}")
+
+
+COMMANDS = (fit, predict, evaluate, explain, plot, export, inspect_model, demo)

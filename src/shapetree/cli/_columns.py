@@ -2,55 +2,45 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
 
-from shapetree.cli._dates import TWO_WAYS, dates_of, look_like_dates
-from shapetree.cli._read import RawTable
+from shapetree.cli._reading import MISSING, TEXT, FileTable, codes_of
 from shapetree.data._columns import MAX_EXACT
 from shapetree.data._table import odd_texts
 
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
-
-# What stands for a missing value in CSV files: as in pandas, plus signs that people use.
-MISSING = frozenset(
-    (
-        "",
-        "NA",
-        "N/A",
-        "n/a",
-        "#N/A",
-        "#NA",
-        "<NA>",
-        "NaN",
-        "nan",
-        "NULL",
-        "null",
-        "None",
-        "?",
-        "-",
-        ".",
-    )
-)
-TRUTH = {"true": True, "false": False}
-PLAIN = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?(inf|Inf|Infinity)")
-DECIMAL_COMMA = re.compile(r"[+-]?(\d+|\d{1,3}(\.\d{3})+)(,\d+)?([eE][+-]?\d+)?")
-THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})*(\.\d+)?")
-WHOLE = re.compile(r"[+-]?\d+")
-PERCENT = re.compile(r"(.*\S)\s*%")
+# Patterns for whole texts, as Arrow reads them.
+PLAIN = r"^[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|inf|Inf|Infinity)$"
+DECIMAL_COMMA = r"^[+-]?([0-9]+|[0-9]{1,3}(\.[0-9]{3})+)(,[0-9]+)?([eE][+-]?[0-9]+)?$"
+THOUSANDS = r"^[+-]?[0-9]{1,3}(,[0-9]{3})*(\.[0-9]+)?$"
+WHOLE = r"^[+-]?[0-9]+$"
+PERCENT = r"^(.*\S)\s*%$"
 # A sign of money before or after an amount, and a minus sign before either.
-MONEY = r"[$€£¥]|USD|EUR|GBP|CHF|JPY"
-MONEY_FIRST = re.compile(rf"([+-]?)({MONEY})\s*([+-]?[\d.,]+)")
-MONEY_LAST = re.compile(rf"([+-]?)([\d.,]+)\s*({MONEY})")
+MONEY = "[$€£¥]|USD|EUR|GBP|CHF|JPY"
+MONEY_FIRST = (rf"^([+-]?)({MONEY})\s*([+-]?[0-9.,]+)$", r"\1\3", r"\2")
+MONEY_LAST = (rf"^([+-]?)([0-9.,]+)\s*({MONEY})$", r"\1\2", r"\3")
 # Money whose amounts are written with a comma between thousands; euros are written either way.
 ENGLISH_MONEY = frozenset(("$", "£", "¥", "USD", "GBP", "JPY"))
+# Digits of a post code or the like, 01099 is not 1099, and more digits than a number can hold.
+CODE, LONG = r"^0[0-9]+$", r"^[0-9]{16,299}$"
+# Year, month and day, or day and month in either order and the year; then a time and a zone.
+DATE = re.compile(
+    r"(?:(?P<year>\d{4})[-/.](?P<month>\d{1,2})[-/.](?P<day>\d{1,2})"
+    r"|(?P<first>\d{1,2})(?P<mark>[-/.])(?P<second>\d{1,2})[-/.](?P<last>\d{4}))"
+    r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<seconds>\d{2})(?:[.,](?P<rest>\d+))?)?)?"
+    r"(?: ?(?P<zone>Z|UTC|[+-]\d{2}:?\d{2}))?"
+)
+TWO_WAYS = "dates that can be read in two ways"
 # Fewest rows for which numbers that follow each other are taken for row numbers.
 LEAST_COUNTED = 20
 # Text is suspicious if it has this many distinct values, and every other row has its own.
@@ -112,13 +102,13 @@ class Texts:
 
     Attributes
     ----------
-    distinct : list of str
+    distinct : Arrow array of strings
         Without spaces around them, and without those that stand for missing values.
     codes : int array
         Position of each row's text in `distinct`; -1 for a missing value.
     """
 
-    distinct: list[str]
+    distinct: pa.StringArray
     codes: np.ndarray
 
     @property
@@ -126,52 +116,33 @@ class Texts:
         """Which rows have no value."""
         return self.codes < 0
 
-    def map(self, values: Sequence[Any], dtype: Any, missing: Any) -> np.ndarray:
-        """For each row what stands for its text."""
-        table = np.empty(len(values) + 1, dtype)
-        table[:-1] = values
-        table[-1] = missing
-        return table[self.codes]
+    def of_rows(self, values: pa.Array) -> pa.ChunkedArray:
+        """For each row what stands for its text; nothing for a missing value."""
+        return pa.chunked_array([values.take(pa.array(self.codes, mask=self.is_missing))])
 
 
-def texts_of(column: pa.ChunkedArray, missing: frozenset[str] = MISSING) -> Texts:
+def texts_of(column: pa.ChunkedArray, missing: Collection[str] = MISSING) -> Texts:
     """A column of any type as texts."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    trimmed = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    encoded = trimmed.dictionary_encode().combine_chunks()
-    every = encoded.dictionary.to_pylist()
-    codes = encoded.indices.fill_null(len(every)).to_numpy(zero_copy_only=False)
-    kept = [text for text in every if text not in missing]
-    place = {text: code for code, text in enumerate(kept)}
-    new_code = np.array([place.get(text, -1) for text in every] + [-1], dtype=np.int32)
-    return Texts(kept, new_code[codes])
-
-
-def plain_numbers(column: pa.ChunkedArray) -> np.ndarray | None:
-    """A column of numbers in the usual style, without a look at single texts; None if it is not."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    try:
-        if pa.types.is_string(column.type):
-            texts = pc.utf8_trim_whitespace(column)
-            gone = pc.is_in(texts, value_set=pa.array(sorted(MISSING)))
-            column = pc.if_else(gone, pa.scalar(None, pa.string()), texts)
-        return np.asarray(column.cast(pa.float64()).to_numpy())
-    except pa.ArrowException:
-        return None
+    if column.type != TEXT:
+        column = column.cast(pa.string())
+    distinct, codes = codes_of(column)
+    trimmed = pc.utf8_trim_whitespace(distinct).dictionary_encode()
+    gone = pc.is_in(trimmed.dictionary, value_set=pa.array(sorted(missing), pa.string()))
+    is_kept = ~gone.to_numpy(zero_copy_only=False)
+    place = np.where(is_kept, np.cumsum(is_kept) - 1, -1)[trimmed.indices.to_numpy()]
+    return Texts(
+        trimmed.dictionary.filter(pa.array(is_kept)), np.append(place, -1).astype(np.int32)[codes]
+    )
 
 
-def read_columns(table: RawTable) -> list[Column]:
+def read_columns(table: FileTable) -> list[Column]:
     """Guess what the columns of a file hold."""
     return [read_column(name, values, table) for name, values in table.columns.items()]
 
 
-def read_column(name: str, values: pa.ChunkedArray, table: RawTable) -> Column:
+def read_column(name: str, values: pa.ChunkedArray, table: FileTable) -> Column:
     """Guess what a column holds."""
-    if table.separator is not None:
+    if table.separator is not None and values.type in (TEXT, pa.string()):
         column = _column_of_texts(name, texts_of(values), table.separator)
     else:
         column = _column_of_typed(name, values)
@@ -182,52 +153,61 @@ def read_column(name: str, values: pa.ChunkedArray, table: RawTable) -> Column:
 
 
 def _column_of_texts(name: str, texts: Texts, separator: str) -> Column:
-    kind, values = _read_texts(texts, separator)
+    kind, distinct = _read_texts(texts.distinct, separator)
+    values = None
+    if kind is Kind.CATEGORY:
+        values = as_categories(texts)
+    elif distinct is not None:
+        values = _read_typed(kind, texts.of_rows(distinct))
+    known = texts.codes[texts.codes >= 0]
     return Column(
-        odd=_odd_texts(texts.distinct, separator) if kind is Kind.CATEGORY else (),
         name=name,
         kind=kind,
         values=values,
         n_distinct=len(texts.distinct),
-        n_missing=int(texts.is_missing.sum()),
-        example=next((texts.distinct[code] for code in texts.codes if code >= 0), ""),
+        n_missing=len(texts.codes) - len(known),
+        example=texts.distinct[int(known[0])].as_py() if len(known) else "",
+        odd=_odd_texts(texts.distinct, separator) if kind is Kind.CATEGORY else (),
     )
 
 
-def _read_texts(texts: Texts, separator: str) -> tuple[Kind, pd.Series | None]:
-    distinct = texts.distinct
-    if not distinct:
+def _read_texts(texts: pa.StringArray, separator: str) -> tuple[Kind, pa.Array | None]:
+    """What texts hold, and their values, unless they are categories."""
+    if not len(texts):
         return Kind.EMPTY, None
-    if all(text.lower() in TRUTH for text in distinct):
-        return Kind.BOOLEAN, _booleans(texts)
+    is_truth, truths = truths_of(texts)
+    if pc.all(is_truth).as_py():
+        return Kind.BOOLEAN, truths
     # Numbers that would be rounded, and so be confused, name something.
-    if not any(map(_is_code, distinct)) and sum(map(_is_long, distinct)) * 2 <= len(distinct):
-        numbers = numbers_of(distinct, separator)
-        if None not in numbers:
-            return _as_numbers(texts, [number for number in numbers if number is not None])
-    if look_like_dates(distinct):
-        return Kind.DATE, as_dates(texts)
-    return Kind.CATEGORY, as_categories(texts)
+    long = texts.filter(pc.match_substring_regex(texts, LONG)).to_pylist()
+    n_rounded = sum(int(float(text)) != int(text) for text in long)
+    if not pc.any(pc.match_substring_regex(texts, CODE)).as_py() and n_rounded * 2 <= len(texts):
+        numbers = numbers_of(texts, separator)
+        if not numbers.null_count:
+            is_whole = _all_match(texts, WHOLE) and pc.max(pc.abs(numbers)).as_py() < MAX_EXACT
+            return (Kind.WHOLE, numbers.cast(pa.int64())) if is_whole else (Kind.NUMBER, numbers)
+    dates = as_dates(texts)
+    if dates is not None or all(map(DATE.fullmatch, texts.to_pylist())):
+        return Kind.DATE, dates
+    return Kind.CATEGORY, None
 
 
-def _odd_texts(texts: list[str], separator: str) -> tuple[str, ...]:
+def truths_of(texts: pa.StringArray) -> tuple[pa.Array, pa.Array]:
+    """Which texts say whether something is true, and whether it is."""
+    lower = pc.utf8_lower(texts)
+    return pc.is_in(lower, value_set=pa.array(["true", "false"])), pc.equal(lower, "true")
+
+
+def _odd_texts(texts: pa.StringArray, separator: str) -> tuple[str, ...]:
     """Texts among many numbers that are no numbers; none if nothing is odd."""
-    are_numbers = [number is not None for number in numbers_of(texts, separator)]
-    return tuple(odd_texts(texts, are_numbers))
+    numbers = numbers_of(texts, separator)
+    if numbers.null_count * 2 > len(texts):
+        return ()
+    return tuple(odd_texts(texts.to_pylist(), numbers.is_valid().to_pylist()))
 
 
-def _is_code(text: str) -> bool:
-    """Whether digits are a post code or the like: 01099 is not 1099."""
-    return text[0] == "0" and len(text) > 1 and text.isdecimal()
-
-
-def _is_long(text: str) -> bool:
-    """Whether these are more digits than a number can hold."""
-    return 15 < len(text) < 300 and text.isdecimal() and int(float(text)) != int(text)
-
-
-def numbers_of(texts: Sequence[str], separator: str | None) -> list[float | None]:
-    """The numbers that texts stand for, if all are written in one style; None otherwise.
+def numbers_of(texts: pa.StringArray, separator: str | None) -> pa.DoubleArray:
+    """The numbers that texts stand for, if all are written in one style; null otherwise.
 
     A comma is a decimal comma, unless it separates the values of the file: then it is between
     thousands. Percentages and amounts of money are the numbers that are written, if all of them
@@ -235,129 +215,144 @@ def numbers_of(texts: Sequence[str], separator: str | None) -> list[float | None
 
     Examples
     --------
-    >>> numbers_of(["1.5", "2"], ","), numbers_of(["1,5", "2"], ";"), numbers_of(["1,500"], ",")
-    ([1.5, 2.0], [1.5, 2.0], [1500.0])
-    >>> numbers_of(["1", "one"], ",")
-    [1.0, None]
-    >>> numbers_of(["12.5 %", "3%"], ","), numbers_of(["$1,234.50", "-$7"], ";")
+    >>> def read(separator, *texts):
+    ...     return numbers_of(pa.array(texts), separator).to_pylist()
+    >>> read(",", "1.5", "2"), read(";", "1,5", "2"), read(",", "1,500"), read(",", "1", "one")
+    ([1.5, 2.0], [1.5, 2.0], [1500.0], [1.0, None])
+    >>> read(",", "12.5 %", "3%"), read(";", "$1,234.50", "-$7")
     ([12.5, 3.0], [1234.5, -7.0])
-    >>> numbers_of(["€ 3.000"], ";"), numbers_of(["€ 3.000", "€ 12,50"], ";")
+    >>> read(";", "€ 3.000"), read(";", "€ 3.000", "€ 12,50")
     ([None], [3000.0, 12.5])
     """
-    plain = _plain_numbers(texts)
-    if plain is not None:
-        return plain
-    percentages = [PERCENT.fullmatch(text) for text in texts]
-    if all(percentages):
-        return numbers_of([found[1] for found in percentages if found], separator)
-    amounts = _amounts(texts)
-    if amounts is not None:
-        return amounts
-    style = THOUSANDS if separator == "," else DECIMAL_COMMA
-    as_plain = _without_commas if separator == "," else _with_decimal_comma
-    styled = [float(as_plain(text)) if style.fullmatch(text) else None for text in texts]
-    if None not in styled:
-        return styled
-    return [float(text) if PLAIN.fullmatch(text) else None for text in texts]
-
-
-def _plain_numbers(texts: Sequence[str]) -> list[float | None] | None:
-    """Numbers in the usual style, all at once, which is fast; None if some are not."""
-    import pyarrow as pa
-
     try:
-        return list(pa.array(texts, pa.string()).cast(pa.float64()).to_pylist())
+        return texts.cast(pa.float64())
     except pa.ArrowInvalid:
-        return None
-
-
-def _amounts(texts: Sequence[str]) -> list[float | None] | None:
-    """Amounts in one currency; None for each if it is not clear how to read them.
-
-    None instead of a list if there is other text among them.
-    """
-    first = [MONEY_FIRST.fullmatch(text) for text in texts]
-    last = [MONEY_LAST.fullmatch(text) for text in texts]
-    if all(first):
-        found = [(each[2], each[1] + each[3]) for each in first if each]
-    elif all(last):
-        found = [(each[3], each[1] + each[2]) for each in last if each]
-    else:
-        return None
-    money, amounts = {sign for sign, _ in found}, [amount for _, amount in found]
-    if len(money) > 1:
-        return None
-    readings = [
-        [float(read(amount)) for amount in amounts]
-        for style, read in (
-            (PLAIN, str),
-            (THOUSANDS, _without_commas),
-            (DECIMAL_COMMA, _with_decimal_comma),
+        pass
+    if _all_match(texts, PERCENT):
+        return numbers_of(pc.replace_substring_regex(texts, PERCENT, r"\1"), separator)
+    for pattern, amount, sign in (MONEY_FIRST, MONEY_LAST):
+        if _all_match(texts, pattern):
+            signs = set(pc.unique(pc.replace_substring_regex(texts, pattern, sign)).to_pylist())
+            if len(signs) == 1:
+                amounts = pc.replace_substring_regex(texts, pattern, amount)
+                return _amounts(amounts, signs <= ENGLISH_MONEY)
+    style = THOUSANDS if separator == "," else DECIMAL_COMMA
+    if not _all_match(texts, style):
+        style = PLAIN
+        texts = pc.if_else(
+            pc.match_substring_regex(texts, PLAIN), texts, pa.scalar(None, pa.string())
         )
-        if all(map(style.fullmatch, amounts))
+    return _styled(texts, style)
+
+
+def _amounts(texts: pa.StringArray, is_english: bool) -> pa.DoubleArray:
+    """Amounts of money; null if it is not clear how to read them."""
+    readings = [
+        _styled(texts, style)
+        for style in (PLAIN, THOUSANDS, DECIMAL_COMMA)
+        if _all_match(texts, style)
     ]
-    if money <= ENGLISH_MONEY:
+    if is_english:
         readings = readings[:1]
-    is_clear = readings and all(reading == readings[0] for reading in readings)
-    return list(readings[0]) if is_clear else [None] * len(texts)
+    is_clear = readings and all(reading.equals(readings[0]) for reading in readings)
+    return readings[0] if is_clear else pa.nulls(len(texts), pa.float64())
 
 
-def _without_commas(text: str) -> str:
-    return text.replace(",", "")
+def _styled(texts: pa.StringArray, style: str) -> pa.DoubleArray:
+    """The numbers that texts of a style stand for."""
+    texts = pc.replace_substring_regex(texts, r"^\+", "")
+    if style == THOUSANDS:
+        texts = pc.replace_substring(texts, ",", "")
+    elif style == DECIMAL_COMMA:
+        texts = pc.replace_substring(pc.replace_substring(texts, ".", ""), ",", ".")
+    return texts.cast(pa.float64())
 
 
-def _with_decimal_comma(text: str) -> str:
-    return text.replace(".", "").replace(",", ".")
+def _all_match(texts: pa.StringArray, pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
 
 
-def _as_numbers(texts: Texts, numbers: list[float]) -> tuple[Kind, pd.Series]:
-    import pandas as pd
-
-    is_whole = all(map(WHOLE.fullmatch, texts.distinct)) and max(map(abs, numbers)) < MAX_EXACT
-    if not is_whole:
-        return Kind.NUMBER, pd.Series(texts.map(numbers, np.float64, np.nan))
-    values = texts.map([int(number) for number in numbers], np.int64, 0)
-    if not texts.is_missing.any():
-        return Kind.WHOLE, pd.Series(values)
-    return Kind.WHOLE, pd.Series(pd.arrays.IntegerArray(values, texts.is_missing.copy()))
-
-
-def _booleans(texts: Texts) -> pd.Series:
-    import pandas as pd
-
-    values = texts.map([TRUTH[text.lower()] for text in texts.distinct], bool, False)
-    if not texts.is_missing.any():
-        return pd.Series(values)
-    return pd.Series(pd.arrays.BooleanArray(values, texts.is_missing.copy()))
-
-
-def as_dates(texts: Texts) -> pd.Series | None:
-    """Texts as dates, in UTC if they have a time zone; None if they are ambiguous."""
-    import pandas as pd
-
-    dates = dates_of(texts.distinct)
+def as_dates(texts: pa.StringArray) -> pa.TimestampArray | None:
+    """Texts as dates, in UTC if they have a time zone; None if they are none, or ambiguous."""
+    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+        try:
+            return texts.cast(kind)
+        except pa.ArrowInvalid:
+            pass
+    dates = dates_of(texts.to_pylist())
     if dates is None:
         return None
     is_zoned = any(date.tzinfo is not None for date in dates)
-    plain = [date.replace(tzinfo=None) for date in dates]
-    series = pd.Series(texts.map(plain, "M8[us]", np.datetime64("NaT")))
-    return series.dt.tz_localize("UTC") if is_zoned else series
+    return pa.array(dates, pa.timestamp("us", "UTC" if is_zoned else None))
 
 
 def as_categories(texts: Texts) -> pd.Series:
     """Texts as categories."""
-    import pandas as pd
-
-    return pd.Series(pd.Categorical.from_codes(texts.codes, categories=texts.distinct))
+    return pd.Series(pd.Categorical.from_codes(texts.codes, categories=texts.distinct.to_pylist()))
 
 
-# --- columns of Parquet files, which have types ---
+# --- dates, as people write them ---
+
+
+def dates_of(texts: Sequence[str]) -> list[dt.datetime] | None:
+    """The dates that texts stand for; None if some are not dates, or are ambiguous.
+
+    Where the year is last, full stops mean that the day comes first. Otherwise some day above 12
+    must tell. Either all dates have a time zone, and are given in UTC, or none has.
+
+    Examples
+    --------
+    >>> dates_of(["2024-03-05", "2024-03-05 14:30"])
+    [datetime.datetime(2024, 3, 5, 0, 0), datetime.datetime(2024, 3, 5, 14, 30)]
+    >>> dates_of(["5.3.2024"]), dates_of(["03/05/2024"])
+    ([datetime.datetime(2024, 3, 5, 0, 0)], None)
+    """
+    found = [each for each in map(DATE.fullmatch, texts) if each]
+    zones = {each["zone"] is not None for each in found}
+    if len(found) < len(texts) or len(zones) > 1:
+        return None
+    is_day_first = _is_day_first(found)
+    try:
+        return [_date(each, is_day_first) for each in found]
+    except ValueError:  # there is no such day or time, or nothing tells days from months
+        return None
+
+
+def _is_day_first(found: list[re.Match[str]]) -> bool | None:
+    """Whether the day comes before the month where the year is last; None if unknown."""
+    turned = [each for each in found if each["first"] is not None]
+    if any(int(each["first"]) > 12 for each in turned) or all(
+        each["mark"] == "." for each in turned
+    ):
+        return True
+    return False if any(int(each["second"]) > 12 for each in turned) else None
+
+
+def _date(found: re.Match[str], is_day_first: bool | None) -> dt.datetime:
+    if found["year"] is not None:
+        year, month, day = found["year"], found["month"], found["day"]
+    elif is_day_first is None:
+        raise ValueError("nothing tells days from months")
+    else:
+        year, month, day = found["last"], found["first"], found["second"]
+        if is_day_first:
+            month, day = day, month
+    hour, minute, second = (int(found[part] or 0) for part in ("hour", "minute", "seconds"))
+    microsecond = int((found["rest"] or "")[:6].ljust(6, "0"))
+    date = dt.datetime(int(year), int(month), int(day), hour, minute, second, microsecond)
+    zone = found["zone"]
+    if zone is None:
+        return date
+    if zone[0] in "+-":
+        offset = dt.timedelta(hours=int(zone[1:3]), minutes=int(zone[-2:]))
+        date -= offset if zone[0] == "+" else -offset
+    return date.replace(tzinfo=dt.UTC)
+
+
+# --- columns that have types, as those of Parquet files ---
 
 
 def _column_of_typed(name: str, values: pa.ChunkedArray) -> Column:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if pa.types.is_dictionary(values.type):
         values = values.cast(values.type.value_type)
     kind = _kind_of_type(values.type)
@@ -376,8 +371,6 @@ def _column_of_typed(name: str, values: pa.ChunkedArray) -> Column:
 
 
 def _kind_of_type(arrow_type: pa.DataType) -> Kind:
-    from pyarrow import types
-
     known: list[tuple[Callable[[Any], bool], Kind]] = [
         (types.is_boolean, Kind.BOOLEAN),
         (types.is_integer, Kind.WHOLE),
@@ -393,9 +386,6 @@ def _kind_of_type(arrow_type: pa.DataType) -> Kind:
 
 
 def _read_typed(kind: Kind, values: pa.ChunkedArray) -> pd.Series | None:
-    import pandas as pd
-    import pyarrow as pa
-
     if kind is Kind.CATEGORY:
         return as_categories(texts_of(values, frozenset({""})))
     if kind is Kind.NUMBER:
@@ -469,12 +459,10 @@ def forced_category(column: Column, values: pa.ChunkedArray) -> Column:
         values=as_categories(texts),
         n_distinct=len(texts.distinct),
         n_missing=int(texts.is_missing.sum()),
-        reason=None if texts.distinct else "empty",
+        reason=None if len(texts.distinct) else "empty",
     )
 
 
 def frame_of(columns: Iterable[Column]) -> pd.DataFrame:
     """Columns side by side."""
-    import pandas as pd
-
     return pd.DataFrame({column.name: column.values for column in columns})

@@ -1,36 +1,30 @@
-"""A shape tree beside a CART of the same depth, and beside no tree at all, on the same rows."""
+"""A fitted model beside a CART of the same depth, and beside no tree at all, on the same rows."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pandas as pd
+from rich.table import Column as Heading
 from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from shapetree.cli._columns import Kind
-from shapetree.cli._lesson import Lesson
-from shapetree.cli._model import Tree
-from shapetree.cli._problems import Misuse, suggestion
-from shapetree.cli._voice import Head, Voice
+from shapetree.cli._console import Console
+from shapetree.cli._model import Model, size_of
+from shapetree.cli._training_data import Split, TrainingData
+from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._scores import scores_of
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-@dataclass(frozen=True)
-class Split:
-    """Row numbers to train on and to test on; the same rows if none are held out."""
-
-    train: np.ndarray
-    test: np.ndarray
-    is_apart: bool
-    is_stratified: bool
+TITLES = {
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced",
+    "r2": "R²",
+    "mean_absolute_error": "mean abs. error",
+}
 
 
 @dataclass(frozen=True)
@@ -48,123 +42,31 @@ class Score:
         return asdict(self)
 
 
-def split_rows(lesson: Lesson, test_size: float, seed: int, by: str | None = None) -> Split:
-    """Hold out rows for the test, the same share of each class if classes are large enough.
-
-    Parameters
-    ----------
-    lesson : Lesson
-    test_size : float
-        Share of the rows; 0 for none.
-    seed : int
-    by : str, optional
-        "time=NAME" holds out the latest rows, "group=NAME" all rows of some groups, and
-        "stratum=NAME" the same share of the rows of each value of a column.
-    """
-    rows = np.arange(len(lesson.y))
-    way, column = (None, None) if by is None else _split_column(lesson, by)
-    if test_size == 0:
-        return Split(rows, rows, False, False)
-    n_test = int(np.ceil(test_size * len(rows)))
-    if n_test < 2 or len(rows) - n_test < 2:
-        raise Misuse(f"--test-size {test_size} leaves too few of {len(rows)} rows")
-    if column is not None and way in ("time", "group"):
-        is_test = _latest(column, n_test) if way == "time" else _groups(column, n_test, seed)
-        if min(is_test.sum(), (~is_test).sum()) < 2:
-            raise Misuse(f"--split {by} leaves too few rows to train on, or none to test on")
-        return Split(rows[~is_test], rows[is_test], True, False)
-    strata = lesson.y if column is None else column
-    is_stratified = (lesson.is_classification or by is not None) and _can_stratify(strata, n_test)
-    if by is not None and not is_stratified:
-        raise Misuse(f"--split {by} needs at least 2 rows of each value")
-    train, test = train_test_split(
-        rows,
-        test_size=n_test,
-        random_state=seed,
-        stratify=strata if is_stratified else None,
-    )
-    return Split(np.sort(train), np.sort(test), True, is_stratified)
+def score_of_model(model: Model, scores: dict[str, float], seconds: float | None = None) -> Score:
+    """The row of a tree or forest in the table of scores."""
+    name = "shape forest" if isinstance(model, BaseShapeForest) else "shape tree"
+    return Score(name, scores, *size_of(model), seconds)
 
 
-def _split_column(lesson: Lesson, by: str) -> tuple[str, np.ndarray]:
-    """How to split, and by which codes or numbers of the rows; missing values have a code of -1."""
-    way, _, name = by.partition("=")
-    if way not in ("time", "group", "stratum") or not name:
-        raise Misuse(f"--split takes time=NAME, group=NAME or stratum=NAME, got {by!r}")
-    known = {column.name: column for column in [*lesson.columns, lesson.target]}
-    if name not in known:
-        raise Misuse(f"--split names {name!r}; {suggestion(name, known)}")
-    values = known[name].values
-    if values is None:
-        raise Misuse(f"--split cannot use {name}: {known[name].reason}")
-    codes = values.iloc[lesson.rows].astype("category").cat.codes.to_numpy()
-    if way == "time":
-        if not (known[name].is_numeric or known[name].kind is Kind.DATE):
-            raise Misuse(f"--split time={name} needs dates or numbers; {name} holds text")
-        if (codes < 0).any():
-            raise Misuse(
-                f"--split time={name} needs a time in every row; {(codes < 0).sum()} have none"
-            )
-    return way, codes
-
-
-def _latest(times: np.ndarray, n_test: int) -> np.ndarray:
-    """The rows from a moment on; all of a moment are on one side."""
-    first = np.sort(times)[-n_test]
-    # All rows of the first moment are tested, unless none would be left.
-    return times >= first if first > times.min() else times > first
-
-
-def _groups(groups: np.ndarray, n_test: int, seed: int) -> np.ndarray:
-    """All rows of some groups, which have about as many rows as are to be tested."""
-    names, sizes = np.unique(groups, return_counts=True)
-    order = np.random.default_rng(seed).permutation(len(names))
-    before = np.cumsum(sizes[order]) - sizes[order]
-    # The last group is taken if that is nearer to what was asked for.
-    return np.isin(groups, names[order][before + sizes[order] / 2 <= n_test])
-
-
-def _can_stratify(y: np.ndarray, n_test: int) -> bool:
-    counts = np.unique(y, return_counts=True)[1]
-    return counts.min() >= 2 and min(n_test, len(y) - n_test) >= len(counts)
-
-
-def compare(lesson: Lesson, split: Split, tree: Tree, seconds: float, seed: int) -> list[Score]:
-    """Scores of a fitted shape tree, of CART, and of predicting the same for all rows.
-
-    The tree remembers its own scores if rows were held out.
-    """
-    encoded = _for_cart(lesson.X, split.train)
-    kinds = (
+def scores_of_others(data: TrainingData, split: Split, depth: int | None, seed: int) -> list[Score]:
+    """Scores of CART, and of predicting the same for all rows."""
+    encoded = _for_cart(data.X, split.train)
+    cart, same = (
         (DecisionTreeClassifier, DummyClassifier(strategy="prior"))
-        if lesson.is_classification
+        if data.is_classification
         else (DecisionTreeRegressor, DummyRegressor())
     )
-    cart = kinds[0](max_depth=tree.max_depth, random_state=seed)
-    cart_seconds = _timed_fit(cart, encoded[split.train], lesson.y[split.train])
-    same = kinds[1]
-    same_seconds = _timed_fit(same, encoded[split.train], lesson.y[split.train])
-    name = "most common class" if lesson.is_classification else "the mean"
-    tested = lesson.y[split.test]
-    X = lesson.X.iloc[split.test]
-    scores = tree.evaluate(X, tested) if split.is_apart else _scores(tree, X, tested)
-    return [
-        Score("shape tree", scores, tree.get_n_leaves(), tree.get_depth(), seconds),
-        Score(
-            "CART",
-            _scores(cart, encoded[split.test], tested),
-            int(cart.get_n_leaves()),
-            int(cart.get_depth()),
-            cart_seconds,
-        ),
-        Score(name, _scores(same, encoded[split.test], tested), 1, 0, same_seconds),
-    ]
-
-
-def _timed_fit(model: Any, X: np.ndarray, y: np.ndarray) -> float:
-    began = perf_counter()
-    model.fit(X, y)
-    return perf_counter() - began
+    names = "CART", "most common class" if data.is_classification else "the mean"
+    found = []
+    for name, model in zip(names, (cart(max_depth=depth, random_state=seed), same), strict=True):
+        began = perf_counter()
+        model.fit(encoded[split.train], data.y[split.train])
+        seconds = perf_counter() - began
+        said = model.predict(encoded[split.test])
+        scores = scores_of(data.y[split.test], said, data.is_classification)
+        size = (1, 0) if model is same else size_of(model)
+        found.append(Score(name, scores, *size, seconds))
+    return found
 
 
 def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
@@ -188,28 +90,14 @@ def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
     return np.clip(encoded, np.finfo(np.float32).min, np.finfo(np.float32).max)
 
 
-def _scores(model: Any, X: Any, y: np.ndarray) -> dict[str, float]:
-    return scores_of(y, model.predict(X), hasattr(model, "predict_proba"))
-
-
-def show_scores(scores: list[Score], n_new: int | None, voice: Voice) -> None:
-    """Print a table of scores on so many new rows; None if there are none."""
-    where = "On the training rows, which says little about new ones"
-    if n_new is not None:
-        where = f"On {n_new:,} rows that no model has seen"
-    voice.heading(where)
-    titles = {
-        "accuracy": "accuracy",
-        "balanced_accuracy": "balanced",
-        "r2": "R²",
-        "mean_absolute_error": "mean abs. error",
-    }
-    heads = [Head("")]
-    heads += [Head(titles[name], is_number=True) for name in scores[0].scores]
+def show_scores(scores: list[Score], where: str, console: Console) -> None:
+    """Print a table of scores, with the rows that they are of in its heading."""
+    console.heading(where)
     fit = "" if scores[0].seconds is None else "fit"
-    heads += [Head(title, is_number=True) for title in ("leaves", "depth", fit)]
+    titles = [*(TITLES[name] for name in scores[0].scores), "leaves", "depth", fit]
+    headings = [Heading(title, justify="right", no_wrap=True) for title in titles]
     decimals = _decimals(scores[0].scores.get("mean_absolute_error", 1.0))
-    voice.table(heads, [_cells(score, decimals) for score in scores])
+    console.table([Heading(""), *headings], [_cells(score, decimals) for score in scores])
 
 
 def _decimals(error: float) -> int:

@@ -4,73 +4,78 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from shapetree.cli._model import outcome, read_model, rows_for, typed_row, used_features
+import typer
+
+from shapetree.cli._console import Console, Misuse, Problem, listed, message_of
+from shapetree.cli._model import (
+    outcome,
+    read_tree,
+    rows_for,
+    text_columns,
+    typed_row,
+    used_features,
+)
 from shapetree.cli._options import (
-    Argument,
+    AsJson,
+    Debug,
     Encoding,
     Model,
-    Option,
+    Quiet,
     Separator,
+    check_inputs,
     names_in,
     settings_in,
 )
-from shapetree.cli._outputs import check_inputs
-from shapetree.cli._problems import Misuse, Problem, listed, message_of
-from shapetree.cli._read import RawTable, read_file
-from shapetree.cli._voice import Voice
+from shapetree.cli._reading import FileTable, read_file
+from shapetree.explain import Explanation, Flip
 from shapetree.tree._fitted import FittedTree, fitted_tree
-
-if TYPE_CHECKING:
-    from shapetree.explain import Explanation, Flip
 
 
 def explain(
-    voice: Voice,
     model: Model,
-    data: Annotated[Path | None, Argument("A CSV or Parquet file.", "DATA")] = None,
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="A file, as `predict` takes it.")
+    ] = None,
     row: Annotated[
         int | None,
-        Option(
-            "Explain only this row; 1 is the first row below the names.",
-            ("--row",),
-            "N",
-            least=1,
-        ),
+        typer.Option(min=1, help="Explain only this row; 1 is the first row below the names."),
     ] = None,
     settings: Annotated[
         list[str] | None,
-        Option("Value to use instead of the file's; may be repeated.", ("--set",), "NAME=VALUE"),
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Value to use instead of the file's; may be repeated.",
+        ),
     ] = None,
     fixed: Annotated[
-        str | None, Option("Features that cannot change.", ("--fixed",), "NAME,…")
+        str | None, typer.Option(metavar="NAME,…", help="Features that cannot change.")
     ] = None,
     only: Annotated[
-        str | None, Option("The only features that can change.", ("--only",), "NAME,…")
+        str | None, typer.Option(metavar="NAME,…", help="The only features that can change.")
     ] = None,
     direction: Annotated[
         list[str] | None,
-        Option(
-            "A feature that can only go up or down; may be repeated.",
-            ("--direction",),
-            "NAME=up|down",
+        typer.Option(
+            metavar="NAME=up|down", help="A feature that can only go up or down; may be repeated."
         ),
     ] = None,
     target: Annotated[
         str | None,
-        Option(
-            "Prediction to aim for: a class, a number, or a range such as 10:20 or :20.",
-            ("--target",),
-            "WHAT",
+        typer.Option(
+            help="Prediction to aim for: a class, a number, or a range such as 10:20 or :20."
         ),
     ] = None,
     unseen: Annotated[
-        bool,
-        Option("Also change numbers to what training has not seen.", ("--unseen",)),
+        bool, typer.Option("--unseen", help="Also change numbers to what training has not seen.")
     ] = False,
     encoding: Encoding = "utf-8",
     separator: Separator = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Explain predictions, row by row.
 
@@ -85,17 +90,18 @@ def explain(
       shapetree explain model.json new.csv --row 3 --fixed age,sex --target yes
       shapetree explain model.json new.csv --json
     """
+    console = Console(as_json, quiet)
     changes = settings_in(settings, "--set")
     _check_usage(data, row, changes)
     check_inputs(model, data)
-    tree = read_model(model)
+    tree = read_tree(model, "explain")
     fitted = fitted_tree(tree)
-    table = None if data is None else read_file(data, encoding, separator)
+    table = None if data is None else read_file(data, encoding, separator, text_columns(fitted))
     if table is not None and row is not None:
         table = _only_row(table, row)
     if changes:
         if table is None:
-            _note_what_is_not_given(fitted, changes, voice)
+            _note_what_is_not_given(fitted, changes, console)
         table = typed_row(fitted, changes, table)
     assert table is not None
     wish: dict[str, Any] = {
@@ -106,8 +112,8 @@ def explain(
     }
     if unseen:
         wish["unseen"] = True
-    rows = rows_for(fitted, table, voice)
-    with voice.progress("Explaining"):
+    rows = rows_for(fitted, table, console)
+    with console.progress("Explaining"):
         try:
             explanations = tree.explain(rows, **wish)
         except (ValueError, TypeError) as error:
@@ -118,12 +124,12 @@ def explain(
     is_typed = data is None
     for number, explanation in zip(numbers, explanations, strict=True):
         label = "" if is_typed or len(explanations) == 1 else f"Row {number}: "
-        _show(explanation, label, voice)
+        _show(explanation, label, console)
     records = [
         {"row": None if is_typed else number, **_record(explanation)}
         for number, explanation in zip(numbers, explanations, strict=True)
     ]
-    voice.result({"model": str(model), "data": data, "explanations": records})
+    console.result({"model": str(model), "data": data, "explanations": records})
 
 
 def _target_in(text: str, fitted: FittedTree) -> Any:
@@ -157,25 +163,25 @@ def _check_usage(data: Path | None, row: int | None, changes: dict[str, str]) ->
         raise Misuse("--set with a file needs --row, to know which row to change")
 
 
-def _only_row(table: RawTable, row: int) -> RawTable:
+def _only_row(table: FileTable, row: int) -> FileTable:
     if row > table.n_rows:
         raise Problem(f"{table.path} has {table.n_rows:,} rows, so there is no row {row:,}")
     columns = {name: column.slice(row - 1, 1) for name, column in table.columns.items()}
     return replace(table, columns=columns, n_rows=1)
 
 
-def _note_what_is_not_given(fitted: FittedTree, changes: dict[str, str], voice: Voice) -> None:
+def _note_what_is_not_given(fitted: FittedTree, changes: dict[str, str], console: Console) -> None:
     absent = [feature.name for feature in used_features(fitted) if feature.name not in changes]
     if absent:
-        voice.note(f"not given, so treated as missing: {listed(absent)}")
+        console.note(f"not given, so treated as missing: {listed(absent)}")
 
 
-def _show(explanation: Explanation, label: str, voice: Voice) -> None:
-    voice.say(f"{label}{explanation}")
+def _show(explanation: Explanation, label: str, console: Console) -> None:
+    console.say(f"{label}{explanation}")
     if explanation.flip is not None:
-        voice.say(f"{explanation.flip}")
+        console.say(f"{explanation.flip}")
     if label:
-        voice.say()
+        console.say()
 
 
 def _record(explanation: Explanation) -> dict[str, Any]:

@@ -1,137 +1,215 @@
-"""`shapetree fit`: a tree from a file."""
+"""`shapetree fit`: a tree or a forest from a file or a folder."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import typer
 from sklearn.base import clone
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, export_html, export_text
+from shapetree import (
+    ShapeForestClassifier,
+    ShapeForestRegressor,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    export_html,
+    export_text,
+)
 from shapetree.cli._columns import Column, Kind, read_columns
-from shapetree.cli._compare import Score, compare, show_scores, split_rows
-from shapetree.cli._lesson import Choices, Lesson, Task, make_lesson, type_words
-from shapetree.cli._model import Tree
+from shapetree.cli._compare import score_of_model, scores_of_others, show_scores
+from shapetree.cli._console import Console, Misuse, Problem, message_of
+from shapetree.cli._export import check_picture, picture_of_tree
+from shapetree.cli._model import (
+    Model,
+    evaluate_model,
+    forest_words,
+    is_in_parts,
+    open_parts,
+    size_of,
+)
 from shapetree.cli._options import (
-    DataOrParts,
+    STANDARD,
+    AsJson,
+    DataOrFolder,
+    Debug,
     Encoding,
-    Option,
+    Quiet,
     Separator,
+    check_outputs,
     names_in,
     settings_in,
     value_in,
+    write_outputs,
 )
-from shapetree.cli._outputs import check_outputs, write_outputs
-from shapetree.cli._parts import is_in_parts, open_parts, sample_parts
-from shapetree.cli._pictures import check_picture, picture_of_tree
-from shapetree.cli._problems import Misuse, message_of
-from shapetree.cli._read import STANDARD, give_memory_back, read_file
-from shapetree.cli._voice import Voice
+from shapetree.cli._reading import FileTable, give_memory_back, read_file
+from shapetree.cli._training_data import (
+    Choices,
+    Split,
+    Task,
+    TrainingData,
+    choose_training_data,
+    split_rows,
+    type_words,
+)
 from shapetree.data._batches import Batches
+from shapetree.data._sampling import sampled
 from shapetree.data._store import bytes_of
+from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._words import listing
 
 MOST_LINES = 30
-# Defaults that the help shows; the library's own.
-DEPTH, BRANCHES = 4, 3
 MAX_DEPTH, MAX_SEED = 2**31 - 1, 2**32 - 1
+# Rows of a folder that tell what its columns hold.
+SAMPLE_ROWS = 20_000
+# Of the tree that a forest without a limit is compared with.
+CART_DEPTH = 4
+# Estimators for classes and for numbers: trees, and forests.
+KINDS = {
+    False: (ShapeTreeClassifier, ShapeTreeRegressor),
+    True: (ShapeForestClassifier, ShapeForestRegressor),
+}
+
+
+class Rows(NamedTuple):
+    """Rows to fit to or to test on: a table and its targets, or batches, which bring their own."""
+
+    X: Any
+    y: np.ndarray | None
+    n_rows: int
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """Files to write."""
+class Source:
+    """What a tree or forest learns, and from which rows.
 
-    model: Path | None
-    html: Path | None
-    plot: Path | None
+    Attributes
+    ----------
+    data : TrainingData
+        All rows of a file, or a sample of those of a folder.
+    split : Split or None
+        Rows of a file to train on and to test on.
+    batches : mapping from {"all", "train", "test"} to Batches
+        All rows of a folder; nothing for a file.
+    parameters : mapping from str to Any
+        What the estimator must be told.
+    """
+
+    data: TrainingData
+    split: Split | None
+    batches: Mapping[str, Batches]
+    parameters: Mapping[str, Any]
+
+    def rows(self, which: str) -> Rows:
+        """All rows ("all"), or those to train on or to test on ("train", "test")."""
+        if self.split is None:
+            batches = self.batches[which]
+            return Rows(batches, None, batches.n_rows or 0)
+        X, y = self.data.X, self.data.y
+        if which != "all" and self.split.is_apart:
+            numbers = getattr(self.split, which)
+            X, y = X.iloc[numbers], y[numbers]
+        return Rows(X, y, len(y))
 
 
 def fit(
-    voice: Voice,
-    data: DataOrParts,
-    target: Annotated[str, Option("Column to predict.", ("--target", "-t"), "NAME")],
+    data: DataOrFolder,
+    target: Annotated[str, typer.Option("--target", "-t", help="Column to predict.")],
     output: Annotated[
-        Path | None, Option("Write the model to this file.", ("--output", "-o"), "FILE.json")
+        Path | None, typer.Option("--output", "-o", help="Write the model to this file.")
     ] = None,
-    html: Annotated[
-        Path | None, Option("Write an interactive report.", ("--html",), "FILE.html")
-    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write an interactive report.")] = None,
     plot: Annotated[
-        Path | None, Option("Draw the tree to a .png, .svg or .pdf.", ("--plot",), "FILE")
+        Path | None, typer.Option(help="Draw the tree to a .png, .svg or .pdf.")
     ] = None,
     depth: Annotated[
-        int, Option("Maximum depth of the tree.", ("--depth",), "N", least=1, most=MAX_DEPTH)
-    ] = DEPTH,
+        int | None,
+        typer.Option(
+            min=1,
+            max=MAX_DEPTH,
+            help="Maximum depth of the tree; by default 4, and no limit for the trees of a forest.",
+        ),
+    ] = None,
     branches: Annotated[
-        int,
-        Option("Maximum number of branches of a node.", ("--branches",), "N", least=2, most=254),
-    ] = BRANCHES,
+        int | None,
+        typer.Option(
+            min=2,
+            max=254,
+            help="Maximum number of branches of a node; by default 3, in a forest 2.",
+        ),
+    ] = None,
     pairs: Annotated[
         str,
-        Option(
-            "Pairs of features that a node may split on: 0 (none), auto, all, or a number.",
-            ("--pairs",),
-            "WHICH",
+        typer.Option(
+            help="Pairs of features that a node may split on: 0 (none), auto, all, or a number."
         ),
     ] = "0",
-    task: Annotated[Task, Option("What to predict.", ("--task",))] = Task.AUTO,
+    forest: Annotated[
+        bool,
+        typer.Option(
+            "--forest", help="Fit a forest: it predicts better, but cannot be shown as one tree."
+        ),
+    ] = False,
+    n_estimators: Annotated[
+        int | None, typer.Option(min=1, help="Number of trees of a forest; by default 100.")
+    ] = None,
+    task: Annotated[Task, typer.Option(help="What to predict.")] = Task.AUTO,
     categorical: Annotated[
         str | None,
-        Option("Columns of numbers to treat as categories.", ("--categorical",), "NAME,…"),
+        typer.Option(metavar="NAME,…", help="Columns of numbers to treat as categories."),
     ] = None,
-    ignore: Annotated[str | None, Option("Columns to leave out.", ("--ignore",), "NAME,…")] = None,
+    ignore: Annotated[
+        str | None, typer.Option(metavar="NAME,…", help="Columns to leave out.")
+    ] = None,
     keep: Annotated[
         str | None,
-        Option(
-            "Columns to use even if they look like row names or row numbers.",
-            ("--keep",),
-            "NAME,…",
+        typer.Option(
+            metavar="NAME,…", help="Columns to use even if they look like row names or row numbers."
         ),
     ] = None,
     test_size: Annotated[
         float,
-        Option(
-            "Share of the rows to hold out for the test; 0 for none.",
-            ("--test-size",),
-            "SHARE",
-            least=0,
-            most=0.9,
+        typer.Option(
+            min=0, max=0.9, help="Share of the rows to hold out for the test; 0 for none."
         ),
     ] = 0.2,
     split_by: Annotated[
         str | None,
-        Option(
-            "Test on the latest rows (time=NAME), on whole groups (group=NAME), or on a share of "
-            "each value (stratum=NAME).",
-            ("--split",),
-            "HOW=NAME",
+        typer.Option(
+            "--split",
+            metavar="HOW=NAME",
+            help="Test on the latest rows (time=NAME), on whole groups (group=NAME), or on a share "
+            "of each value (stratum=NAME).",
         ),
     ] = None,
     seed: Annotated[
-        int, Option("Seed that picks the test rows.", ("--seed",), "N", least=0, most=MAX_SEED)
+        int, typer.Option(min=0, max=MAX_SEED, help="Seed that picks the test rows.")
     ] = 0,
     refit_all: Annotated[
-        bool, Option("After the test, fit the model again to all rows.", ("--refit-all",))
+        bool, typer.Option("--refit-all", help="After the test, fit the model again to all rows.")
     ] = False,
     param: Annotated[
         list[str] | None,
-        Option(
-            "Any other parameter of the estimator; may be repeated.", ("--param",), "NAME=VALUE"
+        typer.Option(
+            metavar="NAME=VALUE", help="Any other parameter of the estimator; may be repeated."
         ),
     ] = None,
     memory: Annotated[
         str,
-        Option(
-            "Folders: memory for the rows' bins; more than that goes to a temporary file.",
-            ("--memory",),
-            "SIZE",
+        typer.Option(
+            help="Folders: memory for the rows' bins; more than that goes to a temporary file."
         ),
     ] = "1GB",
     encoding: Encoding = "utf-8",
     separator: Separator = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Fit a tree to data, and compare it with CART on held-out rows.
 
@@ -149,144 +227,130 @@ def fit(
       shapetree fit visits.parquet -t churn --pairs auto --ignore id,name
       shapetree fit visits.csv -t churn --split group=patient --ignore patient
       shapetree fit data.csv -t y --test-size 0 --param search__criterion=gini
+      shapetree fit houses.csv -t price --forest -o forest.json
       shapetree fit folder/ -t churn --memory 4GB -o model.json
     """
+    console = Console(as_json, quiet)
     if output == STANDARD:
         raise Misuse("-o - would mix the model with what fit says; name a file")
-    outputs = Outputs(output, html, plot)
+    if forest and (html or plot):
+        raise Misuse("--html and --plot show a single tree; leave out --forest")
+    if n_estimators is not None and not forest:
+        raise Misuse("--n-estimators is the number of trees of a forest; add --forest")
     check_picture(plot)
     check_outputs([output, html, plot], [data])
-    parameters = _parameters(depth, branches, pairs, seed, param)
+    given = {"max_depth": depth, "max_branches": branches, "n_estimators": n_estimators}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters |= {"pairs": _pairs(pairs), "random_state": seed}
+    parameters |= {name: value_in(text) for name, text in settings_in(param, "--param").items()}
+    _check_parameters(parameters, forest)
     choices = Choices(target, task, names_in(categorical), names_in(ignore), names_in(keep))
     if is_in_parts(data):
         if split_by is not None:
             raise Misuse("--split needs a single file; rows of a folder are held out at random")
-        budget = _memory(memory)
-        fit_parts(voice, data, choices, parameters, outputs, test_size, seed, refit_all, budget)
-        return
-    with voice.progress(f"Reading {data.name}"):
-        table = read_file(data, encoding, separator)
-        columns = read_columns(table)
-    voice.say(f"{data}: {table.n_rows:,} rows, {len(table.columns):,} columns")
-    voice.say()
-    lesson = make_lesson(table, columns, choices, voice)
-    del table, columns  # the texts of the file, which take as much memory as all else
-    give_memory_back()
-    split = split_rows(lesson, test_size, seed, split_by)
-    estimator = _estimator(lesson, parameters)
-    tree, seconds = _fitted(estimator, lesson, split.train, voice)
-    with voice.progress("Comparing with CART"):
-        scores = compare(lesson, split, tree, seconds, seed)
-    show_scores(scores, len(split.test) if split.is_apart else None, voice)
-    fitted_on = f"the {len(split.train):,} training rows"
-    if refit_all and split.is_apart:
-        tree, _ = _fitted(estimator, lesson, np.arange(len(lesson.y)), voice)
-        fitted_on = f"all {len(lesson.y):,} rows"
-    _show_tree(tree, fitted_on, voice)
-    written = _write(tree, outputs, f"{target} in {data.name}", voice)
-    _tell_what_was_written(written, fitted_on, voice)
-    rows = {
-        "all": len(lesson.y),
-        "train": len(split.train),
-        "test": len(split.test) if split.is_apart else 0,
-        "stratified": split.is_stratified,
-    }
-    voice.result(_record(data, lesson, rows, scores, tree, fitted_on, written))
-
-
-def fit_parts(
-    voice: Voice,
-    data: Path,
-    choices: Choices,
-    parameters: dict[str, Any],
-    outputs: Outputs,
-    test_size: float,
-    seed: int,
-    refit_all: bool,
-    memory: int,
-) -> None:
-    """Fit a tree to the rows of many files."""
-    with voice.progress(f"Reading {data.name}"):
-        batches = open_parts(data)
-        sample = sample_parts(data, batches)
-    voice.say(f"{data}: {sample.n_rows:,} rows, {len(batches.columns):,} columns")
-    if not sample.is_all:
-        voice.say(f"Columns are described by a sample of {sample.table.n_rows:,} rows")
-    voice.say()
-    lesson = make_lesson(sample.table, sample.columns, choices, voice)
-    used = [c.name for c in lesson.columns if c.reason is None]
-    every = open_parts(data, choices.target, used, memory)
-    coded = [c.name for c in lesson.columns if c.name in choices.categorical]
-    if coded:
-        kinds = (Kind.CATEGORY, Kind.BOOLEAN)
-        parameters = parameters | {
-            "categorical_features": [
-                c.name for c in lesson.columns if c.reason is None and c.kind in kinds
-            ]
-        }
-    estimator = _estimator(lesson, parameters)
-    train, test = every.split(test_size, seed) if test_size > 0 else (every, every)
-    tree, seconds = _fitted_to_parts(estimator, train, voice)
-    fitted_on = f"the {train.n_rows:,} training rows" if test_size > 0 else "all rows"
-    with voice.progress("Testing the tree"):
-        scores = tree.evaluate(test)
-    if test_size == 0:
-        tree._fitted = replace(tree._fitted, held_out=None)
-    score = Score("shape tree", scores, tree.get_n_leaves(), tree.get_depth(), seconds)
-    show_scores([score], test.n_rows if test_size > 0 else None, voice)
-    if refit_all and test_size > 0:
-        tree, _ = _fitted_to_parts(estimator, every, voice)
+        source = _folder_source(data, choices, test_size, seed, _bytes(memory), console)
+    else:
+        table = _read(data, choices, encoding, separator, console)
+        chosen = choose_training_data(table, read_columns(table), choices, console)
+        del table  # the texts of the file, which take as much memory as all else
+        give_memory_back()
+        source = Source(chosen, split_rows(chosen, test_size, seed, split_by), {}, {})
+    estimator = _estimator(source.data, {**parameters, **source.parameters}, forest)
+    train = source.rows("train")
+    model, seconds = _fitted(estimator, train, target, console)
+    n_test = source.rows("test").n_rows if test_size > 0 else 0
+    with console.progress("Testing"):
+        scores = [score_of_model(model, _test(model, source, test_size > 0), seconds)]
+        if source.split is not None:
+            limit = model.max_depth or CART_DEPTH if forest else model.max_depth
+            scores += scores_of_others(source.data, source.split, limit, seed)
+    where = "On the training rows, which says little about new ones"
+    show_scores(scores, f"On {n_test:,} rows that no model has seen" if n_test else where, console)
+    fitted_on = f"the {train.n_rows:,} training rows"
+    if refit_all and n_test:
+        del train
+        every = source.rows("all")
+        model, _ = _fitted(estimator, every, target, console)
         fitted_on = f"all {every.n_rows:,} rows"
-    _show_tree(tree, fitted_on, voice)
-    written = _write(tree, outputs, f"{choices.target} in {data.name}", voice)
-    _tell_what_was_written(written, fitted_on, voice)
-    rows = {
-        "all": every.n_rows,
-        "train": train.n_rows,
-        "test": test.n_rows if test_size > 0 else 0,
-        "stratified": False,
+    _show_model(model, fitted_on, console)
+    title = f"{target} in {data.name}"
+    contents: dict[Path, str | bytes] = {}
+    # All files are made before the first is written, so that Ctrl-C leaves no partial file.
+    if output is not None:
+        contents[output] = model.to_json()
+    if html is not None:
+        contents[html] = export_html(model, title=title)
+    if plot is not None:
+        with console.progress("Drawing the tree"):
+            contents[plot] = picture_of_tree(model, plot, title=title)
+    written = write_outputs(contents)
+    console.say()
+    what = "forest" if forest else "tree"
+    if written:
+        console.say(f"Wrote {listing(written)}: the {what} of {fitted_on}")
+    else:
+        console.say(f"Nothing was written; -o model.json keeps the {what}")
+    n_rows = {
+        "all": source.rows("all").n_rows,
+        "train": source.rows("train").n_rows,
+        "test": n_test,
+        "stratified": source.split is not None and source.split.is_stratified,
     }
-    voice.result(_record(data, lesson, rows, [score], tree, fitted_on, written))
+    n_leaves, its_depth = size_of(model)
+    console.result(
+        {
+            "data": str(data),
+            "task": source.data.task,
+            "target": _column_record(source.data.target),
+            "columns": [_column_record(column) for column in source.data.columns],
+            "rows": n_rows,
+            "scored_on": "test rows" if n_test else "training rows",
+            "scores": [score.record() for score in scores],
+            "fitted_on": fitted_on,
+            "trees": len(model.estimators_) if isinstance(model, BaseShapeForest) else 1,
+            "leaves": n_leaves,
+            "depth": its_depth,
+            "why_single_leaf": None
+            if isinstance(model, BaseShapeForest)
+            else model.why_single_leaf_,
+            "text": None if isinstance(model, BaseShapeForest) else export_text(model),
+            "parameters": model._written_parameters(),
+            "written": written,
+        }
+    )
 
 
-def _fitted_to_parts(estimator: Tree, batches: Batches, voice: Voice) -> tuple[Tree, float]:
-    """A tree fitted to the rows of many files, and how long that took."""
-    began = perf_counter()
-    tree = clone(estimator).set_params(verbose=int(voice.shows_progress)).fit(batches)
-    return tree.set_params(verbose=estimator.verbose), perf_counter() - began
+# --- parameters ---
 
 
-def _memory(text: str) -> int:
+def _pairs(text: str) -> int | str:
+    if text in ("auto", "all"):
+        return text
+    if text.isascii() and text.isdigit() and len(text) < 10:
+        return int(text)
+    raise Misuse(f"--pairs must be auto, all or a number, got {text!r}")
+
+
+def _bytes(memory: str) -> int:
     """Bytes of memory for the rows' bins."""
     try:
-        return bytes_of(text)
+        return bytes_of(memory)
     except ValueError as error:
         raise Misuse(f"--{error}") from error
 
 
-def _parameters(
-    depth: int, branches: int, pairs: str, seed: int, param: list[str] | None
-) -> dict[str, Any]:
-    is_number = pairs.isascii() and pairs.isdigit() and len(pairs) < 10
-    if not (pairs in ("auto", "all") or is_number):
-        raise Misuse(f"--pairs must be auto, all or a number, got {pairs!r}")
-    given = {name: value_in(text) for name, text in settings_in(param, "--param").items()}
-    known = ShapeTreeClassifier._written_names() | ShapeTreeRegressor._written_names()
+def _check_parameters(given: Iterable[str], forest: bool) -> None:
+    """Refuse names that no estimator knows, before the data is read."""
+    kinds = KINDS[forest]
     for name in given:
-        if name not in known:
-            raise Misuse(f"--param {name}: a shape tree has no such parameter")
-    return {
-        "max_depth": depth,
-        "max_branches": branches,
-        "pairs": int(pairs) if is_number else pairs,
-        "random_state": seed,
-        **given,
-    }
+        if not any(name in kind._written_names() for kind in kinds):
+            what = "forest" if forest else "tree"
+            raise Misuse(f"--param {name}: a shape {what} has no such parameter")
 
 
-def _estimator(lesson: Lesson, parameters: dict[str, Any]) -> Tree:
-    kind = ShapeTreeClassifier if lesson.is_classification else ShapeTreeRegressor
-    strange = sorted(set(parameters) - kind._written_names())
+def _estimator(data: TrainingData, parameters: dict[str, Any], forest: bool) -> Model:
+    kind = KINDS[forest][0 if data.is_classification else 1]
+    strange = sorted(set(parameters) - set(kind._written_names()))
     if strange:
         raise Misuse(f"--param: a {kind.__name__} has no parameter {strange[0]}")
     estimator = kind().set_params(**parameters)
@@ -297,70 +361,114 @@ def _estimator(lesson: Lesson, parameters: dict[str, Any]) -> Tree:
     return estimator
 
 
-def _fitted(estimator: Tree, lesson: Lesson, rows: np.ndarray, voice: Voice) -> tuple[Tree, float]:
-    """A tree fitted on some rows, and how long that took."""
-    with voice.progress(f"Fitting a tree to {len(rows):,} rows"):
-        X, y = lesson.X.iloc[rows], lesson.y[rows]
-        began = perf_counter()
-        tree = clone(estimator).fit(X, y)
-        seconds = perf_counter() - began
-    return tree.with_names(target=lesson.target.name), seconds
+# --- rows ---
 
 
-def _show_tree(tree: Tree, fitted_on: str, voice: Voice) -> None:
-    """Print as many levels of the tree as are short enough to read."""
-    voice.heading(f"The tree, fitted on {fitted_on}")
-    texts = (export_text(tree, max_depth=depth) for depth in range(tree.get_depth(), 0, -1))
-    short = next((text for text in texts if text.count("\n") < MOST_LINES), None)
-    voice.lines(short or export_text(tree, max_depth=1))
+def _read(
+    path: Path, choices: Choices, encoding: str, separator: str | None, console: Console
+) -> FileTable:
+    with console.progress(f"Reading {path.name}"):
+        table = read_file(path, encoding, separator, choices.categorical)
+    console.say(f"{path}: {table.n_rows:,} rows, {len(table.columns):,} columns")
+    console.say()
+    return table
 
 
-def _write(tree: Tree, outputs: Outputs, title: str, voice: Voice) -> list[str]:
-    """Make all files first, then write them, so that Ctrl-C leaves no partial file."""
-    contents: dict[Path, str | bytes] = {}
-    if outputs.model is not None:
-        contents[outputs.model] = tree.to_json()
-    if outputs.html is not None:
-        contents[outputs.html] = export_html(tree, title=title)
-    if outputs.plot is not None:
-        with voice.progress("Drawing the tree"):
-            contents[outputs.plot] = picture_of_tree(tree, outputs.plot, title=title)
-    return write_outputs(contents)
+def _folder_source(
+    path: Path, choices: Choices, test_size: float, seed: int, memory: int, console: Console
+) -> Source:
+    """All rows of a folder, with the columns that a sample of them chooses."""
+    with console.progress(f"Reading {path.name}"):
+        batches = open_parts(path)
+        table, columns, n_rows = _sample(path, batches)
+    console.say(f"{path}: {n_rows:,} rows, {len(batches.columns):,} columns")
+    if table.n_rows < n_rows:
+        console.say(f"Columns are described by a sample of {table.n_rows:,} rows")
+    console.say()
+    data = choose_training_data(table, columns, choices, console)
+    used = [column for column in data.columns if column.reason is None]
+    every = open_parts(path, choices.target, [column.name for column in used], memory)
+    parameters = {}
+    if choices.categorical:
+        kinds = (Kind.CATEGORY, Kind.BOOLEAN)
+        coded = [column.name for column in used if column.kind in kinds]
+        parameters["categorical_features"] = coded
+    train, test = every.split(test_size, seed) if test_size > 0 else (every, every)
+    return Source(data, None, {"all": every, "train": train, "test": test}, parameters)
 
 
-def _tell_what_was_written(written: list[str], fitted_on: str, voice: Voice) -> None:
-    voice.say()
-    if written:
-        voice.say(f"Wrote {listing(written)}: the tree of {fitted_on}")
+def _sample(path: Path, batches: Batches) -> tuple[FileTable, list[Column], int]:
+    """Some rows of many, what their columns hold, and the number of all rows."""
+    assert batches.n_rows is not None
+    tables: list[pa.Table] = []
+    numbers: list[np.ndarray] = []
+    first_row = 0
+    for _, table in batches.tables(batches.columns):
+        rows = sampled(first_row, len(table), batches.n_rows, SAMPLE_ROWS)
+        tables.append(table.take(rows - first_row))
+        numbers.append(rows)
+        first_row += len(table)
+    if first_row == 0:
+        raise Problem(f"{path} has columns, but no rows")
+    joined = pa.concat_tables(tables, promote_options="permissive")
+    some = FileTable(
+        path, dict(zip(joined.column_names, joined.columns, strict=True)), len(joined), None
+    )
+    places = np.concatenate(numbers)
+    return some, [_checked(column, places) for column in read_columns(some)], first_row
+
+
+def _checked(column: Column, rows: np.ndarray) -> Column:
+    """The same column, but for one that counts the rows, which a sample hides."""
+    if column.reason is not None or column.kind is not Kind.WHOLE or column.n_missing:
+        return column
+    assert column.values is not None
+    steps = column.values.to_numpy(dtype=np.int64) - rows
+    return replace(column, reason="counts the rows") if (steps == steps[0]).all() else column
+
+
+# --- the model ---
+
+
+def _fitted(estimator: Model, rows: Rows, target: str, console: Console) -> tuple[Model, float]:
+    """A tree or forest fitted to rows, and how long that took."""
+    model = clone(estimator)
+    what = (
+        f"a forest of {model.n_estimators:,} trees"
+        if isinstance(model, BaseShapeForest)
+        else "a tree"
+    )
+    began = perf_counter()
+    if rows.y is None:  # which shows its own progress
+        model.set_params(verbose=int(console.shows_progress)).fit(rows.X)
+        model.set_params(verbose=estimator.verbose)
     else:
-        voice.say("Nothing was written; -o model.json keeps the tree")
+        with console.progress(f"Fitting {what} to {rows.n_rows:,} rows"):
+            model.fit(rows.X, rows.y)
+    seconds = perf_counter() - began
+    return model.with_names(target=target), seconds
 
 
-def _record(
-    data: Path,
-    lesson: Lesson,
-    rows: dict[str, Any],
-    scores: list[Score],
-    tree: Tree,
-    fitted_on: str,
-    written: list[str],
-) -> dict[str, Any]:
-    return {
-        "data": str(data),
-        "task": lesson.task,
-        "target": _column_record(lesson.target),
-        "columns": [_column_record(column) for column in lesson.columns],
-        "rows": rows,
-        "scored_on": "test rows" if rows["test"] else "training rows",
-        "scores": [score.record() for score in scores],
-        "fitted_on": fitted_on,
-        "leaves": tree.get_n_leaves(),
-        "depth": tree.get_depth(),
-        "why_single_leaf": tree.why_single_leaf_,
-        "text": export_text(tree),
-        "parameters": tree._written_parameters(),
-        "written": written,
-    }
+def _test(model: Model, source: Source, is_apart: bool) -> dict[str, float]:
+    """Scores on the rows to test on, which a tree remembers if they are not those of training."""
+    rows = source.rows("test")
+    before = model._fitted
+    scores = evaluate_model(model, rows.X, rows.y)
+    if not is_apart:
+        model._fitted = before
+    return scores
+
+
+def _show_model(model: Model, fitted_on: str, console: Console) -> None:
+    """Print as many levels of a tree as are short enough to read, or the size of a forest."""
+    if isinstance(model, BaseShapeForest):
+        console.heading(f"The forest, fitted on {fitted_on}")
+        console.say(f"{forest_words(model)}; `shapetree inspect` shows what it looks at")
+        return
+    console.heading(f"The tree, fitted on {fitted_on}")
+    texts = (export_text(model, max_depth=depth) for depth in range(model.get_depth(), 0, -1))
+    short = next((text for text in texts if text.count("\n") < MOST_LINES), None)
+    console.lines(short or export_text(model, max_depth=1))
 
 
 def _column_record(column: Column) -> dict[str, Any]:

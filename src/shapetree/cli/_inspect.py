@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
+import typer
+from rich.table import Column as Heading
 
 from shapetree import SearchOptions, export_text
-from shapetree.cli._model import Tree, outcome, read_model
-from shapetree.cli._options import Model, Option
-from shapetree.cli._problems import listed
-from shapetree.cli._voice import Head, Voice
+from shapetree.cli._console import Console, listed
+from shapetree.cli._model import (
+    Fitted,
+    Tree,
+    counted,
+    forest_words,
+    outcome,
+    read_model,
+    read_tree,
+    size_of,
+    trees_of,
+)
+from shapetree.cli._model import Model as AnyModel
+from shapetree.cli._options import AsJson, Debug, Model, Quiet
 from shapetree.data._table import FeatureInfo
+from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Rule
 from shapetree.tree._digits import percent, rounded
-from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._forest import fitted_model
+from shapetree.tree._scores import score_words
 from shapetree.tree._view import TreeView, view_of
 
 
 def inspect(
-    voice: Voice,
     model: Model,
-    rules: Annotated[bool, Option("Add the tree as if/then rules.", ("--rules",))] = False,
-    tree: Annotated[bool, Option("Add the whole tree as text.", ("--tree",))] = False,
+    rules: Annotated[bool, typer.Option("--rules", help="Add the tree as if/then rules.")] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="Add the whole tree as text.")] = False,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Show what a model file contains.
 
@@ -34,132 +49,34 @@ def inspect(
       shapetree inspect model.json --rules
       shapetree inspect model.json --tree | less
     """
-    estimator = read_model(model)
-    view = view_of(fitted_tree(estimator))
-    _show_summary(model, estimator, view, voice)
-    _show_features(estimator, view, voice)
-    if tree:
-        voice.heading("Tree")
-        voice.lines(export_text(estimator))
-    if rules:
-        voice.heading("Rules")
-        for rule in estimator.rules():
-            voice.say(f"• {rule.words()}", indent="  ")
-    record = _record(model, estimator, view)
-    if rules:
-        record["rules"] = [_rule_record(rule) for rule in estimator.rules()]
-    if tree:
-        record["text"] = export_text(estimator)
-    voice.result(record)
-
-
-def _show_summary(model: Path, estimator: Tree, view: TreeView, voice: Voice) -> None:
-    voice.say(f"{model}: {_target_words(view)}, {_size_words(model.stat().st_size)}")
-    splits = [node for node in view.nodes if not node.is_leaf]
-    n_pairs = sum(len(node.features) == 2 for node in splits)
-    pairs = f" ({n_pairs:,} on pairs of features)" if n_pairs else ""
-    voice.say(
-        f"{_counted(estimator.get_n_leaves(), 'leaf', 'leaves')}, depth {estimator.get_depth()}, "
-        f"{_counted(len(splits), 'split')}{pairs}, from "
-        f"{_counted(view.nodes[0].n_rows, 'training row')}"
-    )
-    scores = ", ".join(view.scores_in_words())
-    if scores:
-        voice.say(scores[0].upper() + scores[1:])
-    if view.single_leaf_words is not None:
-        voice.say(f"{view.single_leaf_words}.")
+    console = Console(as_json, quiet)
+    what = "inspect --rules" if rules else "inspect --tree"
+    estimator = read_tree(model, what) if rules or tree else read_model(model)
+    fitted = fitted_model(estimator)
+    console.say(f"{model}: {_target_words(fitted)}, {_size_words(model.stat().st_size)}")
+    if isinstance(estimator, BaseShapeForest):
+        n_rows, about = _show_forest(estimator, console)
+    else:
+        n_rows, about = _show_tree(estimator, view_of(fitted), console)
     changed = _changed_parameters(estimator)
     words = ", ".join(f"{name}={value}" for name, value in changed.items())
-    voice.say(f"Parameters: {words or 'all by default'}")
-
-
-def _counted(number: int, noun: str, plural: str | None = None) -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def _size_words(n_bytes: int) -> str:
-    return f"{rounded(n_bytes / 1e6, 2)} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.1f} kB"
-
-
-def _target_words(view: TreeView) -> str:
-    if view.n_outputs > 1:
-        return f"{view.n_outputs} targets"
-    of_target = "" if view.target_name is None else f" of {view.target_name}"
-    if view.classes is None:
-        return f"regression{of_target}"
-    labels = view.classes[0]
-    return f"classification{of_target}, {len(labels)} classes ({listed(labels)})"
-
-
-def _changed_parameters(estimator: Tree) -> dict[str, Any]:
-    """Parameters that are not as by default."""
-    kind = type(estimator)
-    default, given = (
-        kind(search=SearchOptions())._written_parameters(),
-        estimator._written_parameters(),
-    )
-    return {name: value for name, value in given.items() if repr(value) != repr(default[name])}
-
-
-def _show_features(estimator: Tree, view: TreeView, voice: Voice) -> None:
-    voice.heading("Features, the most important first")
-    heads = [
-        Head("feature", is_flexible=True),
-        Head("type"),
-        Head("importance", is_number=True),
-        Head("nodes", is_number=True),
-        Head("categories", is_flexible=True),
-    ]
+    console.say(f"Parameters: {words or 'all by default'}")
     importance = estimator.feature_importances_
-    order = np.argsort(-importance, kind="stable")
-    rows = [_feature_row(view, view.features[j], float(importance[j])) for j in order]
-    if not any(feature.is_categorical for feature in view.features):
-        heads, rows = heads[:-1], [row[:-1] for row in rows]
-    voice.table(heads, rows)
-
-
-def _feature_row(view: TreeView, feature: FeatureInfo, importance: float) -> list[str]:
-    n_nodes = _n_nodes(view, feature)
-    return [
-        feature.name,
-        _kind(feature),
-        percent(importance) if importance else "-",
-        f"{n_nodes:,}" if n_nodes else "-",
-        listed(feature.categories or ()),
-    ]
-
-
-def _kind(feature: FeatureInfo) -> str:
-    if feature.categories:
-        return _counted(len(feature.categories), "category", "categories")
-    if feature.is_categorical:
-        return "categories"
-    if feature.is_date:
-        return "date"
-    return "whole number" if feature.is_whole else "number"
-
-
-def _n_nodes(view: TreeView, feature: FeatureInfo) -> int:
-    # By identity, as columns named 1 and "1" may look the same.
-    return sum(any(its is feature for its in node.features) for node in view.nodes)
-
-
-def _record(model: Path, estimator: Tree, view: TreeView) -> dict[str, Any]:
-    importance = estimator.feature_importances_
-    return {
+    n_nodes = _nodes_by_feature(fitted)
+    _show_features(fitted, importance, n_nodes, console)
+    n_leaves, depth = size_of(estimator)
+    record = {
         "model": str(model),
         "bytes": model.stat().st_size,
         "estimator": type(estimator).__name__,
-        "classes": None if view.classes is None else view.classes,
-        "targets": view.n_outputs,
-        "rows": view.nodes[0].n_rows,
-        "nodes": len(view.nodes),
-        "leaves": estimator.get_n_leaves(),
-        "depth": estimator.get_depth(),
-        "target_names": view.target_names,
-        "why_single_leaf": view.why_single_leaf,
-        "training_score": view.score(),
-        "held_out": None if view.held_out is None else vars(view.held_out),
+        "classes": fitted.classes,
+        "targets": fitted.n_outputs,
+        "rows": n_rows,
+        "nodes": sum(tree.node_count for tree in trees_of(fitted)),
+        "leaves": n_leaves,
+        "depth": depth,
+        "target_names": fitted.names.targets,
+        **about,
         "parameters": estimator._written_parameters(),
         "features": [
             {
@@ -167,11 +84,117 @@ def _record(model: Path, estimator: Tree, view: TreeView) -> dict[str, Any]:
                 "type": "category" if feature.is_categorical else _kind(feature),
                 "categories": feature.categories or None,
                 "importance": importance[j],
-                "nodes": _n_nodes(view, feature),
+                "nodes": n_nodes[j],
             }
-            for j, feature in enumerate(view.features)
+            for j, feature in enumerate(fitted.features)
         ],
     }
+    if tree:
+        console.heading("Tree")
+        record["text"] = export_text(estimator)
+        console.lines(record["text"])
+    if rules:
+        console.heading("Rules")
+        for rule in estimator.rules():
+            console.say(f"• {rule.words()}")
+        record["rules"] = [_rule_record(rule) for rule in estimator.rules()]
+    console.result(record)
+
+
+def _show_tree(tree: Tree, view: TreeView, console: Console) -> tuple[int, dict[str, Any]]:
+    """Say how large and how good a tree is; its rows, and the same for JSON."""
+    n_rows = view.nodes[0].n_rows
+    splits = [node for node in view.nodes if not node.is_leaf]
+    n_pairs = sum(len(node.features) == 2 for node in splits)
+    pairs = f" ({n_pairs:,} on pairs of features)" if n_pairs else ""
+    console.say(
+        f"{counted(tree.get_n_leaves(), 'leaf', 'leaves')}, depth {tree.get_depth()}, "
+        f"{counted(len(splits), 'split')}{pairs}, from {counted(n_rows, 'training row')}"
+    )
+    scores = ", ".join(view.scores_in_words())
+    if scores:
+        console.say(scores[0].upper() + scores[1:])
+    if view.single_leaf_words is not None:
+        console.say(f"{view.single_leaf_words}.")
+    return n_rows, {
+        "why_single_leaf": view.why_single_leaf,
+        "training_score": view.score(),
+        "held_out": None if view.held_out is None else vars(view.held_out),
+    }
+
+
+def _show_forest(forest: BaseShapeForest, console: Console) -> tuple[int, dict[str, Any]]:
+    """Say how large and how good a forest is; the rows of a tree, and the same for JSON."""
+    fitted = forest._fitted
+    n_rows = max(int(tree.n_node_samples[0]) for tree in fitted.trees)
+    console.say(f"{forest_words(forest)}, from {counted(n_rows, 'training row')} each")
+    if fitted.oob_score is not None:
+        score = score_words(fitted.classes is not None, fitted.oob_score)
+        console.say(f"{score[0].upper()}{score[1:]} on out-of-bag rows")
+    return n_rows, {"trees": len(fitted.trees), "oob_score": fitted.oob_score}
+
+
+def _nodes_by_feature(fitted: Fitted) -> list[int]:
+    """How many nodes split on each feature."""
+    counts = np.zeros(len(fitted.features), dtype=np.int64)
+    for tree in trees_of(fitted):
+        for features in (tree.feature, tree.second_feature):
+            counts += np.bincount(features[features >= 0], minlength=len(counts))
+    return counts.tolist()
+
+
+def _size_words(n_bytes: int) -> str:
+    return f"{rounded(n_bytes / 1e6, 2)} MB" if n_bytes >= 1e6 else f"{n_bytes / 1e3:.1f} kB"
+
+
+def _target_words(fitted: Fitted) -> str:
+    if fitted.n_outputs > 1:
+        return f"{fitted.n_outputs} targets"
+    of_target = f" of {fitted.names.targets[0]}" if fitted.names.targets else ""
+    if fitted.classes is None:
+        return f"regression{of_target}"
+    labels = fitted.classes[0].tolist()
+    return f"classification{of_target}, {len(labels)} classes ({listed(labels)})"
+
+
+def _changed_parameters(estimator: AnyModel) -> dict[str, Any]:
+    """Parameters that are not as by default."""
+    kind = type(estimator)
+    new = kind() if isinstance(estimator, BaseShapeForest) else kind(search=SearchOptions())
+    default, given = new._written_parameters(), estimator._written_parameters()
+    return {name: value for name, value in given.items() if repr(value) != repr(default[name])}
+
+
+def _show_features(
+    fitted: Fitted, importance: np.ndarray, n_nodes: list[int], console: Console
+) -> None:
+    console.heading("Features, the most important first")
+    headings = [
+        Heading("feature", overflow="fold"),
+        Heading("type", no_wrap=True),
+        Heading("importance", justify="right", no_wrap=True),
+        Heading("nodes", justify="right", no_wrap=True),
+        Heading("categories", overflow="fold"),
+    ]
+    rows = []
+    for j in np.argsort(-importance, kind="stable"):
+        feature = fitted.features[j]
+        share = percent(float(importance[j])) if importance[j] else "-"
+        nodes = f"{n_nodes[j]:,}" if n_nodes[j] else "-"
+        rows.append([feature.name, _kind(feature), share, nodes, listed(feature.categories or ())])
+    if not any(feature.is_categorical for feature in fitted.features):
+        headings, rows = headings[:-1], [row[:-1] for row in rows]
+    console.table(headings, rows)
+
+
+def _kind(feature: FeatureInfo) -> str:
+    if feature.categories:
+        return counted(len(feature.categories), "category", "categories")
+    if feature.is_categorical:
+        return "categories"
+    if feature.is_date:
+        return "date"
+    return "whole number" if feature.is_whole else "number"
 
 
 def _rule_record(rule: Rule) -> dict[str, Any]:

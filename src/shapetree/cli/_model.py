@@ -3,65 +3,148 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, from_json
-from shapetree.cli._columns import (
-    MISSING,
-    TRUTH,
-    Texts,
-    as_dates,
-    numbers_of,
-    plain_numbers,
-    texts_of,
+from shapetree import (
+    ShapeForestClassifier,
+    ShapeForestRegressor,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+    from_json,
+    from_parquet,
 )
-from shapetree.cli._problems import Problem, listed, message_of
-from shapetree.cli._read import STANDARD, RawTable
-from shapetree.cli._voice import Voice
+from shapetree.cli._columns import MISSING, Texts, as_dates, numbers_of, texts_of, truths_of
+from shapetree.cli._console import Console, Problem, listed, message_of
+from shapetree.cli._options import STANDARD
+from shapetree.cli._reading import TEXT, FileTable
+from shapetree.data._batches import Batches
 from shapetree.data._columns import Level
+from shapetree.data._stored import read_labels
 from shapetree.data._table import FeatureInfo
+from shapetree.ensemble._estimators import BaseShapeForest
+from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
-
-if TYPE_CHECKING:
-    import pandas as pd
-    import pyarrow as pa
+from shapetree.tree._forest import FittedForest
+from shapetree.tree._scores import scores_of
 
 Tree: TypeAlias = ShapeTreeClassifier | ShapeTreeRegressor
+Forest: TypeAlias = ShapeForestClassifier | ShapeForestRegressor
+Model: TypeAlias = Tree | Forest
+Fitted: TypeAlias = FittedTree | FittedForest
+WILD = "*?["
 
 
-def read_model(path: Path) -> Tree:
+def read_model(path: Path) -> Model:
     """The fitted estimator in a model file."""
-    if path == STANDARD:
-        try:
-            return from_json(sys.stdin.read())
-        except ValueError as error:
-            raise Problem(f"standard input: {message_of(error)}") from error
-    if not path.exists():
+    is_stream = path == STANDARD
+    if not is_stream and not path.exists():
         raise Problem(f"cannot read a model from {path}: there is no such file")
     try:
-        return from_json(path)
+        return from_json(sys.stdin.read() if is_stream else path)
     except ValueError as error:
-        raise Problem(f"{path}: {message_of(error)}") from error
+        name = "standard input" if is_stream else path
+        raise Problem(f"{name}: {message_of(error)}") from error
 
 
-def used_features(fitted: FittedTree) -> list[FeatureInfo]:
-    """The features that a tree looks at."""
-    return [fitted.features[j] for j in fitted.tree.used_features]
+def read_tree(path: Path, command: str) -> Tree:
+    """The fitted tree in a model file; an error if it is a forest."""
+    model = read_model(path)
+    if isinstance(model, BaseShapeForest):
+        raise Problem(
+            f"{path} is a forest of {len(model._fitted.trees):,} trees; {command} needs a single "
+            "tree, so fit one to the same data, without --forest"
+        )
+    return model
 
 
-def rows_for(fitted: FittedTree, table: RawTable, voice: Voice) -> pd.DataFrame:
+def size_of(model: Any) -> tuple[int, int]:
+    """The leaves of a tree or of all trees of a forest, and the greatest depth."""
+    trees = model.estimators_ if isinstance(model, BaseShapeForest) else [model]
+    return sum(int(tree.get_n_leaves()) for tree in trees), max(
+        int(tree.get_depth()) for tree in trees
+    )
+
+
+def trees_of(fitted: Fitted) -> Sequence[TreeArrays]:
+    """The only tree of a model, or all of a forest."""
+    return fitted.trees if isinstance(fitted, FittedForest) else [fitted.tree]
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """A number of things.
+
+    Examples
+    --------
+    >>> counted(1, "leaf", "leaves"), counted(2000, "leaf", "leaves")
+    ('1 leaf', '2,000 leaves')
+    """
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def forest_words(forest: BaseShapeForest) -> str:
+    """The size of a forest in words."""
+    n_leaves, depth = size_of(forest)
+    n_trees = len(forest.estimators_)
+    leaves = f"{n_leaves / n_trees:,.0f} leaves on average"
+    return f"{counted(n_trees, 'tree')} with {leaves}, depth {depth}"
+
+
+def evaluate_model(model: Model, X: Any, y: np.ndarray | None) -> dict[str, float]:
+    """Scores of a model on a table and its targets, or on batches; a tree remembers them."""
+    if not isinstance(model, BaseShapeForest):
+        return model.evaluate(X, y)
+    has_classes = model._fitted.classes is not None
+    if y is None:
+        X = X.watched()
+        y = read_labels(X, has_classes)[0]
+    return scores_of(y, model.predict(X), has_classes)
+
+
+# --- files ---
+
+
+def is_in_parts(path: Path) -> bool:
+    """Whether a path stands for several files."""
+    return path.is_dir() or (not path.exists() and any(sign in str(path) for sign in WILD))
+
+
+def open_parts(
+    path: Path,
+    target: str | None = None,
+    columns: list[str] | None = None,
+    memory: int | str = "1GB",
+) -> Batches:
+    """The rows of a folder's files, or of those that a pattern names."""
+    try:
+        return from_parquet(path, target=target, columns=columns, memory=memory)
+    except (OSError, ValueError) as error:
+        raise Problem(f"cannot read {path}: {message_of(error)}") from error
+
+
+def text_columns(fitted: Fitted) -> list[str]:
+    """Columns that a model reads as text: those of categories and dates."""
+    return [f.name for f in used_features(fitted) if f.is_date or f.categories is not None]
+
+
+def used_features(fitted: Fitted) -> list[FeatureInfo]:
+    """The features that a model looks at."""
+    return [fitted.features[j] for j in fitted.used_features]
+
+
+def rows_for(fitted: Fitted, table: FileTable, console: Console) -> pd.DataFrame:
     """A file's rows, with the model's columns in the model's order.
 
-    Columns that the tree never looks at may be absent. A model without names knows columns by
+    Columns that the model never looks at may be absent. A model without names knows columns by
     their place.
     """
-    import pandas as pd
-
     features, used = fitted.features, used_features(fitted)
     lacking = [feature.name for feature in used if feature.name not in table.columns]
     if lacking and not fitted.has_names and len(table.columns) == len(features):
@@ -70,12 +153,12 @@ def rows_for(fitted: FittedTree, table: RawTable, voice: Voice) -> pd.DataFrame:
     if lacking:
         what = "a column" if len(lacking) == 1 else "columns"
         raise Problem(f"{table.path} lacks {what} that the model needs: {listed(lacking)}")
-    read = {feature.name: _read_column(feature, table, voice) for feature in used}
+    read = {feature.name: _read_column(feature, table, console) for feature in used}
     absent = pd.Series(np.full(table.n_rows, np.nan))
     return pd.DataFrame({feature.name: read.get(feature.name, absent) for feature in features})
 
 
-def targets_for(fitted: FittedTree, name: str, table: RawTable) -> tuple[np.ndarray, np.ndarray]:
+def targets_for(fitted: Fitted, name: str, table: FileTable) -> tuple[np.ndarray, np.ndarray]:
     """A file's targets as the model knows them, and which rows have one."""
     if fitted.classes is None:
         numbers = _numbers(name, table.columns[name], table).to_numpy()
@@ -83,17 +166,18 @@ def targets_for(fitted: FittedTree, name: str, table: RawTable) -> tuple[np.ndar
     labels = fitted.classes[0].tolist()
     known = {label.strip() for label in labels if isinstance(label, str)}
     texts = texts_of(table.columns[name], MISSING - known)
-    found = list(map(_level_reader(labels), texts.distinct))
-    new = [text for text, label in zip(texts.distinct, found, strict=True) if label is None]
+    distinct = texts.distinct.to_pylist()
+    found = list(map(_level_reader(labels), distinct))
+    new = [text for text, label in zip(distinct, found, strict=True) if label is None]
     if new:
         raise Problem(
             f"{table.path}: column {name} has classes that the model does not know: {listed(new)}; "
             f"it knows {listed(labels)}"
         )
-    return texts.map(found, fitted.classes[0].dtype, labels[0]), ~texts.is_missing
+    return np.array([*found, labels[0]], fitted.classes[0].dtype)[texts.codes], ~texts.is_missing
 
 
-def _read_column(feature: FeatureInfo, table: RawTable, voice: Voice) -> pd.Series:
+def _read_column(feature: FeatureInfo, table: FileTable, console: Console) -> pd.Series:
     column = table.columns[feature.name]
     if feature.is_date:
         return _dates(feature, texts_of(column), table)
@@ -101,56 +185,56 @@ def _read_column(feature: FeatureInfo, table: RawTable, voice: Voice) -> pd.Seri
         return _numbers(feature.name, column, table)
     # A text that the model knows as a category is not a missing value.
     known = {level.strip() for level in feature.categories if isinstance(level, str)}
-    return _levels(feature, texts_of(column, MISSING - known), voice)
+    return _levels(feature, texts_of(column, MISSING - known), console)
 
 
-def _numbers(name: str, column: pa.ChunkedArray, table: RawTable) -> pd.Series:
-    import pandas as pd
-
-    plain = plain_numbers(column)
-    if plain is not None:
-        return pd.Series(plain)
+def _numbers(name: str, column: pa.ChunkedArray, table: FileTable) -> pd.Series:
+    if column.type not in (TEXT, pa.string()):
+        try:
+            return pd.Series(column.cast(pa.float64()).to_numpy())
+        except pa.ArrowException:
+            pass  # and the first value that is no number is named below
     texts = texts_of(column)
-    numbers = numbers_of([_truth_as_number(text) for text in texts.distinct], table.separator)
-    if None in numbers:
-        code = numbers.index(None)
+    is_truth, truths = truths_of(texts.distinct)
+    plain = pc.if_else(is_truth, pc.if_else(truths, "1", "0"), texts.distinct)
+    numbers = numbers_of(plain, table.separator)
+    if numbers.null_count:
+        code = int(np.argmin(numbers.is_valid()))
         row = int(np.argmax(texts.codes == code)) + 1
         raise Problem(
             f"{table.path}: column {name} must hold numbers, but row {row} has "
-            f"{texts.distinct[code]!r}"
+            f"{texts.distinct[code].as_py()!r}"
         )
-    return pd.Series(texts.map(numbers, np.float64, np.nan))
+    return pd.Series(texts.of_rows(numbers).to_numpy())
 
 
-def _dates(feature: FeatureInfo, texts: Texts, table: RawTable) -> pd.Series:
-    dates = as_dates(texts)
-    is_zoned = dates is not None and dates.dt.tz is not None
-    if dates is None or (texts.distinct and is_zoned != (feature.date == "utc")):
-        zone = "with a time zone (2024-12-31 23:59Z)" if feature.date == "utc" else "(2024-12-31)"
+def _dates(feature: FeatureInfo, texts: Texts, table: FileTable) -> pd.Series:
+    dates, is_zoned = as_dates(texts.distinct), feature.date == "utc"
+    if len(texts.distinct) == 0:
+        dates = pa.nulls(0, pa.timestamp("us", "UTC" if is_zoned else None))
+    if dates is None or (dates.type.tz is not None) != is_zoned:
+        zone = "with a time zone (2024-12-31 23:59Z)" if is_zoned else "(2024-12-31)"
         raise Problem(
             f"{table.path}: column {feature.name} must hold dates {zone}, as in training, but has "
-            f"{listed(texts.distinct)}"
+            f"{listed(texts.distinct.to_pylist())}"
         )
-    return dates
+    return texts.of_rows(dates).to_pandas()
 
 
-def _truth_as_number(text: str) -> str:
-    return str(int(TRUTH[text.lower()])) if text.lower() in TRUTH else text
-
-
-def _levels(feature: FeatureInfo, texts: Texts, voice: Voice) -> pd.Series:
+def _levels(feature: FeatureInfo, texts: Texts, console: Console) -> pd.Series:
     """Texts as the categories that the model knows; others count as missing."""
-    import pandas as pd
-
-    levels = list(map(_level_reader(feature.categories or ()), texts.distinct))
-    new = [text for text, level in zip(texts.distinct, levels, strict=True) if level is None]
+    distinct, known = texts.distinct.to_pylist(), list(feature.categories or ())
+    levels = list(map(_level_reader(known), distinct))
+    new = [text for text, level in zip(distinct, levels, strict=True) if level is None]
     if new:
         values = "a value" if len(new) == 1 else f"{len(new):,} values"
-        voice.note(
+        console.note(
             f"{feature.name} has {values} that the model has not seen and treats as missing: "
             f"{listed(new)}"
         )
-    return pd.Series(texts.map(levels, object, None), dtype=object)
+    place = {level: code for code, level in enumerate(known)} | {None: -1}
+    codes = np.array([*(place[level] for level in levels), -1])[texts.codes]
+    return pd.Series(pd.Categorical.from_codes(codes, known))
 
 
 def _level_reader(categories: Iterable[Level]) -> Callable[[str], Level | None]:
@@ -171,15 +255,13 @@ def _level_reader(categories: Iterable[Level]) -> Callable[[str], Level | None]:
             return texts[text]
         if text.lower() in truths:
             return truths[text.lower()]
-        return numbers.get(numbers_of([text], ",")[0]) if numbers else None
+        return numbers.get(numbers_of(pa.array([text]), ",")[0].as_py()) if numbers else None
 
     return read
 
 
-def typed_row(fitted: FittedTree, settings: dict[str, str], given: RawTable | None) -> RawTable:
+def typed_row(fitted: Fitted, settings: dict[str, str], given: FileTable | None) -> FileTable:
     """A row of the values typed in, on top of a row of a file if there is one."""
-    import pyarrow as pa
-
     known = fitted.feature_names
     strange = [name for name in settings if name not in known]
     if strange:
@@ -190,16 +272,12 @@ def typed_row(fitted: FittedTree, settings: dict[str, str], given: RawTable | No
         name: pa.chunked_array([pa.array(texts, pa.string())]) for name, texts in columns.items()
     }
     separator = "," if given is None or given.separator is None else given.separator
-    return RawTable(Path("the row") if given is None else given.path, arrays, 1, separator)
+    return FileTable(Path("the row") if given is None else given.path, arrays, 1, separator)
 
 
-def _first_row(table: RawTable) -> dict[str, list[str]]:
-    def texts() -> Iterator[tuple[str, list[str]]]:
-        for name, column in table.columns.items():
-            (value,) = column.slice(0, 1).to_pylist()
-            yield name, ["" if value is None else str(value)]
-
-    return dict(texts())
+def _first_row(table: FileTable) -> dict[str, list[str]]:
+    values = {name: column[0].as_py() for name, column in table.columns.items()}
+    return {name: ["" if value is None else str(value)] for name, value in values.items()}
 
 
 def outcome(prediction: tuple[Any, ...]) -> Any:

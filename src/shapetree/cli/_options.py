@@ -1,85 +1,45 @@
-"""How commands describe their arguments and options, without typer at hand."""
+"""Arguments and options that several commands share, and the files that they write."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
-from shapetree.cli._problems import Misuse
+import typer
 
+from shapetree._files import is_read_only, write_file
+from shapetree.cli._console import Misuse, Problem
 
-@dataclass(frozen=True)
-class Argument:
-    """A positional value."""
-
-    help: str
-    metavar: str
-
-    def for_typer(self, has_default: bool) -> Any:
-        """The same in typer's terms."""
-        import typer
-
-        return typer.Argument(help=self.help, metavar=self.metavar, show_default=False)
-
-
-@dataclass(frozen=True)
-class Option:
-    """A named value; without names, it has that of the parameter."""
-
-    help: str
-    names: tuple[str, ...] = ()
-    metavar: str | None = None
-    least: float | None = None
-    most: float | None = None
-    is_hidden: bool = False
-
-    def for_typer(self, has_default: bool) -> Any:
-        """The same in typer's terms."""
-        import typer
-
-        return typer.Option(
-            *self.names,
-            help=self.help,
-            metavar=self.metavar,
-            min=self.least,
-            max=self.most,
-            hidden=self.is_hidden,
-            show_default=has_default,
-        )
-
+STANDARD = Path("-")  # standard input or output
+FORMATS = (
+    "A file with column names: CSV, Parquet, Feather, JSON lines or Excel; may be compressed "
+    "(.gz). - for stdin."
+)
 
 Model = Annotated[
-    Path, Argument("A model written by `shapetree fit` or `to_json`; - for stdin.", "MODEL")
-]
-Data = Annotated[
     Path,
-    Argument(
-        "A file with column names: CSV, Parquet, Feather, JSON lines or Excel; may be compressed "
-        "(.gz). - for stdin.",
-        "DATA",
+    typer.Argument(
+        metavar="MODEL", help="A model written by `shapetree fit` or `to_json`; - for stdin."
     ),
 ]
-DataOrParts = Annotated[
-    Path,
-    Argument(
-        "A file with column names: CSV, Parquet, Feather, JSON lines or Excel; may be compressed "
-        "(.gz). - for stdin. Or a folder of Parquet files.",
-        "DATA",
-    ),
+Data = Annotated[Path, typer.Argument(metavar="DATA", help=FORMATS)]
+DataOrFolder = Annotated[
+    Path, typer.Argument(metavar="DATA", help=f"{FORMATS} Or a folder of Parquet files.")
 ]
-Encoding = Annotated[
-    str, Option("Encoding of a CSV file, such as latin-1.", ("--encoding",), "NAME")
-]
+Encoding = Annotated[str, typer.Option(help="Encoding of a CSV file, such as latin-1.")]
 Separator = Annotated[
     str | None,
-    Option("Separator of the values in a CSV file; by default detected from its first line.",
-           ("--separator",), "CHARACTER"),
-]  # fmt: skip
-AsJson = Annotated[bool, Option("Print one JSON document instead of text.", ("--json",))]
-Quiet = Annotated[bool, Option("Print only the result and errors.", ("--quiet",))]
-Debug = Annotated[bool, Option("Show where errors come from.", ("--debug",), is_hidden=True)]
+    typer.Option(
+        help="Separator of the values in a CSV file; by default detected from its first line."
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print only the result and errors.")]
+# Looked for where errors are printed.
+Debug = Annotated[bool, typer.Option("--debug", help="Show where errors come from.", hidden=True)]
 
 
 def names_in(text: str | None) -> list[str]:
@@ -118,3 +78,58 @@ def value_in(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+# --- files that commands read and write: checked before the work, written in one piece after it ---
+
+
+def check_inputs(*inputs: Path | None) -> None:
+    """Refuse to read standard input twice."""
+    if sum(path == STANDARD for path in inputs) > 1:
+        raise Misuse("standard input (-) can be read only once; name a file for the other")
+
+
+def check_outputs(outputs: Iterable[Path | None], inputs: Iterable[Path | None] = ()) -> None:
+    """Refuse outputs that cannot be written, or that would overwrite something in use."""
+    taken = {path.resolve(): "it is read by this command" for path in inputs if path is not None}
+    for path in outputs:
+        if path is None or path == STANDARD:
+            continue
+        _check_place(path)
+        if path.resolve() in taken:
+            raise Misuse(f"cannot write to {path}: {taken[path.resolve()]}")
+        taken[path.resolve()] = "two outputs have this name"
+
+
+def _check_place(path: Path) -> None:
+    if path.is_dir():
+        raise Problem(f"cannot write to {path}: it is a folder; name a file")
+    if path.exists() and not path.is_file():
+        # Files are written by replacing them, which must not happen to a device.
+        raise Problem(f"cannot write to {path}: it is not an ordinary file")
+    if is_read_only(path):
+        raise Problem(f"cannot write to {path}: it is read-only")
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise Problem(f"cannot write to {path}: there is no folder {folder}")
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise Problem(f"cannot write to {path}: {error.strerror or error}") from error
+
+
+def check_ending(path: Path | None, endings: Iterable[str]) -> None:
+    """Refuse a file name whose ending does not say what to write."""
+    known = list(endings)
+    if path is not None and not path.name.lower().endswith(tuple(known)):
+        raise Misuse(
+            f"cannot tell what to write to {path}; its name must end in {' or '.join(known)}"
+        )
+
+
+def write_outputs(contents: dict[Path, str | bytes]) -> list[str]:
+    """Write files, one after the other, and give their names."""
+    for path, content in contents.items():
+        write_file(path, content, "the result")
+    return [str(path) for path in contents]

@@ -1,38 +1,67 @@
-"""`shapetree predict`: predictions for the rows of a file."""
+"""`shapetree predict` and `evaluate`: what a model says of a file, and how right that is."""
 
 from __future__ import annotations
 
 import gzip
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
 
-from shapetree import ShapeTreeClassifier, predict_parquet
+from shapetree import predict_parquet
 from shapetree._files import new_file
 from shapetree._predictions import free_name
-from shapetree.cli._model import read_model, rows_for, used_features
-from shapetree.cli._options import DataOrParts, Encoding, Model, Option, Separator
-from shapetree.cli._outputs import check_ending, check_inputs, check_outputs, none_if_standard
-from shapetree.cli._parts import check_parquet, is_in_parts, open_parts, predictions_in
-from shapetree.cli._problems import Misuse, Problem
-from shapetree.cli._read import (
+from shapetree.cli._compare import score_of_model, show_scores
+from shapetree.cli._console import Console, Misuse, Problem, class_counts, suggestion
+from shapetree.cli._model import (
+    evaluate_model,
+    is_in_parts,
+    open_parts,
+    read_model,
+    read_tree,
+    rows_for,
+    targets_for,
+    text_columns,
+    used_features,
+)
+from shapetree.cli._options import (
+    STANDARD,
+    AsJson,
+    Data,
+    DataOrFolder,
+    Debug,
+    Encoding,
+    Model,
+    Quiet,
+    Separator,
+    check_ending,
+    check_inputs,
+    check_outputs,
+    write_outputs,
+)
+from shapetree.cli._reading import (
     GZIP_ENDING,
-    RawTable,
+    FileTable,
     as_file,
     in_batches,
+    read_file,
     read_local,
 )
-from shapetree.cli._voice import Voice, class_counts
 from shapetree.data._sources import PARQUET_ENDINGS
+from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._digits import rounded
-from shapetree.tree._fitted import fitted_tree
-
-if TYPE_CHECKING:
-    import pandas as pd
+from shapetree.tree._fitted import FittedTree
+from shapetree.tree._forest import fitted_model
+from shapetree.tree._scores import HeldOut
+from shapetree.tree._sure import UnseenLeaf
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_ENDINGS)
 # Rows that are written at a time.
@@ -43,30 +72,38 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
 def predict(
-    voice: Voice,
     model: Model,
-    data: DataOrParts,
+    data: DataOrFolder,
     output: Annotated[
         Path | None,
-        Option(
-            "Write to a .csv, .tsv, .csv.gz or .parquet instead of the screen.",
-            ("--output", "-o"),
-            "FILE",
+        typer.Option(
+            "--output",
+            "-o",
+            help="Write to a .csv, .tsv, .csv.gz or .parquet instead of the screen.",
         ),
     ] = None,
-    proba: Annotated[bool, Option("Add the probability of each class.", ("--proba",))] = False,
-    only: Annotated[bool, Option("Leave out the columns of the file.", ("--only",))] = False,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="Add the probability of each class.")
+    ] = False,
+    only: Annotated[
+        bool, typer.Option("--only", help="Leave out the columns of the file.")
+    ] = False,
     raw: Annotated[
         bool,
-        Option("Write labels as they are, even if a spreadsheet would run them.", ("--raw",)),
+        typer.Option(
+            "--raw", help="Write labels as they are, even if a spreadsheet would run them."
+        ),
     ] = False,
     encoding: Encoding = "utf-8",
     separator: Separator = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Make predictions for the rows of a file or folder.
 
     The result has the columns of the file and the column `prediction`. Columns are found by name:
-    their order does not matter, and columns that the tree never looks at may be absent. In CSV,
+    their order does not matter, and columns that the model never looks at may be absent. In CSV,
     a label that a spreadsheet would take for a formula is given a leading apostrophe. The columns
     of the file are written as they are, with the formulas that they hold.
 
@@ -80,61 +117,73 @@ def predict(
       shapetree predict model.json new.parquet --json
       shapetree predict model.json folder/ -o predictions.parquet
     """
-    output = none_if_standard(output)
+    console = Console(as_json, quiet)
+    output = None if output == STANDARD else output
     check_ending(output, ENDINGS)
     check_inputs(model, data)
     check_outputs([output], [model, data])
-    tree = read_model(model)
-    fitted = fitted_tree(tree)
-    if proba and not isinstance(tree, ShapeTreeClassifier):
+    estimator = read_model(model)
+    fitted = fitted_model(estimator)
+    if proba and fitted.classes is None:
         raise Misuse("--proba is for classes, but this model predicts numbers")
     if fitted.n_outputs > 1:
         raise Problem(f"{model} has {fitted.n_outputs} targets; use it from Python")
     labels = None if fitted.classes is None else fitted.classes[0]
+    shares = None
     if is_in_parts(data):
-        _predict_parts(
-            voice, model, data, check_parquet(data, output, PARQUET_ENDINGS), proba, only
-        )
-        return
-    with as_file(data) as file:
-        # Columns that the tree does not look at are read while they are written.
-        wanted = {feature.name for feature in used_features(fitted)} if fitted.has_names else None
-        with voice.progress(f"Reading {data.name}"):
-            table = replace(read_local(file, encoding, separator, wanted), path=data)
-            rows = rows_for(fitted, table, voice)
-        predictions = tree.predict(rows)
-        is_class = isinstance(tree, ShapeTreeClassifier)
-        shares = tree.predict_proba(rows) if is_class and proba else None
-        del rows
-        if output is not None or not voice.as_json:
-            is_csv = output is None or output.suffix.lower() not in PARQUET_ENDINGS
-            say = _safe_label if is_csv and not raw else _same
-            added = _added(predictions, shares, labels, say)
-            parts = _parts(file, table, encoding, only)
-            _deliver(_frames(parts, added), output, table.separator or ",", voice)
+        predictions = _predict_folder(model, data, output, proba, only, console)
+    else:
+        with as_file(data) as file:
+            # Columns that the model does not look at are read while they are written.
+            names = {feature.name for feature in used_features(fitted)}
+            wanted = names if fitted.has_names else None
+            with console.progress(f"Reading {data.name}"):
+                texts = text_columns(fitted)
+                table = replace(read_local(file, encoding, separator, texts, wanted), path=data)
+                rows = rows_for(fitted, table, console)
+            predictions = estimator.predict(rows)
+            if proba:
+                shares = estimator.predict_proba(rows)
+            del rows
+            if output is not None or not as_json:
+                is_csv = output is None or output.suffix.lower() not in PARQUET_ENDINGS
+                say = _safe_label if is_csv and not raw else _same
+                added = _added(predictions, shares, labels, say)
+                parts = _parts(file, table, encoding, only)
+                _deliver(_frames(parts, added), output, table.separator or ",", console)
+    record: dict[str, Any] = {"model": str(model), "data": str(data), "rows": len(predictions)}
     if output is not None:
-        voice.say(f"Wrote {output}: {len(predictions):,} rows, {_summary(predictions, labels)}")
-    voice.result(_record(model, data, output, predictions, shares, labels))
+        console.say(f"Wrote {output}: {len(predictions):,} rows, {_summary(predictions, labels)}")
+        record["written"] = [str(output)]
+    else:
+        record["predictions"] = predictions
+        if shares is not None:
+            record |= {"classes": labels, "probabilities": shares}
+    console.result(record)
 
 
-def _predict_parts(
-    voice: Voice, model: Path, data: Path, output: Path, proba: bool, only: bool
-) -> None:
-    """Predict the rows of many files."""
-    tree = read_model(model)
-    batches, fitted = open_parts(data), fitted_tree(tree)
-    verbose, tree.verbose = tree.verbose, int(voice.shows_progress)
+def _predict_folder(
+    model: Path, data: Path, output: Path | None, proba: bool, only: bool, console: Console
+) -> np.ndarray:
+    """Predict the rows of many files, and write them to a Parquet file beside them."""
+    if output is None or output.suffix.lower() not in PARQUET_ENDINGS:
+        raise Misuse(
+            f"{data} stands for several files; name a Parquet file for their predictions, such as "
+            "-o predictions.parquet"
+        )
+    if data.is_dir() and data.resolve() in output.resolve().parents:
+        raise Misuse(f"{output} would be taken for data, as it is in {data}; choose another folder")
+    tree = read_tree(model, "predict of a folder")
+    batches = open_parts(data)
+    tree.verbose = int(console.shows_progress)
     keep = () if only else batches.columns
-    n_rows = predict_parquet(tree, batches, output, proba=proba, keep=keep)
-    tree.verbose = verbose
-    predictions = predictions_in(output, free_name("prediction", keep))
-    labels = None if fitted.classes is None else fitted.classes[0]
-    voice.say(f"Wrote {output}: {n_rows:,} rows, {_summary(predictions, labels)}")
-    voice.result(_record(model, data, output, predictions, None, labels))
+    predict_parquet(tree, batches, output, proba=proba, keep=keep)
+    name = free_name("prediction", keep)
+    return np.asarray(pq.read_table(output, columns=[name])[name].to_numpy())
 
 
 def _parts(
-    file: Path, table: RawTable, encoding: str, only: bool
+    file: Path, table: FileTable, encoding: str, only: bool
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """Numbers of rows, and what to write of the file's columns, some rows at a time."""
     if only:
@@ -173,8 +222,6 @@ def _frames(
     parts: Iterator[tuple[int, dict[str, Any]]], added: dict[str, np.ndarray]
 ) -> Iterator[pd.DataFrame]:
     """Predictions, beside the columns of the file if these are wanted."""
-    import pandas as pd
-
     first = 0
     for n_rows, columns in parts:
         written = {name: column.to_pandas() for name, column in columns.items()}
@@ -203,7 +250,7 @@ def _safe_label(label: Any) -> Any:
 
 
 def _deliver(
-    frames: Iterator[pd.DataFrame], output: Path | None, separator: str, voice: Voice
+    frames: Iterator[pd.DataFrame], output: Path | None, separator: str, console: Console
 ) -> None:
     """Write the parts of a table to a file, or as CSV to stdout."""
     if output is not None and ".tsv" in output.suffixes:
@@ -214,7 +261,7 @@ def _deliver(
     )
     if output is None:
         for text in texts:
-            voice.text(text)
+            console.text(text)
         return
     with new_file(output, "the result") as draft:
         if output.suffix.lower() in PARQUET_ENDINGS:
@@ -227,10 +274,6 @@ def _deliver(
 
 
 def _write_parquet(frames: Iterator[pd.DataFrame], path: Path) -> None:
-    import pandas as pd
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     table = pa.Table.from_pandas(pd.concat(list(frames), ignore_index=True), preserve_index=False)
     pq.write_table(table, path)
 
@@ -242,18 +285,95 @@ def _summary(predictions: np.ndarray, labels: np.ndarray | None) -> str:
     return class_counts(predictions)
 
 
-def _record(
-    model: Path,
-    data: Path,
-    output: Path | None,
-    predictions: np.ndarray,
-    shares: np.ndarray | None,
-    labels: np.ndarray | None,
-) -> dict[str, Any]:
-    record: dict[str, Any] = {"model": str(model), "data": str(data), "rows": len(predictions)}
+# --- evaluate ---
+
+
+def evaluate(
+    model: Model,
+    data: Data,
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target", "-t", help="Column with what came true; by default, the model's target."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write the model with these scores to this file."),
+    ] = None,
+    encoding: Encoding = "utf-8",
+    separator: Separator = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Score a model on the rows of a file that it was not fitted on.
+
+    Rows without a target are left out. Rows that the model was fitted on are recognised, and their
+    scores are not kept.
+
+    For example:
+      shapetree evaluate model.json new.csv
+      shapetree evaluate model.json new.csv --target price -o scored.json
+    """
+    console = Console(as_json, quiet)
+    check_inputs(model, data)
+    check_outputs([output], [data])
+    estimator = read_model(model)
+    fitted = fitted_model(estimator)
+    if fitted.n_outputs > 1:
+        raise Problem(f"{model} has {fitted.n_outputs} targets; use it from Python")
+    name = target or (fitted.names.targets or (None,))[0]
+    if name is None:
+        raise Misuse("the model does not know the name of its target; give it with --target")
+    with console.progress(f"Reading {data.name}"):
+        texts = [*text_columns(fitted), *([] if fitted.classes is None else [name])]
+        table = read_file(data, encoding, separator, texts)
+    if name not in table.columns:
+        raise Problem(f"{data} has no column {name}; {suggestion(name, table.columns)}")
+    rows = rows_for(fitted, table, console)
+    y, is_known = targets_for(fitted, name, table)
+    n_rows = int(np.count_nonzero(is_known))
+    if not n_rows:
+        raise Problem(f"{data}: column {name} is empty")
+    if n_rows < table.n_rows:
+        console.note(f"{table.n_rows - n_rows:,} rows without {name} are left out")
+    scores = evaluate_model(estimator, rows[is_known], y[is_known])
+    where = f"On {n_rows:,} rows that no model has seen"
+    if isinstance(estimator, BaseShapeForest):
+        where = f"On the {n_rows:,} rows of {data.name}"  # which forests cannot recognise
+    elif estimator._fitted.held_out is fitted.held_out:
+        where = "On the training rows, which says little about new ones"
+    elif _are_train_and_test(fitted, estimator._fitted.held_out):
+        estimator._fitted = fitted
+        where = "On the rows of training and of the test, which says little about new ones"
+    show_scores([score_of_model(estimator, scores)], where, console)
+    record = {"model": str(model), "data": str(data), "rows": n_rows, "scores": scores}
     if output is not None:
-        return record | {"written": [str(output)]}
-    record["predictions"] = predictions
-    if shares is not None:
-        record |= {"classes": labels, "probabilities": shares}
-    return record
+        record["written"] = write_outputs({output: estimator.to_json()})
+        console.say(f"Wrote {output}")
+    console.result(record)
+
+
+def _are_train_and_test(fitted: FittedTree, now: HeldOut) -> bool:
+    """Whether rows are those of training and those held out then, by what comes to each leaf."""
+    before, sketches = fitted.held_out, fitted.sketches
+    if before is None or sketches is None:
+        return False
+    tree = fitted.tree
+    nothing = UnseenLeaf(0, 0.0, 0.0, 0.0)
+    for leaf in np.flatnonzero(tree.n_branches == 0).tolist():
+        held, found = before.leaves.get(leaf, nothing), now.leaves.get(leaf, nothing)
+        n_train, sketch = int(tree.n_node_samples[leaf]), sketches[leaf]
+        if found.n_rows != n_train + held.n_rows:
+            return False
+        if fitted.classes is not None:
+            trained = float(sketch.counts[tree.value[leaf, 0].argmax()])
+        elif sketch.mean is not None and not fitted.predicts_medians:
+            trained = n_train * float(sketch.mean)
+        else:
+            continue
+        total = trained + held.n_rows * held.value
+        if not math.isclose(found.n_rows * found.value, total, rel_tol=1e-6, abs_tol=1e-6):
+            return False
+    return True

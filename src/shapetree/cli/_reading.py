@@ -1,4 +1,4 @@
-"""Reading files of many formats, with a line number for what is wrong in a CSV file."""
+"""Files of many formats as tables of Arrow, with a line number for what is wrong in a CSV file."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import csv as arrow_csv
+from pyarrow import feather, parquet
+from pyarrow import json as arrow_json
 
 from shapetree._core.sampling import row_hashes
-from shapetree.cli._problems import Misuse, Problem, listed
+from shapetree.cli._console import Misuse, Problem, listed
+from shapetree.cli._options import STANDARD
 from shapetree.data._sources import PARQUET_ENDINGS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # First bytes of files that are often mistaken for CSV or Parquet.
 SIGNATURES = {
@@ -50,15 +53,26 @@ STREAM_ENDINGS = {
     b"PK\x03\x04": ".xlsx",
     b"{": ".jsonl",
 }
-STANDARD = Path("-")
 SEPARATORS = (",", ";", "\t", "|")
+# Bytes of a file that are looked at and parsed at a time.
 CHUNK = 1 << 20
-BLOCK = 1 << 24
+BLOCK = 1 << 22
+# What stands for a missing value in CSV files: as in pandas, plus signs that people use.
+MISSING = frozenset(
+    (
+        *("", "NA", "N/A", "n/a", "#N/A", "#NA", "<NA>", "NaN", "nan", "NULL", "null", "None"),
+        *("?", "-", "."),
+    )
+)
+# Text in memory: codes of its distinct values.
+TEXT = pa.dictionary(pa.int32(), pa.string())
+# Digits that are no plain number: post codes such as 01099, long identifiers, hexadecimal ones.
+NO_NUMBERS = r"^[+-]?(0[0-9xX]|[0-9]{16})"
 
 
 @dataclass(frozen=True)
-class RawTable:
-    """A file as it is: the columns of a CSV file are text.
+class FileTable:
+    """A file as it is: columns of a CSV file are plain numbers or else text.
 
     Attributes
     ----------
@@ -76,22 +90,34 @@ class RawTable:
 
     def count_copies(self) -> int:
         """Rows that are the same as a row before them, by hashes, which take little memory."""
-        import pyarrow as pa
-
         hashes = np.zeros(self.n_rows, dtype=np.int64)
         try:
             for column in self.columns.values():
-                codes = column.dictionary_encode().combine_chunks().indices.fill_null(-1)
-                hashes = row_hashes(hashes ^ codes.to_numpy()).view(np.int64)
+                hashes = row_hashes(hashes ^ codes_of(column)[1]).view(np.int64)
         except pa.ArrowException:  # columns of lists and the like
             return 0
         return self.n_rows - len(np.unique(hashes))
 
 
-def read_file(path: Path, encoding: str = "utf-8", separator: str | None = None) -> RawTable:
+def codes_of(column: pa.ChunkedArray) -> tuple[pa.Array, np.ndarray]:
+    """The distinct values of a column, and each row's place among them; -1 for a missing value."""
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    encoded = column.unify_dictionaries().combine_chunks()
+    if isinstance(encoded, pa.ChunkedArray):  # of no rows
+        return pa.array([], encoded.type.value_type), np.zeros(0, dtype=np.int32)
+    return encoded.dictionary, encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+
+
+def read_file(
+    path: Path,
+    encoding: str = "utf-8",
+    separator: str | None = None,
+    texts: Collection[str] = (),
+) -> FileTable:
     """Read a file with names of columns, by the ending of its name; CSV if that is another one."""
     with as_file(path) as file:
-        return replace(read_local(file, encoding, separator), path=path)
+        return replace(read_local(file, encoding, separator, texts), path=path)
 
 
 @contextmanager
@@ -147,8 +173,12 @@ def _copied(stream: BinaryIO, path: Path, folder: Path) -> Path:
 
 
 def read_local(
-    path: Path, encoding: str, separator: str | None, wanted: Collection[str] | None = None
-) -> RawTable:
+    path: Path,
+    encoding: str,
+    separator: str | None,
+    texts: Collection[str] = (),
+    wanted: Collection[str] | None = None,
+) -> FileTable:
     """Read an ordinary file.
 
     Parameters
@@ -157,6 +187,8 @@ def read_local(
     encoding : str
     separator : str or None
         Of a CSV file; None to detect it.
+    texts : collection of str
+        Columns of a CSV file that stay text, even if all their values are numbers.
     wanted : collection of str, optional
         The only columns of a CSV file to keep, as far as it has them.
     """
@@ -168,17 +200,14 @@ def read_local(
     if ending in (*PARQUET_ENDINGS, *FEATHER_ENDINGS, *JSON_ENDINGS, EXCEL_ENDING):
         table = _read_typed(path, start, ending)
     else:
-        table = _read_csv(path, start, encoding, separator, wanted)
+        table = _read_csv(path, start, encoding, separator, texts, wanted)
     if table.n_rows == 0:
         raise Problem(f"{path} has column names, but no rows")
     return table
 
 
-def _read_typed(path: Path, start: bytes, ending: str) -> RawTable:
+def _read_typed(path: Path, start: bytes, ending: str) -> FileTable:
     """Read a file whose columns have types."""
-    import pyarrow as pa
-    from pyarrow import feather, json, parquet
-
     if ending in PARQUET_ENDINGS:
         kind, read, sign = "a Parquet file", parquet.read_table, b"PAR1"
     elif ending in FEATHER_ENDINGS:
@@ -186,7 +215,7 @@ def _read_typed(path: Path, start: bytes, ending: str) -> RawTable:
     elif ending == EXCEL_ENDING:
         kind, read, sign = "an Excel workbook", _read_excel, b"PK\x03\x04"
     else:
-        kind, read, sign = "a file of JSON lines", json.read_json, b"{"
+        kind, read, sign = "a file of JSON lines", arrow_json.read_json, b"{"
     if not start.lstrip().startswith(sign):
         raise Problem(f"{path} is not {kind}, though its name says so")
     try:
@@ -196,13 +225,12 @@ def _read_typed(path: Path, start: bytes, ending: str) -> RawTable:
             f"{path} is a damaged {kind.split(' ', 1)[1]}: {_first_line(error)}"
         ) from error
     names = _checked_names(path, table.column_names)
-    return RawTable(path, dict(zip(names, table.columns, strict=True)), table.num_rows, None)
+    return FileTable(path, dict(zip(names, table.columns, strict=True)), table.num_rows, None)
 
 
 def _read_excel(path: Path) -> pa.Table:
     """The first sheet of a workbook."""
     import pandas as pd
-    import pyarrow as pa
 
     try:
         frame = pd.read_excel(path)
@@ -218,73 +246,110 @@ def _read_excel(path: Path) -> pa.Table:
     return pa.table(columns)
 
 
-def _read_csv(
-    path: Path, start: bytes, encoding: str, separator: str | None, wanted: Collection[str] | None
-) -> RawTable:
-    import pyarrow as pa
+# --- CSV ---
 
+
+def _read_csv(
+    path: Path,
+    start: bytes,
+    encoding: str,
+    separator: str | None,
+    texts: Collection[str],
+    wanted: Collection[str] | None,
+) -> FileTable:
     is_utf8 = _check_encoding(encoding)
     _check_signature(path, start, is_utf8)
-    n_quotes = sum(text.count('"') for text in _decoded(path, encoding))
-    separator = _separator(path, encoding) if separator is None else _as_separator(separator)
-    reader_encoding = "utf-8-sig" if is_utf8 else encoding
-    header = next(_records(path, reader_encoding, separator), (1, []))[1]
+    lines_encoding = "utf-8-sig" if is_utf8 else encoding
+    separator = _separator(path, lines_encoding) if separator is None else _as_separator(separator)
+    header = next(_records(path, lines_encoding, separator), (1, []))[1]
     names = _checked_names(path, header)
+    with open(path, "rb") as file:
+        n_quotes = sum(piece.count(b'"') for piece in iter(lambda: file.read(CHUNK), b""))
     if n_quotes % 2:
-        _check_last_quote(path, reader_encoding, separator)
-    kept = {
+        _check_last_quote(path, lines_encoding, separator)
+    kept = [name for name in names if wanted is None or name in wanted]
+    # A column to count the rows by, if none is wanted.
+    kept = kept or names[:1]
+    try:
+        columns, late = _columns_of(in_batches(path, encoding, separator, kept), texts)
+        if late:
+            again = in_batches(path, encoding, separator, late)
+            columns |= _columns_of(again, late)[0]
+    except (pa.ArrowException, ValueError) as error:
+        _check_text(path, encoding)
+        _check_lengths(path, lines_encoding, separator, len(header))
+        raise Problem(f"cannot read {path} as CSV: {_first_line(error)}") from error
+    columns = {name: columns[name] for name in kept if columns}
+    n_rows = len(columns[kept[0]]) if columns else 0
+    return FileTable(path, columns, n_rows, separator)
+
+
+def _columns_of(
+    batches: Iterator[dict[str, pa.Array]], texts: Collection[str]
+) -> tuple[dict[str, pa.ChunkedArray], list[str]]:
+    """Columns as whole numbers, numbers, or codes of text, whichever holds all values first.
+
+    Also the names of those that turn out to be text after some batches have been read as numbers.
+    """
+    parts: dict[str, list[pa.Array]] = {}
+    for batch in batches:
+        for name, column in batch.items():
+            pieces = parts.setdefault(name, [])
+            first_kind = TEXT if name in texts else pa.int64()
+            pieces.append(_values(column, pieces[-1].type if pieces else first_kind))
+    columns, late = {}, []
+    for name, pieces in parts.items():
+        kinds = {piece.type for piece in pieces}
+        if TEXT in kinds and len(kinds) > 1:
+            late.append(name)
+        else:
+            same = [piece.cast(pieces[-1].type) for piece in pieces]
+            columns[name] = pa.chunked_array(same).unify_dictionaries()
+    return columns, late
+
+
+def _values(texts: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Texts as values of a type, or of the next one that holds them all."""
+    if kind != TEXT:
+        trimmed = pc.utf8_trim_whitespace(texts)
+        is_missing = pc.is_in(trimmed, value_set=pa.array(sorted(MISSING)))
+        known = pc.if_else(is_missing, pa.scalar(None, pa.string()), trimmed)
+        if not pc.any(pc.match_substring_regex(known, NO_NUMBERS)).as_py():
+            for number in (kind, pa.float64()):
+                try:
+                    return known.cast(number)
+                except pa.ArrowInvalid:
+                    pass
+    return texts.dictionary_encode()
+
+
+def in_batches(
+    path: Path, encoding: str, separator: str, wanted: Collection[str] | None = None
+) -> Iterator[dict[str, pa.Array]]:
+    """Columns of a CSV file as text, a part of the rows at a time."""
+    lines_encoding = "utf-8-sig" if _check_encoding(encoding) else encoding
+    header = next(_records(path, lines_encoding, separator), (1, []))[1]
+    columns = {
         name: column
-        for name, column in zip(names, header, strict=True)
+        for name, column in zip(_checked_names(path, header), header, strict=True)
         if wanted is None or name in wanted
     }
-    # A column to count the rows by, if none is wanted.
-    kept = kept or {names[0]: header[0]}
-    try:
-        batches = list(_batches_of(path, encoding, separator, list(kept.values())))
-    except pa.ArrowException as error:
-        _check_lengths(path, reader_encoding, separator, len(header))
-        raise Problem(f"cannot read {path} as CSV: {_first_line(error)}") from error
-    n_rows = sum(batch.num_rows for batch in batches)
-    columns = {
-        name: pa.chunked_array([batch.column(j) for batch in batches], pa.string())
-        for j, name in enumerate(kept)
-    }
-    return RawTable(path, columns, n_rows, separator)
-
-
-def _batches_of(
-    path: Path, encoding: str, separator: str, columns: list[str]
-) -> Iterator[pa.RecordBatch]:
-    """Columns of a CSV file as text, a part of the rows at a time."""
-    import pyarrow as pa
-    from pyarrow import csv as arrow_csv
-
     with arrow_csv.open_csv(
         path,
         read_options=arrow_csv.ReadOptions(block_size=BLOCK, encoding=encoding, use_threads=False),
         parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         convert_options=arrow_csv.ConvertOptions(
-            column_types=dict.fromkeys(columns, pa.string()),
-            include_columns=columns,
+            column_types=dict.fromkeys(columns.values(), pa.string()),
+            include_columns=list(columns.values()),
             strings_can_be_null=False,
         ),
     ) as reader:
-        yield from reader
-
-
-def in_batches(path: Path, encoding: str, separator: str) -> Iterator[dict[str, pa.Array]]:
-    """All columns of a CSV file that has been read before, a part of the rows at a time."""
-    reader_encoding = "utf-8-sig" if _check_encoding(encoding) else encoding
-    header = next(_records(path, reader_encoding, separator), (1, []))[1]
-    names = _checked_names(path, header)
-    for batch in _batches_of(path, encoding, separator, header):
-        yield dict(zip(names, batch.columns, strict=True))
+        for batch in reader:
+            yield dict(zip(columns, batch.columns, strict=True))
 
 
 def give_memory_back() -> None:
     """Return what tables that are gone took to the system, which Arrow would keep for others."""
-    import pyarrow as pa
-
     pa.default_memory_pool().release_unused()
 
 
@@ -321,25 +386,21 @@ def _check_signature(path: Path, start: bytes, is_utf8: bool) -> None:
         raise Problem(f"{path} is not a CSV file: it holds binary data")
 
 
-def _decoded(path: Path, encoding: str) -> Iterator[str]:
-    """The text of a file, piece by piece; an error if it is not in the encoding."""
+def _check_text(path: Path, encoding: str) -> None:
+    """Report the first line that is not in the encoding, if there is one."""
     decoder = codecs.getincrementaldecoder(encoding)()
     line = 1
     with open(path, "rb") as file:
-        while True:
-            piece = file.read(CHUNK)
+        for piece in iter(lambda: file.read(CHUNK), b""):
             try:
-                text = decoder.decode(piece, final=not piece)
+                decoder.decode(piece)
             except UnicodeDecodeError as error:
                 line += error.object[: error.start].count(b"\n")
                 raise Problem(
                     f"{path} is not in {encoding.upper()} (line {line}); save it as UTF-8, or use "
                     "--encoding, for example --encoding latin-1"
                 ) from None
-            if not piece:
-                return
             line += piece.count(b"\n")
-            yield text
 
 
 def _as_separator(given: str) -> str:
@@ -351,20 +412,23 @@ def _as_separator(given: str) -> str:
 
 def _separator(path: Path, encoding: str) -> str:
     """The separator of the names in the first line, outside quotes."""
-    line = next(filter(str.strip, open_text(path, encoding)), "")
+    line = next(filter(str.strip, _lines(path, encoding)), "")
     unquoted = "".join(line.split('"')[::2])
     return max(SEPARATORS, key=unquoted.count)
 
 
-def open_text(path: Path, encoding: str) -> Iterator[str]:
-    """Lines of a text file."""
-    with open(path, encoding=encoding, newline="") as file:
-        yield from file
+def _lines(path: Path, encoding: str) -> Iterator[str]:
+    try:
+        with open(path, encoding=encoding, newline="") as file:
+            yield from file
+    except UnicodeDecodeError:
+        _check_text(path, encoding.removesuffix("-sig"))
+        raise
 
 
 def _records(path: Path, encoding: str, separator: str) -> Iterator[tuple[int, list[str]]]:
     """Records of a CSV file, without empty ones, and the lines that they begin in."""
-    reader = csv.reader(open_text(path, encoding), delimiter=separator)
+    reader = csv.reader(_lines(path, encoding), delimiter=separator)
     line = 1
     try:
         for record in reader:

@@ -1,29 +1,27 @@
-"""From a file to what a tree learns: the columns it may look at, and its target."""
+"""From a file to what a tree learns: its columns, its target, and rows to test on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
+from rich.table import Column as Heading
+from sklearn.model_selection import train_test_split
 
 from shapetree.cli._columns import (
+    TWO_WAYS,
     Column,
     Kind,
     forced_category,
     frame_of,
     is_like_a_name,
 )
-from shapetree.cli._dates import TWO_WAYS
-from shapetree.cli._problems import Problem, listed, suggestion
-from shapetree.cli._read import RawTable
-from shapetree.cli._voice import Head, Voice, class_counts
+from shapetree.cli._console import Console, Misuse, Problem, class_counts, listed, suggestion
+from shapetree.cli._reading import FileTable
 from shapetree.tree._digits import rounded
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 LEAST_ROWS = 10
 # Whole numbers with at most this many distinct values are taken for classes.
@@ -51,7 +49,7 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class Lesson:
+class TrainingData:
     """What a tree learns.
 
     Attributes
@@ -82,7 +80,9 @@ class Lesson:
         return self.task is Task.CLASSIFICATION
 
 
-def make_lesson(table: RawTable, read: list[Column], choices: Choices, voice: Voice) -> Lesson:
+def choose_training_data(
+    table: FileTable, read: list[Column], choices: Choices, console: Console
+) -> TrainingData:
     """Decide what the tree looks at and what it predicts, and say so."""
     named = [choices.target, *choices.categorical, *choices.ignored, *choices.kept]
     _check_names(table, named)
@@ -97,17 +97,17 @@ def make_lesson(table: RawTable, read: list[Column], choices: Choices, voice: Vo
     chosen = [_as_asked(column, choices) for column in columns.values()]
     used = [column for column in chosen if column.reason is None]
     _check_target(y[_known(y)], target, task)
-    _show_columns(chosen, target, voice)
-    _show_task(y[_known(y)], task, choices, voice)
-    _warn(table, chosen, choices, voice)
+    _show_columns(chosen, target, console)
+    _show_task(y[_known(y)], task, choices, console)
+    _warn(table, chosen, choices, console)
     if not used:
         raise Problem(f"no column of {table.path} is left to predict {target.name} from")
     rows = np.flatnonzero(_known(y))
-    X, y = _with_known_target(frame_of(used), y, voice)
-    return Lesson(X, y, task, chosen, target, rows)
+    X, y = _with_known_target(frame_of(used), y, console)
+    return TrainingData(X, y, task, chosen, target, rows)
 
 
-def _check_names(table: RawTable, names: Iterable[str]) -> None:
+def _check_names(table: FileTable, names: Iterable[str]) -> None:
     for name in names:
         if name not in table.columns:
             raise Problem(f"{table.path} has no column {name!r}; {suggestion(name, table.columns)}")
@@ -172,14 +172,14 @@ def _known(y: np.ndarray) -> np.ndarray:
 
 
 def _with_known_target(
-    X: pd.DataFrame, y: np.ndarray, voice: Voice
+    X: pd.DataFrame, y: np.ndarray, console: Console
 ) -> tuple[pd.DataFrame, np.ndarray]:
     """Leave out rows whose target is not known."""
     known = _known(y)
     n_unknown = int((~known).sum())
     if n_unknown:
         words = "1 row is" if n_unknown == 1 else f"{n_unknown:,} rows are"
-        voice.note(f"{words} left out, as the target is missing there")
+        console.note(f"{words} left out, as the target is missing there")
         X, y = X[known].reset_index(drop=True), y[known]
     # Labels of one type, so that a model file can restore them.
     return X, y if y.dtype.kind == "f" else np.array(y.tolist())
@@ -206,25 +206,25 @@ def _check_target(y: np.ndarray, target: Column, task: Task) -> None:
 # --- what people should know ---
 
 
-def _show_columns(columns: list[Column], target: Column, voice: Voice) -> None:
-    heads = [
-        Head("column", is_flexible=True),
-        Head("type"),
-        Head("distinct", is_number=True),
-        Head("missing", is_number=True),
-        Head("example", is_flexible=True),
+def _show_columns(columns: list[Column], target: Column, console: Console) -> None:
+    headings = [
+        Heading("column", overflow="fold"),
+        Heading("type", no_wrap=True),
+        Heading("distinct", justify="right", no_wrap=True),
+        Heading("missing", justify="right", no_wrap=True),
+        Heading("example", overflow="fold", max_width=20),
     ]
     rows = [_row(target, f"target: {target.kind}")]
     rows += [_row(column, type_words(column)) for column in columns]
-    voice.table(heads, rows)
-    voice.say()
+    console.table(headings, rows)
+    console.say()
     n_used = sum(column.reason is None for column in columns)
-    voice.say(f"{n_used:,} of {len(columns):,} columns are used to predict {target.name}")
+    console.say(f"{n_used:,} of {len(columns):,} columns are used to predict {target.name}")
 
 
-def _show_task(y: np.ndarray, task: Task, choices: Choices, voice: Voice) -> None:
+def _show_task(y: np.ndarray, task: Task, choices: Choices, console: Console) -> None:
     how = "" if choices.task is task else " (guessed; --task changes it)"
-    voice.say(f"{task.capitalize()}{how}: {_spread(y, task)}")
+    console.say(f"{task.capitalize()}{how}: {_spread(y, task)}")
 
 
 def _row(column: Column, words: str) -> list[str]:
@@ -237,32 +237,126 @@ def type_words(column: Column) -> str:
     return str(column.kind) if column.reason is None else f"ignored: {column.reason}"
 
 
-def _warn(table: RawTable, columns: list[Column], choices: Choices, voice: Voice) -> None:
+def _warn(table: FileTable, columns: list[Column], choices: Choices, console: Console) -> None:
     dates = [column.name for column in columns if column.reason == TWO_WAYS]
     if dates:
-        voice.note(
+        console.note(
             f"{listed(dates)}: these dates are ambiguous; write them as 2024-12-31, all with a "
             "time zone or all without"
         )
     n_copies = table.count_copies()
     if n_copies:
         copies = "1 row is a duplicate" if n_copies == 1 else f"{n_copies:,} rows are duplicates"
-        voice.note(
+        console.note(
             f"{copies} of another; if a row is both in training and in the test, the test score is "
             "too good"
         )
     for column in columns:
         if column.odd and column.name not in choices.categorical:
-            voice.note(
+            console.note(
                 f"{column.name} is a category only because of {listed(column.odd)}; to use it as a "
                 "number, put numbers in their place (for <50, the limit or half of it) or leave "
                 f"these cells empty, and if it is a category, use --categorical {column.name}"
             )
         elif column.reason is None and is_like_a_name(column, table.n_rows):
-            voice.note(
+            console.note(
                 f"{column.name} has {column.n_distinct:,} categories; if these identify rows, use "
                 f"--ignore"
             )
     names = [name for name in table.columns if name.replace(".", "", 1).isdigit()]
     if len(names) == len(table.columns):
-        voice.note(f"the first line of {table.path} looks like data; it should name the columns")
+        console.note(f"the first line of {table.path} looks like data; it should name the columns")
+
+
+# --- rows to test on ---
+
+
+@dataclass(frozen=True)
+class Split:
+    """Row numbers to train on and to test on; the same rows if none are held out."""
+
+    train: np.ndarray
+    test: np.ndarray
+    is_apart: bool
+    is_stratified: bool
+
+
+def split_rows(data: TrainingData, test_size: float, seed: int, by: str | None = None) -> Split:
+    """Hold out rows for the test, the same share of each class if classes are large enough.
+
+    Parameters
+    ----------
+    data : TrainingData
+    test_size : float
+        Share of the rows; 0 for none.
+    seed : int
+    by : str, optional
+        "time=NAME" holds out the latest rows, "group=NAME" all rows of some groups, and
+        "stratum=NAME" the same share of the rows of each value of a column.
+    """
+    rows = np.arange(len(data.y))
+    way, column = (None, None) if by is None else _split_column(data, by)
+    if test_size == 0:
+        return Split(rows, rows, False, False)
+    n_test = int(np.ceil(test_size * len(rows)))
+    if n_test < 2 or len(rows) - n_test < 2:
+        raise Misuse(f"--test-size {test_size} leaves too few of {len(rows)} rows")
+    if column is not None and way in ("time", "group"):
+        is_test = _latest(column, n_test) if way == "time" else _groups(column, n_test, seed)
+        if min(is_test.sum(), (~is_test).sum()) < 2:
+            raise Misuse(f"--split {by} leaves too few rows to train on, or none to test on")
+        return Split(rows[~is_test], rows[is_test], True, False)
+    strata = data.y if column is None else column
+    is_stratified = (data.is_classification or by is not None) and _can_stratify(strata, n_test)
+    if by is not None and not is_stratified:
+        raise Misuse(f"--split {by} needs at least 2 rows of each value")
+    train, test = train_test_split(
+        rows,
+        test_size=n_test,
+        random_state=seed,
+        stratify=strata if is_stratified else None,
+    )
+    return Split(np.sort(train), np.sort(test), True, is_stratified)
+
+
+def _split_column(data: TrainingData, by: str) -> tuple[str, np.ndarray]:
+    """How to split, and by which codes or numbers of the rows; missing values have a code of -1."""
+    way, _, name = by.partition("=")
+    if way not in ("time", "group", "stratum") or not name:
+        raise Misuse(f"--split takes time=NAME, group=NAME or stratum=NAME, got {by!r}")
+    known = {column.name: column for column in [*data.columns, data.target]}
+    if name not in known:
+        raise Misuse(f"--split names {name!r}; {suggestion(name, known)}")
+    values = known[name].values
+    if values is None:
+        raise Misuse(f"--split cannot use {name}: {known[name].reason}")
+    codes = values.iloc[data.rows].astype("category").cat.codes.to_numpy()
+    if way == "time":
+        if not (known[name].is_numeric or known[name].kind is Kind.DATE):
+            raise Misuse(f"--split time={name} needs dates or numbers; {name} holds text")
+        if (codes < 0).any():
+            raise Misuse(
+                f"--split time={name} needs a time in every row; {(codes < 0).sum()} have none"
+            )
+    return way, codes
+
+
+def _latest(times: np.ndarray, n_test: int) -> np.ndarray:
+    """The rows from a moment on; all of a moment are on one side."""
+    first = np.sort(times)[-n_test]
+    # All rows of the first moment are tested, unless none would be left.
+    return times >= first if first > times.min() else times > first
+
+
+def _groups(groups: np.ndarray, n_test: int, seed: int) -> np.ndarray:
+    """All rows of some groups, which have about as many rows as are to be tested."""
+    names, sizes = np.unique(groups, return_counts=True)
+    order = np.random.default_rng(seed).permutation(len(names))
+    before = np.cumsum(sizes[order]) - sizes[order]
+    # The last group is taken if that is nearer to what was asked for.
+    return np.isin(groups, names[order][before + sizes[order] / 2 <= n_test])
+
+
+def _can_stratify(y: np.ndarray, n_test: int) -> bool:
+    counts = np.unique(y, return_counts=True)[1]
+    return counts.min() >= 2 and min(n_test, len(y) - n_test) >= len(counts)

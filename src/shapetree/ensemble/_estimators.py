@@ -272,11 +272,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
                 stacklevel=3,
             )
         score = self._score_of(draws, predicted)
-        if rows.kept is None:
-            return predicted, score
-        every = np.full((len(rows.kept), *predicted.shape[1:]), np.nan)
-        every[rows.kept] = predicted
-        return every, score
+        return rows.given(predicted, np.nan), score
 
     def _score_of(self, draws: Draws, predicted: np.ndarray) -> float:
         """How good predictions of the training rows are, apart from those that are NaN."""

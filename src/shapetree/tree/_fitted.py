@@ -397,7 +397,7 @@ def tree_holder(estimator: HoldsModel) -> HoldsModel:
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
-def rows_for_tree(estimator: HoldsTree, X: Any) -> Any:
+def rows_for_tree(estimator: HoldsModel, X: Any) -> Any:
     """Rows as the tree sees them: transformed by the steps before it, if it is in a pipeline."""
     if X is None or not isinstance(estimator, Pipeline) or len(estimator.steps) == 1:
         return X

@@ -33,7 +33,8 @@ LAYERS = {
             "_table",
         ),
         "_labels",
-        *("_sampling", "_store", "_binning", "_sums", "_statistics", "_targets", "_parts"),
+        *("_sampling", "_store", "_binning", "_sums", "_shares", "_statistics", "_targets"),
+        "_parts",
         *("_sources", "_batches", "_stored"),
     ],
     "tree": [

@@ -14,7 +14,12 @@ from sklearn.base import is_classifier
 from sklearn.datasets import load_diabetes, load_iris
 from test_html import nasty_data
 
-from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree import (
+    SearchOptions,
+    ShapeForestClassifier,
+    ShapeTreeClassifier,
+    ShapeTreeRegressor,
+)
 from shapetree.drawing._palette import branch_colour, class_colour
 from shapetree.drawing._scales import scale_of
 from shapetree.export import export_dot, export_html
@@ -714,3 +719,24 @@ def test_long_names_of_categories_have_a_line_of_their_own(open_page, length, ha
     page = open_page(ShapeTreeClassifier(max_depth=1).fit(X, X["c"].str[0] == "a"))
     label, select = (page.locator(f".field {part}").first for part in ("label", "select"))
     assert (select.bounding_box()["y"] > label.bounding_box()["y"] + 15) == has_own_line
+
+
+def test_the_page_of_a_forest_shows_the_tree_that_is_chosen(browser, tmp_path):
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    forest = ShapeForestClassifier(n_estimators=5, random_state=0, n_threads=1).fit(X, y)
+    taught = ShapeTreeClassifier(teacher=forest, max_depth=1).fit(X, y)
+    export_html(forest, tmp_path / "forest.html", X, y, tree=3, taught=taught)
+    page, complaints = browser.new_page(), []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto((tmp_path / "forest.html").as_uri())
+    assert page.inner_text("#forest-title") == "Forest of 5 trees"
+    assert page.inner_text("#forest-trees [aria-current]") == "Taught tree"
+    assert "depth 1" in page.inner_text("#facts")
+    shares = page.locator("#importances li").all_inner_texts()
+    ranked = forest.feature_importances_.argsort()[::-1]
+    assert [each.splitlines()[0] for each in shares] == X.columns[ranked].tolist()
+    page.click("text=Tree 3")
+    page.wait_for_function("document.querySelector('[aria-current]')?.textContent === 'Tree 3'")
+    assert f"depth {forest.estimators_[3].get_depth()}" in page.inner_text("#facts")
+    assert not complaints
+    page.close()

@@ -3,6 +3,7 @@
 import { branchColour, classColour, targetGradient, useColours } from "./colours.js";
 import { byId, html, nameText } from "./dom.js";
 import { explainRow } from "./explain.js";
+import { showForest } from "./forest.js";
 import { readModel } from "./model.js";
 import { hideNode, showNode } from "./nodepanel.js";
 import { leafOf, newCategories, readRow } from "./predict.js";
@@ -14,7 +15,9 @@ import { Tree } from "./tree.js";
 import { setUpWhatIf } from "./whatif.js";
 import { countOf } from "./words.js";
 
-const model = readModel(JSON.parse(byId("tree-data").textContent));
+const data = JSON.parse(byId("tree-data").textContent);
+const shown = data.shown?.find(({ key }) => location.hash === `#${key}`) ?? data.shown?.[0];
+const model = readModel(shown?.model ?? data);
 
 useColours(model.colours);
 setUpTheme();
@@ -24,6 +27,7 @@ const tree = new Tree(model, (number) => showNode(model, number, openNode));
 setUpWhatIf(model, (path, row) => tree.lightPath(path, row));
 setUpSearch(model, tree);
 setUpPrint(tree);
+if (data.forest) showForest(data.forest, data.shown, shown);
 setUpButtons();
 setUpKeys();
 window.shapetree = { predict, explain };

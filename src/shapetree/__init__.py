@@ -13,6 +13,7 @@ from shapetree._json import export_json, from_json
 from shapetree._predictions import predict_parquet
 from shapetree.data._batches import from_batches, from_parquet
 from shapetree.data._dates import date_parts
+from shapetree.data._shares import ClassShares
 from shapetree.ensemble import ShapeForestClassifier, ShapeForestRegressor
 from shapetree.export import (
     SqlExpression,
@@ -28,6 +29,7 @@ from shapetree.fit import IdentifierWarning, SearchOptions
 from shapetree.plot import plot_node, plot_path, plot_tree
 
 __all__ = [
+    "ClassShares",
     "IdentifierWarning",
     "SearchOptions",
     "ShapeForestClassifier",

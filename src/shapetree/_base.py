@@ -33,6 +33,7 @@ from shapetree._threads import effective_threads, started_threads
 from shapetree._with_parameters import with_parameters
 from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._labels import read_targets
+from shapetree.data._shares import ClassShares
 from shapetree.data._stored import read_labels
 from shapetree.data._sums import count_rows
 from shapetree.data._table import Table, encode_table, new_categories
@@ -57,7 +58,7 @@ from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree, fitted_tree
 from shapetree.tree._predictor import leaves_of, paths_to
-from shapetree.tree._scores import HeldOut, scores_of
+from shapetree.tree._scores import HeldOut, scores_of, scores_of_shares
 from shapetree.tree._stability import Stability
 from shapetree.tree._sure import unseen_leaves
 from shapetree.tree._view import view_of
@@ -357,7 +358,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
             without a time of day, become seconds since 1970-01-01 (in UTC if they have a time zone)
             and are always shown as dates. Rows that do not fit in memory come from `from_parquet`
             or `from_batches`, with their targets and weights.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or ClassShares
+            Labels, numbers, or a classifier's `ClassShares`: how much each row is of each class.
         sample_weight : array-like of shape (n_samples,), optional
         groups : array-like of shape (n_samples,), optional
             Rows of a group, such as those of a patient, are held out together wherever rows are
@@ -557,14 +559,16 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         ----------
         X : table of shape (n_samples, n_features), or Batches
             Rows that were not used in training. Batches bring their own targets and weights.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or ClassShares
         sample_weight : array-like of shape (n_samples,), optional
 
         Returns
         -------
         dict
             `accuracy` and `balanced_accuracy`, or `r2` and `mean_absolute_error`, averaged over
-            the targets if there are several. With an estimator as `teacher`, also `fidelity`: the
+            the targets if there are several. For `ClassShares`, a row is right to the share that it
+            has of the predicted class, and `log_loss` is that of the predicted probabilities. With
+            an estimator as `teacher`, also `fidelity`: the
             share of rows for which the tree predicts the same class as its teacher, or the R² of
             its predictions for those of the teacher.
 
@@ -584,7 +588,11 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
             refuse_beside_batches(y=y, sample_weight=sample_weight)
             X = X.watched()
             y, sample_weight = read_labels(X, fitted.classes is not None)
-        targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
+        targets: np.ndarray | ClassShares
+        if isinstance(y, ClassShares):
+            targets = fitted.read_shares(X, y)
+        else:
+            targets = read_targets(y, fitted.classes is not None, fitted.n_outputs)
         is_known = False
         if not isinstance(X, Batches):
             check_consistent_length(X, targets)
@@ -604,7 +612,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     def _evaluated(
         self,
         leaves: np.ndarray,
-        targets: np.ndarray,
+        targets: np.ndarray | ClassShares,
         sample_weight: Any,
         is_known: bool = False,
         taught: np.ndarray | None = None,
@@ -616,24 +624,32 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         fitted, weights = self.__fitted_tree__(), None
         if sample_weight is not None:
             weights = _check_sample_weight(
-                sample_weight, targets, dtype=np.float64, ensure_non_negative=True
+                sample_weight, leaves, dtype=np.float64, ensure_non_negative=True
             )
         # Sums of the same numbers may differ in the last digit if these are stored differently.
-        targets = np.ascontiguousarray(targets)
-        predicted = np.ascontiguousarray(self._of_leaves(leaves).reshape(targets.shape))
         weights = None if weights is None else np.ascontiguousarray(weights)
-        scores = scores_of(targets, predicted, fitted.classes is not None, weights)
+        if isinstance(targets, ClassShares):
+            predicted, of_leaves = self._of_leaves(leaves), fitted.tree.value[:, 0][leaves]
+            scores = scores_of_shares(targets.values, of_leaves, weights)
+        else:
+            targets = np.ascontiguousarray(targets)
+            predicted = np.ascontiguousarray(self._of_leaves(leaves).reshape(targets.shape))
+            scores = scores_of(targets, predicted, fitted.classes is not None, weights)
         if taught is not None:
             judge = accuracy_score if fitted.classes is not None else r2_score
             agreed = judge(taught.reshape(predicted.shape), predicted, sample_weight=weights)
             scores = scores | {"fidelity": float(agreed)}
         if not is_known:
             found = {}
-            if targets.size == len(targets):
+            if isinstance(targets, ClassShares):
+                own = of_leaves.argmax(axis=1)
+                share = targets.values[np.arange(len(leaves)), own]
+                found = unseen_leaves(leaves, own, share, weights)
+            elif targets.size == len(targets):
                 y, said = targets.ravel(), predicted.ravel()
                 is_right = None if fitted.classes is None else y == said
                 found = unseen_leaves(leaves, y, is_right, weights, fitted.predicts_medians)
-            n_rows = count_rows(weights, len(targets))
+            n_rows = count_rows(weights, len(leaves))
             self._fitted = replace(fitted, held_out=HeldOut(n_rows, scores, found))
         return scores
 

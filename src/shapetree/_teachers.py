@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from shapetree.data._batches import Batches
+from shapetree.data._shares import ClassShares, parts_of
 from shapetree.fit import Told
 
 
@@ -30,8 +31,11 @@ def ask_teacher(
     if has_classes and not hasattr(teacher, "predict_proba"):
         raise ValueError("teacher must have predict_proba to teach a tree of classes")
     if not _is_fitted(teacher):
-        weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-        teacher = clone(teacher).fit(X, y, **weights)
+        given = X, y, sample_weight
+        if isinstance(y, ClassShares):
+            given = _in_parts(*given)
+        weights = {} if given[2] is None else {"sample_weight": given[2]}
+        teacher = clone(teacher).fit(*given[:2], **weights)
     if not has_classes:
         return teacher, Told(np.asarray(teacher.predict(X), dtype=np.float64))
     shares = teacher.predict_proba(X)
@@ -58,12 +62,21 @@ def teacher_of_parts(
         told = ask_teacher(fitted, X, y, sample_weight, has_classes)[1]
         if told.classes is None:
             return told
-        classes = np.unique(np.asarray(y))  # of which a part may lack some
+        # Of which a part may lack some.
+        classes = y.classes if isinstance(y, ClassShares) else np.unique(np.asarray(y))
         shares = np.zeros((len(told.values), len(classes)))
         shares[:, np.searchsorted(classes, told.classes)] = told.values
         return Told(shares, classes)
 
     return of_part
+
+
+def _in_parts(X: Any, shares: ClassShares, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """Rows as parts, one for each class that a row has a share of, with their weights."""
+    ones, parts = np.ones(len(shares)), parts_of(shares.values)
+    weights = ones if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    amounts = weights[parts.row] * shares.values[parts.row, parts.label]
+    return _safe_indexing(X, parts.row), shares.classes[parts.label], amounts
 
 
 def _is_fitted(teacher: Any) -> bool:

@@ -559,6 +559,8 @@ def _(binned: DaskBins, table: DaskTable, tree: TreeArrays, n_threads: int) -> n
 class DaskSpread:
     """Rows on workers under a finished tree; see `SpreadRows`."""
 
+    steps = 1
+
     def __init__(
         self, tree: TreeArrays, table: DaskTable, weighing: Weighing | None, has_weights: bool
     ) -> None:

@@ -39,6 +39,11 @@ def read_targets(y: Any, has_classes: bool, n_outputs: int | None = None) -> np.
     """
     if y is None:
         raise ValueError("fitting requires y to be passed, but the target y is None")
+    if hasattr(y, "__class_shares__"):
+        raise TypeError(
+            "y holds shares of classes, which are taken by fit, evaluate, stability and pictures "
+            "of a single ShapeTreeClassifier; give labels here"
+        )
     if np.isscalar(y):
         raise ValueError(f"y must hold a target for each row, got {y!r}")
     # Whole numbers in an array can only be too few.

@@ -272,11 +272,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
                 stacklevel=3,
             )
         score = self._score_of(draws, predicted)
-        if rows.kept is None:
-            return predicted, score
-        every = np.full((len(rows.kept), *predicted.shape[1:]), np.nan)
-        every[rows.kept] = predicted
-        return every, score
+        return rows.given(predicted, np.nan), score
 
     def _score_of(self, draws: Draws, predicted: np.ndarray) -> float:
         """How good predictions of the training rows are, apart from those that are NaN."""
@@ -412,9 +408,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
     @property
     def feature_importances_(self) -> np.ndarray:
         """Each feature's share of the impurity that splits remove, the mean of all trees."""
-        trees, n_features = self.__fitted_forest__().trees, self.n_features_in_
-        mean = np.mean([tree.feature_importances(n_features) for tree in trees], axis=0)
-        return np.asarray(mean / (mean.sum() or 1.0))
+        return self.__fitted_forest__().importances()
 
     # --- using the fitted forest ---
 
@@ -464,7 +458,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
     def _mean(self, X: Any) -> np.ndarray:
         """What trees predict on the mean, (n_rows, n_outputs, n_values)."""
         fitted, n_threads = self.__fitted_forest__(), effective_threads(self.n_threads)
-        each = [fitted.predict(table, n_threads) for table in self._tables(X)]
+        each = [fitted.means(table, n_threads) for table in self._tables(X)]
         return np.concatenate([np.empty((0, *fitted.trees[0].value.shape[1:])), *each])
 
     def predict(self, X: Any) -> np.ndarray:

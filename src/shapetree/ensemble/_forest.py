@@ -150,6 +150,10 @@ def draw_rows(
 ) -> tuple[Draws, PairOptions]:
     """Read and bin rows, of which trees draw theirs, and the pairs that they may split on."""
     rows = training_rows(X, y, sample_weight, parameters, has_classes)
+    if rows.row_of is not None:
+        raise TypeError(
+            "a forest takes no shares of classes; give labels, or fit a ShapeTreeClassifier"
+        )
     n_drawn = options.n_drawn(rows)
     pairs = read_pairs(rows.table, parameters)
     binned = bin_rows(rows, parameters, pairs)

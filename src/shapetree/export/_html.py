@@ -17,7 +17,9 @@ from typing import Any
 import numpy as np
 
 from shapetree._files import PathLike, write_file
+from shapetree._threads import effective_threads
 from shapetree.data._columns import Level
+from shapetree.data._names import is_index
 from shapetree.data._table import FeatureInfo
 from shapetree.drawing._palette import NUMBERS, branch_colour, class_colour
 from shapetree.drawing._planes import Map, check_swap, map_of
@@ -25,8 +27,17 @@ from shapetree.drawing._scales import check_scale, drawn_density, scale_of, targ
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.export._page_words import outcome_data, shape_words
 from shapetree.export._shapes import Json, codes_of
-from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
+from shapetree.tree._fitted import (
+    FittedTree,
+    HoldsModel,
+    HoldsTree,
+    fitted_tree,
+    rows_for_tree,
+)
+from shapetree.tree._forest import FittedForest, fitted_model
 from shapetree.tree._plane import PlaneAxis
+from shapetree.tree._predictor import leaves_of
+from shapetree.tree._scores import score_words
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import category_name
@@ -44,11 +55,13 @@ MAX_TICKS = 6  # that an axis has, where there is room
 
 
 def export_html(
-    estimator: HoldsTree,
+    estimator: HoldsModel,
     path: PathLike | None = None,
     X: Any = None,
     y: Any = None,
     *,
+    tree: int | None = None,
+    taught: HoldsTree | None = None,
     title: str | None = None,
     scale: str = "auto",
     swap: bool = False,
@@ -57,16 +70,23 @@ def export_html(
 
     The page is one HTML file that works offline. It shows every node's shape function and how the
     rows are spread over it; lets you fold, search and print the tree; and predicts and explains
-    any values you type in.
+    any values you type in. Of a forest, it shows one tree, the importances of the features and, if
+    it is given, a tree that the forest has taught.
 
     Parameters
     ----------
-    estimator : ShapeTreeClassifier or ShapeTreeRegressor
+    estimator : ShapeTreeClassifier or ShapeTreeRegressor, or a forest of them
         A fitted estimator with one target.
     path : str or path-like, optional
         File to write; an existing one is replaced. By default nothing is written.
     X, y : table and targets, optional
         Rows to show instead of the training rows, for example a test set. The tree stays the same.
+        A forest needs them, as its trees do not keep how rows are spread.
+    tree : int, optional
+        Number of the forest's tree to show, counted from 0; by default that whose predictions for
+        `X` are nearest to those of the forest.
+    taught : ShapeTreeClassifier or ShapeTreeRegressor, optional
+        A tree that was fitted with the forest as its `teacher`. The page then shows it first.
     title : str, optional
         Title of the page.
     scale : {"auto", "linear", "log", "quantile"}, default="auto"
@@ -90,23 +110,95 @@ def export_html(
     >>> page[:15], "<title>Irises</title>" in page
     ('<!doctype html>', True)
     """
-    fitted = fitted_tree(estimator)
-    view = view_of(fitted, rows_for_tree(estimator, X), y)
+    fitted = fitted_model(estimator)
+    check_scale(scale)
+    check_swap(swap)
+    if isinstance(fitted, FittedForest):
+        heading = "Forest of shape trees" if title is None else str(title)
+        rows = rows_for_tree(estimator, X)
+        of_taught = None if taught is None else fitted_tree(taught)
+        data = _forest_data(fitted, rows, y, tree, of_taught, heading, scale, swap)
+    else:
+        if tree is not None or taught is not None:
+            given = "tree" if taught is None else "taught"
+            raise ValueError(f"{given} is only for the page of a forest; leave it out")
+        heading = DEFAULT_TITLE if title is None else str(title)
+        data = _tree_data(fitted, rows_for_tree(estimator, X), y, heading, scale, swap)
+    page = _fill(TEMPLATE.read_text(encoding="utf-8"), heading, data)
+    if path is not None:
+        write_file(path, page, "the page")
+    return page
+
+
+def _tree_data(fitted: FittedTree, X: Any, y: Any, title: str, scale: str, swap: bool) -> Json:
+    """Everything that the page shows of one tree, with its training rows or others."""
+    view = view_of(fitted, X, y)
     if view.n_outputs > 1:
         raise ValueError(
             f"a page shows one target, but this tree has {view.n_outputs}; use export_text or "
             "explain, or fit a tree for each target"
         )
-    check_scale(scale)
-    check_swap(swap)
-    heading = DEFAULT_TITLE if title is None else str(title)
     trained = view if view.is_training else view_of(fitted)
     view.require_counts("a page")
-    data = page_data(view, trained, heading, scale, swap)
-    page = _fill(TEMPLATE.read_text(encoding="utf-8"), heading, data)
-    if path is not None:
-        write_file(path, page, "the page")
-    return page
+    return page_data(view, trained, title, scale, swap)
+
+
+def _forest_data(
+    forest: FittedForest,
+    X: Any,
+    y: Any,
+    number: int | None,
+    taught: FittedTree | None,
+    title: str,
+    scale: str,
+    swap: bool,
+) -> Json:
+    """What the page shows of a forest: the taught tree if there is one, and one of its trees."""
+    if X is None or y is None:
+        raise ValueError(
+            "the page of a forest needs X and y, as its trees do not keep how rows are spread; "
+            "give the rows of training, or others"
+        )
+    n_trees = len(forest.trees)
+    if number is not None and not (is_index(number) and 0 <= number < n_trees):
+        raise ValueError(f"tree must be a number from 0 to {n_trees - 1}, got {number!r}")
+    if taught is not None and (
+        taught.feature_names != forest.feature_names
+        or [each.tolist() for each in taught.classes or ()]
+        != [each.tolist() for each in forest.classes or ()]
+    ):
+        raise ValueError("taught must have the features and the classes of the forest")
+    table = forest.read_table(X, "this forest", forest.used_features)
+    n_threads = effective_threads(None)
+    chosen = forest.nearest_tree(table, n_threads) if number is None else int(number)
+    trees = [] if taught is None else [("taught", "Taught tree", taught)]
+    trees.append(("tree", f"Tree {chosen}", forest.fitted_tree(chosen)))
+    mean = forest.means(table, n_threads)
+    shown = []
+    for key, name, fitted in trees:
+        own = fitted.read_table(X, "this tree", fitted.used_features)
+        said = fitted.tree.value[leaves_of(fitted.tree, own, n_threads)]
+        model = _tree_data(fitted, X, y, title, scale, swap)
+        model["scores"].append(_agreement_words(said[:, 0], mean[:, 0], forest.classes is not None))
+        shown.append({"key": key, "name": name, "model": model})
+    features = forest.names.name_features(forest.features, with_units=False)
+    ranked = np.argsort(-forest.importances(), kind="stable")
+    importances = [
+        [features[j].name, round(float(forest.importances()[j]), PLACE_DECIMALS)]
+        for j in ranked.tolist()
+    ]
+    return {"forest": {"trees": n_trees, "importances": importances}, "shown": shown}
+
+
+def _agreement_words(said: np.ndarray, mean: np.ndarray, has_classes: bool) -> str:
+    """How far a tree predicts what the forest does."""
+    if has_classes:
+        same = float((said.argmax(axis=1) == mean.argmax(axis=1)).mean())
+        return f"agrees with the forest on {score_words(True, same).removeprefix('accuracy ')}"
+    off, spread = said[:, 0] - mean[:, 0], mean[:, 0] - mean[:, 0].mean()
+    total = float(spread @ spread)
+    score = 1.0 - float(off @ off) / total if total > 0 else float(not off.any())
+    return f"{score_words(False, score)} for what the forest predicts"
 
 
 def page_data(view: TreeView, trained: TreeView, title: str, scale: str, swap: bool) -> Json:

@@ -11,6 +11,7 @@ import numpy as np
 from shapetree._core.criterion import Criterion
 from shapetree.data._binning import bin_table
 from shapetree.data._moments import readable_threshold
+from shapetree.data._shares import Parts
 from shapetree.data._table import FeatureInfo
 from shapetree.fit._cross_validation import (
     PATH,
@@ -62,7 +63,7 @@ from shapetree.tree._naming import Names, target_names
 from shapetree.tree._questions import NeighboursOfThresholds
 from shapetree.tree._sketch import TreeSketches
 from shapetree.tree._sketcher import describe_training_rows
-from shapetree.tree._spread import SpreadRows, sole_target, spread_of
+from shapetree.tree._spread import SpreadRows, sole_target, spread_of, spread_of_parts
 
 
 def fit_tree(
@@ -102,9 +103,9 @@ def fit_tree(
         about = rows.table.features, rows.classes is not None
         why = why_single_leaf(learnt.evidence, nearest, *about, is_pure)
     del binned  # what follows needs its memory
-    has_groups = row_groups is not None
     # Seen from the user's call of an estimator's `fit`.
-    warn_of_identifiers(outcome.tree.used_features, rows, parameters, has_groups, stacklevel=4)
+    used, has_groups = outcome.tree.used_features, groups is not None
+    warn_of_identifiers(used, rows.whole(), parameters, has_groups, stacklevel=4)
     finished = _finish(learnt, rows)
     return replace(finished, names=names, why_single_leaf=why, taught=learnt.taught)
 
@@ -312,7 +313,7 @@ def _finish(learnt: Learnt, rows: TrainingRows) -> FittedTree:
     parameters, own = choice.parameters, outcome.own or outcome.tree
     features, has_classes = rows.table.features, rows.classes is not None
     y = sole_target(rows.targets, has_classes)
-    spread = spread_of(tree, rows.table, y, rows.counts, parameters.n_threads, rows.weights)
+    spread = _spread(tree, rows, y, parameters.n_threads)
     tree = _with_readable_dates(tree, features, spread)
     summary, sketches = describe_training_rows(
         *(spread, tree, features, rows.n_classes),
@@ -320,7 +321,7 @@ def _finish(learnt: Learnt, rows: TrainingRows) -> FittedTree:
         has_medians=outcome.criterion == "absolute_error",
     )
     if sketches is not None and rows.weights is not None:
-        sketches = replace(sketches, weighed=_weighed(own, sketches))
+        sketches = replace(sketches, weighed=_weighed(own, sketches, summary.steps))
     weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),
@@ -336,7 +337,17 @@ def _finish(learnt: Learnt, rows: TrainingRows) -> FittedTree:
     )
 
 
-def _weighed(tree: TreeArrays, sketches: TreeSketches) -> np.ndarray | None:
+def _spread(
+    tree: TreeArrays, rows: TrainingRows, y: np.ndarray | None, n_threads: int
+) -> SpreadRows:
+    """Whoever can tell how training rows are spread."""
+    if rows.row_of is None:
+        return spread_of(tree, rows.table, y, rows.counts, n_threads, rows.weights)
+    parts = Parts(rows.row_of, rows.targets[:, 0])
+    return spread_of_parts(tree, rows.table, parts, rows.counts, n_threads, rows.weights)
+
+
+def _weighed(tree: TreeArrays, sketches: TreeSketches, steps: int) -> np.ndarray | None:
     """What weights make of the nodes' rows, as `NodeSketch` has it; None if they only count rows.
 
     Weights of the tree are evidence, and its values are not smoothed yet.
@@ -344,7 +355,8 @@ def _weighed(tree: TreeArrays, sketches: TreeSketches) -> np.ndarray | None:
     n_rows = tree.weighted_n_node_samples
     if sketches.mean is None:
         weighed = n_rows[:, None] * tree.value[:, 0]
-        return None if np.allclose(weighed, sketches.counts, rtol=1e-9) else weighed
+        counts = sketches.counts / steps
+        return None if np.allclose(weighed, counts, rtol=1e-9) else weighed
     if np.array_equal(n_rows, sketches.counts.sum(axis=1)):
         return None
     return np.stack([n_rows, tree.value[:, 0, 0], np.sqrt(tree.impurity)], axis=1)

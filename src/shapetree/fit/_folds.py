@@ -87,10 +87,11 @@ def _split_by(
     splitter: Any, rows: TrainingRows, groups: np.ndarray | None, weights: np.ndarray
 ) -> Folds:
     """Folds that a scikit-learn splitter makes."""
-    n_given = len(rows.kept) if rows.kept is not None else rows.table.n_rows
-    kept = np.arange(n_given) if rows.kept is None else np.flatnonzero(rows.kept)
+    n_given, whole = rows.n_given, rows.whole()
+    kept = rows.of_given(np.arange(n_given))
+    kept_once = np.unique(kept)
     y = np.zeros(n_given) if rows.classes is None else np.zeros(n_given, dtype=np.int64)
-    y[kept] = rows.targets[:, 0]
+    y[kept_once] = whole.targets[:, 0]
     all_groups = None
     if groups is not None:
         all_groups = np.empty(n_given, dtype=groups.dtype)

@@ -98,7 +98,7 @@ def find_stability(
     drawn = [its for its in drawn if its.any()]
     if not drawn:
         raise ValueError("stability needs more rows or groups: no half of them has any; give more")
-    given = np.arange(len(leaves)) if rows.kept is None else np.flatnonzero(rows.kept)
+    given = rows.of_given(np.arange(rows.n_given))
     one = replace(
         parameters,
         n_threads=1,
@@ -110,7 +110,7 @@ def find_stability(
         progress.expect(len(drawn))
 
         def refit(copies: np.ndarray) -> _Refitted:
-            told = None if teach is None else teach(given[copies > 0])
+            told = None if teach is None else teach(np.unique(given[copies > 0]))
             tree = _refit(binned, copies, one, pairs, row_groups, told)
             others = leaves_of(tree, rows.table, 1)
             found = compare(fitted.tree, leaves, tree, others, counts, rows.table)
@@ -159,7 +159,7 @@ def _own_leaves(
     """Leaves of the rows in the tree that was fitted to them; others are refused."""
     table = fitted.read_table(X, reader, fitted.used_features)
     leaves = leaves_of(fitted.tree, table, n_threads)
-    leaves = leaves if rows.kept is None else leaves[rows.kept]
+    leaves = rows.of_given(leaves)
     tree, is_known = fitted.tree, True
     if fitted.classes is not None and rows.classes is not None:
         is_known = len(fitted.classes) == len(rows.classes) and all(
@@ -188,7 +188,10 @@ def _refit(
     if told is not None:
         lesson = lesson_of_estimator(told, binned.rows)
         lesson = replace(lesson, predicted=lesson.predicted[kept])
-    part = replace(part, rows=replace(part.rows, kept=None))
+    row_of = part.rows.row_of
+    if row_of is not None:
+        row_of = np.unique(row_of, return_inverse=True)[1]
+    part = replace(part, rows=replace(part.rows, kept=None, row_of=row_of))
     own_groups = None if groups is None else groups[kept]
     return learn_rows(part, parameters, pairs, own_groups, lesson).tree(part.rows)
 
@@ -298,13 +301,7 @@ def _of_rows(
 ) -> RowStability:
     """What resamples tell of each row that was given."""
     values = _mean(total, n_asked, has_classes)
-    if rows.kept is not None:
-        n_given = len(rows.kept)
-        every = np.full((n_given, values.shape[1]), np.nan)
-        every[rows.kept] = values
-        asked = np.zeros(n_given, dtype=np.int64)
-        asked[rows.kept] = n_asked
-        values, n_asked = every, asked
+    values, n_asked = rows.given(values, np.nan), rows.given(n_asked, 0)
     index = getattr(X, "index", None)
     has_index = index is not None and not callable(index) and len(index) == len(n_asked)
     return RowStability(index if has_index else np.arange(len(n_asked)), n_asked, values)

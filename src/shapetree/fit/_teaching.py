@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shapetree.data._shares import first_parts
 from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._learning import Outcome, learn
 from shapetree.fit._parameters import Parameters
@@ -103,14 +104,14 @@ def lesson_of_estimator(told: Told, rows: TrainingRows) -> Lesson:
         raise ValueError("teacher must be None or 'auto' where y has several outputs of classes")
     else:
         predicted = _by_class(told, rows.classes[0])[:, None, :]
-    n_given = rows.table.n_rows if rows.kept is None else len(rows.kept)
+    n_given = rows.n_given
     n_outputs = rows.targets.shape[1]
     if predicted.shape[:2] != (n_given, n_outputs) or not np.isfinite(predicted).all():
         raise ValueError(
             f"teacher must predict a finite number for each of {n_given} rows and {n_outputs} "
             f"outputs, got an array of shape {told.values.shape}"
         )
-    return Lesson(predicted if rows.kept is None else predicted[rows.kept], 1.0, is_asked=True)
+    return Lesson(rows.of_given(predicted), 1.0, is_asked=True)
 
 
 def _by_class(told: Told, classes: np.ndarray) -> np.ndarray:
@@ -170,8 +171,17 @@ def _taught(
     n_rows, n_classes = rows.table.n_rows, len(rows.classes[0])
     shares = share * lesson.predicted[:, 0, :n_classes]
     shares[np.arange(n_rows), rows.targets[:, 0].astype(np.intp)] += 1.0 - share
-    shares = _on_grid(shares, exact_unit(float(rows.n_counted)))
+    grid = exact_unit(float(rows.n_counted))
+    shares = _on_grid(shares, grid)
     weights = np.ones(n_rows) if rows.weights is None else rows.weights
+    strength, counts = float(parameters.strength) * _dispersion(shares, weights), rows.counts
+    if rows.row_of is not None:
+        # Parts of a row, which are all taught the same, are joined first.
+        first = first_parts(rows.row_of)
+        total = np.add.reduceat(weights, first)
+        shares = np.add.reduceat(shares * weights[:, None], first) / total[:, None]
+        shares, weights, binned = _on_grid(shares, grid), total, binned.take(first)
+        counts = None if counts is None else np.add.reduceat(counts, first)
     row, label = np.nonzero(shares > 0)
     of_class = shares[row, label]
     copied = binned.take(row)
@@ -180,9 +190,8 @@ def _taught(
         copied.rows,
         targets=label[:, None].astype(rows.targets.dtype),
         weights=on_grid(weights[row] * of_class, unit),
-        counts=of_class if rows.counts is None else rows.counts[row] * of_class,
+        counts=of_class if counts is None else counts[row] * of_class,
     )
-    strength = float(parameters.strength) * _dispersion(shares, weights)
     return replace(copied, rows=taught_rows), replace(parameters, strength=strength)
 
 

@@ -16,6 +16,7 @@ from sklearn.utils.validation import _check_sample_weight
 from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
+from shapetree.data._shares import ClassShares, first_parts, parts_of
 from shapetree.data._stored import read_stored
 from shapetree.data._sums import LocalNumbers, Numbers, find_evidence, weights_of_groups
 from shapetree.data._table import Table, read_table
@@ -52,6 +53,9 @@ class TrainingRows:
         How many rows each counts as, if sample weights are whole numbers; None if as one.
     kept : bool array or None
         Which rows that the user gave these are; None for all of them.
+    row_of : int array of shape (n_rows,) or None
+        If the targets are shares of classes, rows are parts of rows, one for each class: which row
+        that is kept each is a part of, ascending. None if rows are rows.
     """
 
     table: Table
@@ -61,6 +65,7 @@ class TrainingRows:
     weight_size: float = 1.0
     counts: np.ndarray | None = None
     kept: np.ndarray | None = None
+    row_of: np.ndarray | None = None
 
     @property
     def n_classes(self) -> list[int] | None:
@@ -103,6 +108,68 @@ class TrainingRows:
             targets=self.targets[kept],
             weights=None if self.weights is None else self.weights[kept],
             counts=None if self.counts is None else self.counts[kept],
+            row_of=None if self.row_of is None else self.row_of[kept],
+        )
+
+    @property
+    def n_given(self) -> int:
+        """Number of rows that the user gave."""
+        if self.kept is not None:
+            return len(self.kept)
+        return self.table.n_rows if self.row_of is None else int(self.row_of[-1]) + 1
+
+    def of_given(self, of_rows: np.ndarray) -> np.ndarray:
+        """What each row has of an array that has something for each row that the user gave."""
+        kept = of_rows if self.kept is None else of_rows[self.kept]
+        return kept if self.row_of is None else kept[self.row_of]
+
+    def given(self, of_rows: np.ndarray, missing: Any) -> np.ndarray:
+        """An array for the rows that the user gave, from one for these rows.
+
+        Parts of a row have the same, and rows that are not kept what is missing.
+        """
+        kept = of_rows if self.row_of is None else of_rows[first_parts(self.row_of)]
+        if self.kept is None:
+            return kept
+        every = np.full((len(self.kept), *kept.shape[1:]), missing)
+        every[self.kept] = kept
+        return every
+
+    def whole(self) -> TrainingRows:
+        """The same, with one row for each, of its likeliest class."""
+        if self.row_of is None:
+            return self
+        counts = np.ones(len(self.row_of)) if self.counts is None else self.counts
+        order = np.lexsort((-counts, self.row_of))
+        whole = self.take(order[first_parts(self.row_of[order])])
+        return replace(whole, row_of=None)
+
+    def in_parts(self, shares: ClassShares, factors: np.ndarray | None) -> TrainingRows:
+        """Rows that are kept as parts, one for each class that a row has a share of.
+
+        Parameters
+        ----------
+        shares : ClassShares
+            Of the rows that the user gave.
+        factors : array of shape (n_classes,) or None
+            What each class matters.
+        """
+        values = shares.values if self.kept is None else shares.values[self.kept]
+        parts, ones = parts_of(values), np.ones(len(values))
+        counts = parts.amounts(values, ones if self.counts is None else self.counts)
+        weights = counts
+        if factors is not None or self.counts is not self.weights:
+            weighed = values if factors is None else values * factors
+            weighed /= weighed.sum(axis=1, keepdims=True)
+            weights = parts.amounts(weighed, ones if self.weights is None else self.weights)
+        are_ones = bool((weights == 1).all())
+        return replace(
+            self,
+            table=self.table.take(parts.row),
+            targets=parts.label[:, None],
+            weights=None if are_ones and weights is counts else weights,
+            counts=None if (counts == 1).all() and self.counts is None else counts,
+            row_of=parts.row,
         )
 
     def with_evidence(self, importance: np.ndarray | None) -> TrainingRows:
@@ -196,6 +263,8 @@ def read_rows(
 ) -> TrainingRows:
     """Read what a user gives to learn from, wherever it is."""
     table = read_table(X, parameters.categorical_features)
+    if isinstance(y, ClassShares):
+        return _read_shares(table, X, y, sample_weight, parameters, has_classes)
     targets, classes = read_targets(y, has_classes), None
     check_consistent_length(X, targets)
     if has_classes:
@@ -205,6 +274,38 @@ def read_rows(
     about = targets, classes, row_weights(X, sample_weight)
     importance = importance_of(*about, parameters.class_weight)
     return TrainingRows(table, *about).weighed(importance)
+
+
+def _read_shares(
+    table: Table,
+    X: Any,
+    shares: ClassShares,
+    sample_weight: Any,
+    parameters: Parameters,
+    has_classes: bool,
+) -> TrainingRows:
+    """Rows with shares of classes; if each is of a single class, these are its label."""
+    if not has_classes:
+        raise ValueError("y holds shares of classes, which need a classifier")
+    check_consistent_length(X, shares)
+    weights, classes = row_weights(X, sample_weight), (shares.classes,)
+    if shares.is_certain:
+        about = shares.likeliest, classes, weights
+        importance = importance_of(*about, parameters.class_weight)
+        return TrainingRows(table, *about).weighed(importance)
+    parts, factors, importance = parts_of(shares.values), None, None
+    if parameters.class_weight is not None:
+        ones = np.ones(len(shares)) if weights is None else weights
+        amounts = parts.amounts(shares.values, ones)
+        numbers = LocalNumbers(parts.label[:, None], amounts)
+        (factors,) = factors_of_classes(classes, numbers, parameters.class_weight)
+        if not (factors[parts.label] > 0).all():
+            raise ValueError("class_weight must be positive for every class that y has shares of")
+        importance = shares.values @ factors
+        total = importance if weights is None else weights * importance
+        check_total_importance(bool(total.any()), total_of(total))
+    rows = TrainingRows(table, shares.likeliest, classes, weights).weighed(importance)
+    return rows.in_parts(shares, factors)
 
 
 @read_rows.register
@@ -375,17 +476,17 @@ def coarse_bins_of(
 def read_groups(X: Any, groups: Any, rows: TrainingRows) -> np.ndarray | None:
     """The group of each row that is learnt from, if groups are given."""
     if groups is None:
-        return None
+        return rows.row_of  # parts of a row stay together
     if isinstance(X, Batches):
         raise ValueError("groups cannot be given with rows in batches; fit them from memory")
     found = np.asarray(groups)
-    n_given = rows.table.n_rows if rows.kept is None else len(rows.kept)
+    n_given = rows.n_given
     if found.shape != (n_given,):
         raise ValueError(
             f"groups must hold one label for each of the {n_given} rows, got shape {found.shape}"
         )
     codes = np.unique(found, return_inverse=True)[1]
-    return codes if rows.kept is None else codes[rows.kept]
+    return rows.of_given(codes)
 
 
 def strata_of(targets: np.ndarray, has_classes: bool) -> np.ndarray:

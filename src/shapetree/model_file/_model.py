@@ -66,6 +66,7 @@ class Frame:
     n_classes: list[int] | None
     n_target_cells: int | None
     has_sketches: bool
+    steps: int = 1
 
     @property
     def n_values(self) -> int:

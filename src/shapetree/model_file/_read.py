@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from shapetree.data._columns import Level
+from shapetree.data._shares import MOST_STEPS
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import NotAModel, Part, parse, short
 from shapetree.model_file._model import (
@@ -68,6 +69,7 @@ def read_model(text: str) -> Model:
     has_names = root.member("has_names").boolean()
     features = _read_features(root.member("features"), has_names)
     classes, n_outputs, target_edges = _read_target(root.member("target"), len(text))
+    steps = _read_steps(root.member("target"), kind, n_outputs)
     if (estimator == KINDS[kind][0]) == (classes is None):
         root.member("target").refuse(f"is not of the kind that a {estimator} has")
     frame = Frame(
@@ -76,6 +78,7 @@ def read_model(text: str) -> Model:
         None if classes is None else [len(labels) for labels in classes],
         None if target_edges is None else len(target_edges) - 1,
         has_sketches=kind == "tree" and n_outputs == 1,
+        steps=steps,
     )
     parameters = {name: _read_parameter(item) for name, item in root.member("parameters").members()}
     shared: dict[str, Any] = {
@@ -88,6 +91,7 @@ def read_model(text: str) -> Model:
             np.array([scale for _, scale, _ in features]),
             target_edges,
             np.array([limits for _, _, limits in features]),
+            steps,
         ),
         "names": _read_names(root.optional("names"), frame),
     }
@@ -335,7 +339,7 @@ def _read_target(
 ) -> tuple[list[np.ndarray] | None, int, np.ndarray | None]:
     """Class labels of each output, number of outputs, and bounds of a numeric target's cells."""
     if part.member("kind").one_of("classes", "numbers") == "classes":
-        part.has_only("kind", "outputs")
+        part.has_only("kind", "outputs", "steps")
         outputs = part.member("outputs")
         labels, left = [], max_label_bytes(n_bytes)
         for output in outputs.each():
@@ -349,6 +353,16 @@ def _read_target(
     if n_outputs > 1 and part.optional("edges") is not None:
         part.refuse("must have edges only if there is one output")
     return None, n_outputs, _read_edges(part.member("edges")) if n_outputs == 1 else None
+
+
+def _read_steps(part: Part, kind: str, n_outputs: int) -> int:
+    """How many steps of shares of classes make a row."""
+    steps = part.optional("steps")
+    if steps is None:
+        return 1
+    if kind != "tree" or n_outputs > 1:
+        steps.refuse("is only for a tree of one target")
+    return steps.integer(2, MOST_STEPS)
 
 
 def _read_edges(part: Part) -> np.ndarray:

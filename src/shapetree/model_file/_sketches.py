@@ -51,8 +51,13 @@ def read_sketches(
         sketches.take(numbers).have_only(kind, *of_target, *optional)
     sure = [_read_sureness(sketches, name, frame) for name in SURENESS]
     targets = [sketches.member(name).numbers(is_finite=False).tolist() for name in of_target]
-    counts = _read_counts(sketches, of_kind["counts"], n_rows, parent, frame)
-    densities = _read_densities(sketches, of_kind["density"], shapes, counts, n_rows, frame)
+    counted = n_rows.astype(np.int64) * frame.steps
+    if counted.max() > INT32:
+        nodes.part(int(counted.argmax())).member("rows").refuse(
+            f"must be at most {INT32 // frame.steps} where each row has {frame.steps} steps"
+        )
+    counts = _read_counts(sketches, of_kind["counts"], counted, parent, frame)
+    densities = _read_densities(sketches, of_kind["density"], shapes, counts, counted, frame)
     made = []
     for number, shape in enumerate(shapes):
         mean, deviation = (its[number] for its in targets) if targets else (None, None)
@@ -96,12 +101,18 @@ def _read_counts(
     if is_wrong.any():
         wrong = int(np.argmax(is_wrong))
         found = of_leaves.sums()[wrong]
-        parts.part(wrong).refuse(f"must add up to the node's rows, {rows[wrong]}, got {found}")
+        parts.part(wrong).refuse(
+            f"must add up to the node's rows, {_so_many(rows[wrong], frame)}, got {found}"
+        )
     counts = np.zeros((len(n_rows), frame.n_counts), dtype=np.int32)
     counts[leaves] = of_leaves.values.reshape(len(leaves), frame.n_counts)
     for node in range(len(counts) - 1, 0, -1):  # children before their parents
         counts[parent[node]] += counts[node]
     return counts
+
+
+def _so_many(counted: int, frame: Frame) -> str:
+    return f"{counted}" if frame.steps == 1 else f"{counted} steps"
 
 
 def _read_densities(

@@ -209,7 +209,9 @@ def _write_level(level: Any) -> Any:
 
 def _write_target(fitted: FittedTree | FittedForest) -> Json:
     if fitted.classes is not None:
-        return {"kind": "classes", "outputs": [_write_labels(labels) for labels in fitted.classes]}
+        outputs = [_write_labels(labels) for labels in fitted.classes]
+        steps = {"steps": fitted.summary.steps} if fitted.summary.steps > 1 else {}
+        return {"kind": "classes", "outputs": outputs, **steps}
     target: Json = {"kind": "numbers", "n_outputs": fitted.n_outputs}
     if fitted.summary.target_edges is not None:
         target["edges"] = _write_numbers(fitted.summary.target_edges)

@@ -134,12 +134,13 @@ class TreeArrays:
         """A tree that is known to be one: its arrays were just made of nodes."""
         tree = object.__new__(cls)
         for name, array in arrays.items():
-            tree._set(name, array)
+            tree._set(name, array, owns=True)
         object.__setattr__(tree, "sketches", sketches)
         return tree
 
-    def _set(self, name: str, given: np.ndarray) -> None:
-        array: np.ndarray = np.array(given, dtype=_DTYPES[name], order="C")
+    def _set(self, name: str, given: np.ndarray, owns: bool = False) -> None:
+        make = np.asarray if owns else np.array
+        array: np.ndarray = make(given, dtype=_DTYPES[name], order="C")
         array.flags.writeable = False
         object.__setattr__(self, name, array)
 

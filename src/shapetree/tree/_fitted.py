@@ -32,13 +32,20 @@ from shapetree.data._labels import number_classes, read_targets
 from shapetree.data._names import check_columns
 from shapetree.data._open import OpenTable, open_rows
 from shapetree.data._parts import encode_features, errors_prefixed_by, select
+from shapetree.data._shares import ClassShares, parts_of
 from shapetree.data._table import FeatureInfo, Table, encode_table
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import KnownNames, Names, read_names
 from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary, NodeSketch
 from shapetree.tree._sketcher import sketch_tree
-from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
+from shapetree.tree._spread import (
+    LocalSpread,
+    SpreadPart,
+    SpreadRows,
+    sole_target,
+    spread_of_parts,
+)
 from shapetree.tree._stability import Stability
 
 
@@ -176,6 +183,13 @@ class ReadsRows(ABC):
         check_consistent_length(X, targets)
         return targets
 
+    def read_shares(self, X: Any, shares: ClassShares) -> ClassShares:
+        """Shares of classes of further rows, by the classes that are known."""
+        if self.classes is None or self.n_outputs > 1:
+            raise ValueError("y holds shares of classes, which need a classifier of one target")
+        check_consistent_length(X, shares)
+        return shares.among(self.classes[0])
+
 
 @dataclass(frozen=True, eq=False)
 class FittedTree(ReadsRows):
@@ -268,29 +282,39 @@ class FittedTree(ReadsRows):
         """The same with another tree, whose scores and stability are not known."""
         return replace(self, tree=tree, held_out=None, stability=None)
 
-    def sketch_rows(self, X: Any, y: Any) -> Sequence[NodeSketch] | None:
-        """How further rows are spread over the nodes; None if they have several targets."""
-        table = self.read_table(X, "this tree", self.tree.used_features)
-        targets = self.read_targets(X, y)
-        y = sole_target(targets, self.classes is not None)
-        if y is None:
-            return None
-        rows = LocalSpread(SpreadPart(self.tree, table, y))
-        edges = self.summary.target_edges
-        return sketch_tree(
-            self.tree, self.features, rows, self.n_classes, edges, self.predicts_medians
-        )
+    def sketch_rows(self, X: Any, y: Any) -> tuple[Sequence[NodeSketch] | None, int]:
+        """How further rows are spread over the nodes, and how many of what is counted make a row.
 
-    def is_of_training(self, X: Any, targets: np.ndarray) -> bool:
+        None if they have several targets.
+        """
+        table = self.read_table(X, "this tree", self.tree.used_features)
+        rows: SpreadRows
+        if isinstance(y, ClassShares):
+            values = self.read_shares(X, y).values
+            parts = parts_of(values)
+            amounts = parts.amounts(values, np.ones(len(values)))
+            rows = spread_of_parts(self.tree, table.take(parts.row), parts, amounts, 1)
+        else:
+            y = sole_target(self.read_targets(X, y), self.classes is not None)
+            if y is None:
+                return None, 1
+            rows = LocalSpread(SpreadPart(self.tree, table, y))
+        about = self.n_classes, self.summary.target_edges, self.predicts_medians
+        return sketch_tree(self.tree, self.features, rows, *about), rows.steps
+
+    def is_of_training(self, X: Any, targets: np.ndarray | ClassShares) -> bool:
         """Whether rows are spread over all nodes as those of training, down to the last number."""
-        known = self.sketches
+        known, are_shares = self.sketches, isinstance(targets, ClassShares)
         if known is None or len(targets) != int(self.tree.n_node_samples[0]):
             return False
-        if self.classes is not None and not np.isin(targets, self.classes[0]).all():
+        if are_shares != (self.summary.steps > 1):
+            return False
+        labels = None if are_shares or self.classes is None else self.classes[0]
+        if labels is not None and not np.isin(np.asarray(targets), labels).all():
             return False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # predictions say the same
-            sketches = self.sketch_rows(X, targets)
+            sketches, _ = self.sketch_rows(X, targets)
         return sketches is not None and all(map(_are_alike, known, sketches))
 
 
@@ -373,7 +397,7 @@ def tree_holder(estimator: HoldsModel) -> HoldsModel:
     return estimator.steps[-1][1] if isinstance(estimator, Pipeline) else estimator
 
 
-def rows_for_tree(estimator: HoldsTree, X: Any) -> Any:
+def rows_for_tree(estimator: HoldsModel, X: Any) -> Any:
     """Rows as the tree sees them: transformed by the steps before it, if it is in a pipeline."""
     if X is None or not isinstance(estimator, Pipeline) or len(estimator.steps) == 1:
         return X

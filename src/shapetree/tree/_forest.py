@@ -97,7 +97,21 @@ class FittedForest(ReadsRows):
             leaves[:, number] = leaves_of(tree, table, n_threads)
         return leaves
 
-    def predict(self, table: Table, n_threads: int) -> np.ndarray:
+    def nearest_tree(self, table: Table, n_threads: int) -> int:
+        """Number of the tree whose predictions are nearest to the forest's, by squared distance."""
+        mean, far = self.means(table, n_threads), []
+        for tree in self.trees:
+            off = tree.value[leaves_of(tree, table, n_threads)] - mean
+            far.append(float(np.square(off).sum()))
+        return int(np.argmin(far))
+
+    def importances(self) -> np.ndarray:
+        """Each feature's share of the impurity that splits remove, the mean of all trees."""
+        each = [tree.feature_importances(len(self.features)) for tree in self.trees]
+        mean = np.mean(each, axis=0)
+        return np.asarray(mean / (mean.sum() or 1.0))
+
+    def means(self, table: Table, n_threads: int) -> np.ndarray:
         """What trees predict on the mean, (n_rows, n_outputs, n_values)."""
         predicted = np.zeros((table.n_rows, *self.trees[0].value.shape[1:]))
         for first, some in parts_of(table):

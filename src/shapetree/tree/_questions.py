@@ -461,6 +461,7 @@ class PointsOfPairs(Question[dict[int, Points]]):
     """Where rows of nodes that split on a pair lie in its plane, by node."""
 
     nodes: tuple[int, ...]
+    wants_rows = True
 
     def of(self, part: SpreadPart) -> dict[int, Points]:
         """The answer for a part of the rows."""

@@ -65,6 +65,34 @@ def scores_of(
     return {"accuracy": float(np.mean(right)), "balanced_accuracy": float(np.mean(balanced))}
 
 
+def scores_of_shares(
+    shares: np.ndarray, probabilities: np.ndarray, weights: np.ndarray | None = None
+) -> dict[str, float]:
+    """Scores of predictions for rows that are of several classes, each to some degree.
+
+    Parameters
+    ----------
+    shares, probabilities : arrays of shape (n_rows, n_classes)
+        What rows have, and what is predicted.
+    weights : array of shape (n_rows,), optional
+
+    Examples
+    --------
+    >>> scores = scores_of_shares(np.array([[0.75, 0.25]]), np.array([[0.5, 0.5]]))
+    >>> {name: round(score, 3) for name, score in scores.items()}
+    {'accuracy': 0.75, 'balanced_accuracy': 0.5, 'log_loss': 0.693}
+    """
+    weighed = shares if weights is None else shares * weights[:, None]
+    is_said = probabilities.argmax(axis=1)[:, None] == np.arange(shares.shape[1])
+    right, total = (weighed * is_said).sum(axis=0), weighed.sum(axis=0)
+    known = np.clip(probabilities, np.finfo(np.float64).eps, 1.0)
+    return {
+        "accuracy": float(right.sum() / total.sum()),
+        "balanced_accuracy": float(np.mean(right[total > 0] / total[total > 0])),
+        "log_loss": float(-(weighed * np.log(known)).sum() / total.sum()),
+    }
+
+
 def _balanced(y: np.ndarray, predicted: np.ndarray, weights: np.ndarray | None) -> float:
     with warnings.catch_warnings():
         # The test rows may have no row of a predicted class.

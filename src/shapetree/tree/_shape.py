@@ -13,7 +13,7 @@ from shapetree._core.search import NO_BRANCH_MARK
 from shapetree.data._binning import FeatureBins
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ShapeFunction:
     """A piecewise-constant map from one feature to branches 0 .. n_branches - 1.
 
@@ -209,8 +209,9 @@ def _flatten_pairs(pairs: list[PairShape | None]) -> dict[str, np.ndarray]:
     if not any(pairs):
         return {
             "second_feature": np.full(len(pairs), -1),
-            "cut_start": np.zeros(len(pairs) + 1),
-            "position_start": np.zeros(2 * len(pairs) + 1),
+            # Zeros that are not written take no memory.
+            "cut_start": np.zeros(len(pairs) + 1, dtype=np.int64),
+            "position_start": np.zeros(2 * len(pairs) + 1, dtype=np.int64),
             **dict.fromkeys((*names, "position"), _NOTHING),
         }
     positions = [

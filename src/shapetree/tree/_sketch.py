@@ -192,7 +192,7 @@ class NodeSketch:
     Attributes
     ----------
     counts : int array
-        Rows by class, or by cell of the target.
+        Rows by class, or by cell of the target; steps of rows, if these have shares of classes.
     mean, deviation : float or None
         Mean and standard deviation of the target; None for classes.
     density : Density or None
@@ -220,6 +220,16 @@ class NodeSketch:
     middle: tuple[float, float, float] | None = None
     weighed: np.ndarray | None = None
     squared_weights: float | None = None
+
+    def in_rows(self, steps: int) -> NodeSketch:
+        """The same with counts of rows, if so many of what is counted make one."""
+        if steps == 1:
+            return self
+        density = self.density
+        if density is not None:
+            counts, missing = density.counts / steps, density.missing / steps
+            density = replace(density, kept=counts, missing=missing)
+        return replace(self, counts=self.counts / steps, density=density)
 
     @property
     def n_effective(self) -> float:
@@ -303,11 +313,14 @@ class DataSummary:
     ranges : array of shape (n_features, 2)
         Least and greatest number of each ordered feature that the tree uses; NaN for all others,
         and where files of former versions do not say.
+    steps : int
+        How many of what sketches count make a row: 1, or the steps of its shares of classes.
     """
 
     scales: np.ndarray
     target_edges: np.ndarray | None
     ranges: np.ndarray
+    steps: int = 1
 
     def of_features(self, used: Collection[int]) -> DataSummary:
         """What is remembered if a tree uses no features but these."""

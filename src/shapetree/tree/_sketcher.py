@@ -89,7 +89,7 @@ def describe_training_rows(
     is_number = n_classes is None
     if not has_one_target:
         return summarise_rows(rows, features, tree.used_features, False), None
-    summary = _Summary(features, tree.used_features, rows.n_rows, is_number)
+    summary = _Summary(features, tree.used_features, rows, is_number)
     size = None if n_classes is None else n_classes[0]
     sketcher = _Sketcher(tree, features, rows, size, has_medians)
     axes = sketcher.questions_of_axes(tree.n_node_samples)
@@ -116,7 +116,7 @@ def summarise_rows(
     has_numbers : bool
         Whether a row has one target, which is a number.
     """
-    summary = _Summary(features, used, rows.n_rows, has_numbers)
+    summary = _Summary(features, used, rows, has_numbers)
     return summary.of(rows.ask(*summary.questions))
 
 
@@ -146,7 +146,7 @@ def sketch_tree(
     sketcher = _Sketcher(tree, features, rows, size, has_medians)
     (leaves,) = rows.ask(CountsOfLeaves(size, target_edges))
     n_rows = add_up(tree.parent, leaves.counts.copy(), None, None)
-    summary = _Summary(features, tree.used_features, rows.n_rows, has_numbers=False)
+    summary = _Summary(features, tree.used_features, rows, has_numbers=False)
     ends, values, points = rows.ask(summary.questions[0], *sketcher.questions_of_axes(n_rows))
     return sketcher.sketches(leaves, summary.ranges(ends), values, points)
 
@@ -155,9 +155,13 @@ class _Summary:
     """What is asked to summarise rows, with their targets if these are numbers."""
 
     def __init__(
-        self, features: tuple[FeatureInfo, ...], used: list[int], n_rows: int, has_numbers: bool
+        self,
+        features: tuple[FeatureInfo, ...],
+        used: list[int],
+        rows: SpreadRows,
+        has_numbers: bool,
     ) -> None:
-        self._n_features = len(features)
+        self._n_features, self._steps, n_rows = len(features), rows.steps, rows.n_rows
         self._ordered = tuple(feature for feature in used if not features[feature].is_categorical)
         self.questions: tuple[Question[Any], ...] = (
             RangesOfFeatures(self._ordered),
@@ -173,7 +177,7 @@ class _Summary:
         # Nothing can be divided by zero or infinity.
         scales[list(self._ordered)] = np.where((found > 0) & (found < np.inf), found, 1.0)
         edges = target_edges_of(*targets[0]) if targets else None
-        return DataSummary(scales, edges, self.ranges(ends))
+        return DataSummary(scales, edges, self.ranges(ends), self._steps)
 
     def ranges(self, ends: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         """Least and greatest number of each feature; NaN for those that are not used."""
@@ -254,7 +258,7 @@ class _Sketcher:
         """What the squares of the weights of all nodes' rows add up to."""
         (greatest,) = self._rows.ask(GreatestWeights())
         (squares,) = self._rows.ask(SquaredWeights(greatest))
-        sums: list[float] = (greatest * greatest * squares).tolist()
+        sums: list[float] = (self._rows.steps * greatest * greatest * squares).tolist()
         for node in range(len(sums) - 1, 0, -1):  # children before their parents
             sums[int(self._tree.parent[node])] += sums[node]
         return [in_digits(total, SUM_DIGITS) for total in sums]

@@ -15,6 +15,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from shapetree.data._shares import Parts, drawn_labels, in_steps, steps_of
 from shapetree.data._stored import StoredTable
 from shapetree.data._table import Table
 from shapetree.tree._arrays import TreeArrays
@@ -85,6 +86,8 @@ class Question(ABC, Generic[Answer]):
 
     # Whether values are needed to answer it, or leaves and targets are enough.
     needs_values = True
+    # Whether single rows are wanted; where these have shares of classes, others are asked of parts.
+    wants_rows = False
 
     @abstractmethod
     def of(self, part: SpreadPart) -> Answer:
@@ -108,6 +111,11 @@ class SpreadRows(Protocol):
         """Whether rows have weights."""
         ...
 
+    @property
+    def steps(self) -> int:
+        """How many of what is counted make a row: 1, or the steps of its shares of classes."""
+        ...
+
     def ask(self, *questions: Question[Any]) -> list[Any]:
         """Answers for all rows; those to several questions may be found in one go."""
         ...
@@ -118,6 +126,7 @@ class LocalSpread:
     """Rows in memory; `part` holds all of them."""
 
     part: SpreadPart
+    steps = 1
 
     @property
     def n_rows(self) -> int:
@@ -134,6 +143,38 @@ class LocalSpread:
         return [question.of(self.part) for question in questions]
 
 
+@dataclass(frozen=True, eq=False)
+class SpreadParts:
+    """Rows in memory that are of several classes, each to some degree.
+
+    Attributes
+    ----------
+    parts : SpreadPart
+        A part of each row for each class, which counts so many of the row's steps.
+    whole : SpreadPart
+        Each row once, with a class that is drawn by its shares.
+    steps : int
+    """
+
+    parts: SpreadPart
+    whole: SpreadPart
+    steps: int
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that are counted, which are parts."""
+        return self.parts.table.n_rows
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows have weights."""
+        return self.parts.weights is not None
+
+    def ask(self, *questions: Question[Any]) -> list[Any]:
+        """Answers for all rows."""
+        return [each.of(self.whole if each.wants_rows else self.parts) for each in questions]
+
+
 class StoredSpread:
     """Rows in parts, which are read again for every question about their values.
 
@@ -145,6 +186,8 @@ class StoredSpread:
         As in `SpreadPart`.
     n_threads : int
     """
+
+    steps = 1
 
     def __init__(
         self,
@@ -238,6 +281,45 @@ def _(
     n_threads: int,
 ) -> SpreadRows:
     return StoredSpread(tree, table, y, counts, weights, n_threads)
+
+
+def spread_of_parts(
+    tree: TreeArrays,
+    table: Table,
+    parts: Parts,
+    counts: np.ndarray | None,
+    n_threads: int,
+    weights: np.ndarray | None = None,
+) -> SpreadRows:
+    """Whoever can tell how rows with shares of classes are spread.
+
+    Parameters
+    ----------
+    tree : TreeArrays
+    table : Table
+        The parts of the rows.
+    parts : Parts
+    counts : array of shape (n_parts,) or None
+        As how many rows each part counts, or which share of one; None for 1.
+    n_threads : int
+    weights : array of shape (n_parts,) or None
+    """
+    first, counts = parts.first, np.ones(table.n_rows) if counts is None else counts
+    steps = 1 if (counts == np.rint(counts)).all() else steps_of(int(counts.sum()))
+    in_all = in_steps(counts, steps)
+    if weights is not None:
+        # Parts of a row are no evidence of their own: each step of it weighs the same.
+        place = np.cumsum(np.diff(parts.row, prepend=-1) != 0) - 1
+        each = np.add.reduceat(weights, first) / np.add.reduceat(in_all, first)
+        weights = each[place] * in_all
+    drawn = drawn_labels(parts.row, parts.label, counts)
+    whole = SpreadPart(tree, table.take(first), drawn, n_threads=n_threads)
+    has_steps, label = in_all > 0, parts.label
+    if not has_steps.all():
+        table, label, in_all = table.take(has_steps), label[has_steps], in_all[has_steps]
+        weights = None if weights is None else weights[has_steps]
+    shown = SpreadPart(tree, table, label, 0, n_threads, None, in_all, weights)
+    return SpreadParts(shown, whole, steps)
 
 
 def sole_target(targets: np.ndarray, has_classes: bool) -> np.ndarray | None:

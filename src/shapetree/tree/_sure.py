@@ -153,8 +153,8 @@ def unseen_leaves(
     ----------
     leaves : int array of shape (n_rows,)
     targets : array of shape (n_rows,)
-    is_right : bool array of shape (n_rows,) or None
-        Whether rows are of the class that their leaf predicts; None for numbers.
+    is_right : array of shape (n_rows,) or None
+        Whether rows are of the class that their leaf predicts, or to which share; None for numbers.
     weights : array of shape (n_rows,) or None
         Whole numbers are counts of rows; of others, Kish's effective number counts.
     is_median : bool

@@ -84,8 +84,9 @@ class NodeView:
         largest branch.
     children : tuple of int
         Numbers of the nodes its branches lead to.
-    counts : int array or None
-        Rows by class, or by the tree's cells of the target; None if there are several targets.
+    counts : array or None
+        Rows by class, or by the tree's cells of the target; None if there are several targets. They
+        are whole unless rows have shares of classes.
     row_shares : array of shape (n_outputs, n_values) or None
         Share of its rows that each class of each output has; `value` has what the tree predicts
         instead, which weights and shrinkage make differ. None for numbers, or if it is not known.
@@ -146,10 +147,10 @@ class NodeView:
         missing = self.missing_categories[side] if self.missing_categories else ()
         return tuple(c for c in self.arriving[side] if c not in missing)
 
-    def n_right(self, classes: tuple[Any, ...]) -> int:
-        """Number of its rows that are of the class it predicts."""
+    def n_right(self, classes: tuple[Any, ...]) -> float:
+        """Number of its rows that are of the class it predicts, which may be shares of rows."""
         assert self.counts is not None
-        return int(self.counts[classes.index(self.prediction[0])])
+        return self.counts[classes.index(self.prediction[0])].item()
 
     def squared_error(self, number: float | None) -> float:
         """Sum over its rows of the target's squared distance from a number."""
@@ -248,7 +249,7 @@ class TreeView:
         if root.counts is None or not leaves:
             return None
         if self.classes is not None:
-            return sum(leaf.n_right(self.classes[0]) for leaf in leaves) / root.n_rows
+            return float(sum(leaf.n_right(self.classes[0]) for leaf in leaves) / root.n_rows)
         loss = sum(leaf.squared_error(leaf.prediction[0]) for leaf in leaves)
         total = root.squared_error(root.mean)
         return 1 - loss / total if total > 0 else None
@@ -369,7 +370,9 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
     tree, names = fitted.tree, fitted.names
     features = names.name_features(fitted.features, with_units)
     classes = names.name_classes(fitted.classes)
-    sketches = fitted.sketches if X is None else fitted.sketch_rows(X, y)
+    sketches, steps = fitted.sketches, fitted.summary.steps
+    if X is not None:
+        sketches, steps = fitted.sketch_rows(X, y)
     arriving = arriving_categories(tree, features)
     nodes = tuple(
         _view_node(
@@ -377,7 +380,7 @@ def _make_view(fitted: FittedTree, X: Any, y: Any, with_units: bool) -> TreeView
             node,
             features,
             classes,
-            None if sketches is None else sketches[node],
+            None if sketches is None else sketches[node].in_rows(steps),
             arriving[node],
             fitted.predicts_medians,
         )

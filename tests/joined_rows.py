@@ -1,6 +1,7 @@
 """Rows that several holders have between them, all of them in this process."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -91,39 +92,72 @@ def joined_rows(table, binned, goal, parts, first_rows=None):
     return JoinedRows(LocalParts(holders), binned, None, goal, 1)
 
 
-class JoinedSpread:
+class JoinedSketched:
     """Rows of several holders, each of which follows another, under a finished tree."""
 
     def __init__(self, whole, sizes):
+        self.binned = whole.binned
         self.n_rows = whole.table.n_rows
         self.has_weights = whole.weights is not None
         firsts = np.cumsum([0, *sizes])
         self.parts = [
-            replace(
-                whole,
-                weights=None if whole.weights is None else whole.weights[first : first + size],
-                table=part_of_table(whole.table, np.arange(first, first + size)),
-                y=None if whole.y is None else whole.y[first : first + size],
-                counts=None if whole.counts is None else whole.counts[first : first + size],
-                first_row=int(first),
-            )
+            part_of_sketched(whole, np.arange(first, first + size))
             for first, size in zip(firsts, sizes, strict=False)
         ]
 
-    def ask(self, *questions):
-        return [question.join([question.of(part) for part in self.parts]) for question in questions]
+    def ask(self, of, join):
+        """What a function tells of all rows."""
+        return join([of(part) for part in self.parts])
 
 
-class PairwiseSpread(JoinedSpread):
+class PairwiseSketched(JoinedSketched):
     """The same, but answers are joined two at a time, as a cluster does it."""
 
-    def ask(self, *questions):
-        return [self._join(question, self.parts) for question in questions]
+    def ask(self, of, join):
+        """What a function tells of all rows."""
+        return self._join(of, join, self.parts)
 
-    def _join(self, question, parts):
+    def _join(self, of, join, parts):
         if len(parts) == 1:
-            return question.of(parts[0])
+            return of(parts[0])
         half = len(parts) // 2
-        return question.join(
-            [self._join(question, parts[:half]), self._join(question, parts[half:])]
+        return join([self._join(of, join, some) for some in (parts[:half], parts[half:])])
+
+
+def part_of_sketched(whole, rows):
+    """Some rows, which follow each other, under a finished tree."""
+    return replace(
+        whole,
+        table=part_of_table(whole.table, rows),
+        binned=part_of_bins(whole.binned, rows),
+        y=whole.y[rows],
+        counts=None if whole.counts is None else whole.counts[rows],
+        weights=None if whole.weights is None else whole.weights[rows],
+        first_row=int(rows[0]) if len(rows) else 0,
+    )
+
+
+class TableInParts:
+    """A table in parts of some sizes, as far as its values are asked for; see `Table`."""
+
+    def __init__(self, table, sizes):
+        self.n_rows = table.n_rows
+        self._table = table
+        self._firsts = np.cumsum([0, *sizes])
+
+    def known_values(self, features):
+        """Nothing is known yet."""
+
+    def ask(self, of, join, needed, counts):
+        """What a function tells of all rows."""
+        each = [np.arange(a, b) for a, b in pairwise(self._firsts)]
+        return join(
+            [
+                of(
+                    part_of_table(self._table, rows),
+                    first,
+                    None if counts is None else counts[rows],
+                )
+                for first, rows in zip(self._firsts.tolist(), each, strict=False)
+            ]
         )

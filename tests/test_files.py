@@ -176,6 +176,8 @@ def test_samples_are_the_same_from_files(case, tmp_path, monkeypatch):
     """Where bins come from a sample, and other rows lie between and beyond them."""
     for module in ("_binning", "_parts", "_stored"):
         monkeypatch.setattr(f"shapetree.data.{module}.MAX_BINNED_ROWS", 60)
+    for module in ("_values", "_stored"):
+        monkeypatch.setattr(f"shapetree.data.{module}.SCALE_ROWS", 60)
     rng = np.random.default_rng(0)
     table = all_rows(rng, 500)
     for weight in (None, "w"):
@@ -844,8 +846,11 @@ def test_progress_is_shown_for_every_pass(files, capsys):
     data = from_parquet(files, target="label")
     ShapeTreeClassifier(verbose=1, max_depth=2, resamples=0).fit(data)
     shown = capsys.readouterr().err
-    for what in ("reading rows", "binning rows", "describing nodes"):
+    for what in ("reading rows", "binning rows"):
         assert re.search(rf"shapetree, {what}: 100%.*rows/s", shown), what
+    # Without pairs and dates, nothing else needs the rows' values.
+    passes = set(re.findall(r"shapetree, ([a-z ]+): 100%.*?rows/s", shown))
+    assert passes == {"reading rows", "binning rows"}
 
 
 # Room

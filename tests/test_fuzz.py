@@ -50,10 +50,7 @@ from shapetree._core.row_hashes import count_distinct
 from shapetree._core.rows import NodeRows, spreads_of
 from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NodeSearch
-from shapetree._core.sketch_axes import edges_of_cells, lay_out_axes
-from shapetree._core.sketch_cells import count_cells
-from shapetree._core.sketch_samples import sample_points, sample_values
-from shapetree._core.sketch_targets import add_up, count_targets, sum_squares, sum_targets
+from shapetree._core.sketch import count_cells
 from shapetree._core.sorting import order_of
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.tree._arrays import TreeArrays
@@ -973,15 +970,16 @@ def test_find_leaves_with_any_targets_of_cuts(data, tree):
 @fuzz
 @given(st.data(), st.booleans())
 def test_count_cells(data, has_labels):
+    bins = [np.array([0, 1, 2, 3, 1, 0], dtype=kind) for kind in (np.uint8, np.uint16)]
     arguments = nearly(
         data.draw,
-        columns=Columns(table_columns(), 6),
+        bins=Columns([*bins, None], 6),
         leaves=np.array([1, 3, 4, 5, 5, 1], dtype=np.int32),
         parent=np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32),
-        feature=np.array([0, -1, 2, -1, -1, -1], dtype=np.int32),
-        edge_start=np.array([0, 2, 2, 2, 2, 2, 2]),
-        edges=np.array([-1.0, 1.0]),
-        cell_start=np.array([0, 4, 4, 8, 8, 8, 8]),
+        feature=np.array([0, -1, 1, -1, -1, -1], dtype=np.int32),
+        bin_start=np.array([0, 4, 8, 8]),
+        cell_of_bin=np.array([0, 0, 1, 2, 0, 1, 2, 3], dtype=np.int32),
+        cell_start=np.array([0, 3, 3, 7, 7, 7, 7]),
         labels=np.array([0, 1, 2, 0, 1, 2], dtype=np.int32) if has_labels else None,
         targets=None if has_labels else np.arange(6.0),
         n_classes=3 if has_labels else 1,
@@ -991,128 +989,11 @@ def test_count_cells(data, has_labels):
         assert found[0].sum() <= 6 * len(arguments["parent"])
 
 
-LEAVES = np.array([1, 3, 4, 5, 5, 1], dtype=np.int32)
-PARENTS = np.array([-1, 0, 0, 2, 2, 2], dtype=np.int32)
-
-
-@fuzz
-@given(st.data())
-def test_sample_values(data):
-    arguments = nearly(
-        data.draw,
-        columns=Columns(table_columns(), 6),
-        leaves=LEAVES,
-        parent=PARENTS,
-        feature=np.array([0, -1, 0, -1, -1, -1], dtype=np.int32),
-        limit=np.full(6, 2**63, dtype=np.uint64),
-        first_row=7,
-    )
-    survives(sample_values, **arguments)
-
-
-@fuzz
-@given(st.data())
-def test_sample_points(data):
-    arguments = nearly(
-        data.draw,
-        columns=Columns(table_columns(), 6),
-        leaves=LEAVES,
-        parent=PARENTS,
-        pairs=np.array([(0, 1), *[(-1, -1)] * 5], dtype=np.int32),
-        limit=np.full(6, 2**63, dtype=np.uint64),
-        first_row=7,
-    )
-    survives(sample_points, **arguments)
-
-
-@fuzz
-@given(st.data())
-def test_lay_out_axes(data):
-    arguments = nearly(
-        data.draw,
-        feature=np.array([0, -1, 0, -1, -1, -1], dtype=np.int32),
-        value_start=np.array([0, 4, 4, 5, 5, 5, 5]),
-        values=np.array([3.0, -2.0, 0.5, 0.5, 1.0]),
-        threshold_start=np.array([0, 2, 2, 2, 2, 2, 2]),
-        thresholds=np.array([-1.0, 1.0]),
-    )
-    survives(lay_out_axes, **arguments)
-
-
-@fuzz
-@given(st.data())
-def test_edges_of_cells(data):
-    arguments = nearly(
-        data.draw,
-        bound_start=np.array([0, 3, 3, 5]),
-        bounds=np.array([-1.0, 0.5, 2.0, 0.0, 1.0]),
-        cells=np.array([2, 1, 0, 3, 0]),
-    )
-    if are_small(arguments["cells"]):
-        survives(edges_of_cells, **arguments)
-
-
 @fuzz
 @given(st.data())
 def test_number_cuts(data):
     low = np.array([1, 5, 3, -1, -1, -1, -1], dtype=np.int32)
     survives(number_cuts, **nearly(data.draw, low=low))
-
-
-@fuzz
-@given(st.data(), st.booleans())
-def test_count_targets(data, has_targets):
-    arguments = nearly(
-        data.draw,
-        leaves=LEAVES,
-        cells=np.array([0, 1, 2, 0, 1, 2], dtype=np.int32),
-        targets=np.arange(6.0) if has_targets else None,
-        n_nodes=6,
-        n_cells=3,
-        n_threads=2,
-    )
-    survives(count_targets, **arguments)
-
-
-@fuzz
-@given(st.data())
-def test_sum_targets(data):
-    arguments = nearly(
-        data.draw,
-        leaves=LEAVES,
-        targets=np.arange(6.0),
-        exponent=np.full(6, 3, dtype=np.int32),
-        unit=np.full(6, 2.0**-40),
-    )
-    survives(sum_targets, **arguments)
-
-
-@fuzz
-@given(st.data())
-def test_sum_squares(data):
-    arguments = nearly(
-        data.draw,
-        leaves=LEAVES,
-        targets=np.arange(6.0),
-        exponent=np.full(6, 3, dtype=np.int32),
-        centre=np.full(6, 0.5),
-        reach=np.zeros(6, dtype=np.int32),
-        unit=np.full(6, 2.0**-40),
-    )
-    survives(sum_squares, **arguments)
-
-
-@fuzz
-@given(st.data(), st.booleans())
-def test_add_up(data, has_targets):
-    arguments = nearly(
-        data.draw,
-        parent=PARENTS,
-        counts=np.ones((6, 2), dtype=np.int32),
-        mean=np.arange(6.0) if has_targets else None,
-        deviation=np.ones(6) if has_targets else None,
-    )
-    survives(add_up, **arguments)
 
 
 @fuzz

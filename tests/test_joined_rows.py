@@ -7,12 +7,13 @@ import pytest
 from data import make_tree
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from joined_rows import JoinedSpread, PairwiseSpread, joined_rows
+from joined_rows import JoinedSketched, PairwiseSketched, TableInParts, joined_rows
 from numpy.testing import assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.data._binning import bin_table
-from shapetree.data._table import Table
+from shapetree.data._table import FeatureInfo, Table
+from shapetree.data._values import neighbours_of, values_of
 from shapetree.fit._growth import pair_tools
 from shapetree.fit._parameters import candidate_options, limits_of, read_pairs, refine_options
 from shapetree.fit._training_rows import training_rows
@@ -24,9 +25,7 @@ from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.refine import _refine as refining
 from shapetree.refine import _tao, refine
-from shapetree.tree._questions import NeighboursOfThresholds
-from shapetree.tree._sketcher import describe_training_rows, sketch_tree
-from shapetree.tree._spread import LocalSpread, SpreadPart, sole_target
+from shapetree.tree._sketcher import LocalRowsToSketch, SketchedPart, sketch_tree, sole_target
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -289,19 +288,30 @@ def test_any_partition_of_the_rows_gives_the_same_sketches(case, n_rows, scale):
     counts = None if rows.counts is None else rows.counts.astype(np.int32)
     y = sole_target(rows.targets, rows.classes is not None)
     heavy = rng.choice([1e-9, 0.3, 40.0], n_rows) if rng.random() < 0.5 else None
-    whole = SpreadPart(tree, fit.table, y, counts=counts, weights=heavy)
+    whole = SketchedPart(tree, fit.table, fit.binned, y, counts, heavy)
+    n_classes = None if rows.n_classes is None else rows.n_classes[0]
+    ranges = np.full((4, 2), np.nan)
+    ranges[:3] = np.stack(values_of(fit.table, [0, 1, 2], None)[:2], axis=1)
+    has_medians = case == "medians"
 
     def found(rows_):
-        summary, sketches = describe_training_rows(rows_, tree, features, rows.n_classes, True)
-        other = sketch_tree(tree, features, rows_, rows.n_classes, summary.target_edges)
-        assert_same(sketches, other)
-        return summary, sketches, rows_.ask(NeighboursOfThresholds(0, thresholds))[0]
+        about = tree, features, rows_, ranges, n_classes
+        sketches, edges = sketch_tree(*about, has_medians=has_medians)
+        assert_same(sketches, sketch_tree(*about, edges, has_medians)[0])
+        return tuple(sketches), edges
 
-    thresholds = np.sort(rng.normal(size=5))
-    alone = found(LocalSpread(whole))
+    thresholds = {0: np.sort(rng.normal(size=5))}
+    alone = found(LocalRowsToSketch(whole))
+    values = values_of(fit.table, [0, 2], counts)
+    neighbours = neighbours_of(fit.table, thresholds)
     for sizes in sizes_of_parts(rng, n_rows):
-        for kind in (JoinedSpread, PairwiseSpread):
+        for kind in (JoinedSketched, PairwiseSketched):
             assert_same(alone, found(kind(whole, sizes)))
+        table = TableInParts(fit.table, sizes)
+        theirs = values_of(table, [0, 2], counts)
+        assert_same((values.least, values.greatest), (theirs.least, theirs.greatest))
+        assert_same(values.scales(), theirs.scales())
+        assert_same(neighbours, neighbours_of(table, thresholds))
 
 
 @given(SEEDS, st.integers(0, 30), st.integers(0, 8))
@@ -310,10 +320,7 @@ def test_neighbours_of_thresholds_are_those_of_the_sorted_values(seed, n_rows, n
     column = rng.integers(0, 20, n_rows).astype(np.float64)
     column[rng.random(n_rows) < 0.2] = np.nan
     thresholds = np.unique(rng.integers(0, 40, n_thresholds) / 2)
-    fit = Fit(ShapeTreeClassifier(), [[0.0], [1.0]], [0, 1])
-    table = Table(n_rows, fit.table.features, [column])
-    part = SpreadPart(fit.grow(fit.alone()), table, None)
-    (found,) = LocalSpread(part).ask(NeighboursOfThresholds(0, thresholds))
+    found = neighbours_of(Table(n_rows, (FeatureInfo("x"),), [column]), {0: thresholds})[0]
     for threshold, below, above in zip(thresholds, *found, strict=True):
         assert below == max(column[column <= threshold], default=-np.inf)
         assert above == min(column[column > threshold], default=np.inf)

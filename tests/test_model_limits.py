@@ -212,15 +212,6 @@ def test_packed_counts_are_checked(change, words):
         from_json(json.dumps(content))
 
 
-def test_a_packed_axis_cannot_claim_to_be_huge():
-    X, y = noisy_classes(np.random.default_rng(0), n_classes=150, n_rows=1_000)
-    content = json.loads(ShapeTreeClassifier(max_depth=1, refine=None).fit(X, y).to_json())
-    density = content["nodes"][0]["sketch"]["density"]
-    density["cells"][0] = 10**9
-    with pytest.raises(NotAModel, match="at most 64 cells for each part"):
-        from_json(json.dumps(content))
-
-
 @pytest.mark.parametrize("lists", [[[], [1, 2]], [[]], [[], []], [[3], [], [1, 2], []], [[], [9]]])
 def test_lists_ascend_each_on_its_own(lists):
     part = Part(lists)

@@ -24,9 +24,9 @@ from shapetree import (
 from shapetree.export._page_words import outcome_data
 from shapetree.tree._digits import percent
 from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._fitting import bin_used_features
 from shapetree.tree._sketch import NodeSketch, joined_moments
-from shapetree.tree._sketcher import describe_training_rows
-from shapetree.tree._spread import spread_of
+from shapetree.tree._sketcher import LocalRowsToSketch, SketchedPart, sketch_tree
 from shapetree.tree._sure import (
     sure_of_mean,
     sure_of_median,
@@ -182,15 +182,17 @@ def test_nodes_know_the_effective_number_of_their_own_rows(has_counts):
     leaves = tree.apply(X)
     weights = np.where(leaves == leaves.min(), 1e-3, rng.gamma(0.3, size=len(y)) + 1e-6)
     counts = rng.integers(1, 4, len(y)) if has_counts else np.ones(len(y), dtype=int)
-    spread = spread_of(
+    table = fitted.read_table(X, "a test")
+    part = SketchedPart(
         fitted.tree,
-        fitted.read_table(X, "a test"),
+        table,
+        bin_used_features(fitted.tree, table, 1),
         y.to_numpy(np.int32),
-        counts.astype(float) if has_counts else None,
-        n_threads=1,
-        weights=counts * weights,
+        counts.astype(np.int32) if has_counts else None,
+        counts * weights,
     )
-    told = describe_training_rows(spread, fitted.tree, fitted.features, [2], has_one_target=True)[1]
+    about = fitted.tree, fitted.features, LocalRowsToSketch(part), fitted.summary.ranges
+    told = sketch_tree(*about, n_classes=2)[0]
     for leaf in np.unique(leaves):
         mine = np.repeat(weights, counts)[np.repeat(leaves, counts) == leaf]
         by_class = np.array([mine.sum() / 4, mine.sum() * 3 / 4])

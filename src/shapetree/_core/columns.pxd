@@ -24,6 +24,7 @@ cdef class Columns:
     cdef readonly Py_ssize_t n_rows
     cdef readonly int n_columns
     cdef list _arrays    # keeps the memory alive
+    cdef readonly object order    # numbers that the rows had before they were moved; None if as now
 
     cdef int check_bins(self, const int64_t[::1] offsets, int first, int last) except -1
     cdef int check_numbers(self, const int32_t[::1] features) except -1

@@ -207,6 +207,8 @@ cdef class Columns:
                                  scratch + threadid() * n_rows * size)
         finally:
             free(scratch)
+        moved = np.array(order)
+        self.order = moved if self.order is None else self.order[moved]
 
     cdef int check_bins(self, const int64_t[::1] offsets, int first, int last) except -1:
         """Refuse columns with bins for which a histogram has no room."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -16,12 +16,12 @@ from shapetree.dask._lazy import LOOKING
 from shapetree.dask._tasks import (
     EveryValue,
     FindBinning,
-    JoinAnswers,
     KeptRows,
     Look,
     Weighing,
-    answer_parts,
     ask_numbers,
+    ask_sketched,
+    ask_table,
     bin_part,
     bin_values,
     classes_of_parts,
@@ -43,7 +43,7 @@ from shapetree.dask._tasks import (
     recode_part,
     sample_of_parts,
     seen_codes,
-    spread_parts,
+    sketch_parts,
     table_of_part,
     targets_of_part,
     targets_of_parts,
@@ -75,12 +75,13 @@ from shapetree.fit._training_rows import (
     factors_of_classes,
     leaves_in,
     read_rows,
+    sketched_rows,
 )
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import hold_rows
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import target_names
-from shapetree.tree._spread import Question, SpreadRows, spread_of_table
+from shapetree.tree._sketcher import SketchedPart
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,6 +212,18 @@ class DaskTable(Table):
         each = zip(*(part.columns for part in parts), strict=True)
         columns: list[np.ndarray | None] = [np.concatenate(column) for column in each]
         return Table(self.n_rows, self.features, columns, self.has_names)
+
+    def ask(
+        self,
+        of: Callable[[Table, int, np.ndarray | None], Any],
+        join: Callable[[Any], Any],
+        needed: Iterable[int],
+        counts: np.ndarray | None,
+    ) -> Any:
+        """What a function tells of all rows; see `Table`."""
+        about = {"weighing": None if counts is None else self.weighing, "needed": tuple(needed)}
+        answers = self.encoded.each(ask_table, self.kept_rows, of=of, **about)
+        return answers.joined(join)
 
     def with_values(self, needed: Any) -> DaskTable:
         """The table, of which splits will read the values of some features."""
@@ -556,31 +569,32 @@ def _(binned: DaskBins, table: DaskTable, tree: TreeArrays, n_threads: int) -> n
 # --- how rows are spread over a finished tree ---
 
 
-class DaskSpread:
-    """Rows on workers under a finished tree; see `SpreadRows`."""
+@dataclass(frozen=True, eq=False)
+class DaskRowsToSketch:
+    """Rows on workers under a finished tree; see `SketchedRows`."""
 
+    binned: DaskBins
+    parts: Parts
+    has_weights: bool
     steps = 1
 
-    def __init__(
-        self, tree: TreeArrays, table: DaskTable, weighing: Weighing | None, has_weights: bool
-    ) -> None:
-        self.n_rows = table.n_rows
-        self.has_weights = has_weights
-        self._parts = table.encoded.together(
-            spread_parts, table.kept_rows, tree=tree, has_classes=table.has_classes,
-            weighing=weighing,
-        )  # fmt: skip
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.binned.n_rows
 
-    def ask(self, *questions: Question[Any]) -> list[Any]:
-        """Answers for all rows."""
-        answers = self._parts.each(answer_parts, questions=questions)
-        found: list[Any] = answers.joined(JoinAnswers(questions))
-        return found
+    def ask(self, of: Callable[[SketchedPart], Any], join: Callable[[Any], Any]) -> Any:
+        """What a function tells of all rows."""
+        return self.parts.each(ask_sketched, of=of, join=join).joined(join)
 
 
-@spread_of_table.register
-def _(
-    table: DaskTable, tree: TreeArrays, y: Any, counts: Any, weights: Any, n_threads: int
-) -> SpreadRows:
-    is_plain = counts is None and weights is None
-    return DaskSpread(tree, table, None if is_plain else table.weighing, weights is not None)
+@sketched_rows.register
+def _(binned: DaskBins, rows: TrainingRows, tree: TreeArrays, n_threads: int) -> DaskRowsToSketch:
+    """Rows on workers, with what was agreed to weigh them by."""
+    table = binned.table
+    parts = table.encoded.together(
+        sketch_parts, table.kept_rows, binned.wanted_rows, binned.parts.futures,
+        tree=tree, features=binned.features, has_classes=rows.classes is not None,
+        weighing=None if rows.weights is None and rows.counts is None else table.weighing,
+    )  # fmt: skip
+    return DaskRowsToSketch(binned, parts, rows.weights is not None)

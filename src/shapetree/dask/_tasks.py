@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -45,8 +44,8 @@ from shapetree.fit._training_rows import importance_by_class, total_of
 from shapetree.grow._local import LocalRows
 from shapetree.refine._joined import PartRows
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._predictor import leaves_of, leaves_of_bins
-from shapetree.tree._spread import Question, SpreadPart, sole_target
+from shapetree.tree._predictor import leaves_of_bins
+from shapetree.tree._sketcher import SketchedPart, sole_target
 
 # --- reading ---
 
@@ -579,51 +578,66 @@ def leaves_of_part(
 # --- a finished tree ---
 
 
-def spread_parts(
+def sketch_parts(
     parts: list[EncodedPart],
     kept: list[KeptRows],
+    wanted: list[KeptRows],
+    binned: list[Columns],
     tree: TreeArrays,
+    features: tuple[FeatureBins, ...],
     has_classes: bool,
     weighing: Weighing | None,
-) -> list[SpreadPart]:
+) -> list[SketchedPart]:
     """The rows of some parts under a finished tree."""
     return [
-        _spread_part(part, own, tree, has_classes, weighing)
-        for part, own in zip(parts, kept, strict=True)
+        _sketch_part(*each, tree, features, has_classes, weighing)
+        for each in zip(parts, kept, wanted, binned, strict=True)
     ]
 
 
-def _spread_part(
+def _sketch_part(
     part: EncodedPart,
     kept: KeptRows,
+    wanted: KeptRows,
+    binned: Columns,
     tree: TreeArrays,
+    features: tuple[FeatureBins, ...],
     has_classes: bool,
     weighing: Weighing | None,
-) -> SpreadPart:
-    table = table_of_part(part, kept, tree.used_features)
-    y = sole_target(_targets_of(part, kept), has_classes)
-    counts = _counts_of(part, kept, weighing)
-    whole = None if counts is None else counts.astype(np.int32)
-    weights = _weights_of(part, kept, weighing)
-    return SpreadPart(tree, table, y, kept.first_row, 1, leaves_of(tree, table, 1), whole, weights)
+) -> SketchedPart:
+    mask = wanted.mask(binned.n_rows)
+    table = table_of_part(part, kept, tree.features_of_pairs)
+    y = sole_target(_kept(_targets_of(part, kept), mask), has_classes)
+    assert y is not None
+    counts = _kept(_counts_of(part, kept, weighing), mask)
+    return SketchedPart(
+        tree,
+        table if mask is None else table.take(mask),
+        BinnedTable(features, _take(binned, mask)),
+        y,
+        None if counts is None else counts.astype(np.int32),
+        _kept(_weights_of(part, kept, weighing), mask),
+        wanted.first_row,
+    )
 
 
-def answer_parts(parts: list[SpreadPart], questions: tuple[Question[Any], ...]) -> list[Any]:
-    """What some parts tell of how their rows are spread."""
-    return [question.join([question.of(part) for part in parts]) for question in questions]
+def ask_sketched(
+    parts: list[SketchedPart], of: Callable[[SketchedPart], Any], join: Callable[[Any], Any]
+) -> Any:
+    """What a function tells of the rows of some parts."""
+    return join([of(part) for part in parts])
 
 
-@dataclass(frozen=True)
-class JoinAnswers:
-    """Joins the answers to questions."""
-
-    questions: tuple[Question[Any], ...]
-
-    def __call__(self, parts: list[list[Any]]) -> list[Any]:
-        return [
-            question.join(list(each))
-            for question, each in zip(self.questions, zip(*parts, strict=True), strict=True)
-        ]
+def ask_table(
+    part: EncodedPart,
+    kept: KeptRows,
+    of: Callable[[Table, int, np.ndarray | None], Any],
+    weighing: Weighing | None,
+    needed: tuple[int, ...],
+) -> Any:
+    """What a function tells of the values of a part's rows."""
+    table = table_of_part(part, kept, needed)
+    return of(table, kept.first_row, _counts_of(part, kept, weighing))
 
 
 # --- categories ---

@@ -8,6 +8,8 @@ from shapetree._core.sampling import places_up_to, row_hashes, rows_up_to
 from shapetree._threads import threads_for
 
 GREATEST_HASH = 2**64 - 1
+# Rows that suffice to find the scale of a feature.
+SCALE_ROWS = 10_000
 
 
 def sampled(first_row: int, n_rows: int, n_total: int, size: int, n_threads: int = 1) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from tqdm.auto import tqdm
 
+from shapetree._core.column_ranges import extents
 from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
 from shapetree.data._batches import Batches
@@ -40,7 +41,7 @@ from shapetree.data._parts import (
     sample_part,
     select,
 )
-from shapetree.data._sampling import hash_limits
+from shapetree.data._sampling import SCALE_ROWS, hash_limits
 from shapetree.data._store import Store
 from shapetree.data._table import FeatureInfo, Table, read_table, still_kept, with_seen
 
@@ -59,6 +60,8 @@ class StoredTable(Table):
         Which rows of the parts are the table's; None for all.
     sample : PartSample or None
         Rows that bins can be made of, if they have been read already.
+    ends : array of shape (2, n_features) or None
+        The least and the greatest number of each feature, if all rows have been read already.
     verbose : int
         Whether to show how reading goes.
     encoding : tuple of FeatureInfo or None
@@ -69,6 +72,7 @@ class StoredTable(Table):
     store: Store = field(kw_only=True)
     kept: np.ndarray | None = None
     sample: PartSample | None = None
+    ends: np.ndarray | None = None
     verbose: int = 0
     encoding: tuple[FeatureInfo, ...] | None = None
 
@@ -81,6 +85,7 @@ class StoredTable(Table):
             columns=[None if column is None else next(columns) for column in self.columns],
             kept=still_kept(self.kept, kept),
             sample=None,
+            ends=None,
         )
 
     def in_memory(self) -> Table:
@@ -129,6 +134,35 @@ class StoredTable(Table):
                     yield first_row, Table(batch.n_rows, self.features, columns, True)
                 first_row += batch.n_rows
                 bar.update(len(data))
+
+    def ask(
+        self,
+        of: Callable[[Table, int, np.ndarray | None], Any],
+        join: Callable[[Sequence[Any]], Any],
+        needed: Iterable[int],
+        counts: np.ndarray | None,
+    ) -> Any:
+        """What a function tells of all rows, in one pass over them; see `Table`."""
+        answers = []
+        for first, batch in self.read(needed, "describing rows"):
+            own = None if counts is None else counts[first : first + batch.n_rows]
+            answers.append(of(batch, first, own))
+        return join(answers)
+
+    def known_values(
+        self, features: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """What the first pass found, if all of its rows are the table's."""
+        if self.sample is None or self.ends is None:
+            return None
+        limit = hash_limits(np.array([self.n_rows]), SCALE_ROWS)[0]
+        kept = row_hashes(self.sample.rows) <= limit
+        columns = [self.sample.columns[feature] for feature in features]
+        values = [column[kept] for column in columns if column is not None]
+        least, greatest = self.ends[:, list(features)]
+        n_kept = int(np.count_nonzero(kept))
+        sample = np.array(values, dtype=np.float64).reshape(len(values), n_kept)
+        return least, greatest, self.sample.rows[kept], sample
 
     def with_seen_categories(self) -> StoredTable:
         """The same rows, without categories that none of them has; see `Table`."""
@@ -234,7 +268,8 @@ def read_stored(
         raise ValueError("there are no rows to learn from")
     table = StoredTable(
         found.n_rows, found.features, [None] * len(found.features), True,
-        batches=batches, store=Store(batches.memory), sample=first_pass.sample(), verbose=verbose,
+        batches=batches, store=Store(batches.memory), sample=first_pass.sample(),
+        ends=first_pass.ends, verbose=verbose,
     )  # fmt: skip
     return StoredRows(table, first_pass.targets(), found.classes, first_pass.weights())
 
@@ -244,6 +279,7 @@ class _FirstPass:
 
     def __init__(self, reading: Reading) -> None:
         self.found: PartDescription = empty_description(reading)
+        self.ends = np.full((2, len(reading.features)), np.nan)
         self._reading = reading
         self._targets: list[np.ndarray] = []
         self._classes: list[tuple[np.ndarray, ...]] = []
@@ -265,6 +301,7 @@ class _FirstPass:
             self._classes.append(classes)
         described = description_of(table, targets, weights, classes, part)
         self.found = join_descriptions([self.found, described])
+        self._note_ends(table)
         self._targets.append(targets)
         if weights is not None:
             self._weights.append(weights)
@@ -272,6 +309,12 @@ class _FirstPass:
         self._samples.append(sample_part(table, first_row, self.found.n_rows))
         if sum(len(sample.rows) for sample in self._samples) > 2 * MAX_BINNED_ROWS:
             self._samples = [self.sample()]
+
+    def _note_ends(self, table: Table) -> None:
+        ordered = [j for j, info in enumerate(table.features) if not info.is_categorical]
+        least, greatest = extents(table.values, np.array(ordered, dtype=np.int32))
+        self.ends[0, ordered] = np.fmin(self.ends[0, ordered], least)
+        self.ends[1, ordered] = np.fmax(self.ends[1, ordered], greatest)
 
     def targets(self) -> np.ndarray:
         """Targets of all rows, or the numbers of their classes."""

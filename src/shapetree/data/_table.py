@@ -6,7 +6,7 @@ training and prediction walk the same two paths.
 """
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
@@ -164,6 +164,34 @@ class Table:
     def in_memory(self) -> "Table":
         """The same rows, with all values in this process."""
         return self
+
+    def ask(
+        self,
+        of: Callable[["Table", int, Array | None], Any],
+        join: Callable[[Sequence[Any]], Any],
+        needed: Iterable[int],
+        counts: Array | None,
+    ) -> Any:
+        """What a function tells of all rows.
+
+        Parameters
+        ----------
+        of : function
+            Of a part of the rows, the number of its first row, and how many rows each counts as.
+        join : function
+            Makes one answer of those for parts of the rows, in whatever order.
+        needed : iterable of int
+            Features whose columns it reads.
+        counts : array of shape (n_rows,) or None
+            How many rows each counts as; None for one.
+        """
+        return of(self, 0, counts)
+
+    def known_values(
+        self, features: Sequence[int]
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None:
+        """Ends of features, and the rows and values of a sample, if they are known already."""
+        return None
 
     def with_seen_categories(self) -> "Table":
         """The same rows, with the features that training on them would learn.

@@ -21,7 +21,8 @@ from shapetree.drawing._ticks import (
     share_of,
     threshold_labels,
 )
-from shapetree.tree._sketch import MAX_WHOLE, Axis, Density
+from shapetree.tree._axes import MAX_WHOLE
+from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView
 
 # Whole numbers that are written below an axis.
@@ -182,7 +183,7 @@ def values_of(node: NodeView) -> dict[float, int] | None:
     if density is None or not feature.is_whole or density.edges is None:
         return None
     edges, n_rows = density.edges, density.n_rows
-    if (density.axis.cells != 1).any() or (edges[1:-1] != np.floor(edges[1:-1])).any():
+    if (edges[1:-1] != np.floor(edges[1:-1])).any():
         return None
     if np.abs(edges).max() > MAX_EXACT:
         return None
@@ -208,8 +209,7 @@ def drawn_density(node: NodeView) -> Density:
     if density.totals is not None:
         totals = np.zeros(len(counts))
         totals[cell_of] = density.totals[list(values.values())]
-    axis = Axis(edges, np.ones(len(counts), dtype=np.int64))
-    return replace(density, axis=axis, kept=counts, totals=totals)
+    return replace(density, edges=edges, kept=counts, totals=totals)
 
 
 def _all_values(node: NodeView, values: list[float]) -> list[float]:

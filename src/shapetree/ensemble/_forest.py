@@ -13,7 +13,7 @@ from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
 from shapetree.fit._growth import grow, hold, pair_tools
 from shapetree.fit._parameters import Parameters, read_pairs
-from shapetree.fit._training_rows import TrainingRows, bin_rows, training_rows
+from shapetree.fit._training_rows import TrainingRows, bin_rows, summary_of_values, training_rows
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._feature_order import feature_order
 from shapetree.grow._local import LocalRows
@@ -23,8 +23,7 @@ from shapetree.refine import Shrinkage, shrink
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._forest import FittedForest
 from shapetree.tree._naming import Names, target_names
-from shapetree.tree._sketcher import summarise_rows
-from shapetree.tree._spread import sole_target, spread_of
+from shapetree.tree._sketch import edges_of_targets
 
 
 @dataclass(frozen=True)
@@ -120,10 +119,11 @@ def fit_forest(
         progress.expect(len(numbers))
         criterion, trees = _grow(draws, pairs, parameters, options, numbers, progress)
     every = (*kept, *trees)
-    features, y_alone = rows.table.features, sole_target(rows.targets, has_classes)
-    spread = spread_of(every[0], rows.table, y_alone, rows.counts, parameters.n_threads)
+    features = rows.table.features
     used = sorted(set().union(*(tree.used_features for tree in every)))
-    has_numbers = y_alone is not None and not has_classes
+    summary = summary_of_values(rows, used, parameters.n_threads)
+    if rows.n_outputs == 1 and not has_classes:
+        summary = replace(summary, target_edges=edges_of_targets(rows.targets[:, 0]))
     forest = FittedForest(
         trees=every,
         features=features,
@@ -131,7 +131,7 @@ def fit_forest(
         classes=rows.classes,
         criterion=criterion,
         shrinkage=max(options.shrinkage),
-        summary=summarise_rows(spread, features, used, has_numbers),
+        summary=summary,
         names=Names(targets=getattr(X, "target_names", None) or target_names(y)),
         seed=seed,
         contents=draws.contents,

@@ -11,8 +11,8 @@ import numpy as np
 from shapetree._core.criterion import Criterion
 from shapetree.data._binning import bin_table
 from shapetree.data._moments import readable_threshold
-from shapetree.data._shares import Parts
-from shapetree.data._table import FeatureInfo
+from shapetree.data._table import Table
+from shapetree.data._values import neighbours_of
 from shapetree.fit._cross_validation import (
     PATH,
     Choice,
@@ -43,6 +43,8 @@ from shapetree.fit._training_rows import (
     importance_of,
     read_groups,
     row_weights,
+    rows_to_sketch,
+    summary_of_values,
     training_rows,
 )
 from shapetree.grow._feature_order import feature_order
@@ -50,7 +52,6 @@ from shapetree.grow._nodes import tree_of
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress, TestProgress
 from shapetree.refine import (
-    fitting_bins,
     prune_by_cost,
     refine_tree_arrays,
     shrink,
@@ -59,11 +60,10 @@ from shapetree.refine import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
+from shapetree.tree._fitting import fitting_bins
 from shapetree.tree._naming import Names, target_names
-from shapetree.tree._questions import NeighboursOfThresholds
 from shapetree.tree._sketch import TreeSketches
-from shapetree.tree._sketcher import describe_training_rows
-from shapetree.tree._spread import SpreadRows, sole_target, spread_of, spread_of_parts
+from shapetree.tree._sketcher import sketch_tree
 
 
 def fit_tree(
@@ -102,11 +102,10 @@ def fit_tree(
         is_pure = float(outcome.tree.impurity[0]) == 0.0
         about = rows.table.features, rows.classes is not None
         why = why_single_leaf(learnt.evidence, nearest, *about, is_pure)
-    del binned  # what follows needs its memory
     # Seen from the user's call of an estimator's `fit`.
     used, has_groups = outcome.tree.used_features, groups is not None
     warn_of_identifiers(used, rows.whole(), parameters, has_groups, stacklevel=4)
-    finished = _finish(learnt, rows)
+    finished = _finish(learnt, rows, binned)
     return replace(finished, names=names, why_single_leaf=why, taught=learnt.taught)
 
 
@@ -236,7 +235,7 @@ def refine_fitted(
         )
     tree = prune_by_cost(tree_of(refined, goal.impurity_scale), parameters.ccp_alpha)
     outcome = Outcome(tree, goal.criterion_name, np.array(history))
-    finished = _finish(Learnt(outcome, choice, None, 0.0), rows)
+    finished = _finish(Learnt(outcome, choice, None, 0.0), rows, BinnedRows(rows, binned, coarse))
     return replace(finished, has_names=fitted.has_names, names=fitted.names)
 
 
@@ -307,21 +306,24 @@ def simplify_fitted(fitted: FittedTree) -> FittedTree:
     return fitted.with_tree(simplify(fitted.tree, impurity, predicts_the_same))
 
 
-def _finish(learnt: Learnt, rows: TrainingRows) -> FittedTree:
+def _finish(learnt: Learnt, rows: TrainingRows, binned: BinnedRows) -> FittedTree:
     """What was learnt, with smoothed leaves, and sketched."""
     outcome, choice, tree = learnt.outcome, learnt.choice, learnt.tree(rows)
     parameters, own = choice.parameters, outcome.own or outcome.tree
-    features, has_classes = rows.table.features, rows.classes is not None
-    y = sole_target(rows.targets, has_classes)
-    spread = _spread(tree, rows, y, parameters.n_threads)
-    tree = _with_readable_dates(tree, features, spread)
-    summary, sketches = describe_training_rows(
-        *(spread, tree, features, rows.n_classes),
-        has_one_target=y is not None,
-        has_medians=outcome.criterion == "absolute_error",
-    )
-    if sketches is not None and rows.weights is not None:
-        sketches = replace(sketches, weighed=_weighed(own, sketches, summary.steps))
+    features = rows.table.features
+    tree = _with_readable_dates(tree, rows.table)
+    summary, sketches = summary_of_values(rows, tree.used_features, parameters.n_threads), None
+    if rows.n_outputs == 1:
+        sizes = rows.n_classes
+        to_sketch = rows_to_sketch(binned, tree, parameters.n_threads)
+        sketches, edges = sketch_tree(
+            *(tree, features, to_sketch),
+            *(summary.ranges, None if sizes is None else sizes[0]),
+            has_medians=outcome.criterion == "absolute_error",
+        )
+        summary = replace(summary, target_edges=edges, steps=to_sketch.steps)
+        if rows.weights is not None:
+            sketches = replace(sketches, weighed=_weighed(own, sketches, summary.steps))
     weights = tree.weighted_n_node_samples * rows.weight_size
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),
@@ -335,16 +337,6 @@ def _finish(learnt: Learnt, rows: TrainingRows) -> FittedTree:
         history=outcome.history,
         cv_results=choice.results,
     )
-
-
-def _spread(
-    tree: TreeArrays, rows: TrainingRows, y: np.ndarray | None, n_threads: int
-) -> SpreadRows:
-    """Whoever can tell how training rows are spread."""
-    if rows.row_of is None:
-        return spread_of(tree, rows.table, y, rows.counts, n_threads, rows.weights)
-    parts = Parts(rows.row_of, rows.targets[:, 0])
-    return spread_of_parts(tree, rows.table, parts, rows.counts, n_threads, rows.weights)
 
 
 def _weighed(tree: TreeArrays, sketches: TreeSketches, steps: int) -> np.ndarray | None:
@@ -362,18 +354,21 @@ def _weighed(tree: TreeArrays, sketches: TreeSketches, steps: int) -> np.ndarray
     return np.stack([n_rows, tree.value[:, 0, 0], np.sqrt(tree.impurity)], axis=1)
 
 
-def _with_readable_dates(
-    tree: TreeArrays, features: tuple[FeatureInfo, ...], rows: SpreadRows
-) -> TreeArrays:
+def _with_readable_dates(tree: TreeArrays, table: Table) -> TreeArrays:
     """The same tree, with thresholds on dates at moments that take few digits to write."""
-    dates = [number for number in tree.used_features if features[number].is_date]
-    nodes = {number: _nodes_on(tree, number) for number in dates}
-    asked = [NeighboursOfThresholds(number, _thresholds(tree, nodes[number])) for number in dates]
+    nodes = {
+        number: _nodes_on(tree, number)
+        for number in tree.used_features
+        if table.features[number].is_date
+    }
+    if not nodes:
+        return tree
+    thresholds = {number: _thresholds(tree, its) for number, its in nodes.items()}
     upper = tree.piece_upper.copy()
-    for question, (below, above) in zip(asked, rows.ask(*asked) if asked else [], strict=True):
-        for node in nodes[question.feature]:
+    for number, (below, above) in neighbours_of(table, thresholds).items():
+        for node in nodes[number]:
             inner = upper[tree.pieces(node)][:-1]
-            places = np.searchsorted(question.thresholds, inner)
+            places = np.searchsorted(thresholds[number], inner)
             inner[:] = [
                 # Where other rows chose the threshold, these may lie all on one side of it.
                 readable_threshold(at, low, high) if np.isfinite([low, high]).all() else at

@@ -14,24 +14,32 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from shapetree.data._batches import Batches, refuse_beside_batches
-from shapetree.data._binning import BinnedTable, bin_table
+from shapetree.data._binning import MAX_BINS, BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
-from shapetree.data._shares import ClassShares, first_parts, parts_of
+from shapetree.data._shares import ClassShares, Parts, first_parts, parts_of
 from shapetree.data._stored import read_stored
 from shapetree.data._sums import LocalNumbers, Numbers, find_evidence, weights_of_groups
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
+from shapetree.data._values import values_of
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.grow._pair_options import PairOptions
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of_bins
+from shapetree.tree._sketch import DataSummary
+from shapetree.tree._sketcher import (
+    LocalRowsToSketch,
+    SketchedPart,
+    SketchedRows,
+    part_of_shares,
+    sole_target,
+    summary_of,
+)
 
 # How far targets may be apart, so that sums of their (squared) distances stay finite.
 MAX_SPREAD = {"squared_error": 1e152, "absolute_error": 1e300}
 # Numeric targets are dealt out to folds in this many groups of similar size.
 N_STRATA = 10
-# Bins that pairs are screened with where single features have one for each value.
-COARSE_BINS = 255
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +79,11 @@ class TrainingRows:
     def n_classes(self) -> list[int] | None:
         """Number of classes of each output; None for numbers."""
         return None if self.classes is None else [len(labels) for labels in self.classes]
+
+    @property
+    def n_outputs(self) -> int:
+        """Number of targets."""
+        return self.targets.shape[1]
 
     @property
     def total_weight(self) -> float:
@@ -247,6 +260,36 @@ class BinnedRows:
 def leaves_in(binned: BinnedTable, table: Table, tree: TreeArrays, n_threads: int) -> np.ndarray:
     """Leaves of binned rows, wherever they are; see `leaves_of_bins`."""
     return leaves_of_bins(tree, table, binned, n_threads)
+
+
+def rows_to_sketch(binned: BinnedRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
+    """Whoever can tell how binned rows are spread over a tree that was grown on such bins."""
+    return sketched_rows(binned.binned, binned.rows, tree, n_threads)
+
+
+@singledispatch
+def sketched_rows(
+    binned: BinnedTable, rows: TrainingRows, tree: TreeArrays, n_threads: int
+) -> SketchedRows:
+    """The same, wherever the bins are."""
+    table = rows.table.with_values(tree.features_of_pairs)
+    if rows.row_of is not None:
+        parts = Parts(rows.row_of, rows.targets[:, 0])
+        about = tree, table, binned, parts, rows.counts, rows.weights, n_threads
+        return LocalRowsToSketch(part_of_shares(*about))
+    y = sole_target(rows.targets, rows.classes is not None)
+    assert y is not None
+    counts = None if rows.counts is None else rows.counts.astype(np.int32)
+    return LocalRowsToSketch(
+        SketchedPart(tree, table, binned, y, counts, rows.weights, n_threads=n_threads)
+    )
+
+
+def summary_of_values(rows: TrainingRows, used: list[int], n_threads: int) -> DataSummary:
+    """What is remembered of the rows' values of features that are used."""
+    ordered = [j for j in used if not rows.table.features[j].is_categorical]
+    values = values_of(rows.table, ordered, rows.counts, n_threads)
+    return summary_of(values, ordered, len(rows.table.features), None)
 
 
 def training_rows(
@@ -466,9 +509,7 @@ def coarse_bins_of(
     if len(pairs.pairs) == 0:
         return None
     if parameters.max_bins is None:
-        return bin_table(
-            rows.table, rows.weights, COARSE_BINS, parameters.n_threads
-        ).without_order()
+        return bin_table(rows.table, rows.weights, MAX_BINS, parameters.n_threads).without_order()
     has_order = any(feature.has_places for feature in binned.features)
     return binned.without_order() if has_order else None
 

@@ -13,7 +13,6 @@ from shapetree.model_file._model import INT32, Frame
 from shapetree.tree._shape import PairShape, ShapeFunction
 from shapetree.tree._sketch import (
     MAX_DENSE,
-    Axis,
     Density,
     NodeSketch,
     PackedCounts,
@@ -22,8 +21,6 @@ from shapetree.tree._sketch import (
     starts,
 )
 
-# Cells of a part of an axis, where their counts are packed; sketches have fewer.
-MAX_CELLS = 64
 # What tells how sure nodes are: of classes only what weights make of their rows.
 OF_WEIGHTS = ("weighed", "squared_weights")
 SURENESS = ("skewness", "median", *OF_WEIGHTS)
@@ -128,8 +125,14 @@ def _read_densities(
     is_number = frame.n_classes is None
     splits = [shape for shape in shapes if isinstance(shape, ShapeFunction)]
     axes, ends = _read_axes(parts, splits, frame)
-    n_cells = np.array([axis.n_cells for axis in axes], dtype=np.int64)
-    kept, in_cells = _read_cells(parts.member("counts"), n_rows, axes, n_cells, frame)
+    n_cells = np.array(
+        [
+            len(split.branch_of_piece) if edges is None else len(edges) - 1
+            for split, edges in zip(splits, axes, strict=True)
+        ],
+        dtype=np.int64,
+    )
+    kept, in_cells = _read_cells(parts.member("counts"), n_rows, n_cells, frame)
     missing = np.zeros((len(numbers), frame.n_groups), dtype=np.int32)
     lacking = parts.having("missing")
     missing[lacking] = (
@@ -161,25 +164,23 @@ def _read_densities(
 
 def _read_axes(
     parts: AlignedParts, splits: list[ShapeFunction], frame: Frame
-) -> tuple[list[Axis], list[tuple[float, float] | None]]:
-    """How the axes of densities are parted into cells, and the ends of the rows' numbers there."""
+) -> tuple[list[np.ndarray | None], list[tuple[float, float] | None]]:
+    """Edges of the cells of ordered features, and the ends of the rows' numbers there."""
     of_target = ("totals", "missing_total") if frame.n_classes is None else ()
     known = ("counts", "missing", *of_target)
-    axes = [Axis(None, np.array([len(split.branch_of_piece)])) for split in splits]
+    axes: list[np.ndarray | None] = [None] * len(splits)
     ends: list[tuple[float, float] | None] = [None] * len(splits)
     ordered = [i for i, split in enumerate(splits) if split.upper is not None]
     parts.take([i for i, split in enumerate(splits) if split.upper is None]).have_only(*known)
     with_axis = parts.take(ordered)
-    with_axis.have_only(*known, "bounds", "cells", "ends")
-    cells = with_axis.member("cells").integer_lists(1, INT32)
-    lengths = np.diff(cells.start)
-    if not lengths.all():
-        with_axis.part(int(np.argmin(lengths))).member("cells").refuse(
-            "must have at least one item"
-        )
-    bounds = with_axis.member("bounds").ascending_lists(lengths + 1)
-    for i, its_bounds, its_cells in zip(ordered, bounds, cells, strict=True):
-        axes[i] = Axis(its_bounds, its_cells)
+    with_axis.have_only(*known, "edges", "ends")
+    edges = with_axis.member("edges")
+    lists = edges.ascending_lists(is_strict=True)
+    is_short = np.diff(lists.start) < 2
+    if is_short.any():
+        edges.part(int(np.argmax(is_short))).refuse("must have at least two items")
+    for i, its_edges in zip(ordered, lists, strict=True):
+        axes[i] = its_edges
     told = [i for i in parts.having("ends") if splits[i].upper is not None]
     for i, its in zip(told, _read_ends(parts.take(told).member("ends")), strict=True):
         ends[i] = its
@@ -192,7 +193,7 @@ def _read_ends(parts: AlignedParts) -> list[tuple[float, float]]:
 
 
 def _read_cells(
-    parts: AlignedParts, n_rows: np.ndarray, axes: list[Axis], n_cells: np.ndarray, frame: Frame
+    parts: AlignedParts, n_rows: np.ndarray, n_cells: np.ndarray, frame: Frame
 ) -> tuple[list[np.ndarray | PackedCounts], np.ndarray]:
     """Rows of nodes by cell and class, and by class."""
     n_groups, kept = frame.n_groups, dict[int, np.ndarray | PackedCounts]()
@@ -200,7 +201,7 @@ def _read_cells(
     is_dense = n_cells * n_groups <= MAX_DENSE
     for i in np.flatnonzero(~is_dense).tolist():
         kept[i], in_groups[i] = _read_packed(
-            parts.part(i), int(n_rows[i]), axes[i], int(n_cells[i]), n_groups
+            parts.part(i), int(n_rows[i]), int(n_cells[i]), n_groups
         )
     dense = np.flatnonzero(is_dense).tolist()
     groups = parts.take(dense).items(n_groups)
@@ -214,11 +215,9 @@ def _read_cells(
 
 
 def _read_packed(
-    part: Part, n_rows: int, axis: Axis, n_cells: int, n_groups: int
+    part: Part, n_rows: int, n_cells: int, n_groups: int
 ) -> tuple[PackedCounts, np.ndarray]:
     """The same of one node with many cells or classes."""
-    if n_cells > MAX_CELLS * len(axis.cells) and axis.bounds is not None:
-        part.refuse(f"must have at most {MAX_CELLS} cells for each part of the axis")
     runs = [_read_runs(group, n_rows, n_cells) for group in part.items(n_groups)]
     in_groups = np.array([np.maximum(its, 0).sum() for its in runs])
     start = starts([len(its) for its in runs])

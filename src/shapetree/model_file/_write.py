@@ -304,9 +304,8 @@ def _write_sketch(sketch: NodeSketch, is_leaf: bool) -> Json:
 
 def _write_density(density: Density) -> Json:
     content: Json = {"counts": _write_cells(density.kept)}
-    if density.axis.bounds is not None:
-        content["bounds"] = _write_numbers(density.axis.bounds)
-        content["cells"] = density.axis.cells.tolist()
+    if density.edges is not None:
+        content["edges"] = _write_numbers(density.edges)
     if density.ends is not None:
         content["ends"] = _write_numbers(np.array(density.ends))
     if density.totals is not None:

@@ -2,7 +2,7 @@
 
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._prune import prune_by_cost, prune_nodes, pruning_path, simplify
-from shapetree.refine._refine import PairTools, fitting_bins, refine, refine_tree_arrays
+from shapetree.refine._refine import PairTools, refine, refine_tree_arrays
 from shapetree.refine._shrink import OF_CLASSES, OF_NUMBERS, Shrinkage, shrink, with_own_classes
 
 __all__ = [
@@ -11,7 +11,6 @@ __all__ = [
     "PairTools",
     "RefineOptions",
     "Shrinkage",
-    "fitting_bins",
     "prune_by_cost",
     "prune_nodes",
     "pruning_path",

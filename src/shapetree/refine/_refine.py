@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from shapetree.data._binning import BinnedTable, part_bins
-from shapetree.data._table import Table
 from shapetree.grow._candidates import CandidateOptions
 from shapetree.grow._nodes import GrownTree, TreeNode, shape_of
 from shapetree.grow._pairs import PairFrame
@@ -21,8 +19,6 @@ from shapetree.refine._splits import split_of, without_gaps
 from shapetree.refine._tao import Refiner
 from shapetree.refine._working_tree import WorkingNode, WorkingTree
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._predictor import leaves_of
-from shapetree.tree._shape import ShapeFunction
 
 # How pairs are searched.
 PairTools = tuple[PairFrame, CandidateOptions]
@@ -87,7 +83,8 @@ def refine_tree_arrays(
 ) -> tuple[TreeNode, list[float]]:
     """Refine a finished tree for rows that are all at its root, see `refine`.
 
-    No threshold of the tree may part rows of a node in one bin, see `fitting_bins`.
+    No threshold of the tree may part rows of a node in one bin, see
+    `shapetree.tree._fitting.fitting_bins`.
     """
     shapes = [shape_of(tree, node) for node in range(tree.node_count)]
     nodes = [
@@ -125,42 +122,3 @@ def _refine(
     history = Refiner(tree, refined, loss, options, refitter, report, order).refine()
     tree.join_small_leaves(options.least_rows)
     return tree.finished(), history
-
-
-def fitting_bins(tree: TreeArrays, table: Table, binned: BinnedTable) -> BinnedTable:
-    """Part bins where a threshold of the tree parts rows of its node in one bin.
-
-    Rows that the tree was not grown on may lie on both sides.
-    """
-    leaves = leaves_of(tree, table, 1)
-    thresholds: dict[int, list[float]] = {}
-    for node in np.flatnonzero(~tree.is_leaf).tolist():
-        shape = shape_of(tree, node)
-        if isinstance(shape, ShapeFunction) and shape.upper is not None:
-            bins = binned.features[shape.feature]
-            assert bins.low is not None
-            assert bins.high is not None
-            within = np.searchsorted(bins.high, shape.upper[:-1], side="right")
-            for threshold, number in zip(shape.upper[:-1], within, strict=True):
-                if number < bins.n_bins and bins.low[number] <= threshold:
-                    rows = _rows_in_bin(tree, node, leaves, binned, shape.feature, number)
-                    column = table.columns[shape.feature]
-                    assert column is not None
-                    is_above = column[rows] > threshold
-                    if is_above.any() and not is_above.all():
-                        thresholds.setdefault(shape.feature, []).append(float(threshold))
-    return part_bins(
-        table, binned, {feature: np.unique(found) for feature, found in thresholds.items()}
-    )
-
-
-def _rows_in_bin(
-    tree: TreeArrays, node: int, leaves: np.ndarray, binned: BinnedTable, feature: int, number: int
-) -> np.ndarray:
-    """Rows of a node that are in one bin of a feature."""
-    in_bin = np.flatnonzero(binned.columns.array(feature) == number)
-    is_below = np.zeros(tree.node_count, dtype=bool)
-    is_below[node] = True
-    for child in range(node + 1, tree.node_count):
-        is_below[child] = is_below[tree.parent[child]]
-    return in_bin[is_below[leaves[in_bin]]]

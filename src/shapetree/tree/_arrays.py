@@ -236,6 +236,14 @@ class TreeArrays:
         slot = 2 * node + side
         return slice(int(self.position_start[slot]), int(self.position_start[slot + 1]))
 
+    def is_at_or_below(self, node: int) -> np.ndarray:
+        """Which nodes are a node or below it."""
+        is_below = np.zeros(self.node_count, dtype=bool)
+        is_below[node] = True
+        for child in range(node + 1, self.node_count):  # children come after their parents
+            is_below[child] = is_below[self.parent[child]]
+        return is_below
+
     def path_to(self, node: int) -> list[int]:
         """Nodes from the root to a node, both included."""
         path = [node]
@@ -253,6 +261,12 @@ class TreeArrays:
         """Features that the tree reads, ascending."""
         used = {*self.feature.tolist(), *self.second_feature.tolist()}
         return sorted(feature for feature in used if feature >= 0)
+
+    @property
+    def features_of_pairs(self) -> list[int]:
+        """Features of which the tree has pairs, ascending."""
+        is_pair = self.second_feature >= 0
+        return np.union1d(self.feature[is_pair], self.second_feature[is_pair]).tolist()
 
     def feature_importances(self, n_features: int) -> np.ndarray:
         """Each feature's share of all gains; the two of a pair have half of its gain each."""

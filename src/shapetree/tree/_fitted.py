@@ -34,17 +34,19 @@ from shapetree.data._open import OpenTable, open_rows
 from shapetree.data._parts import encode_features, errors_prefixed_by, select
 from shapetree.data._shares import ClassShares, parts_of
 from shapetree.data._table import FeatureInfo, Table, encode_table
+from shapetree.data._values import values_of
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._fitting import bin_used_features
 from shapetree.tree._naming import KnownNames, Names, read_names
 from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary, NodeSketch
-from shapetree.tree._sketcher import sketch_tree
-from shapetree.tree._spread import (
-    LocalSpread,
-    SpreadPart,
-    SpreadRows,
+from shapetree.tree._sketcher import (
+    LocalRowsToSketch,
+    SketchedPart,
+    part_of_shares,
+    sketch_tree,
     sole_target,
-    spread_of_parts,
+    summary_of,
 )
 from shapetree.tree._stability import Stability
 
@@ -287,20 +289,37 @@ class FittedTree(ReadsRows):
 
         None if they have several targets.
         """
-        table = self.read_table(X, "this tree", self.tree.used_features)
-        rows: SpreadRows
+        table = self.read_table(X, "this tree", self.used_features)
+        return self._sketched(X, y, table, self._values(table))
+
+    def _values(self, table: Table) -> DataSummary:
+        """How the values of further rows are spread."""
+        ordered = [j for j in self.used_features if not self.features[j].is_categorical]
+        edges = self.summary.target_edges
+        return summary_of(values_of(table, ordered, None), ordered, len(self.features), edges)
+
+    def _sketched(
+        self, X: Any, y: Any, table: Table, summary: DataSummary
+    ) -> tuple[Sequence[NodeSketch] | None, int]:
+        """The same of rows that have been read, given how their values are spread."""
         if isinstance(y, ClassShares):
             values = self.read_shares(X, y).values
             parts = parts_of(values)
             amounts = parts.amounts(values, np.ones(len(values)))
-            rows = spread_of_parts(self.tree, table.take(parts.row), parts, amounts, 1)
+            table = table.take(parts.row)
+            binned = bin_used_features(self.tree, table, 1)
+            part = part_of_shares(self.tree, table, binned, parts, amounts)
         else:
-            y = sole_target(self.read_targets(X, y), self.classes is not None)
-            if y is None:
+            target = sole_target(self.read_targets(X, y), self.classes is not None)
+            if target is None:
                 return None, 1
-            rows = LocalSpread(SpreadPart(self.tree, table, y))
-        about = self.n_classes, self.summary.target_edges, self.predicts_medians
-        return sketch_tree(self.tree, self.features, rows, *about), rows.steps
+            part = SketchedPart(self.tree, table, bin_used_features(self.tree, table, 1), target)
+        sketches, _ = sketch_tree(
+            *(self.tree, self.features, LocalRowsToSketch(part), summary.ranges),
+            None if self.n_classes is None else self.n_classes[0],
+            *(summary.target_edges, self.predicts_medians),
+        )
+        return sketches, part.steps
 
     def is_of_training(self, X: Any, targets: np.ndarray | ClassShares) -> bool:
         """Whether rows are spread over all nodes as those of training, down to the last number."""
@@ -314,7 +333,11 @@ class FittedTree(ReadsRows):
             return False
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # predictions say the same
-            sketches, _ = self.sketch_rows(X, targets)
+            table = self.read_table(X, "this tree", self.used_features)
+        values = self._values(table)
+        if not np.array_equal(values.ranges, self.summary.ranges, equal_nan=True):
+            return False
+        sketches, _ = self._sketched(X, targets, table, values)
         return sketches is not None and all(map(_are_alike, known, sketches))
 
 
@@ -323,9 +346,7 @@ def _are_alike(one: NodeSketch, other: NodeSketch) -> bool:
     if not np.array_equal(one.counts, other.counts) or one.deviation != other.deviation:
         return False
     if one.density is not None and other.density is not None:
-        return one.density.ends == other.density.ends and np.array_equal(
-            one.density.missing, other.density.missing
-        )
+        return np.array_equal(one.density.missing, other.density.missing)
     if one.scatter is not None and other.scatter is not None:
         return one.scatter.n_missing == other.scatter.n_missing
     return True

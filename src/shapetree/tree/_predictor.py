@@ -45,8 +45,7 @@ def leaves_of_bins(
         The table's bins, which the tree was grown on.
     n_threads : int
     """
-    is_pair = tree.second_feature >= 0
-    in_pairs = {*tree.feature[is_pair].tolist(), *tree.second_feature[is_pair].tolist()}
+    in_pairs = tree.features_of_pairs
     singles = {
         feature: (binned.columns.array(feature), _values_of_bins(binned.features[feature]))
         for feature in tree.used_features

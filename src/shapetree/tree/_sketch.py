@@ -14,12 +14,11 @@ from typing import TypeAlias, overload
 
 import numpy as np
 
-from shapetree._core.sketch_axes import edges_of_cells
-from shapetree.data._columns import GREATEST
+from shapetree.data._sampling import sampled
+from shapetree.tree._axes import Spans, axis_of, cell_of_spans, finite, stretched
 
-# Rows that suffice to find the range of an axis and the scale of a feature.
+# Rows that suffice to find the range of an axis or a target.
 RANGE_ROWS = 512
-SCALE_ROWS = 10_000
 # Points of a pair that are kept.
 N_POINTS = 150
 # Share of the rows at either end that do not stretch an axis, where there are enough of them.
@@ -30,9 +29,6 @@ FAR, FAR_SHARE = 1.0, 0.05
 # How much wider than without its tails a target's range may be to be drawn as a whole.
 LONG_TAIL = 1.5
 N_TARGET_CELLS = 24
-# Distinct whole numbers up to which each has a cell, and a bar, of its own; they are smaller than
-# those that floats have gaps between.
-MAX_WHOLE = 30
 # Numbers of a density up to which they are kept as they are.
 MAX_DENSE = 4096
 # Significant digits of sums that are only drawn, and decimals of points in units of their range.
@@ -40,37 +36,6 @@ SUM_DIGITS = 5
 DECIMALS = 4
 # A range that rounding could take numbers out of.
 HUGE = 1e300
-
-
-@dataclass(frozen=True, eq=False)
-class Axis:
-    """How a feature's axis is divided into cells.
-
-    Attributes
-    ----------
-    bounds : array of shape (n_parts + 1,) or None
-        Bounds of parts of an ordered feature's axis, ascending; every threshold of the node is one.
-        None for a categorical feature, whose cells are its categories.
-    cells : int array of shape (n_parts,)
-        Number of cells of equal width in each part.
-    """
-
-    bounds: np.ndarray | None
-    cells: np.ndarray
-
-    @property
-    def n_cells(self) -> int:
-        """Number of cells."""
-        return int(self.cells.sum())
-
-    @cached_property
-    def edges(self) -> np.ndarray | None:
-        """Bounds of the cells."""
-        if self.bounds is None:
-            return None
-        start, cells = np.array([0, len(self.bounds)]), np.append(self.cells, 0)
-        _, inner = edges_of_cells(start, self.bounds, cells)
-        return np.concatenate([self.bounds[:1], inner, self.bounds[-1:]])
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +88,10 @@ class Density:
 
     Attributes
     ----------
-    axis : Axis
-        A cell holds the values above its lower and up to its upper edge, the first and the last
-        also what lies beyond.
+    edges : array of shape (n_cells + 1,) or None
+        Bounds of the cells of an ordered feature's axis, ascending; every threshold of the node is
+        one. A cell holds the values above its lower and up to its upper edge, the first and the
+        last also what lies beyond. None for a categorical feature, whose cells are its categories.
     kept : int array of shape (n_cells, n_classes), or PackedCounts
         Rows in each cell by class; for regression there is one column.
     totals : array of shape (n_cells,) or None
@@ -135,11 +101,12 @@ class Density:
     missing_total : float or None
         Sum of their targets.
     ends : tuple of two floats, or None
-        The least and the greatest of the rows' numbers, infinite ones as the greatest finite ones;
-        None for categories, without rows, and in old models.
+        Numbers that the rows' lie between: the bounds of the outermost bins that hold some, which
+        are the least and the greatest number where a bin has a single one. Infinite ones count as
+        the greatest finite ones; None for categories, and without rows.
     """
 
-    axis: Axis
+    edges: np.ndarray | None
     kept: np.ndarray | PackedCounts
     totals: np.ndarray | None
     missing: np.ndarray
@@ -155,11 +122,6 @@ class Density:
     def n_rows(self) -> np.ndarray:
         """Rows in each cell."""
         return self.counts.sum(axis=1)
-
-    @property
-    def edges(self) -> np.ndarray | None:
-        """Bounds of the cells; None for a categorical feature."""
-        return self.axis.edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -288,9 +250,15 @@ def joined_moments(one: Moments, other: Moments) -> Moments:
         return one if one[0] else other
     n = one[0] + other[0]
     mean = one[1] * (one[0] / n) + other[1] * (other[0] / n)
-    # Products instead of powers, because a power of Python's that is too large is an error.
-    squares = sum(m * (s * s + (at - mean) * (at - mean)) for m, at, s, _ in (one, other))
-    deviation = math.sqrt(squares / n)
+    # Ratios, because squares could be too great or too small for numbers.
+    greatest = max(max(s, abs(at - mean)) for _, at, s, _ in (one, other))
+    if not 0 < greatest < math.inf:
+        return n, mean, 0.0 if greatest == 0 else greatest, 0.0
+    squares = sum(
+        m / n * ((s / greatest) ** 2 + ((at - mean) / greatest) ** 2)
+        for m, at, s, _ in (one, other)
+    )
+    deviation = greatest * math.sqrt(squares)
     if not 0 < deviation < math.inf:
         return n, mean, deviation, 0.0
     cubes = 0.0
@@ -330,74 +298,57 @@ class DataSummary:
 
 
 @dataclass(frozen=True, eq=False)
-class Axes:
-    """How the axes of a tree's nodes are divided into cells, one node after another.
-
-    Attributes
-    ----------
-    start : int array of shape (n_nodes + 1,)
-        A node's axis has the bounds from its start on; none if its axis has no cells.
-    bounds : array of shape (n_bounds,)
-    cells : int array of shape (n_bounds,)
-        As in `Axis`, but with a 0 after the cells of each axis.
-    threshold_start : int array of shape (n_nodes + 1,)
-    thresholds : array
-        Where a node's segments meet, from its start on.
-    """
-
-    start: np.ndarray
-    bounds: np.ndarray
-    cells: np.ndarray
-    threshold_start: np.ndarray
-    thresholds: np.ndarray
-
-    def of_node(self, node: int, ends: tuple[float, float] | None) -> Axis | None:
-        """A node's axis, from its least to its greatest number if it has some."""
-        start, stop = self.start[node : node + 2].tolist()
-        if start == stop:
-            return None
-        thresholds = self.thresholds[self.threshold_start[node] : self.threshold_start[node + 1]]
-        bounds = _closed(self.bounds[start:stop], thresholds, ends)
-        return Axis(bounds, self.cells[start : stop - 1])
-
-
-@dataclass(frozen=True, eq=False)
 class Densities:
     """Where the rows of a tree's nodes lie on their features, one node after another.
 
     Attributes
     ----------
-    axes : Axes
-    cell_start : int array of shape (n_nodes + 1,)
-        A node has the cells from its start on, the last of which is for missing values.
-    counts : int array of shape (n_cells, n_classes)
-    totals : array of shape (n_cells,) or None
+    feature : int array of shape (n_nodes,)
+        Of each node that splits on a single feature; -1 for all others.
+    spans : dict of Spans
+        By feature, of those that are ordered.
+    piece_start, piece_upper : arrays
+        Where the segments of nodes meet, as in `TreeArrays`.
+    start : int array of shape (n_nodes + 1,)
+        A node has the counts from its start on: of its feature's spans or categories, and of
+        missing values, which come last.
+    counts : int array of shape (n_counts, n_classes)
+    totals : array of shape (n_counts,) or None
         Sums of the targets.
-    least, greatest : arrays of shape (n_nodes,)
-        Of the numbers of each node's rows; an infinite range where there are none.
     """
 
-    axes: Axes
-    cell_start: np.ndarray
+    feature: np.ndarray
+    spans: dict[int, Spans]
+    piece_start: np.ndarray
+    piece_upper: np.ndarray
+    start: np.ndarray
     counts: np.ndarray
     totals: np.ndarray | None
-    least: np.ndarray
-    greatest: np.ndarray
 
     def of_node(self, node: int) -> Density | None:
         """Where a node's rows lie; None if it does not split on one feature."""
-        start, stop = self.cell_start[node : node + 2].tolist()
-        if start == stop:
+        if self.feature[node] < 0:
             return None
-        counts, missing = self.counts[start : stop - 1], self.counts[stop - 1]
-        totals, missing_total = None, None
-        if self.totals is not None:
-            rounded = [in_digits(t, SUM_DIGITS) for t in self.totals[start:stop].tolist()]
-            totals, missing_total = np.array(rounded[:-1]), rounded[-1]
-        least, greatest = float(self.least[node]), float(self.greatest[node])
-        ends = (least, greatest) if least <= greatest else None
-        axis = self.axes.of_node(node, ends) or Axis(None, np.array([stop - start - 1]))
-        return Density(axis, packed(counts), totals, missing, missing_total, ends)
+        mine = slice(*self.start[node : node + 2].tolist())
+        counts, totals = self.counts[mine], None if self.totals is None else self.totals[mine]
+        edges, ends, spans = None, None, self.spans.get(int(self.feature[node]))
+        cells = np.arange(len(counts))
+        if spans is not None:
+            n_rows = counts[:-1].sum(axis=1)
+            pieces = slice(*self.piece_start[node : node + 2].tolist())
+            edges = axis_of(spans, n_rows, self.piece_upper[pieces][:-1])
+            cells = np.append(cell_of_spans(spans, edges), len(edges) - 1)
+            held = np.flatnonzero(n_rows)
+            ends = (float(spans.low[held[0]]), float(spans.high[held[-1]])) if len(held) else None
+        n_cells = len(counts) if edges is None else len(edges)
+        joined = np.zeros((n_cells, counts.shape[1]), dtype=counts.dtype)
+        np.add.at(joined, cells, counts)
+        own = missing_total = None
+        if totals is not None:
+            sums = np.bincount(cells, totals, n_cells)
+            *rounded, missing_total = [in_digits(total, SUM_DIGITS) for total in sums.tolist()]
+            own = np.array(rounded)
+        return Density(edges, packed(joined[:-1]), own, joined[-1], missing_total, ends)
 
 
 @dataclass(frozen=True, eq=False)
@@ -461,50 +412,13 @@ class TreeSketches(Sequence[NodeSketch]):
         return self.squared_weights[node]
 
 
-def axis_of_whole_numbers(
-    numbers: np.ndarray, thresholds: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds and cells of an axis, as in `Axes`, on which each of a few whole numbers has a cell.
-
-    The cell of a number ends with it, so the axis tells which number it stands for.
-    """
-    inner = np.union1d(numbers, thresholds)
-    first, last = _stretched(float(inner[0]), float(inner[-1]), 1.0)
-    cells = np.ones(len(inner) + 2, dtype=np.int64)
-    cells[-1] = 0
-    return np.concatenate([[first], inner, [last]]), cells
-
-
-def _closed(
-    bounds: np.ndarray, thresholds: np.ndarray, ends: tuple[float, float] | None
-) -> np.ndarray:
-    """Bounds that reach as far as the rows; a segment without rows gets some room, too."""
-    low, high = float(bounds[1]), float(bounds[-2])
-    least, greatest = ends or (low, high)
-    margin = (high / 2 - low / 2) / 8 or max(abs(low), 1.0) / 2
-    first = min(least, low if bounds[0] == -GREATEST else float(bounds[0]))
-    last = max(greatest, high if bounds[-1] == GREATEST else float(bounds[-1]))
-    if len(thresholds) and first == thresholds[0]:
-        first, _ = _stretched(first, last, margin)
-    if len(thresholds) and last == thresholds[-1]:
-        _, last = _stretched(first, last, margin)
-    return np.concatenate([[first], bounds[1:-1], [last]])
-
-
 def _range(numbers: list[float]) -> tuple[float, float]:
     """A range that holds some numbers, with some room."""
     low, high = min(numbers, default=0.0), max(numbers, default=1.0)
     margin = 0.06 * (high / 2 - low / 2) * 2
     if not margin > 0:
         margin = max(abs(low), 1.0) / 2
-    return _stretched(low, high, margin)
-
-
-def _stretched(low: float, high: float, margin: float) -> tuple[float, float]:
-    """A wider range, if only by a rounding error, of finite numbers."""
-    low = min(low - margin, math.nextafter(low, -GREATEST))
-    high = max(high + margin, math.nextafter(high, GREATEST))
-    return max(low, -GREATEST), min(high, GREATEST)
+    return stretched(low, high, margin)
 
 
 def drawn_range(values: np.ndarray, thresholds: Sequence[float] = ()) -> tuple[float, float]:
@@ -541,17 +455,17 @@ def target_edges_of(least: float, greatest: float, sample: np.ndarray) -> np.nda
     return np.concatenate([before, np.linspace(low, high, n_inner), after])
 
 
+def edges_of_targets(targets: np.ndarray) -> np.ndarray:
+    """The same of all targets."""
+    sample = targets[sampled(0, len(targets), len(targets), RANGE_ROWS)]
+    return target_edges_of(float(targets.min()), float(targets.max()), sample)
+
+
 def starts(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     """Where parts of these lengths start, and where the last ends."""
     found = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=found[1:])
     return found
-
-
-def finite(values: np.ndarray) -> np.ndarray:
-    """Numbers as float64, infinite ones as the greatest finite ones; NaN stays."""
-    limit = np.finfo(np.float64).max
-    return np.clip(values.astype(np.float64), -limit, limit)
 
 
 def in_digits(number: float, digits: int) -> float:

@@ -1,424 +1,813 @@
-"""Sketch a tree: how rows are spread over its nodes, all nodes at once, whoever holds the rows."""
+"""Sketch a tree: how rows are spread over its nodes, from their bins, whoever holds the rows.
+
+A question is a function of a part of the rows, and a way to join the answers of parts: sums on
+exact grids, least and greatest values, and samples that are chosen by the hash of a row's number.
+However rows are divided, the answer is the same, bit for bit.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial, reduce
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from shapetree._core.column_ranges import deviations
-from shapetree._core.sketch_axes import edges_of_cells, lay_out_axes
-from shapetree._core.sketch_targets import add_up
-from shapetree.data._columns import MAX_EXACT
-from shapetree.data._sampling import hash_limits
-from shapetree.data._sums import BOUND_BITS, exact_unit, exact_units
-from shapetree.data._table import FeatureInfo
+from shapetree._core.sampling import places_up_to, row_hashes
+from shapetree._core.sketch import count_cells
+from shapetree._threads import threads_for
+from shapetree.data._binning import BinnedTable
+from shapetree.data._sampling import first_by_hash, hash_limits
+from shapetree.data._shares import Parts, drawn_labels, in_steps, steps_of
+from shapetree.data._sums import BOUND_BITS, exact_unit, exact_units, on_grid
+from shapetree.data._table import FeatureInfo, Table
+from shapetree.data._values import Values
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._questions import (
-    AxisValues,
-    CountsOfCells,
-    CountsOfLeaves,
-    CubesOfLeaves,
-    GreatestWeights,
-    LeafCounts,
-    LeafSums,
-    Points,
-    PointsOfPairs,
-    RangeOfTargets,
-    RangesOfFeatures,
-    SampleOfValues,
-    SquaredWeights,
-    SquaresOfLeaves,
-    SumsOfLeaves,
-    TargetsOfLeaves,
-    ValuesOfAxes,
-)
+from shapetree.tree._axes import Spans, finite, joined_spans, spans_of_bins
+from shapetree.tree._predictor import leaves_of_bins
 from shapetree.tree._sketch import (
-    MAX_WHOLE,
     N_POINTS,
     RANGE_ROWS,
-    SCALE_ROWS,
     SUM_DIGITS,
-    Axes,
     DataSummary,
     Densities,
     Scatter,
     TreeSketches,
-    axis_of_whole_numbers,
     drawn_range,
-    finite,
     in_decimals,
     in_digits,
     joined_moments,
     starts,
     target_edges_of,
 )
-from shapetree.tree._spread import Question, SpreadRows
 from shapetree.tree._sure import sure_of_median
 
+Answer = TypeVar("Answer")
+
+# Spans of a feature that rows are counted in, and how many there are of all nodes and classes.
+MAX_SPANS, MIN_SPANS = 256, 48
+MAX_COUNTS = 2**22
 # Leaves of more rows are sure of their mean whatever its skewness.
 SKEW_ROWS = 5_000
+# Squares of weights, none of which is greater than 1, are multiples of its inverse.
+SQUARE_UNIT = 2.0**21
 
 
-def describe_training_rows(
-    rows: SpreadRows,
-    tree: TreeArrays,
-    features: tuple[FeatureInfo, ...],
-    n_classes: list[int] | None,
-    has_one_target: bool,
-    has_medians: bool = False,
-) -> tuple[DataSummary, TreeSketches | None]:
-    """Summarise training rows, and sketch their tree's nodes, in as few passes as possible.
+# --- the rows ---
 
-    Parameters
+
+@dataclass(frozen=True, eq=False)
+class SketchedPart:
+    """A part of the rows, and the tree that they are sent down.
+
+    Attributes
     ----------
-    rows : SpreadRows
     tree : TreeArrays
-        A tree that knows how many of these rows are in each node.
-    features : tuple of FeatureInfo
-    n_classes : list of int or None
-        Classes of each output; None for regression.
-    has_one_target : bool
-        Whether a row has one target; there are no sketches otherwise.
-    has_medians : bool
-        Whether the tree predicts medians.
+    table : Table
+        With the values of features that the tree's pairs have.
+    binned : BinnedTable
+        The rows' bins, which may have been moved into another order.
+    y : array of shape (n_rows,)
+        Classes' numbers (int32), or targets (float64).
+    counts : int32 array of shape (n_rows,) or None
+        How many rows each counts as; None for one.
+    weights : array of shape (n_rows,) or None
+        What rows weigh, if that is not known from their number alone.
+    first_row : int
+        Number of the first row in the whole of the data.
+    n_threads : int
+    steps : int
+        How many of what is counted make a row: 1, or the steps of its shares of classes.
+    drawn : tuple of two arrays, or None
+        If rows have shares of classes, so that these are parts of them: the first part of each row,
+        and a class that is drawn by its shares.
     """
-    is_number = n_classes is None
-    if not has_one_target:
-        return summarise_rows(rows, features, tree.used_features, False), None
-    summary = _Summary(features, tree.used_features, rows, is_number)
-    size = None if n_classes is None else n_classes[0]
-    sketcher = _Sketcher(tree, features, rows, size, has_medians)
-    axes = sketcher.questions_of_axes(tree.n_node_samples)
-    # The cells of numbers depend on the summary, those of classes are known.
-    known = [] if is_number else [CountsOfLeaves(size, None)]
-    answers = rows.ask(*summary.questions, *axes, *known)
-    about = summary.of(answers[: len(summary.questions)])
-    values, points, *counted = answers[len(summary.questions) :]
-    (leaves,) = counted or rows.ask(CountsOfLeaves(None, about.target_edges))
-    return about, sketcher.sketches(leaves, about.ranges, values, points)
+
+    tree: TreeArrays
+    table: Table
+    binned: BinnedTable
+    y: np.ndarray
+    counts: np.ndarray | None = None
+    weights: np.ndarray | None = None
+    first_row: int = 0
+    n_threads: int = 1
+    steps: int = 1
+    drawn: tuple[np.ndarray, np.ndarray] | None = None
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """Numbers of the rows, counted from the first on."""
+        order = self.binned.columns.order
+        return np.arange(self.table.n_rows, dtype=np.int32) if order is None else order
+
+    @cached_property
+    def leaves(self) -> np.ndarray:
+        """The rows' leaves."""
+        return leaves_of_bins(self.tree, self.table, self.binned, self.n_threads)
+
+    @cached_property
+    def targets(self) -> np.ndarray:
+        """The rows' classes or targets."""
+        return self._ordered(self.y)
+
+    @cached_property
+    def times(self) -> np.ndarray | None:
+        """How many rows each counts as; None for one."""
+        return None if self.counts is None else self._ordered(self.counts)
+
+    @cached_property
+    def weight_of_each(self) -> np.ndarray:
+        """What each of the rows weighs that a row counts as."""
+        assert self.weights is not None
+        return self._ordered(
+            self.weights if self.counts is None else self.weights / np.maximum(self.counts, 1)
+        )
+
+    def _ordered(self, array: np.ndarray) -> np.ndarray:
+        order = self.binned.columns.order
+        return array if order is None else array[order]
+
+    def chosen(self, n_total: int, size: int) -> np.ndarray:
+        """Places of rows that belong to a sample of about so many of all rows."""
+        limit = int(hash_limits(np.array([n_total]), size)[0])
+        return places_up_to(self.numbers, self.first_row, limit)
+
+    @cached_property
+    def by_leaf(self) -> RowsByLeaf:
+        """The rows, leaf after leaf."""
+        kind = np.min_scalar_type(self.tree.node_count)
+        order = np.argsort(self.leaves.astype(kind), kind="stable")
+        n_rows = np.bincount(self.leaves, minlength=self.tree.node_count)
+        return RowsByLeaf(order, n_rows)
 
 
-def summarise_rows(
-    rows: SpreadRows, features: tuple[FeatureInfo, ...], used: list[int], has_numbers: bool
-) -> DataSummary:
-    """Summarise training rows without a tree's sketches.
+class RowsByLeaf(NamedTuple):
+    """Rows, leaf after leaf.
+
+    Attributes
+    ----------
+    order : int array of shape (n_rows,)
+    n_rows : int array of shape (n_nodes,)
+        How many each leaf has.
+    """
+
+    order: np.ndarray
+    n_rows: np.ndarray
+
+    def of_row(self, of_leaf: np.ndarray) -> np.ndarray:
+        """For each row, what is known of its leaf."""
+        return np.repeat(of_leaf, self.n_rows)
+
+    def reduced(self, values: np.ndarray, join: np.ufunc, nothing: Any) -> np.ndarray:
+        """Values of the rows in this order, joined by leaf; leaves without rows have nothing."""
+        found = np.full(len(self.n_rows), nothing, dtype=values.dtype)
+        held = np.flatnonzero(self.n_rows)
+        if len(held):
+            found[held] = join.reduceat(values, np.cumsum(self.n_rows)[held] - self.n_rows[held])
+        return found
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """Sums of values of the rows in this order, which must be exact."""
+        return self.reduced(values, np.add, 0)
+
+
+class SketchedRows(Protocol):
+    """Whoever holds rows with their bins and a tree: this process, a cluster."""
+
+    @property
+    def binned(self) -> BinnedTable:
+        """The rows' bins, whose columns may be elsewhere."""
+        ...
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        ...
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows have weights."""
+        ...
+
+    @property
+    def steps(self) -> int:
+        """How many of what is counted make a row; see `SketchedPart`."""
+        ...
+
+    def ask(
+        self, of: Callable[[SketchedPart], Answer], join: Callable[[Sequence[Answer]], Answer]
+    ) -> Answer:
+        """What a function tells of all rows, if what it tells of parts of them is joined."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class LocalRowsToSketch:
+    """Rows in memory; `part` holds all of them."""
+
+    part: SketchedPart
+
+    @property
+    def binned(self) -> BinnedTable:
+        """The rows' bins."""
+        return self.part.binned
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return self.part.table.n_rows
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether rows have weights."""
+        return self.part.weights is not None
+
+    @property
+    def steps(self) -> int:
+        """How many of what is counted make a row."""
+        return self.part.steps
+
+    def ask(
+        self, of: Callable[[SketchedPart], Answer], join: Callable[[Sequence[Answer]], Answer]
+    ) -> Answer:
+        """What a function tells of all rows."""
+        return of(self.part)
+
+
+def part_of_shares(
+    tree: TreeArrays,
+    table: Table,
+    binned: BinnedTable,
+    parts: Parts,
+    counts: np.ndarray | None,
+    weights: np.ndarray | None = None,
+    n_threads: int = 1,
+) -> SketchedPart:
+    """Rows with shares of classes.
 
     Parameters
     ----------
-    rows : SpreadRows
-    features : tuple of FeatureInfo
-    used : list of int
-        Features that are summarised.
-    has_numbers : bool
-        Whether a row has one target, which is a number.
+    tree : TreeArrays
+    table, binned : Table and BinnedTable
+        The parts of the rows.
+    parts : Parts
+    counts : array of shape (n_parts,) or None
+        As how many rows each part counts, or which share of one; None for 1.
+    weights : array of shape (n_parts,) or None
+    n_threads : int
     """
-    summary = _Summary(features, used, rows, has_numbers)
-    return summary.of(rows.ask(*summary.questions))
+    first, counts = parts.first, np.ones(table.n_rows) if counts is None else counts
+    steps = 1 if (counts == np.rint(counts)).all() else steps_of(int(counts.sum()))
+    in_all = in_steps(counts, steps)
+    if weights is not None:
+        # Parts of a row are no evidence of their own: each step of it weighs the same.
+        place = np.cumsum(np.diff(parts.row, prepend=-1) != 0) - 1
+        each = np.add.reduceat(weights, first) / np.add.reduceat(in_all, first)
+        weights = each[place] * in_all
+    drawn = first, drawn_labels(parts.row, parts.label, counts)
+    label = np.ascontiguousarray(parts.label, dtype=np.int32)
+    return SketchedPart(tree, table, binned, label, in_all, weights, 0, n_threads, steps, drawn)
+
+
+def sole_target(targets: np.ndarray, has_classes: bool) -> np.ndarray | None:
+    """Targets as parts hold them, from an array of shape (n_rows, n_outputs)."""
+    if targets.shape[1] > 1:
+        return None
+    return np.ascontiguousarray(targets[:, 0], dtype=np.int32 if has_classes else np.float64)
+
+
+# --- the answers ---
+
+
+class Counts(NamedTuple):
+    """What is known of nodes after the first question.
+
+    Attributes
+    ----------
+    in_cells : int array of shape (n_cells, n_classes)
+        Rows in the cells of all nodes that split on a single feature.
+    in_leaves : int array of shape (n_nodes, n_classes)
+        Rows of each leaf.
+    least, greatest : arrays of shape (n_nodes,) or None
+        Ends of each leaf's targets; None for classes.
+    targets : array or None
+        A sample of all targets.
+    heaviest : array of shape (n_nodes,) or None
+        What the heaviest of each leaf's rows weighs.
+    points : dict of Points
+        By node, of those that split on a pair.
+    """
+
+    in_cells: np.ndarray
+    in_leaves: np.ndarray
+    least: np.ndarray | None
+    greatest: np.ndarray | None
+    targets: np.ndarray | None
+    heaviest: np.ndarray | None
+    points: dict[int, Points]
+
+
+class Points(NamedTuple):
+    """Some rows of a node that splits on a pair, in the order of their numbers.
+
+    Attributes
+    ----------
+    rows : int64 array of shape (n_points,)
+        Numbers of the rows.
+    values : array of shape (n_points, 2)
+        Their numbers, or codes of categories.
+    targets : array of shape (n_points,)
+    n_missing : int
+        Rows of the node that lack either feature.
+    """
+
+    rows: np.ndarray
+    values: np.ndarray
+    targets: np.ndarray
+    n_missing: int
+
+    def first(self, size: int) -> Points:
+        """The `size` rows whose hashes are smallest."""
+        if len(self.rows) <= size:
+            return self
+        kept = np.sort(np.argpartition(row_hashes(self.rows), size - 1)[:size])
+        return Points(self.rows[kept], self.values[kept], self.targets[kept], self.n_missing)
+
+
+class Sums(NamedTuple):
+    """Sums over the rows of each leaf.
+
+    Attributes
+    ----------
+    targets : array of shape (n_nodes,)
+        Targets in units of the leaf.
+    bounds : int array of shape (n_nodes,)
+        What absolute ones add up to at most, in 2**-16ths.
+    in_cells : int array of shape (n_nodes, n_target_cells)
+        Rows by cell of the target.
+    """
+
+    targets: np.ndarray
+    bounds: np.ndarray
+    in_cells: np.ndarray
+
+
+class Powers(NamedTuple):
+    """Sums of squares and of cubes of what targets are off a centre, and of targets by cell."""
+
+    squares: np.ndarray
+    cubes: np.ndarray
+    totals: np.ndarray
+
+
+def add_answers(answers: Sequence[Any]) -> Any:
+    """Join sums."""
+    return reduce(np.add, answers)  # of the same type
+
+
+def add_each(answers: Sequence[Any]) -> Any:
+    """Join several sums, each with its own."""
+    return type(answers[0])(*map(add_answers, zip(*answers, strict=True)))
+
+
+def join_lists(answers: Sequence[Any]) -> Any:
+    """Join pairs of arrays, each after its own."""
+    return tuple(map(np.concatenate, zip(*answers, strict=True)))
+
+
+def join_counts(answers: Sequence[Counts]) -> Counts:
+    """Join what is told first."""
+    in_cells, in_leaves, least, greatest, targets, heaviest, points = zip(*answers, strict=True)
+    return Counts(
+        add_answers(in_cells),
+        add_answers(in_leaves),
+        None if least[0] is None else np.min(least, axis=0),
+        None if greatest[0] is None else np.max(greatest, axis=0),
+        None if targets[0] is None else np.concatenate(targets),
+        None if heaviest[0] is None else np.max(heaviest, axis=0),
+        {node: _joined([part[node] for part in points]) for node in points[0]},
+    )
+
+
+def _joined(parts: list[Points]) -> Points:
+    rows, values, targets, n_missing = zip(*parts, strict=True)
+    order = np.argsort(np.concatenate(rows))
+    joined = [np.concatenate(arrays)[order] for arrays in (rows, values, targets)]
+    return Points(joined[0], joined[1], joined[2], sum(n_missing)).first(RANGE_ROWS)
+
+
+# --- the questions ---
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Where rows are counted: the spans of a node's feature, or its categories.
+
+    Attributes
+    ----------
+    feature : int32 array of shape (n_nodes,)
+        Of nodes that split on a single feature; -1 for all others.
+    bin_start, of_bin : arrays
+        The cell of each bin of a feature, from its start on.
+    start : int64 array of shape (n_nodes + 1,)
+        A node has the cells from its start on, the last of which is for missing values.
+    """
+
+    feature: np.ndarray
+    bin_start: np.ndarray
+    of_bin: np.ndarray
+    start: np.ndarray
+
+    def count(
+        self,
+        part: SketchedPart,
+        labels: np.ndarray | None,
+        targets: np.ndarray | None,
+        n_classes: int,
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Rows, and sums of targets on a grid, in the cells of all nodes; see the kernel."""
+        n_visits = len(part.leaves) * (1 + int(part.tree.depth.max()))
+        return count_cells(
+            part.binned.columns, part.leaves, part.tree.parent, self.feature, self.bin_start,
+            self.of_bin, self.start, labels, targets, n_classes,
+            threads_for(n_visits, part.n_threads), part.times,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class CountRows:
+    """The first question; see `Counts`."""
+
+    cells: Cells
+    n_classes: int | None
+    n_rows: int
+    pairs: tuple[int, ...]
+
+    def __call__(self, part: SketchedPart) -> Counts:
+        y, n_nodes, n_classes = part.targets, part.tree.node_count, self.n_classes
+        labels = None if n_classes is None else y
+        in_cells, _ = self.cells.count(part, labels, None, n_classes or 1)
+        groups = part.leaves if n_classes is None else part.leaves * np.int64(n_classes) + y
+        times = None if part.times is None else part.times.astype(np.float64)
+        in_leaves = np.bincount(groups, times, n_nodes * (n_classes or 1)).astype(np.int32)
+        least = greatest = targets = heaviest = None
+        if n_classes is None:
+            rows = part.by_leaf
+            ordered = y[rows.order]
+            least = rows.reduced(ordered, np.minimum, np.inf)
+            greatest = rows.reduced(ordered, np.maximum, -np.inf)
+            targets = y[part.chosen(self.n_rows, RANGE_ROWS)]
+        if part.weights is not None:
+            heaviest = np.zeros(n_nodes)
+            np.maximum.at(heaviest, part.leaves, part.weight_of_each)
+        points = {node: _points(part, node) for node in self.pairs}
+        in_leaves = in_leaves.reshape(n_nodes, n_classes or 1)
+        return Counts(in_cells, in_leaves, least, greatest, targets, heaviest, points)
+
+
+def _points(part: SketchedPart, node: int) -> Points:
+    """Where some rows of a node lie in the plane of its pair."""
+    tree, features = part.tree, part.tree.features_of(node)
+    rows, labels, times = part.numbers, part.targets, part.times
+    if part.drawn is not None:
+        (rows, labels), times = part.drawn, None
+    is_below = tree.is_at_or_below(node)[part.leaves[rows]]
+    rows, labels = rows[is_below].astype(np.int32), labels[is_below]
+    n_bins = part.binned.n_bins
+    is_known = np.ones(len(rows), dtype=bool)
+    for feature in features:
+        is_known &= part.binned.columns.array(feature)[rows] < n_bins[feature]
+    lacking, known = rows[~is_known], rows[is_known]
+    places = first_by_hash(known, RANGE_ROWS, part.first_row)
+    chosen = known[places]
+    columns = [part.table.columns[feature] for feature in features]
+    values = [column[chosen].astype(np.float64) for column in columns if column is not None]
+    return Points(
+        chosen.astype(np.int64) + part.first_row,
+        np.stack(values, axis=1),
+        labels[is_known][places],
+        len(lacking) if times is None else int(times[lacking].sum()),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class SumTargets:
+    """The second question, about numbers: leaf by leaf, on grids of the leaf's own.
+
+    Targets are counted in a power of two that none of the leaf's exceeds.
+    """
+
+    exponent: np.ndarray
+    unit: np.ndarray
+    edges: np.ndarray
+
+    def __call__(self, part: SketchedPart) -> Sums:
+        rows, n_nodes, n_cells = part.by_leaf, part.tree.node_count, len(self.edges) - 1
+        y = part.targets[rows.order]
+        share = np.ldexp(y, -rows.of_row(self.exponent))
+        whole = on_grids(share, rows.of_row(self.unit))
+        bound = np.ceil(np.minimum(1.0, np.abs(share)) * 2.0**BOUND_BITS).astype(np.int64)
+        cells = np.searchsorted(self.edges[1:-1], y, side="left")
+        groups = rows.of_row(np.arange(n_nodes)) * n_cells + cells
+        times = None if part.times is None else part.times[rows.order]
+        if times is not None:
+            whole, bound = whole * times, bound * times
+        in_cells = np.bincount(groups, times, n_nodes * n_cells).astype(np.int32)
+        return Sums(rows.sums(whole), rows.sums(bound), in_cells.reshape(n_nodes, n_cells))
+
+
+@dataclass(frozen=True, eq=False)
+class SumPowers:
+    """The third question, about numbers: how far they are off their leaf's mean.
+
+    Distances are counted in a power of two that none exceeds.
+    """
+
+    exponent: np.ndarray
+    centre: np.ndarray
+    reach: np.ndarray
+    unit: np.ndarray
+    cells: Cells
+    unit_of_all: float
+
+    def __call__(self, part: SketchedPart) -> Powers:
+        rows = part.by_leaf
+        share = np.ldexp(part.targets[rows.order], -rows.of_row(self.exponent))
+        off = np.ldexp(share - rows.of_row(self.centre), -rows.of_row(self.reach))
+        times = 1 if part.times is None else part.times[rows.order]
+        unit = rows.of_row(self.unit)
+        square = off * off
+        squares, cubes = (
+            rows.sums(times * on_grids(power, unit)) for power in (square, square * off)
+        )
+        y = on_grid(part.targets, self.unit_of_all)
+        return Powers(squares, cubes, self.cells.count(part, None, y, 1)[1])
+
+
+def on_grids(values: np.ndarray, units: np.ndarray) -> np.ndarray:
+    """Values rounded to multiples of units of their own."""
+    return np.rint(values / units) * units
+
+
+def squared_weights(heaviest: np.ndarray, part: SketchedPart) -> np.ndarray:
+    """What the squares of weights add up to in each leaf, if its heaviest row weighs 1."""
+    share = part.weight_of_each / heaviest[part.leaves]
+    # On a grid, so that sums do not depend on order.
+    squares = np.round(share * share * SQUARE_UNIT) / SQUARE_UNIT
+    if part.times is not None:
+        squares *= part.times
+    return np.bincount(part.leaves, weights=squares, minlength=part.tree.node_count)
+
+
+def targets_by_leaf(part: SketchedPart) -> tuple[np.ndarray, np.ndarray]:
+    """Leaves and targets of all rows: medians need them in one place."""
+    if part.times is None:
+        return part.leaves, part.targets
+    return np.repeat(part.leaves, part.times), np.repeat(part.targets, part.times)
+
+
+# --- sketches of them ---
+
+
+def summary_of(
+    values: Values, ordered: Sequence[int], n_features: int, target_edges: np.ndarray | None
+) -> DataSummary:
+    """What is remembered of rows, given the values of ordered features that are used."""
+    scales, ranges = np.ones(n_features), np.full((n_features, 2), np.nan)
+    scales[list(ordered)] = values.scales()
+    ranges[list(ordered)] = np.stack([values.least, values.greatest], axis=1)
+    return DataSummary(scales, target_edges, ranges)
 
 
 def sketch_tree(
     tree: TreeArrays,
     features: tuple[FeatureInfo, ...],
-    rows: SpreadRows,
-    n_classes: list[int] | None,
-    target_edges: np.ndarray | None,
+    rows: SketchedRows,
+    ranges: np.ndarray,
+    n_classes: int | None,
+    target_edges: np.ndarray | None = None,
     has_medians: bool = False,
-) -> TreeSketches:
-    """Sketches of a tree's nodes, of any rows.
+) -> tuple[TreeSketches, np.ndarray | None]:
+    """Sketches of a tree's nodes, of any rows, and the bounds of the target's cells.
 
     Parameters
     ----------
     tree : TreeArrays
     features : tuple of FeatureInfo
-    rows : SpreadRows
-    n_classes : list of int or None
+    rows : SketchedRows
+    ranges : array of shape (n_features, 2)
+        The least and the greatest number of each ordered feature that the tree uses.
+    n_classes : int or None
         Classes of the only output; None for regression.
-    target_edges : array or None
-        Bounds of the target's cells.
+    target_edges : array, optional
+        Bounds of the target's cells; by default those of the rows.
     has_medians : bool
         Whether the tree predicts medians.
     """
-    size = None if n_classes is None else n_classes[0]
-    sketcher = _Sketcher(tree, features, rows, size, has_medians)
-    (leaves,) = rows.ask(CountsOfLeaves(size, target_edges))
-    n_rows = add_up(tree.parent, leaves.counts.copy(), None, None)
-    summary = _Summary(features, tree.used_features, rows, has_numbers=False)
-    ends, values, points = rows.ask(summary.questions[0], *sketcher.questions_of_axes(n_rows))
-    return sketcher.sketches(leaves, summary.ranges(ends), values, points)
-
-
-class _Summary:
-    """What is asked to summarise rows, with their targets if these are numbers."""
-
-    def __init__(
-        self,
-        features: tuple[FeatureInfo, ...],
-        used: list[int],
-        rows: SpreadRows,
-        has_numbers: bool,
-    ) -> None:
-        self._n_features, self._steps, n_rows = len(features), rows.steps, rows.n_rows
-        self._ordered = tuple(feature for feature in used if not features[feature].is_categorical)
-        self.questions: tuple[Question[Any], ...] = (
-            RangesOfFeatures(self._ordered),
-            SampleOfValues(self._ordered, n_rows, SCALE_ROWS),
-            *[RangeOfTargets(n_rows)] * has_numbers,
-        )
-
-    def of(self, answers: list[Any]) -> DataSummary:
-        """The summary, from the answers."""
-        ends, sample, *targets = answers
-        scales = np.ones(self._n_features)
-        found = deviations(sample.values, sample.counts)
-        # Nothing can be divided by zero or infinity.
-        scales[list(self._ordered)] = np.where((found > 0) & (found < np.inf), found, 1.0)
-        edges = target_edges_of(*targets[0]) if targets else None
-        return DataSummary(scales, edges, self.ranges(ends), self._steps)
-
-    def ranges(self, ends: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-        """Least and greatest number of each feature; NaN for those that are not used."""
-        ranges = np.full((self._n_features, 2), np.nan)
-        ranges[list(self._ordered)] = np.stack(ends, axis=1)
-        return ranges
-
-
-class _Sketcher:
-    """What sketching a tree works on."""
-
-    def __init__(
-        self,
-        tree: TreeArrays,
-        features: tuple[FeatureInfo, ...],
-        rows: SpreadRows,
-        n_classes: int | None,
-        has_medians: bool,
-    ) -> None:
-        self._tree = tree
-        self._has_medians = has_medians
-        self._rows = rows
-        self._n_classes = n_classes
-        self._is_coded = np.array([feature.is_categorical for feature in features])
-        self._is_whole = np.array([feature.is_whole for feature in features])
-        self._has_axis = (tree.feature >= 0) & (tree.second_feature < 0)
-        self._has_codes = self._has_axis & self._is_coded[tree.feature]
-        numbers = np.where(self._has_axis & ~self._has_codes, tree.feature, -1)
-        self._numbers = numbers.astype(np.int32)
-        self._pairs = tuple(np.flatnonzero(tree.second_feature >= 0).tolist())
-
-    def questions_of_axes(self, n_rows: np.ndarray) -> tuple[ValuesOfAxes, PointsOfPairs]:
-        """What to ask first, about nodes with so many rows."""
-        # Some rows count as several: about so many does each node have.
-        share = self._rows.n_rows / max(1, int(n_rows[0]))
-        limits = hash_limits(np.ceil(share * n_rows).astype(np.int64), RANGE_ROWS)
-        return ValuesOfAxes(self._numbers, limits), PointsOfPairs(self._pairs)
-
-    def sketches(
-        self,
-        leaves: LeafCounts,
-        ranges: np.ndarray,
-        values: AxisValues,
-        points: dict[int, Points],
-    ) -> TreeSketches:
-        """Sketches of all nodes, from counts of leaves, ranges of features and samples."""
-        counts = leaves.counts.copy()
-        n_rows = add_up(self._tree.parent, counts, None, None)
-        moments = None if self._n_classes is not None else _Moments(leaves)
-        sums = [] if moments is None else self._rows.ask(moments.sums())
-        axes = self._axes(self._numbers, ranges, values)
-        cells, cell_start = self._cells(
-            axes, n_rows, 0.0 if moments is None else moments.unit(*sums)
-        )
-        found, *squares = self._rows.ask(
-            cells, *([] if moments is None else [moments.squares(*sums)])
-        )
-        totals = found.totals if self._n_classes is None else None
-        densities = Densities(axes, cell_start, found.counts, totals, found.least, found.greatest)
-        scatters = {node: self._scatter(node, points[node]) for node in self._pairs}
-        squared_weights = self._squared_weights() if self._rows.has_weights else None
-        if moments is None:
-            return TreeSketches(
-                *(counts, None, None, densities, scatters), squared_weights=squared_weights
-            )
-        mean, deviation = moments.of_leaves(*sums, *squares)
-        skewness = self._skewness(leaves.counts.sum(axis=1), mean, deviation)
-        add_up(self._tree.parent, leaves.counts.copy(), mean, deviation)
-        middle = self._medians() if self._has_medians else None
+    spans, cells = _cells_of(tree, features, rows.binned, ranges, n_classes or 1)
+    pairs = tuple(np.flatnonzero(tree.second_feature >= 0).tolist())
+    found = rows.ask(CountRows(cells, n_classes, rows.n_rows, pairs), join_counts)
+    is_coded = [feature.is_categorical for feature in features]
+    has_classes = n_classes is not None
+    scatters = {
+        node: _scatter(tree, node, points, is_coded, has_classes)
+        for node, points in found.points.items()
+    }
+    squares = _squared_weights(tree, rows, found.heaviest)
+    axes = cells.feature, spans, tree.piece_start, tree.piece_upper, cells.start, found.in_cells
+    if has_classes:
+        counts = _added_up(tree, found.in_leaves)
+        densities = Densities(*axes, None)
         return TreeSketches(
-            *(counts, mean, deviation, densities, scatters, skewness, middle),
-            squared_weights=squared_weights,
-        )
-
-    # --- how sure the nodes are ---
-
-    def _squared_weights(self) -> Sequence[float]:
-        """What the squares of the weights of all nodes' rows add up to."""
-        (greatest,) = self._rows.ask(GreatestWeights())
-        (squares,) = self._rows.ask(SquaredWeights(greatest))
-        sums: list[float] = (self._rows.steps * greatest * greatest * squares).tolist()
-        for node in range(len(sums) - 1, 0, -1):  # children before their parents
-            sums[int(self._tree.parent[node])] += sums[node]
-        return [in_digits(total, SUM_DIGITS) for total in sums]
-
-    def _skewness(
-        self, n_rows: np.ndarray, mean: np.ndarray, deviation: np.ndarray
-    ) -> Sequence[float]:
-        """Skewness of the targets of all nodes, from leaves of few rows."""
-        scale = np.where(n_rows <= SKEW_ROWS, np.nan_to_num(deviation), 0.0)
-        (cubes,) = self._rows.ask(CubesOfLeaves(mean, scale))
-        skewness = np.nan_to_num(cubes / np.maximum(n_rows, 1))
-        moments = list(
-            zip(n_rows.tolist(), mean.tolist(), deviation.tolist(), skewness.tolist(), strict=True)
-        )
-        for node in range(len(moments) - 1, 0, -1):  # children before their parents
-            above = int(self._tree.parent[node])
-            moments[above] = joined_moments(moments[above], moments[node])
-        return [in_digits(x, SUM_DIGITS) if math.isfinite(x) else 0.0 for *_, x in moments]
-
-    def _medians(self) -> Sequence[tuple[float, float, float] | None]:
-        """Median and its interval of each node whose rows suffice."""
-        (found,) = self._rows.ask(TargetsOfLeaves())
-        order = np.argsort(found.leaves, kind="stable")
-        bounds = np.searchsorted(found.leaves[order], np.arange(self._tree.node_count + 1))
-        targets = found.targets[order]
-        values = [[targets[a:b]] for a, b in pairwise(bounds.tolist())]
-        medians: list[tuple[float, float, float] | None] = [None] * len(values)
-        for node in range(len(values) - 1, -1, -1):  # children before their parents
-            own = np.sort(np.concatenate(values[node]))
-            sure = sure_of_median(own)
-            medians[node] = None if sure is None else sure[:3]
-            if node:
-                values[int(self._tree.parent[node])].append(own)
-            values[node] = []
-        return medians
-
-    # --- nodes that split on one feature ---
-
-    def _axes(self, numbers: np.ndarray, ranges: np.ndarray, values: AxisValues) -> Axes:
-        """How to divide the axes of ordered features."""
-        tree, has_numbers = self._tree, numbers >= 0
-        pieces = np.diff(tree.piece_start)
-        # All bounds of a node's pieces but the last, which is infinite, are thresholds.
-        is_threshold = np.repeat(has_numbers, pieces)
-        is_threshold[tree.piece_start[1:][pieces > 0] - 1] = False
-        threshold_start = starts(np.where(has_numbers, pieces - 1, 0))
-        thresholds = tree.piece_upper[is_threshold]
-        start, bounds, cells = lay_out_axes(numbers, *values, threshold_start, thresholds)
-        value_start, sample = values
-        parts = []
-        for node, feature in enumerate(numbers.tolist()):
-            part = slice(start[node], start[node + 1])
-            its = bounds[part], cells[part]
-            if feature >= 0 and self._is_whole[feature]:
-                mine = sample[value_start[node] : value_start[node + 1]]
-                few = _few_whole_numbers(ranges[feature], mine)
-                here = thresholds[threshold_start[node] : threshold_start[node + 1]]
-                its = its if few is None else axis_of_whole_numbers(few, here)
-            parts.append(its)
-        sizes = np.array([len(its) for its, _ in parts])
-        bounds, cells = (np.concatenate(each) for each in zip(*parts, strict=True))
-        return Axes(starts(sizes), bounds, cells, threshold_start, thresholds)
-
-    def _cells(
-        self, axes: Axes, n_rows: np.ndarray, unit: float
-    ) -> tuple[CountsOfCells, np.ndarray]:
-        """What to ask for how many rows are in which cells, and where each node's cells start."""
-        tree = self._tree
-        edge_start, edges = edges_of_cells(axes.start, axes.bounds, axes.cells)
-        # One cell more than edges, and one for missing values.
-        n_cells = edge_start[1:] - edge_start[:-1] + 2
-        n_cells[self._has_codes] = np.diff(tree.piece_start)[self._has_codes] + 1
-        cell_start = starts(np.where(self._has_axis, n_cells, 0))
-        n_visits = int(n_rows[0] + n_rows[self._has_axis].sum())
-        asked = CountsOfCells(
-            tree.feature, edge_start, edges, cell_start, self._n_classes, unit, n_visits
-        )
-        return asked, cell_start
-
-    # --- nodes that split on a pair ---
-
-    def _scatter(self, node: int, sample: Points) -> Scatter:
-        """Where a node's rows lie in the plane of its pair."""
-        coded = self._is_coded[self._tree.features_of(node)]
-        low, high = self._plane(node, finite(sample.values))
-        drawn = sample.first(N_POINTS)
-        with np.errstate(over="ignore"):
-            ranges = np.where(coded, 1.0, high - low)
-        targets = drawn.targets
-        if self._n_classes is None:
-            targets = np.array([in_digits(target, SUM_DIGITS) for target in targets.tolist()])
-        points = in_decimals(finite(drawn.values), ranges)
-        return Scatter(low, high, points, targets, drawn.n_missing)
-
-    def _plane(self, node: int, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Range of a pair's features that holds all cuts along the axes."""
-        cuts = self._tree.cuts(node)
-        weights = self._tree.cut_b[cuts], self._tree.cut_a[cuts]
-        threshold = self._tree.cut_threshold[cuts]
-        ranges = [
-            drawn_range(np.sort(points[:, side]), threshold[weights[side] == 0].tolist())
-            for side in range(2)
-        ]
-        return np.array([low for low, _ in ranges]), np.array([high for _, high in ranges])
+            *(counts, None, None, densities, scatters), squared_weights=squares
+        ), None
+    assert found.least is not None
+    assert found.greatest is not None
+    assert found.targets is not None
+    if target_edges is None:
+        ends = float(found.least.min()), float(found.greatest.max())
+        target_edges = target_edges_of(*ends, found.targets)
+    n_rows = found.in_leaves[:, 0]
+    moments = _Moments(n_rows, found.least, found.greatest)
+    sums = rows.ask(SumTargets(moments.exponent, moments.unit, target_edges), add_each)
+    powers = rows.ask(moments.powers(sums, cells), add_each)
+    mean, deviation, skewness = _moments_above(tree, n_rows, *moments.of_leaves(sums, powers))
+    sketches = TreeSketches(
+        *(_added_up(tree, sums.in_cells), mean, deviation),
+        *(Densities(*axes, powers.totals), scatters, skewness),
+        _medians(tree, rows) if has_medians else None,
+        squared_weights=squares,
+    )
+    return sketches, target_edges
 
 
-def _few_whole_numbers(ends: np.ndarray, sample: np.ndarray) -> np.ndarray | None:
-    """The whole numbers between two ends, or those of a sample; None if they are many."""
-    low, high = ends.tolist()
-    if not (low > -MAX_EXACT and high < MAX_EXACT):
+def _cells_of(
+    tree: TreeArrays,
+    features: tuple[FeatureInfo, ...],
+    binned: BinnedTable,
+    ranges: np.ndarray,
+    n_classes: int,
+) -> tuple[dict[int, Spans], Cells]:
+    """Where rows are counted: spans of ordered features by feature, and all cells."""
+    feature = np.where(tree.second_feature < 0, tree.feature, -1).astype(np.int32)
+    used = np.unique(feature[feature >= 0]).tolist()
+    n_splits = max(1, int(np.count_nonzero(feature >= 0)))
+    at_most = min(max(MAX_COUNTS // (n_splits * n_classes), MIN_SPANS), MAX_SPANS)
+    spans, of_bin, n_cells = {}, list[np.ndarray](), np.zeros(len(features) + 1, dtype=np.int64)
+    n_bins = np.zeros(len(features), dtype=np.int64)
+    for number in used:
+        bins, info = binned.features[number], features[number]
+        if info.is_categorical:
+            cells = np.arange(bins.n_bins + 1, dtype=np.int32)
+        else:
+            low, high = finite(ranges[number]).tolist()
+            its, cells = spans_of_bins(bins, (low, high), info.is_whole)
+            if bins.n_bins > at_most:
+                nodes = np.flatnonzero(feature == number).tolist()
+                thresholds = [tree.piece_upper[tree.pieces(node)][:-1] for node in nodes]
+                its, cells = joined_spans(its, np.concatenate(thresholds), at_most)
+            spans[number] = its
+        n_bins[number], n_cells[number] = len(cells), int(cells[-1]) + 1
+        of_bin.append(cells)
+    return spans, Cells(
+        feature,
+        starts(n_bins),
+        np.concatenate([np.empty(0, dtype=np.int32), *of_bin]),
+        starts(n_cells[feature]),  # that of no feature, -1, is 0
+    )
+
+
+def _added_up(tree: TreeArrays, counts: np.ndarray) -> np.ndarray:
+    """Counts of all nodes, from those of leaves."""
+    found = counts.copy()
+    for depth in range(int(tree.depth.max()), 0, -1):
+        nodes = np.flatnonzero(tree.depth == depth)
+        np.add.at(found, tree.parent[nodes], found[nodes])
+    return found
+
+
+def _squared_weights(
+    tree: TreeArrays, rows: SketchedRows, heaviest: np.ndarray | None
+) -> Sequence[float] | None:
+    """What the squares of the weights of all nodes' rows add up to."""
+    if heaviest is None:
         return None
-    found = np.arange(low, high + 1) if high - low < MAX_WHOLE else np.unique(sample)
-    return found if 0 < len(found) <= MAX_WHOLE else None
+    squares = rows.ask(partial(squared_weights, heaviest), add_answers)
+    sums: list[float] = (rows.steps * heaviest * heaviest * squares).tolist()
+    for node in range(len(sums) - 1, 0, -1):  # children before their parents
+        sums[int(tree.parent[node])] += sums[node]
+    return [in_digits(total, SUM_DIGITS) for total in sums]
+
+
+def _moments_above(
+    tree: TreeArrays,
+    n_rows: np.ndarray,
+    mean: np.ndarray,
+    deviation: np.ndarray,
+    skewness: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray, list[float]]:
+    """Mean, deviation and skewness of all nodes, from those of leaves."""
+    each = (n_rows.tolist(), mean.tolist(), deviation.tolist(), skewness.tolist())
+    moments = list(zip(*each, strict=True))
+    for node in range(len(moments) - 1, 0, -1):  # children before their parents
+        above = int(tree.parent[node])
+        moments[above] = joined_moments(moments[above], moments[node])
+    means, deviations = (np.array([its[i] for its in moments]) for i in (1, 2))
+    return (
+        means,
+        deviations,
+        [in_digits(its[3], SUM_DIGITS) if math.isfinite(its[3]) else 0.0 for its in moments],
+    )
+
+
+def _medians(tree: TreeArrays, rows: SketchedRows) -> Sequence[tuple[float, float, float] | None]:
+    """Median and its interval of each node whose rows suffice."""
+    leaves, targets = rows.ask(targets_by_leaf, join_lists)
+    order = np.argsort(leaves, kind="stable")
+    bounds = np.searchsorted(leaves[order], np.arange(tree.node_count + 1))
+    values = [[targets[order[a:b]]] for a, b in pairwise(bounds.tolist())]
+    medians: list[tuple[float, float, float] | None] = [None] * len(values)
+    for node in range(len(values) - 1, -1, -1):  # children before their parents
+        own = np.sort(np.concatenate(values[node]))
+        sure = sure_of_median(own)
+        medians[node] = None if sure is None else sure[:3]
+        if node:
+            values[int(tree.parent[node])].append(own)
+        values[node] = []
+    return medians
+
+
+def _scatter(
+    tree: TreeArrays, node: int, sample: Points, is_coded: list[bool], has_classes: bool
+) -> Scatter:
+    """Where a node's rows lie in the plane of its pair."""
+    coded = np.array([is_coded[feature] for feature in tree.features_of(node)])
+    low, high = _plane(tree, node, finite(sample.values))
+    drawn = sample.first(N_POINTS)
+    with np.errstate(over="ignore"):
+        ranges = np.where(coded, 1.0, high - low)
+    targets = drawn.targets
+    if not has_classes:
+        targets = np.array([in_digits(target, SUM_DIGITS) for target in targets.tolist()])
+    points = in_decimals(finite(drawn.values), ranges)
+    return Scatter(low, high, points, targets, drawn.n_missing)
+
+
+def _plane(tree: TreeArrays, node: int, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Range of a pair's features that holds all cuts along the axes."""
+    cuts = tree.cuts(node)
+    weights, threshold = (tree.cut_b[cuts], tree.cut_a[cuts]), tree.cut_threshold[cuts]
+    ranges = [
+        drawn_range(np.sort(points[:, side]), threshold[weights[side] == 0].tolist())
+        for side in range(2)
+    ]
+    return np.array([low for low, _ in ranges]), np.array([high for _, high in ranges])
 
 
 class _Moments:
-    """Means and deviations of each leaf's targets, from sums on grids of the leaf's own.
+    """Means, deviations and skewness of each leaf's targets, from sums on grids of its own."""
 
-    Targets are counted in a power of two that none of the leaf's exceeds, and their distances from
-    their mean in one that none is farther off.
-    """
+    def __init__(self, n_rows: np.ndarray, least: np.ndarray, greatest: np.ndarray) -> None:
+        self._n = n_rows
+        self._has_rows = n_rows > 0
+        largest = np.maximum(np.abs(least), np.abs(greatest))
+        self.exponent = _exponents(np.where(self._has_rows, largest, 0.0))
+        ends = np.array([least, greatest])
+        self._ends = np.ldexp(np.where(self._has_rows, ends, 0.0), -self.exponent)
+        self.unit = exact_units(np.maximum(n_rows, 1).astype(np.float64))
 
-    def __init__(self, leaves: LeafCounts) -> None:
-        self._n = leaves.counts.sum(axis=1)
-        self._has_rows = self._n > 0
-        greatest = np.maximum(np.abs(leaves.least), np.abs(leaves.greatest))
-        self._exponent = _exponents(np.where(self._has_rows, greatest, 0.0))
-        ends = np.array([leaves.least, leaves.greatest])
-        self._ends = np.ldexp(np.where(self._has_rows, ends, 0.0), -self._exponent)
-        self._unit = exact_units(np.maximum(self._n, 1).astype(np.float64))
-
-    def sums(self) -> SumsOfLeaves:
-        """What to ask first."""
-        return SumsOfLeaves(self._exponent, self._unit)
-
-    def unit(self, sums: LeafSums) -> float:
-        """Unit of a grid on which the targets of all rows add up exactly."""
+    def powers(self, sums: Sums, cells: Cells) -> SumPowers:
+        """What to ask when sums are known."""
         with np.errstate(over="ignore"):
-            bounds = np.ldexp(sums.bounds.astype(np.float64), self._exponent - BOUND_BITS)
-            return exact_unit(float(bounds.sum()))
+            bounds = np.ldexp(sums.bounds.astype(np.float64), self.exponent - BOUND_BITS)
+            unit = exact_unit(float(bounds.sum()))
+        return SumPowers(
+            *(self.exponent, self._means(sums), self._reach(sums), self.unit, cells, unit)
+        )
 
-    def squares(self, sums: LeafSums) -> SquaresOfLeaves:
-        """What to ask next."""
-        means, reach = self._means(sums), self._reach(sums)
-        return SquaresOfLeaves(self._exponent, means, reach, self._unit)
+    def of_leaves(self, sums: Sums, powers: Powers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Mean, deviation and skewness of each leaf; NaN where there are no rows."""
+        mean = np.ldexp(self._means(sums), self.exponent)
+        n = np.maximum(self._n, 1)
+        off = np.sqrt(powers.squares / n)
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            deviation = np.ldexp(off, self.exponent + self._reach(sums))
+            skewness = np.nan_to_num(powers.cubes / n / off**3, posinf=0.0, neginf=0.0)
+        matters = self._has_rows & (self._n <= SKEW_ROWS) & (off > 0)
+        return (
+            np.where(self._has_rows, mean, np.nan),
+            np.where(self._has_rows, deviation, np.nan),
+            np.where(matters, skewness, 0.0),
+        )
 
-    def of_leaves(self, sums: LeafSums, squares: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and deviation of each leaf; NaN where there are no rows."""
-        exponent, reach = self._exponent, self._reach(sums)
-        mean = np.ldexp(self._means(sums), exponent)
-        with np.errstate(over="ignore"):
-            off = np.sqrt(squares / np.maximum(self._n, 1))
-            deviation = np.ldexp(off, exponent + reach)
-        return np.where(self._has_rows, mean, np.nan), np.where(self._has_rows, deviation, np.nan)
-
-    def _means(self, sums: LeafSums) -> np.ndarray:
+    def _means(self, sums: Sums) -> np.ndarray:
         # Rounding must not carry a mean beyond the rows.
-        return np.clip(sums.sums / np.maximum(self._n, 1), *self._ends)
+        return np.clip(sums.targets / np.maximum(self._n, 1), *self._ends)
 
-    def _reach(self, sums: LeafSums) -> np.ndarray:
+    def _reach(self, sums: Sums) -> np.ndarray:
         return _exponents(np.abs(self._ends - self._means(sums)).max(axis=0))
 
 

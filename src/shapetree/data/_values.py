@@ -1,0 +1,132 @@
+"""How the values of ordered features are spread: their ends, and their standard deviations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from shapetree._core.column_ranges import deviations, extents
+from shapetree._threads import threads_for
+from shapetree.data._sampling import SCALE_ROWS, sampled
+from shapetree.data._table import Table
+
+
+class Values(NamedTuple):
+    """Values of some features in a part of the rows.
+
+    Attributes
+    ----------
+    least, greatest : arrays of shape (n_features,)
+        NaN if all are missing.
+    rows : int64 array of shape (n_sampled,)
+        Numbers of rows that belong to a sample of all.
+    sample : array of shape (n_features, n_sampled)
+        Their values.
+    counts : array of shape (n_sampled,)
+        How many rows each of them counts as.
+    """
+
+    least: np.ndarray
+    greatest: np.ndarray
+    rows: np.ndarray
+    sample: np.ndarray
+    counts: np.ndarray
+
+    def scales(self) -> np.ndarray:
+        """Standard deviations; 1 where nothing can be divided by them."""
+        # Sums of doubles depend on their order.
+        order = np.argsort(self.rows)
+        found = deviations(np.take(self.sample, order, axis=1), self.counts[order])
+        return np.where((found > 0) & (found < np.inf), found, 1.0)
+
+
+def values_of(
+    table: Table, features: Sequence[int], counts: np.ndarray | None, n_threads: int = 1
+) -> Values:
+    """How the values of features are spread over rows, each of which may count as several."""
+    found = table.known_values(features)
+    if found is not None:
+        least, greatest, rows, sample = found
+        times = np.ones(len(rows)) if counts is None else counts[rows].astype(np.float64)
+        return Values(least, greatest, rows, sample, times)
+    of = partial(_values_of_part, features, table.n_rows, n_threads)
+    joined: Values = table.ask(of, _join_values, features, counts)
+    return joined
+
+
+def _values_of_part(
+    features: Sequence[int],
+    n_total: int,
+    n_threads: int,
+    table: Table,
+    first_row: int,
+    counts: np.ndarray | None,
+) -> Values:
+    rows = sampled(first_row, table.n_rows, n_total, SCALE_ROWS, n_threads)
+    taken = slice(None) if len(rows) == table.n_rows else rows - first_row
+    sample = np.empty((len(features), len(rows)))
+    for i, feature in enumerate(features):
+        column = table.columns[feature]
+        assert column is not None
+        sample[i] = column[taken]
+    threads = threads_for(table.n_rows * len(features), n_threads)
+    least, greatest = extents(table.values, np.array(features, dtype=np.int32), threads)
+    times = np.ones(len(rows)) if counts is None else counts[taken].astype(np.float64)
+    return Values(least, greatest, rows, sample, times)
+
+
+def _join_values(parts: Sequence[Values]) -> Values:
+    least, greatest, rows, samples, counts = zip(*parts, strict=True)
+    return Values(
+        np.fmin.reduce(least),
+        np.fmax.reduce(greatest),
+        np.concatenate(rows),
+        np.concatenate(samples, axis=1),
+        np.concatenate(counts),
+    )
+
+
+class Neighbours(NamedTuple):
+    """The greatest number up to each of some thresholds, and the least above; infinite if none."""
+
+    below: np.ndarray
+    above: np.ndarray
+
+
+def neighbours_of(table: Table, thresholds: dict[int, np.ndarray]) -> dict[int, Neighbours]:
+    """Between which numbers of the rows thresholds on features lie; they ascend."""
+    of = partial(_neighbours_of_part, thresholds)
+    found: dict[int, Neighbours] = table.ask(of, _join_neighbours, list(thresholds), None)
+    return found
+
+
+def _neighbours_of_part(
+    thresholds: dict[int, np.ndarray], table: Table, first_row: int, counts: np.ndarray | None
+) -> dict[int, Neighbours]:
+    return {j: _neighbours(table.columns[j], its) for j, its in thresholds.items()}
+
+
+def _neighbours(column: np.ndarray | None, thresholds: np.ndarray) -> Neighbours:
+    assert column is not None
+    known = column[~np.isnan(column)].astype(np.float64)
+    segment = np.searchsorted(thresholds, known, side="left")
+    n = len(thresholds)
+    greatest, least = np.full(n + 1, -np.inf), np.full(n + 1, np.inf)
+    np.maximum.at(greatest, segment, known)
+    np.minimum.at(least, segment, known)
+    below = np.maximum.accumulate(greatest)[:-1]
+    above = np.minimum.accumulate(least[::-1])[::-1][1:]
+    return Neighbours(below, above)
+
+
+def _join_neighbours(parts: Sequence[dict[int, Neighbours]]) -> dict[int, Neighbours]:
+    return {
+        feature: Neighbours(
+            np.max([part[feature].below for part in parts], axis=0),
+            np.min([part[feature].above for part in parts], axis=0),
+        )
+        for feature in parts[0]
+    }

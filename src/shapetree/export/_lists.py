@@ -24,7 +24,7 @@ ZERO = 1
 
 
 @dataclass
-class Tests:
+class ForkLists:
     """Tests of single values, to be made one after the other, from the first one on.
 
     Tests are counted from 1. A test reads the value at `first`. If it has a `second`, the value is
@@ -86,9 +86,9 @@ def values_of(features: Sequence[FeatureInfo]) -> dict[str, Values]:
     return found
 
 
-def tests_of(
+def fork_lists(
     view: TreeView, values: Mapping[str, Values], outcome: Callable[[NodeView], str]
-) -> Tests:
+) -> ForkLists:
     """The tests of a tree.
 
     Parameters
@@ -98,7 +98,7 @@ def tests_of(
     outcome : callable
         What a leaf says.
     """
-    tests = Tests()
+    tests = ForkLists()
     number_of: dict[str, int] = {}
     starts: dict[int, Decision] = {}  # numbers of tests, of outcomes for leaves
     depth_of: dict[int, int] = {}  # the most tests from a test on
@@ -121,7 +121,7 @@ def tests_of(
 
 
 def _add(
-    tests: Tests,
+    tests: ForkLists,
     node: NodeView,
     values: Mapping[str, Values],
     follow: Callable[[int], Decision],

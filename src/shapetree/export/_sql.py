@@ -13,7 +13,7 @@ from shapetree.data._columns import Level
 from shapetree.data._missing import MISSING_CODE
 from shapetree.data._table import FeatureInfo
 from shapetree.export._dialects import DIALECTS, Dialect
-from shapetree.export._lists import tests_of, values_of
+from shapetree.export._lists import fork_lists, values_of
 from shapetree.export._routes import (
     Check,
     Plan,
@@ -74,7 +74,7 @@ def export_sql(
     dates and moments; in SQLite, text such as "2024-12-31 23:59:59" or seconds since 1970-01-01.
     Databases may return rows in any order; ask for one with ORDER BY.
 
-    Tests run the expressions in SQLite, DuckDB and PostgreSQL. For the other dialects they only
+    ForkLists run the expressions in SQLite, DuckDB and PostgreSQL. For the other dialects they only
     check that the expressions can be read. There, sums of numbers near the largest ones may be
     refused as overflows, T-SQL and MySQL have no infinite numbers, T-SQL ignores spaces at the end
     of text, and Oracle takes empty text for a missing value.
@@ -486,7 +486,7 @@ class _ListWriter(_Writer):
         return f"(SELECT {expression}\n{self._source}) AS v)"
 
     def _tree(self, view: TreeView, outcome: Callable[[NodeView], str]) -> str:
-        tests = tests_of(view, self._places, outcome)
+        tests = fork_lists(view, self._places, outcome)
         if not tests.first:
             return tests.outcomes[0]
         first, second = _list_of(tests.first, "INT"), _list_of(tests.second, "INT")

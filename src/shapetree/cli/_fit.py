@@ -252,12 +252,14 @@ def fit(
     else:
         table = _read(data, choices, encoding, separator, console)
         chosen = choose_training_data(table, read_columns(table), choices, console)
-        del table  # the texts of the file, which take as much memory as all else
+        del table  # which takes as much memory as all else
         give_memory_back()
-        source = Source(chosen, split_rows(chosen, test_size, seed, split_by), {}, {})
+        split = split_rows(chosen, test_size, seed, split_by)
+        source = Source(chosen.without_values(), split, {}, {})
+        del chosen
     estimator = _estimator(source.data, {**parameters, **source.parameters}, forest)
-    train = source.rows("train")
-    model, seconds = _fitted(estimator, train, target, console)
+    n_train = source.rows("train").n_rows
+    model, seconds = _fitted(estimator, source.rows("train"), target, console)
     n_test = source.rows("test").n_rows if test_size > 0 else 0
     with console.progress("Testing"):
         scores = [score_of_model(model, _test(model, source, test_size > 0), seconds)]
@@ -266,9 +268,8 @@ def fit(
             scores += scores_of_others(source.data, source.split, limit, seed)
     where = "On the training rows, which says little about new ones"
     show_scores(scores, f"On {n_test:,} rows that no model has seen" if n_test else where, console)
-    fitted_on = f"the {train.n_rows:,} training rows"
+    fitted_on = f"the {n_train:,} training rows"
     if refit_all and n_test:
-        del train
         every = source.rows("all")
         model, _ = _fitted(estimator, every, target, console)
         fitted_on = f"all {every.n_rows:,} rows"
@@ -292,7 +293,7 @@ def fit(
         console.say(f"Nothing was written; -o model.json keeps the {what}")
     n_rows = {
         "all": source.rows("all").n_rows,
-        "train": source.rows("train").n_rows,
+        "train": n_train,
         "test": n_test,
         "stratified": source.split is not None and source.split.is_stratified,
     }

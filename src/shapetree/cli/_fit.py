@@ -233,8 +233,9 @@ def fit(
     console = Console(as_json, quiet)
     if output == STANDARD:
         raise Misuse("-o - would mix the model with what fit says; name a file")
-    if forest and (html or plot):
-        raise Misuse("--html and --plot show a single tree; leave out --forest")
+    if forest and (plot or (html and is_in_parts(data))):
+        option = "--plot" if plot else "--html for a folder"
+        raise Misuse(f"{option} shows a single tree; leave out --forest")
     if n_estimators is not None and not forest:
         raise Misuse("--n-estimators is the number of trees of a forest; add --forest")
     check_picture(plot)
@@ -280,7 +281,9 @@ def fit(
     if output is not None:
         contents[output] = model.to_json()
     if html is not None:
-        contents[html] = export_html(model, title=title)
+        # The trees of a forest do not keep how rows are spread over them.
+        shown = {"X": source.data.X, "y": source.data.y} if forest else {}
+        contents[html] = export_html(model, title=title, **shown)
     if plot is not None:
         with console.progress("Drawing the tree"):
             contents[plot] = picture_of_tree(model, plot, title=title)

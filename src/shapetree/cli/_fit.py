@@ -241,7 +241,7 @@ def fit(
     check_picture(plot)
     check_outputs([output, html, plot], [data])
     given = {"max_depth": depth, "max_branches": branches, "n_estimators": n_estimators}
-    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     parameters |= {"pairs": _pairs(pairs), "random_state": seed}
     parameters |= {name: value_in(text) for name, text in settings_in(param, "--param").items()}
     _check_parameters(parameters, forest)

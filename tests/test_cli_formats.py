@@ -200,7 +200,9 @@ def test_a_forest_is_fitted_predicted_scored_and_exported(folder, target):
 def test_what_a_forest_cannot_do_is_said(folder):
     model = folder / "forest.json"
     fit = ["fit", folder / "t.csv", "-t", "label", "--forest", "--n-estimators", "3"]
-    succeed(*fit, "-o", model)
+    page = folder / "forest.html"
+    succeed(*fit, "-o", model, "--html", page)
+    assert "<title>label in t.csv</title>" in page.read_text(encoding="utf-8")
     words = "is a forest of 3 trees; {} needs a single tree, so fit one"
     for arguments, name in (
         (["explain", model, "--set", "size=1"], "explain"),
@@ -210,7 +212,7 @@ def test_what_a_forest_cannot_do_is_said(folder):
         (["export", model, "--to", "text"], "export --to text"),
     ):
         assert words.format(name) in fail(*arguments)
-    assert "show a single tree" in fail(*fit, "--html", folder / "f.html", code=2)
+    assert "shows a single tree" in fail(*fit, "--plot", folder / "f.png", code=2)
     assert "add --forest" in fail(*fit[:4], "--n-estimators", "3", code=2)
     assert "a shape forest has no" in fail(*fit, "--param", "strength=2", code=2)
 

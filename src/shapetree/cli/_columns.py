@@ -40,6 +40,8 @@ DATE = re.compile(
     r"(?:[T ](?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<seconds>\d{2})(?:[.,](?P<rest>\d+))?)?)?"
     r"(?: ?(?P<zone>Z|UTC|[+-]\d{2}:?\d{2}))?"
 )
+# What all dates begin with.
+LIKE_DATE = r"^[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]"
 TWO_WAYS = "dates that can be read in two ways"
 # Fewest rows for which numbers that follow each other are taken for row numbers.
 LEAST_COUNTED = 20
@@ -186,10 +188,7 @@ def _read_texts(texts: pa.StringArray, separator: str) -> tuple[Kind, pa.Array |
         if not numbers.null_count:
             is_whole = _all_match(texts, WHOLE) and pc.max(pc.abs(numbers)).as_py() < MAX_EXACT
             return (Kind.WHOLE, numbers.cast(pa.int64())) if is_whole else (Kind.NUMBER, numbers)
-    dates = as_dates(texts)
-    if dates is not None or all(map(DATE.fullmatch, texts.to_pylist())):
-        return Kind.DATE, dates
-    return Kind.CATEGORY, None
+    return (Kind.DATE, as_dates(texts)) if look_like_dates(texts) else (Kind.CATEGORY, None)
 
 
 def truths_of(texts: pa.StringArray) -> tuple[pa.Array, pa.Array]:
@@ -279,7 +278,7 @@ def as_dates(texts: pa.StringArray) -> pa.TimestampArray | None:
             return texts.cast(kind)
         except pa.ArrowInvalid:
             pass
-    dates = dates_of(texts.to_pylist())
+    dates = dates_of(texts.to_pylist()) if look_like_dates(texts) else None
     if dates is None:
         return None
     is_zoned = any(date.tzinfo is not None for date in dates)
@@ -292,6 +291,11 @@ def as_categories(texts: Texts) -> pd.Series:
 
 
 # --- dates, as people write them ---
+
+
+def look_like_dates(texts: pa.StringArray) -> bool:
+    """Whether all texts are written as dates are."""
+    return _all_match(texts, LIKE_DATE) and all(map(DATE.fullmatch, texts.to_pylist()))
 
 
 def dates_of(texts: Sequence[str]) -> list[dt.datetime] | None:

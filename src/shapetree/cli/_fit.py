@@ -233,14 +233,15 @@ def fit(
     console = Console(as_json, quiet)
     if output == STANDARD:
         raise Misuse("-o - would mix the model with what fit says; name a file")
-    if forest and (html or plot):
-        raise Misuse("--html and --plot show a single tree; leave out --forest")
+    if forest and (plot or (html and is_in_parts(data))):
+        option = "--plot" if plot else "--html for a folder"
+        raise Misuse(f"{option} shows a single tree; leave out --forest")
     if n_estimators is not None and not forest:
         raise Misuse("--n-estimators is the number of trees of a forest; add --forest")
     check_picture(plot)
     check_outputs([output, html, plot], [data])
     given = {"max_depth": depth, "max_branches": branches, "n_estimators": n_estimators}
-    parameters = {name: value for name, value in given.items() if value is not None}
+    parameters: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     parameters |= {"pairs": _pairs(pairs), "random_state": seed}
     parameters |= {name: value_in(text) for name, text in settings_in(param, "--param").items()}
     _check_parameters(parameters, forest)
@@ -252,12 +253,14 @@ def fit(
     else:
         table = _read(data, choices, encoding, separator, console)
         chosen = choose_training_data(table, read_columns(table), choices, console)
-        del table  # the texts of the file, which take as much memory as all else
+        del table  # which takes as much memory as all else
         give_memory_back()
-        source = Source(chosen, split_rows(chosen, test_size, seed, split_by), {}, {})
+        split = split_rows(chosen, test_size, seed, split_by)
+        source = Source(chosen.without_values(), split, {}, {})
+        del chosen
     estimator = _estimator(source.data, {**parameters, **source.parameters}, forest)
-    train = source.rows("train")
-    model, seconds = _fitted(estimator, train, target, console)
+    n_train = source.rows("train").n_rows
+    model, seconds = _fitted(estimator, source.rows("train"), target, console)
     n_test = source.rows("test").n_rows if test_size > 0 else 0
     with console.progress("Testing"):
         scores = [score_of_model(model, _test(model, source, test_size > 0), seconds)]
@@ -266,9 +269,8 @@ def fit(
             scores += scores_of_others(source.data, source.split, limit, seed)
     where = "On the training rows, which says little about new ones"
     show_scores(scores, f"On {n_test:,} rows that no model has seen" if n_test else where, console)
-    fitted_on = f"the {train.n_rows:,} training rows"
+    fitted_on = f"the {n_train:,} training rows"
     if refit_all and n_test:
-        del train
         every = source.rows("all")
         model, _ = _fitted(estimator, every, target, console)
         fitted_on = f"all {every.n_rows:,} rows"
@@ -279,7 +281,9 @@ def fit(
     if output is not None:
         contents[output] = model.to_json()
     if html is not None:
-        contents[html] = export_html(model, title=title)
+        # The trees of a forest do not keep how rows are spread over them.
+        shown = {"X": source.data.X, "y": source.data.y} if forest else {}
+        contents[html] = export_html(model, title=title, **shown)
     if plot is not None:
         with console.progress("Drawing the tree"):
             contents[plot] = picture_of_tree(model, plot, title=title)
@@ -292,7 +296,7 @@ def fit(
         console.say(f"Nothing was written; -o model.json keeps the {what}")
     n_rows = {
         "all": source.rows("all").n_rows,
-        "train": source.rows("train").n_rows,
+        "train": n_train,
         "test": n_test,
         "stratified": source.split is not None and source.split.is_stratified,
     }

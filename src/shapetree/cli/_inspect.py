@@ -27,6 +27,7 @@ from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Rule
 from shapetree.tree._digits import percent, rounded
+from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._forest import fitted_model
 from shapetree.tree._scores import score_words
 from shapetree.tree._view import TreeView, view_of
@@ -57,7 +58,7 @@ def inspect(
     if isinstance(estimator, BaseShapeForest):
         n_rows, about = _show_forest(estimator, console)
     else:
-        n_rows, about = _show_tree(estimator, view_of(fitted), console)
+        n_rows, about = _show_tree(estimator, view_of(fitted_tree(estimator)), console)
     changed = _changed_parameters(estimator)
     words = ", ".join(f"{name}={value}" for name, value in changed.items())
     console.say(f"Parameters: {words or 'all by default'}")

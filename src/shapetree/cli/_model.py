@@ -21,10 +21,10 @@ from shapetree import (
     from_json,
     from_parquet,
 )
-from shapetree.cli._columns import MISSING, Texts, as_dates, numbers_of, texts_of, truths_of
+from shapetree.cli._columns import Texts, as_dates, numbers_of, texts_of, truths_of
 from shapetree.cli._console import Console, Problem, listed, message_of
 from shapetree.cli._options import STANDARD
-from shapetree.cli._reading import TEXT, FileTable
+from shapetree.cli._reading import MISSING, TEXT, FileTable
 from shapetree.data._batches import Batches
 from shapetree.data._columns import Level
 from shapetree.data._stored import read_labels

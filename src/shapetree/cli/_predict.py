@@ -342,11 +342,13 @@ def evaluate(
     where = f"On {n_rows:,} rows that no model has seen"
     if isinstance(estimator, BaseShapeForest):
         where = f"On the {n_rows:,} rows of {data.name}"  # which forests cannot recognise
-    elif estimator._fitted.held_out is fitted.held_out:
-        where = "On the training rows, which says little about new ones"
-    elif _are_train_and_test(fitted, estimator._fitted.held_out):
-        estimator._fitted = fitted
-        where = "On the rows of training and of the test, which says little about new ones"
+    elif isinstance(fitted, FittedTree):
+        now = estimator._fitted.held_out
+        if now is fitted.held_out:
+            where = "On the training rows, which says little about new ones"
+        elif now is not None and _are_train_and_test(fitted, now):
+            estimator._fitted = fitted
+            where = "On the rows of training and of the test, which says little about new ones"
     show_scores([score_of_model(estimator, scores)], where, console)
     record = {"model": str(model), "data": str(data), "rows": n_rows, "scores": scores}
     if output is not None:

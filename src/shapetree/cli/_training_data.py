@@ -79,6 +79,11 @@ class TrainingData:
         """Whether the target is a class."""
         return self.task is Task.CLASSIFICATION
 
+    def without_values(self) -> TrainingData:
+        """The same without the values of all columns, of which X has those that are used."""
+        columns = [replace(column, values=None) for column in self.columns]
+        return replace(self, columns=columns, target=replace(self.target, values=None))
+
 
 def choose_training_data(
     table: FileTable, read: list[Column], choices: Choices, console: Console

@@ -50,7 +50,7 @@ def test_a_tree_can_be_chosen_and_rows_are_those_given():
 
 def test_importances_are_the_forests():
     forest, X, y = forest_of_classes()
-    data = data_of(export_html(forest.with_names(feature_names=list("abcd")), X=X, y=y))
+    data = data_of(export_html(forest.with_names(features=list("abcd")), X=X, y=y))
     assert data["forest"]["trees"] == 6
     shares = dict(data["forest"]["importances"])
     assert [shares[name] for name in "abcd"] == pytest.approx(

@@ -93,7 +93,7 @@ def _split_by(
     y = np.zeros(n_given) if rows.classes is None else np.zeros(n_given, dtype=np.int64)
     y[kept_once] = whole.targets[:, 0]
     all_groups = None
-    if groups is not None:
+    if groups is not None and groups is not rows.row_of:  # which are kept together below
         all_groups = np.empty(n_given, dtype=groups.dtype)
         all_groups[kept] = groups
     masks = []

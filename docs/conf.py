@@ -51,6 +51,7 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
+    "write_computation_times": False,
     "min_reported_time": 3,
     "within_subsection_order": "FileNameSortKey",
     "show_api_usage": "unused",

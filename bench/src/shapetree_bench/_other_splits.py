@@ -165,7 +165,7 @@ def _line_on_other_splits(analysis: Analysis) -> Iterator[str]:
             at_random = (
                 f", at random {random[dataset.file]:.0f} %" if dataset.file in random.index else ""
             )
-            numbers = f"{100 * ours[name]:.0f} % right (CART {100 * cart[name]:.0f} %{at_random})"
-            pieces.append(f"{name} {numbers}")
+            right, of_cart = 100 * ours[name], 100 * cart[name]
+            pieces.append(f"{name} {right:.0f} % right{at_random} (CART {of_cart:.0f} %)")
     if pieces:
         yield f"**Not at random**, depth {DEPTH}: {'; '.join(pieces)}."

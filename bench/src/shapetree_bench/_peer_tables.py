@@ -49,7 +49,11 @@ def table_of_methods(analysis: Analysis, depth: int) -> Table | None:
         words = ", ".join(map(analysis.dataset_label, names))
         for greedy, kind in ((True, "grown from the root down"), (False, "refined, or many")):
             some = [entry for entry in entries if _is_grown(entry) == greedy]
-            found = [_row_of_method(analysis, entry, depth, names) for entry in some]
+            found = [
+                _row_of_method(analysis, entry, depth, names)
+                for entry in some
+                if _is_shown(analysis, entry, depth, names)
+            ]
             found.sort(key=lambda each: each[0])
             if found:
                 rows.append(f"On {analysis.sets(names)}, {kind}: {words}")
@@ -57,6 +61,14 @@ def table_of_methods(analysis: Analysis, depth: int) -> Table | None:
     head = ["method", "accuracy", "vs CART", "median", "time / CART's"]
     head += [title for title, _, _ in _COLUMNS]
     return Table(head, rows, f"Depth {depth}, best first") if rows else None
+
+
+def _is_shown(analysis: Analysis, entry: Entry, depth: int, names: list[str]) -> bool:
+    """Whether an entry has half of the datasets; ablations have tables of their own."""
+    method = METHODS.get(entry.method)
+    is_ablation = method is not None and method.kind == "ablation"
+    there = set(names) & set(analysis.rows(entry, depth).index)
+    return not is_ablation and 2 * len(there) >= len(names)
 
 
 def _is_grown(entry: Entry) -> bool:

@@ -10,7 +10,7 @@ from shapetree_bench import _charts as charts
 from shapetree_bench import _paper as paper
 from shapetree_bench import _readme as readme
 from shapetree_bench._analysis import CEILINGS, Analysis, Entry
-from shapetree_bench._datasets import CATALOGUE, FEW_ROWS, HONEST
+from shapetree_bench._datasets import CATALOGUE, FEW_ROWS, NOT_RANDOM
 from shapetree_bench._document import Cell as TableCell
 from shapetree_bench._document import (
     Document,
@@ -56,7 +56,7 @@ def evidence(tmp_path_factory):
     results.close()
     few = ["defaults", "CART, 10 rows a leaf", "linear"]
     made_up(path, few, [each.name for each in FEW_ROWS]).close()
-    made_up(path, ["CART", "SGT3-T"], [each.name for each in HONEST]).close()
+    made_up(path, ["CART", "SGT3-T"], [each.name for each in NOT_RANDOM]).close()
     sizes = ["CART", "CART (entropy)", "CART (CV, accuracy)", "CART (CV, log loss)"]
     sizes += ["SGT3-T", "S2GT3-T"]
     results = made_up(path, sizes, names[:20], depths=LEAVES, protocols=("leaves",))

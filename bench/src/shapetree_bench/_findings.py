@@ -87,7 +87,8 @@ def _line_on_paper(analysis: Analysis) -> Iterator[str]:
     if n_cells:
         yield (
             "**The paper's tables**, accuracy at equal depth: our trees for that measure "
-            f'(`objective="error"`), untuned, beside its tuned ones, in {n_cells} cells: {words}.'
+            f'(`objective="error"`, grown by Gini), untuned, beside its tuned ones: {words} of '
+            f"{n_cells} cells."
         )
 
 

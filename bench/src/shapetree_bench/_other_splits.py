@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pandas as pd
 
 from shapetree_bench._analysis import ERROR, OURS, OURS_WITH_PAIRS, Analysis, Entry
-from shapetree_bench._datasets import BY_NAME, FEW_ROWS, HONEST
+from shapetree_bench._datasets import BY_NAME, FEW_ROWS, NOT_RANDOM
 from shapetree_bench._document import NOTHING, Cell, Table
 from shapetree_bench._protocols import ANY_DEPTH
 
@@ -84,7 +84,7 @@ def _value(rows: pd.DataFrame, name: str | None, column: str) -> float:
 def other_splits_table(analysis: Analysis) -> Table | None:
     """What is left where rows of a group are kept together, or later rows are predicted."""
     rows: list[Sequence[Cell | str] | str] = []
-    for dataset in HONEST:
+    for dataset in NOT_RANDOM:
         block: list[Sequence[Cell | str]] = []
         for protocol, more in (("untuned", ""), ("cv", ', strength="cv"')):
             for method, label in _OF_OTHER_SPLITS.items():
@@ -108,19 +108,19 @@ def other_splits_table(analysis: Analysis) -> Table | None:
             rows += [_words(dataset.name), *block]
     titles = [title for title, _, _ in reversed(_MEASURES.values())]
     head = ["depth 4", *(f"at random: {title}" for title in titles)]
-    head += [*(f"honestly: {title}" for title in titles), "parts per node"]
-    return Table(head, rows, "The same rows, parted at random and honestly") if rows else None
+    head += [*(f"not at random: {title}" for title in titles), "parts per node"]
+    return Table(head, rows, "The same rows, parted at random and otherwise") if rows else None
 
 
 def _words(name: str) -> str:
     if "title" in name:
         return (
-            "eye-movements: rows of a title have one label; honestly, all rows of a title are on "
-            "one side (5-fold, grouped by titleNo)"
+            "eye-movements: rows of a title have one label; not at random, all of them are on one "
+            "side (5-fold, grouped by titleNo)"
         )
     return (
-        "electricity: half-hours in order; honestly, trees learn from earlier rows and predict "
-        "later ones (three splits in time order)"
+        "electricity: half-hours in order; not at random, trees learn from earlier rows and "
+        "predict later ones (three splits in time order)"
     )
 
 
@@ -159,7 +159,7 @@ def _line_on_other_splits(analysis: Analysis) -> Iterator[str]:
     )
     random = analysis.accuracy(Entry(OURS), DEPTH)
     pieces = []
-    for dataset in HONEST:
+    for dataset in NOT_RANDOM:
         name = dataset.name
         if name in ours.index and name in cart.index:
             at_random = (

@@ -27,7 +27,7 @@ def made_up(tmp_path, methods, datasets, depths=paper.DEPTHS, protocols=("untune
         for method in methods:
             for protocol in protocols:
                 for depth in depths if METHODS[method].has_depth else [0]:
-                    for fold in range(3):
+                    for fold in range(dataset.n_folds):
                         measures = dict.fromkeys(MEASURES, 1.0 + depth) | {
                             "accuracy": 0.8 + 0.01 * depth + 0.02 * rng.random(),
                             "seconds": 0.2,

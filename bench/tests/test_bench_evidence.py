@@ -5,8 +5,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from made_up import invoke, made_up
+from shapetree_bench._analysis import Analysis
+from shapetree_bench._document import to_markdown
 from shapetree_bench._evidence import Evidence
+from shapetree_bench._methods import METHODS
 from shapetree_bench._protocols import Cell, Trial
+from shapetree_bench._report import make_report
 from shapetree_bench._store import Results
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,3 +109,32 @@ def test_evidence_is_written_as_it_was_read(tmp_path):
     assert {path.name for path in kept.write(tmp_path)} == {p.name for p in RESULTS.iterdir()}
     for path in tmp_path.iterdir():
         assert path.read_text() == (RESULTS / path.name).read_text(), path.name
+
+
+def test_means_know_the_revision_that_they_are_of(tmp_path):
+    results = Results(tmp_path / "made.sqlite")
+    for revision, method in (("0012345", "CART"), ("12e4567", "SGT-C")):
+        results.begin_run("shapetree-bench run", {"shapetree": "1", "revision": revision})
+        for fold in range(3):
+            results.note_fit(Cell("untuned", method, "rice", 2), fold, {"accuracy": 0.5})
+    results.begin_run("shapetree-bench run", {"shapetree": "0.1.0"})
+    for fold in range(3):
+        results.note_fit(Cell("untuned", "HSTree", "rice", 2), fold, {"accuracy": 0.5})
+    results.close()
+    invoke("export", tmp_path / "made.sqlite", "--to", tmp_path / "csv")
+    evidence = Evidence.read(tmp_path / "csv")
+    revisions = evidence.cells.set_index("method")["revision"].to_dict()
+    assert revisions == {"CART": "0012345", "SGT-C": "12e4567", "HSTree": "0.1.0"}
+    analysis = Analysis(evidence)
+    assert [entry.method for entry in analysis.entries if analysis.is_old(entry)] == ["HSTree"]
+    report = to_markdown(make_report(evidence), "figures")
+    assert "Revision `0012345` and `12e4567`, but for peers" in report
+    assert "HSTree (version 0.1)" in report
+
+
+def test_every_result_kept_with_the_code_is_of_a_known_revision():
+    cells = Evidence.read(RESULTS).cells
+    assert cells["revision"].notna().all()
+    # What is called ours is not of version 0.1, whose defaults were others.
+    old = cells[cells["revision"].str.startswith("0.1")]
+    assert "ours" not in {METHODS[name].kind for name in old["method"]}

@@ -20,10 +20,10 @@ from shapetree_bench._datasets import (
 )
 from shapetree_bench._methods import GROUPS, METHODS, methods_named
 from shapetree_bench._protocols import Cell, Search, Trial, can_do, fit_fold, measure
-from shapetree_bench._scores import scores_of_classes, scores_of_numbers
+from shapetree_bench._scores import auc, scores_of_classes, scores_of_numbers
 from shapetree_bench._statistics import duel, rank
 from shapetree_bench._store import MEASURES
-from sklearn.metrics import f1_score, log_loss
+from sklearn.metrics import f1_score, log_loss, roc_auc_score
 
 from shapetree import recipes
 
@@ -78,6 +78,45 @@ def test_folds_are_the_papers(iris):
         parts = [fold.train, fold.validation, fold.test]
         assert [len(part) for part in parts] == [105, 15, 30]
         assert sorted(np.concatenate(parts)) == list(range(150))
+
+
+def table_in(folder, name, n_rows, **columns):
+    path = folder / f"{BY_NAME[name].file}.parquet"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    y = np.arange(n_rows) % 2
+    pd.DataFrame({"x": np.arange(n_rows) % 7, **columns, "target": y}).to_parquet(path)
+    return read(BY_NAME[name], folder, folder)
+
+
+def test_rows_of_a_group_are_kept_together(tmp_path):
+    titles = np.random.default_rng(0).integers(0, 12, 100)
+    rows = table_in(tmp_path, "eye-movements by title", 100, titleNo=titles)
+    assert rows.groups.tolist() == titles.tolist()
+    folds = rows.folds()
+    assert len(folds) == rows.dataset.n_folds == 5
+    assert sorted(np.concatenate([fold.test for fold in folds])) == list(range(100))
+    for fold in folds:
+        assert not set(titles[fold.train]) & set(titles[fold.test])
+        # Trees that hold rows out by themselves must know of the groups, too.
+        cell = Cell("cv", "SGT-C", rows.dataset.name, 2)
+        assert fit_fold(METHODS["SGT-C"], rows, cell, 0)["accuracy"] >= 0
+
+
+def test_later_rows_are_tested_on_trees_of_earlier_ones(tmp_path):
+    rows = table_in(tmp_path, "electricity in time order", 100)
+    assert rows.groups is None
+    for fold in rows.folds():
+        assert fold.train.max() < fold.test.min()
+
+
+def test_tables_of_few_rows_are_cross_validated_four_times(tmp_path):
+    rows = table_in(tmp_path, "kyphosis", 50)
+    tests = [fold.test for fold in rows.folds()]
+    assert len(tests) == 20
+    assert np.bincount(np.concatenate(tests)).tolist() == [4] * 50
+    assert all(rows.y[test].mean() == 0.5 for test in tests)  # stratified
+    with pytest.raises(NoDataset, match=r"Pima: there is no small/Pima\.parquet in"):
+        read(BY_NAME["Pima"], tmp_path, tmp_path)
 
 
 def test_a_dataset_that_cannot_be_had_says_what_to_do(tmp_path, monkeypatch):
@@ -177,6 +216,13 @@ def test_strength_is_chosen_by_the_protocol_for_it(iris):
     assert measures["strength"] in (0, 0.3, 1, 3)
 
 
+@pytest.mark.parametrize("name", ["CART", "CART (CV, accuracy)", "SGT3-T", "S2GT3-C"])
+def test_leaves_are_limited_by_the_protocol_for_it(name, iris):
+    measures = fit_fold(METHODS[name], iris, Cell("leaves", name, "iris", 3), 0)
+    assert 2 <= measures["leaves"] <= 3
+    assert measures["parts"] >= 2
+
+
 def test_categories_reach_those_who_can_use_them(categories):
     fold = categories.folds()[0]
     for name in ("SGT3-T", "CART"):
@@ -220,7 +266,18 @@ def test_scores_are_scikit_learns():
     guess = proba.argmax(axis=1)
     assert scores["accuracy"] == np.mean(guess == y)
     assert scores["macro_f1"] == pytest.approx(f1_score(y, guess, average="macro"))
-    assert scores["log_loss"] == pytest.approx(log_loss(y, proba), abs=1e-6)
+    known = np.clip(proba, 1e-3, 1)
+    known /= known.sum(axis=1, keepdims=True)
+    assert scores["log_loss"] == pytest.approx(log_loss(y, known))
+    assert scores["auc"] == pytest.approx(roc_auc_score(y, proba, multi_class="ovr"))
+    two, positive = y == 0, proba[:, 0]
+    both = np.column_stack([1 - positive, positive])
+    assert auc(two.astype(int), both) == pytest.approx(roc_auc_score(two, positive))
+    # A class that no row has, or that all have, has no curve.
+    assert auc(np.minimum(y, 1), proba) == pytest.approx(
+        np.mean([roc_auc_score(np.minimum(y, 1) == each, proba[:, each]) for each in (0, 1)])
+    )
+    assert np.isnan(auc(np.zeros(3, dtype=int), proba[:3]))
     sure = np.eye(3)[y]
     assert scores_of_classes(y, sure)["calibration_error"] == 0
     half = np.full((200, 2), 0.5)
@@ -293,6 +350,8 @@ def test_which_protocols_make_sense():
     assert can_do("paper", METHODS["CART"], "classification")
     assert not can_do("paper", METHODS["FIGS"], "classification")
     assert not can_do("untuned", METHODS["CART (entropy)"], "regression")
+    assert can_do("leaves", METHODS["CART (CV, log loss)"], "classification")
+    assert not can_do("leaves", METHODS["linear"], "classification")
 
 
 @pytest.mark.parametrize("name", ["CART", "SGT3-T", "S2GT3-T (paper)"])

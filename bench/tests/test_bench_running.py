@@ -171,7 +171,7 @@ def test_commands_are_kept_without_paths_of_the_machine():
         (["--datasets", "rise"], "--datasets: 'rise' is none of"),
         (["--methods", "SGT9"], "--methods: 'SGT9' is none of"),
         (["--depths", "deep"], "--depths: 'deep' is not a list"),
-        (["--protocol", "best"], "--protocol: 'best' is none of untuned, cv, paper"),
+        (["--protocol", "best"], "--protocol: 'best' is none of untuned, cv, leaves, paper"),
         (["--data-dir", "/no/such"], "--data-dir: there is no folder"),
     ],
 )

@@ -312,6 +312,11 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
                 f"The 'search.criterion' parameter of {kind} must be 'auto': a regressor grows by "
                 f"its objective. Got {self.search.criterion!r} instead."
             )
+        if self.search.refine_step == "inner_tree" and self.max_parts is not None:
+            raise ValueError(
+                f"The 'search.refine_step' parameter of {kind} can be 'inner_tree', the paper's "
+                f"step, only with max_parts=None; got max_parts={self.max_parts}"
+            )
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters of this estimator, or of its `search` or its `teacher`.

@@ -25,7 +25,9 @@ squared error, every threshold between two values, coordinate descent from the b
 k-means and the inner tree's root, its filter for pairs, and only its own penalties, which are
 `branch_penalty` (its λ), `pair_penalty` (its γ) and `refine_penalty` (the λ of TAO, times the
 number of rows) of `SearchOptions`. These are 0 until they are tuned; inner trees have at most 32
-leaves (its L).
+leaves (its L). Refinement lowers the number of wrong predictions and nothing else, by the paper's
+steps: a row is copied to all branches of a node that predict it right, and an inner tree for each
+feature, or for each of the pairs that were considered when the node grew, tells the copies apart.
 
 In the paper, the trees of thresholds get one-hot columns. Here they take categories directly and
 split them into two groups; give them one-hot columns to do as the paper does.
@@ -82,6 +84,7 @@ _REFINED = {"refine": "tao", "search__refine_penalty": 0.0}
 _PAPER = {
     "search__inner_max_leaf_nodes": 32,
     "search__refine_penalty": 0.0,
+    "search__refine_step": "inner_tree",
     "search__assignment": "coordinate_descent",
     "max_bins": None,
     **_NO_PENALTIES,

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from shapetree_bench import _paper as paper
-from shapetree_bench._datasets import BY_NAME, SEEDS
+from shapetree_bench._datasets import BY_NAME
 from shapetree_bench._evidence import Evidence
 from shapetree_bench._methods import METHODS
 from shapetree_bench._protocols import ANY_DEPTH
@@ -21,8 +21,12 @@ DEPTHS = paper.DEPTHS
 # How each protocol is called beside a method's name.
 PROTOCOL_WORDS = {"untuned": "untuned", "cv": 'strength="cv"', "paper": "tuned"}
 OURS, OURS_WITH_PAIRS = "SGT3-T", "S2GT3-T"
+# The same with the paper's objective.
+ERROR, ERROR_WITH_PAIRS = f"{OURS} (error)", f"{OURS_WITH_PAIRS} (error)"
 # Many trees, as what one tree can be compared with; the first with default settings.
 CEILINGS = ("LightGBM, 200 trees", "LightGBM, 200 trees, reg_lambda=1")
+# Where ids, dates or neighbours tell rows apart, so that random splits reward memorising.
+MEMORISED = ("avila", "electricity", "eye-movements")
 # Points that they may be below CART before they count as diverged.
 DIVERGED = 5.0
 # A mean of the paper is estimated for datasets that are at least this share of its own, and a
@@ -42,7 +46,7 @@ class Entry:
         # The paper's recipes are made to be tuned, so it must be said where they are not.
         method = METHODS.get(self.method)
         is_plain = method is None or method.kind in ("ours", "peer")
-        if self.protocol == "untuned" and is_plain:
+        if self.protocol == "leaves" or (self.protocol == "untuned" and is_plain):
             return self.method
         return f"{self.method}, {PROTOCOL_WORDS[self.protocol]}"
 
@@ -54,7 +58,11 @@ class Analysis:
         self.evidence = evidence
         cells = evidence.cells
         # A mean over fewer folds than others have is not to be compared with theirs.
-        self.cells = cells[cells["folds"] == len(SEEDS)]
+        n_folds = cells["dataset"].map(lambda name: BY_NAME[name].n_folds)
+        whole = cells[cells["folds"] == n_folds]
+        is_random = whole["dataset"].map(lambda name: BY_NAME[name].split == "random")
+        self._whole = whole
+        self.cells = whole[is_random & (whole["protocol"] != "leaves")]
         self._nothing = self.cells.iloc[:0].set_index("dataset")
         self._accuracies: dict[tuple[Entry, int], pd.Series] = {}
         self.partial = set(evidence.datasets.loc[evidence.datasets["partial"] == 1, "name"])
@@ -72,21 +80,43 @@ class Analysis:
         )
 
     @cached_property
-    def _by_entry(self) -> dict[tuple[str, str, int], pd.DataFrame]:
+    def _by_entry(self) -> dict[tuple[str, str, int, bool], pd.DataFrame]:
+        is_random = self._whole["dataset"].map(lambda name: BY_NAME[name].split == "random")
         return {
-            (str(method), str(protocol), int(depth)): each.set_index("dataset")
-            for (method, protocol, depth), each in self.cells.groupby(
-                ["method", "protocol", "depth"]
+            (str(method), str(protocol), int(depth), bool(random)): each.set_index("dataset")
+            for (method, protocol, depth, random), each in self._whole.groupby(
+                ["method", "protocol", "depth", is_random]
             )
         }
 
-    def rows(self, entry: Entry, depth: int) -> pd.DataFrame:
-        """The cells of an entry at a depth, by dataset; a method without depths has them at any."""
+    def rows(self, entry: Entry, depth: int, is_random: bool = True) -> pd.DataFrame:
+        """The cells of an entry at a depth, by dataset; a method without depths has them at any.
+
+        Datasets are those parted at random as in the paper, or all others.
+        """
         for there in (depth, ANY_DEPTH):
-            found = self._by_entry.get((entry.method, entry.protocol, there))
+            found = self._by_entry.get((entry.method, entry.protocol, there, is_random))
             if found is not None:
                 return found
         return self._nothing
+
+    def is_old(self, entry: Entry) -> bool:
+        """Whether results are of version 0.1, and so nothing but what has not changed since."""
+        cells = self._whole
+        own = cells[(cells["method"] == entry.method) & (cells["protocol"] == entry.protocol)]
+        return len(own) > 0 and bool(own["revision"].astype(str).str.startswith("0.1").all())
+
+    def shared(
+        self, entries: Iterable[Entry], depths: Iterable[int], column: str = "accuracy"
+    ) -> list[str]:
+        """Complete classification sets that all entries have at all depths.
+
+        Those are left out where rows are told apart by ids and dates, see `MEMORISED`.
+        """
+        rows = [self.rows(entry, depth) for entry in entries for depth in depths]
+        known = [set(each.index[each[column].notna()]) for each in rows]
+        names = set.intersection(*known) if known else set()
+        return in_order(names - self.partial - set(MEMORISED))
 
     def accuracy(self, entry: Entry, depth: int) -> pd.Series:
         """Accuracies in percent by dataset."""
@@ -113,12 +143,13 @@ class Analysis:
 
 
 def counterparts(analysis: Analysis, model: str) -> list[Entry]:
-    """Entries that stand beside a row of the paper."""
-    return [
+    """Entries that stand beside a row of the paper; first those that learn for its measure."""
+    found = [
         entry
         for entry in analysis.entries
         if entry.method in METHODS and METHODS[entry.method].counterpart == model
     ]
+    return sorted(found, key=lambda entry: not entry.method.endswith("(error)"))
 
 
 def gap_to_paper(

@@ -17,6 +17,8 @@ INK, SOFT, LINE = "var(--ink,#1d2430)", "var(--soft,#5c6675)", "var(--line,#e3e7
 FONT = "system-ui,-apple-system,'Segoe UI',Roboto,sans-serif"
 # Room for a label's letter, in pixels.
 LETTER = 6.4
+# So many different values are marked on a logarithmic axis themselves.
+MAX_OWN_TICKS = 4
 # Between the names of two lines.
 NAME_GAP = 13.0
 
@@ -169,7 +171,9 @@ def log_axis(values: Sequence[float], start: float, stop: float) -> Axis:
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     factors = next(each for ratio, each in _FACTORS.items() if high / low < ratio)
     ticks = [10.0**power * factor for power in powers for factor in factors]
-    return Axis(low, high, start, stop, [t for t in ticks if low <= t <= high], is_log=True)
+    # Few values, such as numbers of leaves, are marked themselves.
+    few = sorted(set(values)) if len(set(values)) <= MAX_OWN_TICKS else ticks
+    return Axis(low, high, start, stop, [t for t in few if low <= t <= high], is_log=True)
 
 
 # Lines
@@ -194,7 +198,7 @@ def draw_lines(
     xs = [x for each in series if not each.is_level for x, _, _ in each.points]
     across = (log_axis if is_log else _axis_of_numbers)(xs, left, right)
     up = linear_axis([y for each in series for _, y, _ in each.points], bottom, top + 26)
-    heading = f"{title}: {y_label}" if title else y_label
+    heading = ": ".join(filter(None, (title, y_label)))
     canvas.text(left - 34, top + 8, heading, style=f"font-weight:600;fill:{INK}", size=13)
     _draw_axes(canvas, across, up, x_label)
     for each in series:
@@ -293,6 +297,55 @@ def panels(
         box = (left + 44, top, left + width - 4, top + height - 54)
         draw_lines(canvas, box, title, series, x_label, y_label, is_log=is_log)
     return canvas.svg(f"{y_label} by {x_label}")
+
+
+# Dots
+
+
+@dataclass(frozen=True)
+class Dots:
+    """A value for each row of a picture, and their median."""
+
+    name: str
+    values: Sequence[float]
+    colour: str
+    median: float
+
+
+def dot_plot(panels: Sequence[tuple[str, Sequence[Dots]]], rows: Sequence[str]) -> str:
+    """Values of several series by row, on both sides of 0, in panels side by side."""
+    room = LETTER * max(map(len, rows)) + 16
+    width, step, top = 400.0, 19.0, 44.0
+    canvas = Canvas(room + width * len(panels), top + step * len(rows) + 52)
+    bottom = top + step * len(rows)
+    for number, name in enumerate(rows):
+        y = top + step * (number + 0.5)
+        canvas.line(room, y, canvas.width - 10, y, f"stroke:{LINE}")
+        canvas.text(room - 8, y + 4, name, "end", f"fill:{INK}")
+    for panel, (title, series) in enumerate(panels):
+        left = room + width * panel + 14
+        values = [value for each in series for value in each.values]
+        axis = linear_axis([*values, 0.0], left, left + width - 34, 6)
+        canvas.text(left, 16, title, style=f"font-weight:600;fill:{INK}", size=13)
+        for tick in axis.ticks:
+            is_zero = abs(tick) < 1e-12
+            line = f"stroke:{INK if is_zero else LINE}"
+            canvas.line(axis(tick), top - 6, axis(tick), bottom, line)
+            canvas.text(axis(tick), bottom + 16, f"{tick:.4g}", "middle", size=11)
+        for each in series:
+            for number, value in enumerate(each.values):
+                y = top + step * (number + 0.5)
+                words = f"{rows[number]}, {each.name}: {value:+.3g}"
+                canvas.dot(axis(value), y, 4.2, f"fill:{each.colour};opacity:.85", words)
+            x = axis(each.median)
+            corners = [(x - 5, top - 14), (x + 5, top - 14), (x, top - 5), (x - 5, top - 14)]
+            canvas.path(corners, f"stroke:{each.colour};stroke-width:2")
+    x = room + 14
+    for each in panels[0][1]:
+        canvas.dot(x, bottom + 38, 4.2, f"fill:{each.colour}", each.name)
+        canvas.text(x + 9, bottom + 42, each.name, style=f"fill:{each.colour}")
+        x += LETTER * len(each.name) + 44
+    return canvas.svg("Differences from CART by dataset")
 
 
 # Critical differences

@@ -173,34 +173,36 @@ def readme(
     results: Annotated[
         Path, typer.Argument(help="SQLite file of a run, or folder of CSV files.")
     ] = Path("bench/results"),
-    path: Annotated[Path, typer.Option("--readme", help="The file with the tables.")] = Path(
-        "README.md"
-    ),
+    given: Annotated[
+        list[Path] | None,
+        typer.Option("--readme", help="Files with tables; by default README.md and docs/**/*.md."),
+    ] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Change nothing, and fail if a table is out of date.")
     ] = False,
 ) -> None:
-    """Renew the tables of the README, or check them."""
+    """Renew the tables of the README and of other texts, or check them."""
     from shapetree_bench import _readme
 
     evidence = _evidence(results)
-    try:
-        names = _readme.outdated(path, evidence)
-    except (OSError, ValueError) as error:
-        _fail(error)
-    if not names:
-        console.print(f"all tables of {path} agree with {results}", highlight=False)
-    elif check:
-        _fail(
-            ValueError(
-                f"tables of {path} do not agree with {results}: {', '.join(names)}; "
-                "renew them with shapetree-bench readme"
+    for path in given or _readme.marked(Path()):
+        try:
+            names = _readme.outdated(path, evidence)
+        except (OSError, ValueError) as error:
+            _fail(error)
+        if not names:
+            console.print(f"all tables of {path} agree with {results}", highlight=False)
+        elif check:
+            _fail(
+                ValueError(
+                    f"tables of {path} do not agree with {results}: {', '.join(names)}; "
+                    "renew them with shapetree-bench readme"
+                )
             )
-        )
-    else:
-        text = path.read_text(encoding="utf-8")
-        path.write_text(_readme.update(text, evidence), encoding="utf-8")
-        console.print(f"renewed in {path}: {', '.join(names)}", highlight=False)
+        else:
+            text = path.read_text(encoding="utf-8")
+            path.write_text(_readme.update(text, evidence), encoding="utf-8")
+            console.print(f"renewed in {path}: {', '.join(names)}", highlight=False)
 
 
 def _evidence(path: Path) -> Evidence:

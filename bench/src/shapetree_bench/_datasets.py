@@ -13,10 +13,19 @@ from urllib.error import URLError
 import numpy as np
 import pandas as pd
 from sklearn import datasets as bundled
-from sklearn.model_selection import train_test_split
+from sklearn.model_selection import (
+    GroupKFold,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    TimeSeriesSplit,
+    train_test_split,
+)
 
 # The paper's three folds.
 SEEDS = (42, 63, 84)
+# Other ways to part rows, and how many folds they have: as in the paper; for few rows, four times
+# 5-fold; rows of a group kept together; and in the order of the rows, tested on those that follow.
+N_FOLDS = {"random": len(SEEDS), "repeated": 20, "groups": 5, "order": 3}
 TARGET = "target"
 # In one-hot tables, for methods that take no missing values.
 MISSING = -1e9
@@ -30,7 +39,7 @@ class NoDataset(Exception):
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset of the paper, by its shape there and its source.
+    """A dataset, by its shape in the paper and its source.
 
     Attributes
     ----------
@@ -40,11 +49,16 @@ class Dataset:
         What the paper says; columns are counted before one-hot encoding, and regression has no
         classes.
     source : str
-        `openml:ID`, `uci:ID`, or `sklearn:NAME` for what comes with scikit-learn.
+        `openml:ID`, `uci:ID`, `sklearn:NAME` for what comes with scikit-learn, or `file:PATH` for
+        what is only read from the folder of Parquet files, PATH.parquet there.
     target : str
         Name of the target at the source; "" for the last column.
     prepare : function, optional
         What is done to the table of the source, so that it has the paper's columns.
+    split : {"random", "repeated", "groups", "order"}
+        How rows are parted for training and testing.
+    groups : str
+        The column whose equal values are kept together.
     """
 
     name: str
@@ -54,6 +68,18 @@ class Dataset:
     source: str
     target: str = ""
     prepare: Callable[[Table], Table] | None = None
+    split: str = "random"
+    groups: str = ""
+
+    @property
+    def n_folds(self) -> int:
+        return N_FOLDS[self.split]
+
+    @property
+    def file(self) -> str:
+        """Path in a folder of Parquet files, without the ending."""
+        kind, _, path = self.source.partition(":")
+        return path if kind == "file" else self.name
 
     @property
     def task(self) -> str:
@@ -134,7 +160,38 @@ BUNDLED = (
     Dataset("wine", 178, 3, 13, "sklearn:load_wine"),
     Dataset("diabetes", 442, 0, 10, "sklearn:load_diabetes"),
 )
-BY_NAME = {dataset.name: dataset for dataset in (*CATALOGUE, *BUNDLED)}
+
+
+def _few_rows(name: str, path: str, rows: int, classes: int, columns: int) -> Dataset:
+    return Dataset(name, rows, classes, columns, f"file:{path}", split="repeated")
+
+
+# Clinical and social tables of few rows, from R's datasets.
+FEW_ROWS = (
+    _few_rows("kyphosis", "small/kyphosis", 81, 2, 3),
+    _few_rows("nodal", "small/nodal", 53, 2, 5),
+    _few_rows("VA", "small/VA", 137, 2, 6),
+    _few_rows("birthwt", "small/birthwt", 189, 2, 8),
+    _few_rows("Pima", "small/Pima", 532, 2, 7),
+    _few_rows("Fair", "small/Fair", 601, 2, 8),
+    _few_rows("Participation", "small/Participation", 872, 2, 6),
+    _few_rows("ToothGrowth", "small/regression/ToothGrowth", 60, 0, 2),
+    _few_rows("Prestige", "small/regression/Prestige", 98, 0, 4),
+    _few_rows("airquality", "small/regression/airquality", 111, 0, 3),
+    _few_rows("birthwt (grams)", "small/regression/birthwt", 189, 0, 8),
+    _few_rows("Salaries", "small/regression/Salaries", 397, 0, 5),
+)
+# Of the paper's, those where random splits reward memorising: rows of one title have one label, and
+# rows in time order are like their neighbours.
+NOT_RANDOM = (
+    Dataset(
+        *("eye-movements by title", 10936, 3, 27, "file:eye-movements"),
+        split="groups",
+        groups="titleNo",
+    ),
+    Dataset("electricity in time order", 45312, 2, 8, "file:electricity", split="order"),
+)
+BY_NAME = {dataset.name: dataset for dataset in (*CATALOGUE, *BUNDLED, *FEW_ROWS, *NOT_RANDOM)}
 
 # The paper's three sets for ablations, and those on which its bivariate peers ran out of memory.
 ABLATION = ("electricity", "eye-movements", "eye-state")
@@ -149,6 +206,8 @@ GROUPS = {
     "ablation": ABLATION,
     "bivariate": tuple(name for name in CLASSIFICATION if name not in TOO_LARGE_FOR_PAIRS),
     "bundled": tuple(each.name for each in BUNDLED),
+    "few-rows": tuple(each.name for each in FEW_ROWS),
+    "not-random": tuple(each.name for each in NOT_RANDOM),
 }
 
 
@@ -225,14 +284,30 @@ class Rows:
             n_columns += part.shape[1]
         return np.column_stack(parts), groups
 
+    @property
+    def groups(self) -> np.ndarray | None:
+        """What rows are kept together by, if they are."""
+        return self.X[self.dataset.groups].to_numpy() if self.dataset.groups else None
+
     def folds(self) -> list[Fold]:
-        """The paper's folds."""
-        return [_fold(len(self.y), seed) for seed in SEEDS]
+        """The paper's folds, or those of another way to part rows, which validate on test rows."""
+        n_rows, n_folds = len(self.y), self.dataset.n_folds
+        if self.dataset.split == "random":
+            return [_fold(n_rows, seed) for seed in SEEDS]
+        rows = np.arange(n_rows)
+        if self.dataset.split == "groups":
+            parts = GroupKFold(n_folds).split(rows, groups=self.groups)
+        elif self.dataset.split == "order":
+            parts = TimeSeriesSplit(n_folds).split(rows)
+        else:
+            kind = RepeatedStratifiedKFold if self.dataset.classes else RepeatedKFold
+            parts = kind(n_splits=5, n_repeats=n_folds // 5, random_state=0).split(rows, self.y)
+        return [Fold(train, test, test) for train, test in parts]
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Rows for training, validation and testing: 70, 10 and 20 %."""
+    """Rows for training, validation and testing: 70, 10 and 20 % in the paper."""
 
     train: np.ndarray
     validation: np.ndarray
@@ -263,9 +338,11 @@ def read(dataset: Dataset, data_dir: Path | None, cache: Path) -> Rows:
     NoDataset
     """
     for folder in (data_dir, cache):
-        if folder is not None and (path := folder / f"{dataset.name}.parquet").exists():
-            return _rows(dataset, pd.read_parquet(path), path.name)
+        if folder is not None and (path := folder / f"{dataset.file}.parquet").exists():
+            return _rows(dataset, pd.read_parquet(path), f"{dataset.file}.parquet")
     kind, _, key = dataset.source.partition(":")
+    if kind == "file":
+        raise NoDataset(f"{dataset.name}: there is no {key}.parquet in {data_dir or cache}")
     if kind == "sklearn":
         return _rows(dataset, _from_sklearn(key), f"scikit-learn, {key}")
     try:

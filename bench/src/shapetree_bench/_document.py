@@ -86,10 +86,19 @@ Block: TypeAlias = str | Table | Figure
 
 @dataclass
 class Section:
-    """A part of the report: paragraphs, tables, pictures, and further parts."""
+    """A part of the report: paragraphs, tables and pictures, which unfold below its title.
+
+    Attributes
+    ----------
+    title : str
+    blocks : list of str, Table or Figure
+    about : str
+        What it has, in a line that is always seen.
+    """
 
     title: str
     blocks: list[Block] = field(default_factory=list)
+    about: str = ""
 
 
 @dataclass
@@ -97,12 +106,13 @@ class Document:
     """The report."""
 
     title: str
-    lead: list[str]
+    lead: list[Block]
     sections: list[Section]
 
     def figures(self) -> list[Figure]:
         """All pictures."""
-        return [b for section in self.sections for b in section.blocks if isinstance(b, Figure)]
+        blocks = [*self.lead, *(block for section in self.sections for block in section.blocks)]
+        return [block for block in blocks if isinstance(block, Figure)]
 
 
 def _cell(cell: Cell | str) -> Cell:
@@ -114,9 +124,11 @@ def _cell(cell: Cell | str) -> Cell:
 
 def to_markdown(document: Document, figures: str) -> str:
     """The report in Markdown; pictures are files in the folder `figures`."""
-    parts = [f"# {document.title}", *document.lead]
+    parts = [f"# {document.title}", *(_markdown_block(each, figures) for each in document.lead)]
     for section in document.sections:
         parts.append(f"## {section.title}")
+        if section.about:
+            parts.append(f"{section.about}.")
         parts += [_markdown_block(block, figures) for block in section.blocks]
     return "\n\n".join(parts) + "\n"
 
@@ -152,10 +164,7 @@ def _line(cells: Sequence[str]) -> str:
 def to_html(document: Document) -> str:
     """The report as one page that needs nothing else."""
     style = (files("shapetree_bench") / "report.css").read_text()
-    links = "".join(
-        f'<li><a href="#{_anchor(s.title)}">{escape(s.title)}</a></li>' for s in document.sections
-    )
-    lead = "".join(f"<p>{_inline(text)}</p>" for text in document.lead)
+    lead = "\n".join(_html_block(block) for block in document.lead)
     body = "".join(_html_section(section) for section in document.sections)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -163,7 +172,7 @@ def to_html(document: Document) -> str:
         '<meta name="color-scheme" content="light dark">\n'
         f"<title>{escape(document.title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         f"<header><h1>{escape(document.title)}</h1><div class=lead>{lead}</div></header>\n"
-        f'<nav aria-label="Contents"><ul>{links}</ul></nav>\n<main>\n{body}</main>\n'
+        f"<main>\n{body}</main>\n"
         "</body>\n</html>\n"
     )
 
@@ -185,7 +194,9 @@ def _inline(text: str) -> str:
 def _html_section(section: Section) -> str:
     anchor = _anchor(section.title)
     blocks = "\n".join(_html_block(block) for block in section.blocks)
-    return f'<section id="{anchor}"><h2>{escape(section.title)}</h2>\n{blocks}\n</section>\n'
+    about = f"<span>{_inline(section.about)}</span>" if section.about else ""
+    title = f"<summary><h2>{escape(section.title)}</h2>{about}</summary>"
+    return f'<details id="{anchor}">{title}\n{blocks}\n</details>\n'
 
 
 def _html_block(block: Block) -> str:

@@ -29,7 +29,7 @@ class Evidence:
     cells : DataFrame
         Means over folds, a row for each protocol, method, dataset and depth.
     datasets, runs : DataFrame
-        What cells are about, and the commands that made them.
+        What cells are about, and the commands that made them; cells know their revision.
     importance : DataFrame
         Of the hyper-parameters of tuned methods.
     """
@@ -66,7 +66,9 @@ class Evidence:
 
     @classmethod
     def _read_csv(cls, folder: Path) -> Self:
-        found = {path.stem: pd.read_csv(path) for path in folder.glob("*.csv")}
+        # Revisions may look like numbers.
+        paths = folder.glob("*.csv")
+        found = {path.stem: pd.read_csv(path, dtype={"revision": str}) for path in paths}
         cells = [found[name] for name in PROTOCOLS if name in found]
         if not cells:
             names = ", ".join(f"{name}.csv" for name in PROTOCOLS)

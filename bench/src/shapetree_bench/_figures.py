@@ -238,10 +238,13 @@ def rank_figures(analysis: Analysis) -> list[Figure]:
     return figures
 
 
-def runtime_figure(analysis: Analysis, depth: int) -> Figure | None:
-    """Times to fit as multiples of CART's."""
+def runtime_figure(analysis: Analysis, depth: int, is_grown: bool) -> Figure | None:
+    """Times to fit as multiples of CART's, of trees as grown or of those that are refined."""
     ratios = []
     for entry in analysis.entries:
+        method = METHODS.get(entry.method)
+        if (method is None or (method.greedy and method.has_depth)) != is_grown:
+            continue
         found = analysis.rows(entry, depth)
         value = fit_ratio(found)
         if not math.isnan(value) and entry.method != "CART":
@@ -250,8 +253,10 @@ def runtime_figure(analysis: Analysis, depth: int) -> Figure | None:
     if not ratios:
         return None
     ratios.sort(key=lambda each: each[1])
+    kind = "Trees as grown" if is_grown else "Refined trees, and many"
     caption = (
-        f"Time to fit at depth {depth} as a multiple of CART's in the same process, on one core: "
-        "geometric means over each method's datasets."
+        f"{kind}: time to fit at depth {depth} as a multiple of CART's in the same process, on one "
+        "core: geometric means over each method's datasets."
     )
-    return Figure(f"runtime-depth-{depth}", charts.ratio_bars(ratios, colour_of), caption)
+    stem = "grown" if is_grown else "refined"
+    return Figure(f"runtime-{stem}-depth-{depth}", charts.ratio_bars(ratios, colour_of), caption)

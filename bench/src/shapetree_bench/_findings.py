@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from shapetree_bench import _equal_leaves, _other_splits
 from shapetree_bench import _paper as paper
 from shapetree_bench._analysis import (
     CEILINGS,
     DEPTHS,
+    ENOUGH,
     MANY,
     OURS,
     PROTOCOL_WORDS,
@@ -27,19 +29,96 @@ from shapetree_bench._protocols import N_TRIALS
 _GREEDY_MODELS = ("SGT-C", "SGT3-C", "S2GT-C", "S2GT3-C")
 # A dataset is named if it is behind by this many points on average over depths.
 FAR_BEHIND = 1.0
+# The depth that the first screen speaks of.
+TYPICAL_DEPTH = 4
 
 
 def findings(analysis: Analysis) -> list[str]:
-    """The sentences, in the order in which they are read."""
+    """The sentences on the paper's tables, in the order in which they are read."""
     return [
-        *_lines_on_default_tree(analysis),
-        *(line for protocol in PROTOCOL_WORDS for line in _lines_on_means(analysis, protocol)),
+        *_lines_on_means(analysis),
         *_lines_on_datasets(analysis),
         *_lines_on_regression(analysis),
         *_lines_on_cart(analysis),
         *_lines_on_cart_regression(analysis),
         *_lines_on_recipes(analysis),
     ]
+
+
+def headlines(analysis: Analysis) -> list[str]:
+    """What the first screen says, a line each."""
+    return [
+        *_equal_leaves.headline(analysis),
+        *_line_on_depth(analysis),
+        *_other_splits.headline(analysis),
+        *_line_on_paper(analysis),
+        *_line_on_weakness(analysis),
+    ]
+
+
+def _line_on_depth(analysis: Analysis) -> Iterator[str]:
+    """The default tree beside CART of the same depth, with its size."""
+    depth, carts = TYPICAL_DEPTH, [Entry("CART"), Entry("CART (entropy)")]
+    names = analysis.shared([Entry(OURS), *carts], [depth])
+    if not names:
+        return
+    rival = max(carts, key=lambda entry: analysis.accuracy(entry, depth)[names].mean())
+    ours, cart = (analysis.rows(entry, depth).loc[names] for entry in (Entry(OURS), rival))
+    gaps = 100 * (ours["accuracy"] - cart["accuracy"])
+    pairs = [
+        f"{title} {ours[column].mean():.{digits}f}, CART {cart[column].mean():.{digits}f}"
+        for column, title, digits in (
+            ("log_loss", "log loss", 3),
+            ("auc", "AUC", 3),
+            ("leaves", "leaves", 0),
+        )
+        if ours[column].notna().all() and cart[column].notna().all()
+    ]
+    yield (
+        f"**At depth {depth}**, where three branches give more leaves ({len(names)} sets): "
+        f"{signed(gaps.mean())} points from the better of two CARTs in accuracy on the mean, "
+        f"{signed(gaps.median())} on the median; {'; '.join(pairs)}."
+    )
+
+
+def _line_on_paper(analysis: Analysis) -> Iterator[str]:
+    """Our trees beside the paper's figures for its own, and beside its own as fitted here."""
+    n_cells, words = _standing(analysis, only_complete=False, names_cells=False)
+    pieces = []
+    if n_cells:
+        pieces.append(
+            'our trees with `objective="error"`, untuned, beside its tuned ones: '
+            f"{words} of {n_cells} cells"
+        )
+    for model in ("SGT-T", "S2GT-T"):
+        entries = [Entry(f"{model} (paper)"), Entry(f"{model} (error)")]
+        names = analysis.shared(entries, [TYPICAL_DEPTH])
+        if names:
+            theirs, own = (analysis.accuracy(e, TYPICAL_DEPTH)[names].mean() for e in entries)
+            pieces.append(
+                f"its own recipe for {model}, untuned, depth {TYPICAL_DEPTH}, {theirs:.1f} %, ours "
+                f"{own:.1f} %"
+            )
+    if pieces:
+        yield f"**The paper's tables** (accuracy at equal depth): {'; '.join(pieces)}."
+
+
+def _line_on_weakness(analysis: Analysis) -> Iterator[str]:
+    """Where the default tree does worst, and what it costs."""
+    names = _equal_leaves.measured(analysis)
+    if not names:
+        return
+    rival, _ = _equal_leaves.rivals(analysis, names)
+    entry, size = Entry(OURS, "leaves"), _equal_leaves.TYPICAL
+    gaps = _equal_leaves.accuracy_gaps(analysis, entry, rival, size, names).each.sort_values()
+    worst = ", ".join(f"{name} ({signed(gap)})" for name, gap in gaps.head(3).items() if gap < 0)
+    found = analysis.rows(entry, size).loc[names]
+    ratios = (found["seconds"] / found["cart_seconds"]).dropna()
+    yield (
+        f"**Where it is behind** in accuracy at {size} leaves: {worst or 'nowhere'}. A fit takes "
+        f"{ratios.median():.0f} times as long as CART's on the median set, {ratios.min():.1f} to "
+        f"{ratios.max():.0f}; up to 5,000 rows, most of it is resamples."
+    )
 
 
 def _lines_on_cart(analysis: Analysis) -> Iterator[str]:
@@ -60,11 +139,16 @@ def _lines_on_cart(analysis: Analysis) -> Iterator[str]:
 
 
 def _gaps(
-    analysis: Analysis, entry: Entry, model: str, bivariate: bool, only_complete: bool = False
+    analysis: Analysis,
+    entry: Entry,
+    model: str,
+    bivariate: bool,
+    only_complete: bool = False,
+    enough: float = MANY,
 ) -> dict[int, float]:
     """Differences from the paper's means by depth, where most datasets were measured."""
     found = {
-        depth: gap_to_paper(analysis, entry, model, bivariate, depth, MANY, only_complete)
+        depth: gap_to_paper(analysis, entry, model, bivariate, depth, enough, only_complete)
         for depth in DEPTHS
     }
     return {depth: gap for depth, gap in found.items() if gap is not None}
@@ -124,74 +208,75 @@ def span(numbers: set[int]) -> str:
     return f"{low}" if low == high else f"{low} to {high}"
 
 
-def _lines_on_means(analysis: Analysis, protocol: str) -> Iterator[str]:
+def _lines_on_means(analysis: Analysis) -> Iterator[str]:
     """In how many cells of the paper's tables of means our trees are ahead."""
-    n_cells, words = _standing(analysis, protocol, only_complete=False)
+    n_cells, words = _standing(analysis, only_complete=False)
     if not n_cells:
         return
     line = (
-        f"**Our trees, {PROTOCOL_WORDS[protocol]}**, beside the paper's tuned trees of the same "
-        f"name, in the {n_cells} cells of its tables of means for which most datasets were "
+        '**Our trees with `objective="error"`**, untuned, beside the paper\'s tuned trees of the '
+        f"same name, in the {n_cells} cells of its tables of means for which enough datasets were "
         f"measured: {words}."
     )
     if analysis.partial:
-        n_complete, words = _standing(analysis, protocol, only_complete=True)
+        n_complete, words = _standing(analysis, only_complete=True)
         line += f" On complete datasets alone ({n_complete} cells, estimated): {words}."
     yield line
 
 
-def _standing(analysis: Analysis, protocol: str, only_complete: bool) -> tuple[int, str]:
+def _standing(analysis: Analysis, only_complete: bool, names_cells: bool = True) -> tuple[int, str]:
     """Of how many cells one can tell, and in how many of these our trees are ahead and behind."""
     found = {
         (model, depth): round(gap, 1)
         for bivariate, blocks in paper.BLOCKS.items()
         for model in (name for block in blocks for name in block)
-        if model in METHODS and METHODS[model].kind == "ours"
+        if f"{model} (error)" in METHODS
         for depth, gap in _gaps(
-            analysis, Entry(model, protocol), model, bivariate, only_complete
+            analysis, Entry(f"{model} (error)"), model, bivariate, only_complete, ENOUGH
         ).items()
     }
     signs = [np.sign(gap) for gap in found.values()]
     behind = [
-        f"{model} at depth {depth} ({_about(analysis, model, protocol, depth)}{signed(gap)})"
+        f"{model} at depth {depth} ({_about(analysis, model, depth)}{signed(gap)})"
         for (model, depth), gap in found.items()
         if gap < 0
     ]
     words = f"ahead in {signs.count(1)}, level in {signs.count(0)}, behind in {len(behind)}"
-    return len(found), words + (f", namely {', '.join(behind)}" if behind else "")
+    if behind and names_cells:
+        words += f", namely {', '.join(behind)}"
+    return len(found), words
 
 
-def _about(analysis: Analysis, model: str, protocol: str, depth: int) -> str:
+def _about(analysis: Analysis, model: str, depth: int) -> str:
     """A sign for a mean of the paper that is an estimate, because datasets are missing here."""
     wanted = paper.datasets(depth, METHODS[model].bivariate)
-    is_whole = set(wanted) <= set(analysis.accuracy(Entry(model, protocol), depth).index)
-    return "" if is_whole or model == "SGT-C" else "\N{ALMOST EQUAL TO}"
+    there = analysis.accuracy(Entry(f"{model} (error)"), depth).index
+    return "" if set(wanted) <= set(there) or model == "SGT-C" else "\N{ALMOST EQUAL TO}"
 
 
 def _lines_on_datasets(analysis: Analysis) -> Iterator[str]:
     """On which datasets the one model that the paper has by dataset is behind."""
-    for protocol in ("cv", "untuned"):
-        gaps: dict[str, list[float]] = {}
-        for depth in DEPTHS:
-            for dataset, score in analysis.accuracy(Entry("SGT-C", protocol), depth).items():
-                theirs = paper.value("accuracy", str(dataset), "SGT-C", depth)
-                if theirs is not None:
-                    gaps.setdefault(str(dataset), []).append(score - theirs)
-        means = {name: sum(each) / len(each) for name, each in gaps.items()}
-        if not means:
-            continue
-        far = [
-            f"{analysis.dataset_label(name)} ({signed(gap)})"
-            for name, gap in sorted(means.items(), key=lambda item: item[1])
-            if gap <= -FAR_BEHIND
-        ]
-        n_behind = sum(gap < 0 for gap in means.values())
-        yield (
-            f"Dataset by dataset, our SGT-C, {PROTOCOL_WORDS[protocol]}, is behind the paper's on "
-            f"{n_behind} of {len(means)} datasets, on average over depths; by a point or more on "
-            f"{', '.join(far) or 'none'}."
-        )
+    gaps: dict[str, list[float]] = {}
+    for depth in DEPTHS:
+        for dataset, score in analysis.accuracy(Entry("SGT-C (error)"), depth).items():
+            theirs = paper.value("accuracy", str(dataset), "SGT-C", depth)
+            if theirs is not None:
+                gaps.setdefault(str(dataset), []).append(score - theirs)
+    means = {name: sum(each) / len(each) for name, each in gaps.items()}
+    if not means:
         return
+    far = [
+        f"{analysis.dataset_label(name)} ({signed(gap)})"
+        for name, gap in sorted(means.items(), key=lambda item: item[1])
+        if gap <= -FAR_BEHIND
+    ]
+    n_behind = sum(gap < 0 for gap in means.values())
+    yield (
+        'Dataset by dataset, our SGT-C with `objective="error"`, untuned, is behind the paper\'s '
+        f"on {n_behind} of {len(means)} datasets, on average over depths (median "
+        f"{signed(float(np.median(list(means.values()))))}); by a point or more on "
+        f"{', '.join(far) or 'none'}."
+    )
 
 
 def _lines_on_regression(analysis: Analysis) -> Iterator[str]:
@@ -225,24 +310,6 @@ def _error_ratios(analysis: Analysis, entry: Entry, model: str, dataset: str) ->
         if theirs is not None and dataset in cells.index and dataset not in analysis.partial:
             found[depth] = round(cells.loc[dataset, "squared_error"], 3) / theirs
     return found
-
-
-def _lines_on_default_tree(analysis: Analysis) -> Iterator[str]:
-    found = []
-    for depth in (3, 6):
-        cart = analysis.accuracy(Entry("CART"), depth)
-        gaps = (analysis.accuracy(Entry(OURS), depth) - cart).dropna()
-        if len(gaps):
-            worst = analysis.dataset_label(str(gaps.idxmin()))
-            found.append(
-                f"{signed(gaps.mean())} points at depth {depth}, on average over {len(gaps)} "
-                f"datasets ({signed(gaps.min())} on {worst}, where it does worst)"
-            )
-    if found:
-        yield (
-            f"**The default tree**, `{OURS}` without tuning, differs from CART by "
-            f"{' and by '.join(found)}."
-        )
 
 
 def _except(names: list[str]) -> str:

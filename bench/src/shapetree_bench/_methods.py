@@ -12,11 +12,16 @@ from typing import Any
 import numpy as np
 from scipy.stats import randint
 from sklearn.base import is_classifier, is_regressor
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from shapetree import recipes
+from shapetree import ShapeTreeClassifier, ShapeTreeRegressor, recipes
 from shapetree_bench import _sizes as sizes
-from shapetree_bench._datasets import Rows
+from shapetree_bench._datasets import MISSING, Rows
 
 Space = dict[str, Any]
 Make = Callable[..., Any]
@@ -57,6 +62,8 @@ class Method:
         The block of the paper's tables.
     has_depth : bool
         Whether the depth changes anything; if not, there is one fit for all depths.
+    limits_leaves : bool
+        Whether it takes a number of leaves, as `max_leaf_nodes`, instead of a depth.
     tasks : tuple of str
     """
 
@@ -71,6 +78,7 @@ class Method:
     greedy: bool = True
     bivariate: bool = False
     has_depth: bool = True
+    limits_leaves: bool = False
     tasks: tuple[str, ...] = BOTH
 
     @property
@@ -131,10 +139,13 @@ def _shape_methods() -> Iterable[Method]:
             "greedy": not name.endswith(("-T", "TAO")),
             "bivariate": name.startswith(("Bi", "S2")),
             "counterpart": name,
+            "limits_leaves": True,
         }
         paper_space = partial(_paper_space, name)
         if is_shape:
             yield Method(name, "ours", _recipe(name), space=_our_space, **common)
+            make = _recipe(name, objective="error")
+            yield Method(f"{name} (error)", "ours", make, **common | {"tasks": ("classification",)})
             make = _recipe(name, paper=True)
             yield Method(f"{name} (paper)", "paper", make, space=paper_space, **common)
         elif name not in ("CART", "HSTree"):  # of which the peers' are the paper's own
@@ -143,6 +154,17 @@ def _shape_methods() -> Iterable[Method]:
             recipe = f"{name} (recipe)"
             yield Method(recipe, "paper", _recipe(name), space=paper_space, **common)
 
+
+def _all_defaults(task: str, depth: int, **params: Any) -> Any:
+    kind = ShapeTreeClassifier if task == "classification" else ShapeTreeRegressor
+    return kind(**{"random_state": 0, "n_threads": 1} | params)
+
+
+_DEFAULTS = Method(
+    *("defaults", "ours", _all_defaults),
+    sizes=sizes.shape_tree_sizes,
+    has_depth=False,
+)
 
 # The paper's ablations: what is left out, as parameters.
 _NO_DESCENT = {
@@ -194,6 +216,35 @@ def _cart(task: str, depth: int, **params: Any) -> Any:
     return kind(**{"max_depth": depth, "random_state": 0} | params)
 
 
+# What a CART is chosen from by cross-validation on its training rows.
+_CART_GRID = {
+    "criterion": ["gini", "entropy"],
+    "min_samples_leaf": [1, 5, 20],
+    "ccp_alpha": [0.0, 1e-3],
+}
+
+
+def _chosen_cart(task: str, depth: int, *, scoring: str, **params: Any) -> Any:
+    grid = _CART_GRID if task == "classification" else dict(list(_CART_GRID.items())[1:])
+    return GridSearchCV(_cart(task, depth, **params), grid, scoring=scoring, cv=3)
+
+
+def _cart_of_few_rows(task: str, depth: int, **params: Any) -> Any:
+    rows = 10 if task == "classification" else 5
+    return _cart(task, depth, **{"max_depth": 3, "min_samples_leaf": rows} | params)
+
+
+def _linear(task: str, depth: int, **params: Any) -> Any:
+    """Logistic or ridge regression, whatever is missing taken for the median."""
+    model = (
+        LogisticRegression(max_iter=1000)
+        if task == "classification"
+        else RidgeCV(np.logspace(-2, 3, 20))
+    )
+    filled = SimpleImputer(missing_values=MISSING, strategy="median", keep_empty_features=True)
+    return make_pipeline(filled, StandardScaler(), model)
+
+
 def _cart_space(task: str, n_rows: int) -> Space:
     return {k: v for k, v in _CART_SPACE.items() if task != "regression" or k != "criterion"}
 
@@ -242,16 +293,24 @@ _IMODELS: dict[str, Any] = {"form": "one-hot", "needs": "imodels"}
 
 
 def _peers() -> Iterable[Method]:
-    cart = Method("CART", "peer", _cart, form="one-hot", space=_cart_space, counterpart="CART")
-    yield cart
-    yield replace(
-        cart,
-        name="CART (entropy)",
-        make=partial(_cart, criterion="entropy"),
-        space=None,
-        counterpart="",
-        tasks=("classification",),
+    cart = Method(
+        *("CART", "peer", _cart),
+        form="one-hot",
+        space=_cart_space,
+        counterpart="CART",
+        limits_leaves=True,
     )
+    yield cart
+    plain = replace(cart, space=None, counterpart="")
+    classes = replace(plain, tasks=("classification",))
+    entropy = partial(_cart, criterion="entropy")
+    yield replace(classes, name="CART (entropy)", make=entropy)
+    for name, scoring in (("accuracy", "accuracy"), ("log loss", "neg_log_loss")):
+        chosen = partial(_chosen_cart, scoring=scoring)
+        yield replace(classes, name=f"CART (CV, {name})", make=chosen)
+    alone = replace(plain, has_depth=False, limits_leaves=False)
+    yield replace(alone, name="CART, 10 rows a leaf", make=_cart_of_few_rows)
+    yield replace(alone, name="linear", make=_linear, sizes=sizes.linear_sizes)
     yield Method("LightGBM, one tree", "peer", _lightgbm_tree, **_LIGHTGBM)
     make = _imported("lightgbm:LGBM{}", n_estimators=200, n_jobs=1, verbose=-1)
     yield Method("LightGBM, 200 trees", "peer", make, has_depth=False, **_LIGHTGBM)
@@ -288,7 +347,7 @@ def _peers() -> Iterable[Method]:
     yield Method("EBM", "peer", make, needs="interpret", sizes=sizes.ebm_sizes, has_depth=False)
 
 
-METHODS = {each.name: each for each in (*_peers(), *_shape_methods(), *_ablations())}
+METHODS = {each.name: each for each in (*_peers(), _DEFAULTS, *_shape_methods(), *_ablations())}
 CART = METHODS["CART"]
 # What the methods of a kind are called together.
 GROUPS = {

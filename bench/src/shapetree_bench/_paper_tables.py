@@ -48,7 +48,18 @@ def _rows_of_model(analysis: Analysis, model: str, bivariate: bool) -> Iterable[
     for entry in counterparts(analysis, model):
         cells = [_mean_cell(analysis, entry, model, bivariate, depth) for depth in DEPTHS]
         if any(cell is not NOTHING for cell in cells):
-            yield [f"\u2003{entry.label}", *cells]
+            note = "version 0.1" if analysis.is_old(entry) else ""
+            yield [Cell(f"\u2003{_label(entry)}", note), *cells]
+
+
+def _label(entry: Entry) -> str:
+    """What a tree of ours learns for; others as they are called."""
+    method = METHODS.get(entry.method)
+    if method is None or method.kind != "ours":
+        return entry.label
+    if entry.method.endswith("(error)"):
+        return entry.label.replace(" (error)", ', objective="error"')
+    return f"{entry.label}, default (log loss)"
 
 
 def _mean_cell(analysis: Analysis, entry: Entry, model: str, bivariate: bool, depth: int) -> Cell:

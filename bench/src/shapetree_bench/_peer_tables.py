@@ -20,16 +20,17 @@ from shapetree_bench._analysis import (
     selections,
 )
 from shapetree_bench._document import FULL_SHADE, MINUS, NOTHING, Cell, Table, shade, signed
+from shapetree_bench._methods import METHODS
 from shapetree_bench._protocols import ANY_DEPTH
 from shapetree_bench._statistics import duel
 
 _COLUMNS = (
     ("macro F1", "macro_f1", "{:.3f}"),
     ("log loss", "log_loss", "{:.3f}"),
+    ("AUC", "auc", "{:.3f}"),
     ("calibr. error", "calibration_error", "{:.3f}"),
     ("leaves", "leaves", "{:.1f}"),
-    ("segments per node", "segments", "{:.1f}"),
-    ("regions per node", "regions", "{:.1f}"),
+    ("parts per node", "parts", "{:.1f}"),
     ("features", "features", "{:.1f}"),
     ("conditions", "conditions", "{:.1f}"),
     ("µs per row", "predict_us", "{:.1f}"),
@@ -41,16 +42,39 @@ def table_of_methods(analysis: Analysis, depth: int) -> Table | None:
     """Accuracy, size and time of all methods at one depth.
 
     Rows that are to be compared rest on the same datasets: some methods on many, and all on few.
+    Trees that are grown from the root down come before those that look at the whole tree.
     """
     rows: list[Sequence[Cell | str] | str] = []
     for entries, names in selections(analysis, depth):
-        found = [_row_of_method(analysis, entry, depth, names) for entry in entries]
-        found.sort(key=lambda each: each[0])
         words = ", ".join(map(analysis.dataset_label, names))
-        rows += [f"On {analysis.sets(names)}: {words}", *(row for _, row in found)]
-    head = ["method", "accuracy", "vs CART", "time / CART's"]
+        for greedy, kind in ((True, "grown from the root down"), (False, "refined, or many")):
+            some = [entry for entry in entries if _is_grown(entry) == greedy]
+            found = [
+                _row_of_method(analysis, entry, depth, names)
+                for entry in some
+                if _is_shown(analysis, entry, depth, names)
+            ]
+            found.sort(key=lambda each: each[0])
+            if found:
+                rows.append(f"On {analysis.sets(names)}, {kind}: {words}")
+            rows += [row for _, row in found]
+    head = ["method", "accuracy", "vs CART", "median", "time / CART's"]
     head += [title for title, _, _ in _COLUMNS]
     return Table(head, rows, f"Depth {depth}, best first") if rows else None
+
+
+def _is_shown(analysis: Analysis, entry: Entry, depth: int, names: list[str]) -> bool:
+    """Whether an entry has half of the datasets; ablations have tables of their own."""
+    method = METHODS.get(entry.method)
+    is_ablation = method is not None and method.kind == "ablation"
+    there = set(names) & set(analysis.rows(entry, depth).index)
+    return not is_ablation and 2 * len(there) >= len(names)
+
+
+def _is_grown(entry: Entry) -> bool:
+    """Whether a method's trees are grown from the root down, and left as they are."""
+    method = METHODS.get(entry.method)
+    return method is None or (method.greedy and method.has_depth)
 
 
 def _row_of_method(
@@ -60,18 +84,21 @@ def _row_of_method(
     found = analysis.rows(entry, depth)
     found = found.loc[[name for name in names if name in found.index]]
     scores = 100 * found["accuracy"]
-    gap = (scores - analysis.accuracy(Entry("CART"), depth)).dropna().mean()
+    gaps = (scores - analysis.accuracy(Entry("CART"), depth)).dropna()
+    gap = gaps.mean()
     numbers = [_number(scores.mean(), "{:.1f}")]
-    numbers.append(
+    numbers += [
         NOTHING
-        if math.isnan(gap)
-        else Cell(signed(gap, 2), shade=shade(gap, 2 * FULL_SHADE, digits=2))
-    )
+        if math.isnan(each)
+        else Cell(signed(each, 2), shade=shade(each, 2 * FULL_SHADE, digits=2))
+        for each in (gap, gaps.median())
+    ]
     numbers.append(_number(fit_ratio(found), "{:.2f}"))
     numbers += [_number(found[name].mean(), form) for _, name, form in _COLUMNS]
     is_whole = len(found) == len(names)
-    count = "" if is_whole else f"{len(found)} of {len(names)} sets"
-    row: list[Cell | str] = [Cell(entry.label, count)]
+    count = [f"{len(found)} of {len(names)} sets"] if not is_whole else []
+    count += ["version 0.1"] if analysis.is_old(entry) else []
+    row: list[Cell | str] = [Cell(entry.label, ", ".join(count))]
     row += [replace(cell, is_quiet=cell.is_quiet or not is_whole) for cell in numbers]
     return (not is_whole, -gap if not math.isnan(gap) else math.inf), row
 

@@ -1,26 +1,20 @@
-"""The README's tables, from results that are kept with the code."""
+"""Tables of texts such as the README, from results that are kept with the code."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from textwrap import fill
 
-import pandas as pd
-
-from shapetree_bench import _paper as paper
-from shapetree_bench._analysis import DEPTHS, Analysis, Entry
-from shapetree_bench._datasets import BY_NAME, CATALOGUE, GROUPS
-from shapetree_bench._document import Table, markdown_table, signed
+from shapetree_bench import _equal_leaves as equal_leaves
+from shapetree_bench import _other_splits as other_splits
+from shapetree_bench._analysis import DEPTHS, OURS, OURS_WITH_PAIRS, Analysis, Entry
+from shapetree_bench._datasets import GROUPS
+from shapetree_bench._document import Cell, Table, markdown_table, signed
 from shapetree_bench._evidence import Evidence
+from shapetree_bench._protocols import LEAVES
 
-CART, SHAPE, GREEDY, TWO_BRANCHES = Entry("CART"), Entry("SGT3-T"), Entry("SGT3-C"), Entry("SGT-T")
-PAIRS, CHOSEN = Entry("S2GT3-T"), Entry("SGT3-T", "cv")
-# Up to so many rows sgtlearn is compared with.
-MAX_ROWS = 21_000
-# Of lines of the README.
-WIDTH = 108
+CART, SHAPE = Entry("CART"), Entry(OURS)
 
 _BLOCK = re.compile(r"(<!-- bench: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -29,8 +23,14 @@ class _NotMeasured(Exception):
     """A table for which there are no results."""
 
 
+def marked(folder: Path) -> list[Path]:
+    """The README and the documents of a folder that have marked tables."""
+    paths = [folder / "README.md", *sorted((folder / "docs").rglob("*.md"))]
+    return [path for path in paths if path.exists() and _BLOCK.search(path.read_text("utf-8"))]
+
+
 def update(text: str, evidence: Evidence) -> str:
-    """The README with every marked table made anew.
+    """The text with every marked table made anew.
 
     A table stands between `<!-- bench: name -->` and `<!-- end -->`.
     """
@@ -39,7 +39,7 @@ def update(text: str, evidence: Evidence) -> str:
     def replace(found: re.Match[str]) -> str:
         name = found[2]
         if name not in BLOCKS:
-            raise ValueError(f"the README asks for {name!r}, which is none of {', '.join(BLOCKS)}")
+            raise ValueError(f"the text asks for {name!r}, which is none of {', '.join(BLOCKS)}")
         try:
             made = BLOCKS[name](analysis)
         except _NotMeasured:
@@ -56,109 +56,102 @@ def outdated(path: Path, evidence: Evidence) -> list[str]:
     return [one[2] for one, other in zip(old, new, strict=True) if one[0] != other[0]]
 
 
-def _complete(analysis: Analysis, entries: list[Entry], max_rows: int | None = None) -> list[str]:
-    """Complete classification sets that all entries have at all depths."""
-    names = []
-    for dataset in CATALOGUE:
-        is_wanted = dataset.task == "classification" and dataset.name not in analysis.partial
-        if not is_wanted or (max_rows is not None and dataset.rows > max_rows):
-            continue
-        found = (analysis.accuracy(e, depth).index for e in entries for depth in DEPTHS)
-        if all(dataset.name in index for index in found):
-            names.append(dataset.name)
-    if not names:
+def _all(tables: Iterable[Table | None]) -> str:
+    found = [f"{each.caption}:\n\n{markdown_table(each)}" for each in tables if each is not None]
+    if not found:
         raise _NotMeasured
-    return names
+    return "\n\n".join(found)
 
 
-def _mean(analysis: Analysis, entry: Entry, depth: int, names: list[str], column: str) -> float:
-    return float(analysis.rows(entry, depth).loc[names, column].mean())
+def summary(analysis: Analysis) -> str:
+    """The first lines of the report, as a table: ours, and the CART that it is compared with."""
+    rows = [*_summary_of_leaves(analysis), *_summary_of_depth(analysis)]
+    rows += _summary_of_few_rows(analysis)
+    if not rows:
+        raise _NotMeasured
+    return markdown_table(Table(["", "shape tree", "CART"], rows))
 
 
-def _percent(value: float) -> str:
-    return f"{value:.1f} %"
+def _summary_of_leaves(analysis: Analysis) -> list[list[Cell | str]]:
+    names = equal_leaves.measured(analysis)
+    if not names:
+        return []
+    for_accuracy, for_log_loss = equal_leaves.rivals(analysis, names)
+    kind = ", tuned" if "CV" in for_accuracy.method else ""
+    rows: list[list[Cell | str]] = []
+    for method, more in ((OURS, ""), (OURS_WITH_PAIRS, ', `pairs="auto"`')):
+        entry = Entry(method, "leaves")
+        gaps = [
+            equal_leaves.accuracy_gaps(analysis, entry, for_accuracy, size, names)
+            for size in LEAVES
+        ]
+        carts = " / ".join(
+            f"{analysis.accuracy(for_accuracy, s)[names].mean():.1f}" for s in LEAVES
+        )
+        mean, median = (
+            " / ".join(signed(each) for each in values)
+            for values in ([g.mean for g in gaps], [g.median for g in gaps])
+        )
+        title = f"{len(names)} sets, 8 / 16 / 32 leaves{more}: accuracy, gap (median)"
+        rows.append([title, f"{mean} ({median})", f"{carts} %{kind}"])
+        for column, words in (("log_loss", "log loss"), ("auc", "AUC")):
+            numbers = [
+                " / ".join(
+                    f"{analysis.rows(each, s).loc[names, column].mean():.3f}".removeprefix("0")
+                    for s in LEAVES
+                )
+                for each in (entry, for_log_loss)
+            ]
+            rows.append([f"the same: {words}", numbers[0], f"{numbers[1]}{kind}"])
+        parts = [f"{analysis.rows(entry, s).loc[names, 'parts'].mean():.1f}" for s in LEAVES]
+        rows.append(["the same: parts per node", " / ".join(parts), "2"])
+    return rows
 
 
-def _over(names: list[str]) -> str:
-    n_complete = sum(BY_NAME[each].task == "classification" for each in GROUPS["all"]) - 3
-    every = "all " if len(names) >= n_complete else ""
-    return f"{every}{len(names)} complete classification sets of the paper's collection"
+def _summary_of_depth(analysis: Analysis) -> list[list[Cell | str]]:
+    names = analysis.shared([SHAPE, CART], [4])
+    if not names:
+        return []
+    ours, cart = (analysis.rows(entry, 4).loc[names] for entry in (SHAPE, CART))
+    gaps = 100 * (ours["accuracy"] - cart["accuracy"])
+    title = f"{len(names)} sets, depth 4: accuracy, gap (median); leaves"
+    words = f"{signed(gaps.mean())} ({signed(gaps.median())}); {ours['leaves'].mean():.0f}"
+    return [[title, words, f"{100 * cart['accuracy'].mean():.1f} %; {cart['leaves'].mean():.0f}"]]
 
 
-def accuracy(analysis: Analysis) -> str:
-    """Accuracy by depth beside CART and the paper."""
-    names = _complete(analysis, [CART, SHAPE, GREEDY, TWO_BRANCHES])
-    rows = []
-    for depth in DEPTHS:
-        scores = {e: analysis.accuracy(e, depth)[names] for e in (SHAPE, GREEDY, CART)}
-        theirs = pd.Series({n: paper.value("accuracy", n, "SGT-C", depth) for n in names})
-        theirs = theirs.dropna().astype(float)
-        narrow = analysis.accuracy(TWO_BRANCHES, depth)[theirs.index]
-        means = [_percent(scores[entry].mean()) for entry in (SHAPE, GREEDY, CART)]
-        worst = signed((scores[SHAPE] - scores[CART]).min())
-        both = [_percent(narrow.mean()), _percent(theirs.mean())]
-        rows.append([str(depth), *means, worst, "", *both])
-    head = ["depth", "shape tree", "without refinement", "CART", "worst set vs CART", ""]
-    head += ["`max_branches=2`", "the paper's, tuned"]
-    text = (
-        f"Mean test accuracy over {_over(names)}, three splits each (70\u00a0% for training, "
-        "20\u00a0% for testing), default parameters except for the depth (CART uses Gini). "
-        "The last columns compare `max_branches=2` with the paper's own greedy tree of that kind, "
-        "the best of 50 tuned trials, on the sets for which the paper reports it."
-    )
-    return f"{fill(text, WIDTH)}\n\n{markdown_table(Table(head, rows))}"
+def _summary_of_few_rows(analysis: Analysis) -> list[list[Cell | str]]:
+    found = other_splits.few_rows(analysis, "classification")
+    rows: list[list[Cell | str]] = []
+    if found:
+        ours, cart = found[other_splits.DEFAULTS], found[other_splits.CART_OF_FEW_ROWS]
+        numbers = [
+            f"{each['auc'].mean():.2f}, {each['log_loss'].mean():.2f}, "
+            f"{100 * each['accuracy'].mean():.0f} %"
+            for each in (ours, cart)
+        ]
+        title = f"{len(ours)} clinical and social tables of few rows: AUC, log loss, accuracy"
+        rows.append([title, *numbers])
+    found = other_splits.few_rows(analysis, "regression")
+    if found:
+        ours, cart = found[other_splits.DEFAULTS], found[other_splits.CART_OF_FEW_ROWS]
+        r2 = [f"{1 - each['squared_error'].mean():.2f}" for each in (ours, cart)]
+        rows.append([f"{len(ours)} such tables with numbers: R²", *r2])
+    return rows
 
 
-def pairs(analysis: Analysis) -> str:
-    """What pairs of features add."""
-    names = _complete(analysis, [SHAPE, PAIRS])
-    rows = []
-    for depth in DEPTHS:
-        one, two = (analysis.accuracy(e, depth)[names].mean() for e in (SHAPE, PAIRS))
-        rows.append([str(depth), _percent(two), _percent(one), signed(two - one)])
-    table = Table(["depth", "with pairs", "one feature", "difference"], rows)
-    return f"On {len(names)} of these sets:\n\n{markdown_table(table)}"
+def leaves(analysis: Analysis) -> str:
+    """Trees of as many leaves."""
+    return _all(equal_leaves.leaves_tables(analysis))
 
 
-def strength(analysis: Analysis) -> str:
-    """What choosing the strength adds."""
-    names = _complete(analysis, [SHAPE, CHOSEN])
-    rows = []
-    for depth in DEPTHS:
-        plain, chosen = (analysis.accuracy(e, depth)[names] for e in (SHAPE, CHOSEN))
-        leaves = [_mean(analysis, e, depth, names, "leaves") for e in (SHAPE, CHOSEN)]
-        gaps = chosen - plain
-        row = [_percent(chosen.mean()), _percent(plain.mean()), signed(gaps.mean())]
-        row += [signed(gaps.min()), f"{leaves[1]:.1f}", f"{leaves[0]:.1f}"]
-        rows.append([str(depth), *row])
-    head = ["depth", 'strength="cv"', "default", "difference", "worst set", "leaves", "by default"]
-    return f"On {len(names)} of these sets:\n\n{markdown_table(Table(head, rows))}"
+def few_rows(analysis: Analysis) -> str:
+    """Tables of few rows."""
+    return _all(other_splits.few_rows_tables(analysis))
 
 
-def sgtlearn(analysis: Analysis) -> str:
-    """The paper's authors' library."""
-    entries = {
-        "shape tree, `max_branches=2`": TWO_BRANCHES,
-        "sgtlearn, two branches (default)": Entry("sgtlearn"),
-        "shape tree, three branches (default)": SHAPE,
-        "sgtlearn, three branches": Entry("sgtlearn, K=3"),
-    }
-    names = _complete(analysis, list(entries.values()), MAX_ROWS)
-    rows = []
-    for label, entry in entries.items():
-        row = [label]
-        for depth in (4, 6):
-            row.append(_percent(analysis.accuracy(entry, depth)[names].mean()))
-            sizes = (_mean(analysis, entry, depth, names, c) for c in ("leaves", "segments"))
-            row += [f"{size:.1f}" for size in sizes]
-        rows.append(row)
-    head = ["", "depth 4: accuracy", "leaves", "segments per node"]
-    head += ["depth 6: accuracy", "leaves", "segments per node"]
-    text = (
-        "Beside sgtlearn, the paper's authors' own library, with its defaults, on "
-        f"{len(names)} of these sets, which have up to {MAX_ROWS:,} rows:"
-    )
-    return f"{fill(text, WIDTH)}\n\n{markdown_table(Table(head, rows))}"
+def not_random(analysis: Analysis) -> str:
+    """Splits by groups and in time order."""
+    return _all([other_splits.other_splits_table(analysis)])
 
 
 def regression(analysis: Analysis) -> str:
@@ -179,9 +172,9 @@ def regression(analysis: Analysis) -> str:
 
 
 BLOCKS: dict[str, Callable[[Analysis], str]] = {
-    "accuracy": accuracy,
-    "sgtlearn": sgtlearn,
-    "pairs": pairs,
-    "strength": strength,
+    "summary": summary,
+    "leaves": leaves,
+    "few_rows": few_rows,
+    "not_random": not_random,
     "regression": regression,
 }

@@ -21,7 +21,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 import shapetree
-from shapetree_bench._datasets import SEEDS, Dataset, NoDataset, read
+from shapetree_bench._datasets import BY_NAME, Dataset, NoDataset, read
 from shapetree_bench._methods import Method
 from shapetree_bench._protocols import ANY_DEPTH, Cell, Trial, can_do, validation_of
 from shapetree_bench._store import Results
@@ -164,7 +164,7 @@ class Runner:
         found = set()
         for dataset in self._order.datasets:
             folder, cache = self._order.data_dir, self._order.cache
-            name = f"{dataset.name}.parquet"
+            name = f"{dataset.file}.parquet"
             is_local = any(
                 where is not None and (where / name).exists() for where in (folder, cache)
             )
@@ -185,7 +185,8 @@ class Runner:
         if cell.protocol == "paper":
             return Job(cell, [], self._order.n_trials, self._results.trials_done(cell))
         done = self._results.folds_done(cell)
-        return Job(cell, [fold for fold in range(len(SEEDS)) if fold not in done])
+        folds = range(BY_NAME[cell.dataset].n_folds)
+        return Job(cell, [fold for fold in folds if fold not in done])
 
     # --- doing it ---
 
@@ -247,7 +248,8 @@ class Runner:
         if worker.key is None:  # it still reads the dataset
             return READ_LIMIT
         # Fits are repeated to be timed only if they are short, so this is the time of one.
-        folds = len(SEEDS) if isinstance(worker.key, Trial) else 1
+        dataset = BY_NAME[worker.job.cell.dataset]
+        folds = dataset.n_folds if isinstance(worker.key, Trial) else 1
         return folds * self._order.limit(self._methods[worker.job.cell.method])
 
     def _hear(self, worker: Worker, message: tuple[str, Any, Any], display: _Display) -> None:
@@ -342,7 +344,7 @@ class _Display:
         """Say what came of a fit."""
         self._progress.advance(self._bar)
         what = f"trial {key.number}" if isinstance(key, Trial) else f"fold {key}"
-        depth = f"depth {cell.depth}" if cell.depth else "any depth"
+        depth = words_of_depth(cell)
         line = f"{cell.dataset}, {cell.method}, {depth}, {what}: "
         if not is_done:
             self._console.print(f"[red]failed[/] {line}{answer}", highlight=False)
@@ -362,11 +364,18 @@ class _Display:
             if worker.job is not None:
                 cell = worker.job.cell
                 seconds = time.monotonic() - worker.since
-                depth = f"depth {cell.depth}" if cell.depth else "any depth"
+                depth = words_of_depth(cell)
                 table.add_row(
                     f"[dim]{number}[/]", cell.dataset, cell.method, depth, f"{seconds:.0f} s"
                 )
         self._live.update(Group(table, self._progress))
+
+
+def words_of_depth(cell: Cell) -> str:
+    """How a cell's trees are limited."""
+    if not cell.depth:
+        return "any depth"
+    return f"{cell.depth} leaves" if cell.protocol == "leaves" else f"depth {cell.depth}"
 
 
 def _score_words(answer: Any) -> str:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from sklearn.metrics import f1_score
+from sklearn.metrics import f1_score, roc_auc_score
 
-# Probabilities are kept this far from 0 and 1, so that one sure error does not decide a log loss.
-SURE = 1e-6
+# Probabilities are kept this far from 0, so that a few sure errors do not decide a log loss.
+SURE = 1e-3
 N_CALIBRATION_BINS = 15
 
 
 def scores_of_classes(y: np.ndarray, proba: np.ndarray) -> dict[str, float]:
-    """Accuracy, macro-F1, log loss and calibration error.
+    """Accuracy, macro-F1, log loss, AUC and calibration error.
 
     Parameters
     ----------
@@ -20,13 +20,26 @@ def scores_of_classes(y: np.ndarray, proba: np.ndarray) -> dict[str, float]:
         Probabilities; the first of equal ones is the prediction.
     """
     guess = proba.argmax(axis=1)
-    of_truth = np.clip(proba[np.arange(len(y)), y], SURE, 1 - SURE)
+    known = np.clip(proba, SURE, 1.0)
+    of_truth = known[np.arange(len(y)), y] / known.sum(axis=1)
     return {
         "accuracy": float(np.mean(guess == y)),
         "macro_f1": float(f1_score(y, guess, average="macro", zero_division=0)),
         "log_loss": float(-np.log(of_truth).mean()),
+        "auc": auc(y, proba),
         "calibration_error": calibration_error(guess == y, proba.max(axis=1)),
     }
+
+
+def auc(y: np.ndarray, proba: np.ndarray) -> float:
+    """Area under the ROC curve; of each class against all others, on the mean."""
+    classes = [1] if proba.shape[1] == 2 else range(proba.shape[1])
+    areas = [
+        roc_auc_score(y == each, proba[:, each])
+        for each in classes
+        if 0 < np.count_nonzero(y == each) < len(y)
+    ]
+    return float(np.mean(areas)) if areas else float("nan")
 
 
 def calibration_error(is_right: np.ndarray, confidence: np.ndarray) -> float:

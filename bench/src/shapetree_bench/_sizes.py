@@ -6,6 +6,7 @@ For every method these mean the same:
 - segments: maximal runs of a feature's axis that go to one branch, on the mean of the nodes that
   split on one feature (of a categorical feature, its branches); a threshold has two;
 - regions: parts of the plane, on the mean of the nodes that split on two features;
+- parts: either of them, on the mean of all nodes;
 - features in use;
 - conditions: what one has to read to follow one prediction, on the mean of all rows. Conditions on
   one feature along a path are one, because they are said as one interval. A sum of trees takes one
@@ -52,6 +53,7 @@ def sizes_of_trees(trees: Iterable[Sequence[Leaf]], segments: Sequence[int] = ()
     }
     if n_nodes:
         sizes["segments"] = float(np.mean(segments)) if len(segments) else 2.0
+        sizes["parts"] = sizes["segments"]
     return sizes
 
 
@@ -75,7 +77,8 @@ def shape_tree_sizes(model: Any, X: Any, owners: np.ndarray) -> Sizes:
         "features": len(tree.used_features),
         "conditions": float(np.mean([len(why.conditions) for why in explained])),
     }
-    for name, counts in (("segments", segments), ("regions", regions)):
+    kinds = (("segments", segments), ("regions", regions), ("parts", segments + regions))
+    for name, counts in kinds:
         if counts:
             sizes[name] = float(np.mean(counts))
     return sizes
@@ -87,7 +90,7 @@ def _n_runs(branches: Sequence[int]) -> int:
 
 def sklearn_sizes(model: Any, X: Any, owners: np.ndarray) -> Sizes:
     """Sizes of scikit-learn's trees, and of what holds one; nothing for what has no tree."""
-    for name in ("estimator_", "model"):
+    for name in ("best_estimator_", "estimator_", "model"):
         model = getattr(model, name, model)
     tree: Any = getattr(model, "tree_", None)
     if not hasattr(tree, "children_left"):
@@ -102,6 +105,12 @@ def sklearn_sizes(model: Any, X: Any, owners: np.ndarray) -> Sizes:
         yield from leaves(tree.children_right[node], path)
 
     return sizes_of_trees([list(leaves(0, ()))])
+
+
+def linear_sizes(model: Any, X: Any, owners: np.ndarray) -> Sizes:
+    """Sizes of a sum of all features, all of which go into every prediction."""
+    n_features = len(np.unique(owners))
+    return {"features": n_features, "conditions": n_features}
 
 
 def lightgbm_sizes(model: Any, X: Any, owners: np.ndarray) -> Sizes:

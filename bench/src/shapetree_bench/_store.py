@@ -17,14 +17,14 @@ from shapetree_bench._protocols import Cell, Measures, Trial, validation_of
 
 # Everything that is measured of a fit, in the order of its columns.
 MEASURES = (
-    *("accuracy", "macro_f1", "log_loss", "calibration_error"),
+    *("accuracy", "macro_f1", "log_loss", "auc", "calibration_error"),
     *("squared_error", "absolute_error", "r2"),
     *("seconds", "cart_seconds", "predict_us", "peak_mb"),
-    *("leaves", "nodes", "segments", "regions", "features", "conditions", "strength"),
+    *("leaves", "nodes", "segments", "regions", "parts", "features", "conditions", "strength"),
 )
 KEYS = ("protocol", "method", "dataset", "depth")
 # What cells of a table say of their folds, beside the means of all measures.
-CELL_COLUMNS = (*KEYS, "folds", "failed", "reason", *MEASURES, "accuracy_std", "trials")
+CELL_COLUMNS = (*KEYS, "folds", "failed", "reason", *MEASURES, "accuracy_std", "trials", "revision")
 
 _SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS runs (
@@ -153,7 +153,15 @@ class Results:
         fits["trials"] = np.nan
         chosen = _best_trials(self.table("trials"))
         known = [table for table in (fits, chosen) if len(table)]
-        return cells_of(pd.concat(known, ignore_index=True) if known else fits)
+        every = pd.concat(known, ignore_index=True) if known else fits
+        every["revision"] = every["run"].map(self._revisions())
+        return cells_of(every)
+
+    def _revisions(self) -> dict[int, str]:
+        """The revision of the code in every run, or the version where that is unknown."""
+        runs = self.table("runs")
+        versions = dict(zip(runs["number"], map(json.loads, runs["versions"]), strict=True))
+        return {n: each.get("revision", each.get("shapetree")) for n, each in versions.items()}
 
 
 def joined(paths: Iterable[Path]) -> Results:
@@ -179,12 +187,14 @@ def _best_trials(trials: pd.DataFrame) -> pd.DataFrame:
         done = each[each["status"] == "done"]
         if done.empty:
             reason = each["reason"].iloc[-1]
-            rows.append(cell | {"fold": 0, "status": "failed", "reason": reason})
+            run = each["run"].iloc[-1]
+            rows.append(cell | {"fold": 0, "run": run, "status": "failed", "reason": reason})
             continue
         best = done.loc[done["validation"].idxmax()]
         for fold, measures in enumerate(json.loads(best["folds"])):
             known = {name: measures.get(name) for name in MEASURES}
-            rows.append(cell | {"fold": fold, "status": "done", "reason": "", **known})
+            place = {"fold": fold, "run": best["run"], "status": "done", "reason": ""}
+            rows.append(cell | place | known)
     return pd.DataFrame(rows)
 
 
@@ -200,4 +210,5 @@ def cells_of(fits: pd.DataFrame) -> pd.DataFrame:
     cells["failed"] = groups["status"].agg(lambda each: int((each == "failed").sum()))
     cells["reason"] = groups["reason"].agg(lambda each: next(filter(None, each), ""))
     cells["trials"] = groups["trials"].max()
+    cells["revision"] = groups["revision"].last()
     return cells.reset_index()[list(CELL_COLUMNS)]

@@ -11,11 +11,11 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from shapetree.data._table import Table
-from shapetree.data._targets import Goal, Prices
+from shapetree.data._targets import ClassGoal, Goal, Prices
 from shapetree.grow._candidates import CandidateOptions, InnerTreeOptions, Penalties
 from shapetree.grow._grower import Limits
 from shapetree.grow._pair_options import PairOptions, pair_options
-from shapetree.refine import OF_CLASSES, OF_NUMBERS, RefineOptions, Shrinkage
+from shapetree.refine import OF_CLASSES, OF_NUMBERS, CopiesOptions, RefineOptions, Shrinkage
 
 UNLIMITED = 2**30
 # Most categories that a shape function lists, if its parts are limited: two lines of words.
@@ -66,6 +66,7 @@ class Parameters:
     assignment: str
     refine: str | None
     refine_iter: int
+    refine_step: str
     refine_penalty: float | str
     ccp_alpha: float
     shrinkage: float | str
@@ -94,7 +95,14 @@ class Parameters:
         )
 
     def refine_prices(self, goal: Goal) -> Prices:
-        """What they cost when the tree is refined: the same, unless the units are others."""
+        """What they cost when the tree is refined: the same, unless the units are others.
+
+        The paper's step has only leaves to pay for.
+        """
+        prices = self._refine_prices(goal)
+        return prices if self.refine_step == "exact" else prices._replace(part=0.0)
+
+    def _refine_prices(self, goal: Goal) -> Prices:
         if self.refine_penalty != "auto":
             return Prices(float(self.refine_penalty), float(self.refine_penalty))
         if goal.refine_prices is None:
@@ -129,13 +137,7 @@ def candidate_options(goal: Goal, parameters: Parameters) -> CandidateOptions:
     # A pair costs as much as a segment; a segment's own price has its strength in it already.
     is_given = parameters.segment_penalty != "auto"
     return CandidateOptions(
-        InnerTreeOptions(
-            kind=parameters.inner_tree,
-            max_leaves=_at_most(parameters.inner_max_leaf_nodes),
-            min_rows=_as_rows(parameters.inner_min_samples_leaf, goal.n_counted),
-            max_depth=_at_most(parameters.inner_max_depth),
-            assignment=parameters.assignment,
-        ),
+        _inner_tree_options(goal, parameters),
         Penalties(
             *parameters.prices(goal),
             branch=parameters.branch_penalty,
@@ -151,6 +153,16 @@ def candidate_options(goal: Goal, parameters: Parameters) -> CandidateOptions:
         min_weight_leaf=_min_weight_leaf(goal, parameters),
         seed=int(check_random_state(parameters.random_state).randint(2**31 - 1)),
         n_threads=parameters.n_threads,
+    )
+
+
+def _inner_tree_options(goal: Goal, parameters: Parameters) -> InnerTreeOptions:
+    return InnerTreeOptions(
+        kind=parameters.inner_tree,
+        max_leaves=_at_most(parameters.inner_max_leaf_nodes),
+        min_rows=_as_rows(parameters.inner_min_samples_leaf, goal.n_counted),
+        max_depth=_at_most(parameters.inner_max_depth),
+        assignment=parameters.assignment,
     )
 
 
@@ -180,17 +192,25 @@ def refine_options(goal: Goal, parameters: Parameters) -> RefineOptions:
         max_segments = min(max_segments, 2**parameters.inner_max_depth)
     is_automatic = parameters.min_samples_leaf == "auto"
     least_rows = min_rows_of_leaf(goal, parameters)
+    copies = None
+    if parameters.refine_step == "inner_tree":
+        criterion = goal.criterion_name if isinstance(goal, ClassGoal) else "gini"
+        copies = CopiesOptions(_inner_tree_options(goal, parameters), criterion)
     return RefineOptions(
         max_sweeps=parameters.refine_iter,
         prices=parameters.refine_prices(goal),
         max_segments=max_segments,
         max_listed=_max_listed(parameters),
-        min_segment_rows=_as_rows(parameters.inner_min_samples_leaf, goal.n_counted),
+        # The paper's inner trees have their own rows, which are copies.
+        min_segment_rows=1
+        if copies
+        else _as_rows(parameters.inner_min_samples_leaf, goal.n_counted),
         min_samples_split=max(2, _as_rows(parameters.min_samples_split, goal.n_counted)),
         min_samples_leaf=1 if is_automatic else least_rows,
         min_weight_leaf=_min_weight_leaf(goal, parameters),
         least_rows=least_rows if is_automatic else 1,
         many_rows=goal.many_rows if parameters.refine_penalty == "auto" else math.inf,
+        copies=copies,
     )
 
 

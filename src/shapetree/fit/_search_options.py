@@ -85,13 +85,18 @@ class SearchOptions(BaseEstimator):
         ablations (k-means alone; descent from a random start).
     refine_iter : int
         Maximum number of sweeps over the tree; refinement stops early when nothing changes.
+    refine_step : {"exact", "inner_tree"}
+        How refinement finds a node's shape functions: exactly, where its rows lose least after all
+        penalties, or by an inner tree for each feature as in the paper, with the limits of growth
+        and by its criterion, on copies of the rows: one for each branch in which a row loses least.
+        The second needs `max_parts=None`; pairs are then those considered when the tree grew.
     refine_penalty : float or "auto"
         Penalty for every leaf beyond the first and every segment beyond two in refinement: in bits
         of log loss, in wrongly classified rows, or as the loss of that many average rows of the
         tree, depending on the objective; regions of a pair count as segments, and the pair itself
-        as one more. "auto" is 3 rows (no more than 1 % of all rows for a leaf) for wrong
-        predictions; otherwise it takes `leaf_penalty` and `segment_penalty`. With several outputs,
-        losses are added up.
+        as one more. With `refine_step="inner_tree"` it is for leaves alone. "auto" is 3 rows (no
+        more than 1 % of all rows for a leaf) for wrong predictions; otherwise it takes
+        `leaf_penalty` and `segment_penalty`. With several outputs, losses are added up.
 
     Examples
     --------
@@ -121,6 +126,7 @@ class SearchOptions(BaseEstimator):
     inner_max_depth: int | None = None
     assignment: str = "auto"
     refine_iter: int = 4
+    refine_step: str = "exact"
     refine_penalty: float | str = "auto"
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -143,5 +149,6 @@ class SearchOptions(BaseEstimator):
         "inner_max_depth": [Interval(Integral, 1, None, closed="left"), None],
         "assignment": [StrOptions({"auto", "coordinate_descent", "kmeans", "random"})],
         "refine_iter": [Interval(Integral, 1, None, closed="left")],
+        "refine_step": [StrOptions({"exact", "inner_tree"})],
         "refine_penalty": PENALTY,
     }

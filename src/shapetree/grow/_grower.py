@@ -281,13 +281,15 @@ class Grower:
         assert self._pair_search is not None
         node = NodeOfLevel(level.numbers.item(i), level.statistics[i])
         best: Found | None = single
+        rows = self._rows_of(node)
+        histogram = None if self._exact else self._histograms.kept.get(node.number)
+        if histogram is None:
+            histogram = rows.histogram()
+        about = node.statistics, rows, histogram, max_branches, node.number + 1
+        pairs = self._pair_search.considered(*about)
+        self._tree.pairs[node.number] = pairs
         pair = self._pair_search.best(
-            node.statistics,
-            self._rows_of(node),
-            None if self._exact else self._histograms.kept.get(node.number),
-            max_branches,
-            node.number + 1,
-            to_beat=single.penalised_gain if single else 0.0,
+            pairs, *about, to_beat=single.penalised_gain if single else 0.0
         )
         if pair is not None and self._is_better(pair, single, node, max_branches):
             best = pair

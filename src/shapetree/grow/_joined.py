@@ -328,9 +328,9 @@ class JoinedRowsOfNode:
         """Sums of channels."""
         return np.asarray(self._ask("totals"))
 
-    def histogram(self) -> np.ndarray:
-        """Sums of channels by bin, over the bins that pairs are screened with."""
-        return np.asarray(self._ask("histogram"))
+    def histogram(self, own_bins: bool = False) -> np.ndarray:
+        """Sums of channels by bin, over the bins that pairs are screened with, or all features'."""
+        return np.asarray(self._ask("histogram", own_bins))
 
     def grids(
         self,

@@ -306,14 +306,15 @@ class LocalRowsOfNode:
             return self.targets.totals(np.arange(self.n_rows, dtype=np.int32))
         return self.targets.totals(self.rows)
 
-    def histogram(self) -> np.ndarray:
-        """Sums of channels by bin, over the bins that pairs are screened with."""
-        offsets, n_features = self.coarse.offsets, len(self.coarse.features)
+    def histogram(self, own_bins: bool = False) -> np.ndarray:
+        """Sums of channels by bin, over the bins that pairs are screened with, or all features'."""
+        binned = self.binned if own_bins else self.coarse
+        offsets, n_features = binned.offsets, len(binned.features)
         sums = np.empty((1, int(offsets[-1]), self.targets.n_channels))
         ends = np.array([0]), np.array([self.n_rows])
         n_threads = threads_for(self.n_rows * n_features, self.n_threads)
         build_histograms(
-            self.coarse.columns, self.targets, self.rows, *ends, offsets, sums, 0, n_features,
+            binned.columns, self.targets, self.rows, *ends, offsets, sums, 0, n_features,
             n_threads, self.in_order,
         )  # fmt: skip
         return sums[0]

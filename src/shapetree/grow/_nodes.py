@@ -9,6 +9,7 @@ import numpy as np
 from shapetree._core.criterion import NodeStatistics
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
+from shapetree.grow._pair_options import PairList
 from shapetree.grow._splits import Split, shape_of_split
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
@@ -78,6 +79,8 @@ class GrownTree:
         -1 for leaves.
     splits : list of Split or None
         None for leaves.
+    pairs : dict of int to PairList
+        The pairs that were considered for nodes, by their numbers.
     """
 
     def __init__(self, root: Statistics) -> None:
@@ -86,6 +89,7 @@ class GrownTree:
         self.n_rows = root.n_rows.tolist()
         self.first_child = [-1]
         self.splits: list[Split | None] = [None]
+        self.pairs: dict[int, PairList] = {}
         self._parts = [root]
 
     @property

@@ -155,11 +155,34 @@ class PairSearch:
             self._goal.criterion, self._frame.slopes, exact=self._options.exact, **limits
         )
 
-    def best(
+    def considered(
         self,
         node: NodeStatistics,
         rows: RowsOfNode,
-        histogram: np.ndarray | None,
+        histogram: np.ndarray,
+        max_branches: int,
+        node_number: int,
+    ) -> PairList:
+        """The pairs of a node that get a grid, all or as many as are to be screened.
+
+        Parameters are those of `best`.
+        """
+        options, pairs = self._options, self._options.pairs
+        sieves = len(self._frame.features) > options.max_features
+        if sieves or len(pairs) > options.n_screened:
+            shapes = self._shapes_of_features(node, histogram, max_branches, node_number)
+            if sieves:
+                pairs = pairs.among(np.sort(_greatest(shapes.gains, options.max_features)))
+            if len(pairs) > options.n_screened:
+                pairs = self._promising(pairs, shapes, node, rows, max_branches)
+        return pairs
+
+    def best(
+        self,
+        pairs: PairList,
+        node: NodeStatistics,
+        rows: RowsOfNode,
+        histogram: np.ndarray,
         max_branches: int,
         node_number: int,
         to_beat: float,
@@ -168,11 +191,13 @@ class PairSearch:
 
         Parameters
         ----------
+        pairs : PairList
+            Those that are `considered`.
         node : NodeStatistics
         rows : RowsOfNode
             The node's rows.
-        histogram : array or None
-            Their histogram over the bins of the grids; None to have it summed.
+        histogram : array
+            Their histogram over the bins of the grids.
         max_branches : int
         node_number : int
             Seeds random starts, together with the fit's own seed.
@@ -181,16 +206,6 @@ class PairSearch:
         """
         options = self._options
         search_options = self._search_options(node, max_branches, node_number)
-        pairs = options.pairs
-        if histogram is None:
-            histogram = rows.histogram()
-        sieves = len(self._frame.features) > options.max_features
-        if sieves or len(pairs) > options.n_screened:
-            shapes = self._shapes_of_features(node, histogram, max_branches, node_number)
-            if sieves:
-                pairs = pairs.among(np.sort(_greatest(shapes.gains, options.max_features)))
-            if len(pairs) > options.n_screened:
-                pairs = self._promising(pairs, shapes, node, rows, max_branches)
         n_threads = threads_for((rows.n_rows + VISITS_PER_GRID) * len(pairs), self._n_threads)
         n_visits = VISITS_PER_GROUPED_BIN * len(histogram)
         groups = self._screen.groups(histogram, threads_for(n_visits, self._n_threads))

@@ -119,8 +119,8 @@ class RowsOfNode(Protocol):
         """Sums of channels."""
         ...
 
-    def histogram(self) -> np.ndarray:
-        """Sums of channels by bin, over the bins that pairs are screened with."""
+    def histogram(self, own_bins: bool = False) -> np.ndarray:
+        """Sums of channels by bin, over the bins that pairs are screened with, or all features'."""
         ...
 
     def grids(

@@ -519,6 +519,12 @@ class JoinedCareSet:
         steps = *self._steps, ("as_classes", (divisor, unit))
         return JoinedRowsOfNode(self._parts, self.n_rows, *steps)
 
+    def as_copies(self, divisor: float, unit: float) -> JoinedRowsOfNode:
+        """The rows once for each branch in which they lose least, see `CareSet`."""
+        steps = *self._steps, ("as_copies", (divisor, unit))
+        n_copies = int(self._parts.ask(*steps, ("size", ()), join=add))
+        return JoinedRowsOfNode(self._parts, n_copies, *steps)
+
     def region_losses(self, shape: PairShape) -> np.ndarray:
         """What rows lose in each branch beyond branch 0, by region; missing values last."""
         return np.asarray(self._parts.ask(*self._steps, ("region_losses", (shape,)), join=add))

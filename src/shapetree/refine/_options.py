@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from shapetree.data._targets import Prices
+from shapetree.refine._copies import CopiesOptions
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,8 @@ class RefineOptions:
     min_weight_leaf : float
     least_rows : int
         Rows below which leaves join others when all is done.
+    copies : CopiesOptions or None
+        How the paper's step is made; None for the exact one.
     """
 
     max_sweeps: int
@@ -42,6 +45,7 @@ class RefineOptions:
     min_weight_leaf: float
     least_rows: int = 1
     many_rows: float = math.inf
+    copies: CopiesOptions | None = None
 
     @property
     def limits_rows(self) -> bool:

@@ -10,8 +10,10 @@ from shapetree._core.pieces import number_cuts
 from shapetree.data._sums import exact_unit
 from shapetree.data._targets import ClassGoal
 from shapetree.grow._candidates import CandidateOptions
+from shapetree.grow._pair_options import PairList
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._splits import PairSplit
+from shapetree.refine._copies import CopiesOptions
 from shapetree.refine._rows import RATIOS_PER_OCTAVE, CareSet
 from shapetree.tree._shape import PairShape
 
@@ -51,14 +53,22 @@ class PairRefitter:
     much as it loses more in the others. So pairs are screened and fitted as when the tree grew.
     What the regions found lose decides their branches then, and which of them are joined.
 
+    In the paper's step, rows are copied to all branches in which they lose least, and a node has
+    the pairs only that were considered when it grew.
+
     Parameters
     ----------
     frame : PairFrame
     options : CandidateOptions
+    copies : CopiesOptions, optional
+        How the paper's step is made.
     """
 
-    def __init__(self, frame: PairFrame, options: CandidateOptions) -> None:
+    def __init__(
+        self, frame: PairFrame, options: CandidateOptions, copies: CopiesOptions | None = None
+    ) -> None:
         self._frame = frame
+        self._copies = copies
         # Branches that stand for classes are there already: no leaf is added.
         penalties = replace(options.penalties, leaf=0.0)
         self._options = replace(options, penalties=penalties, per_leaf=False)
@@ -73,12 +83,18 @@ class PairRefitter:
     def _search(self, n_branches: int) -> tuple[ClassGoal, PairSearch]:
         """A search for pairs of nodes with some number of branches, and its goal."""
         if n_branches not in self._searches:
-            goal = branch_goal(n_branches)
+            goal = branch_goal(n_branches, self._copies.criterion if self._copies else "gini")
             self._searches[n_branches] = goal, PairSearch(self._frame, goal, self._options)
         return self._searches[n_branches]
 
     def best(
-        self, number: int, care: CareSet, price: float, region_price: float, slack: float
+        self,
+        number: int,
+        care: CareSet,
+        price: float,
+        region_price: float,
+        slack: float,
+        pairs: PairList | None,
     ) -> AssignedPair | None:
         """The best split on a pair for a node's care set; None if it has been searched enough.
 
@@ -93,13 +109,18 @@ class PairRefitter:
             Loss that a region must save.
         slack : float
             What the split may lose at most beyond what is unavoidable.
+        pairs : PairList or None
+            Those that were considered when the node grew, where that is known.
         """
         before = self._seen.get(number)
         n_found = 0 if before is None else before.n_found
-        if n_found == MAX_FOUND:
+        if n_found == MAX_FOUND and self._copies is None:
             return None
         divisor = (care.n_branches - 1) * price
-        rows = care.as_classes(divisor, exact_unit(care.regret / divisor))
+        if self._copies is None:
+            rows = care.as_classes(divisor, exact_unit(care.regret / divisor))
+        else:
+            rows = care.as_copies(price, exact_unit(care.regret * care.n_branches / price))
         histogram = rows.histogram()
         now = _Seen(slack, histogram[:MAX_BINS_SEEN].copy(), n_found)
         if before is not None and now.is_like(before):
@@ -108,15 +129,14 @@ class PairRefitter:
         goal, search = self._search(care.n_branches)
         (node,) = goal.statistics(rows.totals()[None])
         # Gini is at most twice the weight in wrong branches.
-        most = 2.0 * most_in_wrong_branches(care, slack) / divisor
-        found = search.best(
-            node,
-            rows,
-            histogram,
-            care.n_branches,
-            node_number=0,
-            to_beat=max(node.impurity * node.weight - most - search.pair_penalty(node), 0.0),
-        )
+        to_beat = 0.0
+        if self._copies is None:
+            most = 2.0 * most_in_wrong_branches(care, slack) / divisor
+            to_beat = max(node.impurity * node.weight - most - search.pair_penalty(node), 0.0)
+        about = node, rows, histogram, care.n_branches, 0
+        if pairs is None or self._copies is None:
+            pairs = search.considered(*about)
+        found = search.best(pairs, *about, to_beat=to_beat)
         if found is None:
             return None
         self._seen[number] = replace(now, n_found=n_found + 1)
@@ -244,7 +264,7 @@ def _keep_cuts(
     return AssignedPair(split, losses)
 
 
-def branch_goal(n_branches: int) -> ClassGoal:
+def branch_goal(n_branches: int, criterion: str = "gini") -> ClassGoal:
     """What a search for pairs learns where branches stand for classes; it has no rows itself."""
     nothing = np.zeros((0, 1), dtype=np.int32)
-    return ClassGoal(nothing, [n_branches], np.zeros(0), criterion="gini")
+    return ClassGoal(nothing, [n_branches], np.zeros(0), criterion=criterion)

@@ -68,6 +68,7 @@ def refine(
             largest = int(weight[children.start : children.stop].argmax())
             nodes[number].split = without_gaps(split, largest, rows.binned.features)
             nodes[number].children = list(children)
+            nodes[number].pairs = grown.pairs.get(number)
             grown.splits[number] = None  # which may take much memory
     return _refine(nodes, rows, options, pairs, report, owns_bins, True, order)
 
@@ -118,7 +119,7 @@ def _refine(
     if not is_sent or pairs is not None:
         # Splits on single features that have just grown know their own bins without rows.
         tree.settle_shapes()
-    refitter = None if pairs is None else PairRefitter(*pairs)
+    refitter = None if pairs is None else PairRefitter(*pairs, options.copies)
     history = Refiner(tree, refined, loss, options, refitter, report, order).refine()
     tree.join_small_leaves(options.least_rows)
     return tree.finished(), history

@@ -193,6 +193,13 @@ class CareSet(Protocol):
         """The rows as if their best branches were classes, and their regrets weights."""
         ...
 
+    def as_copies(self, divisor: float, unit: float) -> RowsOfNode:
+        """The rows once for each branch in which they lose least, which is the copy's class.
+
+        Copies weigh what their row loses more where it loses most.
+        """
+        ...
+
     def region_losses(self, shape: PairShape) -> np.ndarray:
         """What rows lose in each branch beyond branch 0, by region; missing values last."""
         ...
@@ -272,15 +279,30 @@ class LocalCareSet:
         unit : float
             Grid that weights are rounded to.
         """
-        labels = self._by_branch.argmin(axis=1).astype(np.int32)[:, None]
-        given = self.holder.goal.weights
-        own = 1.0 if given is None else given[self.rows]
+        every = np.arange(self.n_rows)
+        return self._as_rows(every, self._by_branch.argmin(axis=1), self._regrets / divisor, unit)
+
+    def as_copies(self, divisor: float, unit: float) -> LocalRowsOfNode:
+        """The rows once for each branch in which they lose least, see `CareSet`.
+
+        Parameters are those of `as_classes`.
+        """
+        places, labels = np.nonzero(self._by_branch == self._least[:, None])
+        spread = self._by_branch.max(axis=1) - self._least
+        return self._as_rows(places, labels, spread[places] / divisor, unit)
+
+    def _as_rows(
+        self, places: np.ndarray, labels: np.ndarray, weights: np.ndarray, unit: float
+    ) -> LocalRowsOfNode:
+        """The rows at some places as if branches were classes."""
+        rows, goal = self.rows[places], self.holder.goal
+        own = 1.0 if goal.weights is None else goal.weights[rows]
         # Rounded before it is multiplied, so that a weight of n is n rows.
-        weights = on_grid(on_grid(self._regrets / own / divisor, unit) * own, unit)
-        counts = self.holder.goal.counts
-        counts = None if counts is None else counts[self.rows]
-        targets = Targets(labels, None, weights, self.n_branches, counts=counts)
-        return self.holder.some(self.rows, targets, weights, in_order=True)
+        weights = on_grid(on_grid(weights / own, unit) * own, unit)
+        counts = None if goal.counts is None else goal.counts[rows]
+        classes = labels.astype(np.int32)[:, None]
+        targets = Targets(classes, None, weights, self.n_branches, counts=counts)
+        return self.holder.some(rows, targets, weights, in_order=True)
 
     def region_losses(self, shape: PairShape) -> np.ndarray:
         """What rows lose in each branch beyond branch 0, by region; missing values last."""

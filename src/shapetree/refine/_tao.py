@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from shapetree._core.histogram import bin_offsets
 from shapetree._core.reduced import (
     ReducedProblem,
     ReducedProblems,
@@ -26,8 +27,10 @@ from shapetree._core.reduced import (
 )
 from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
+from shapetree.data._sums import exact_unit
 from shapetree.grow._candidates import CATEGORY_SHARE, choice_share
 from shapetree.grow._splits import PairSplit, Split
+from shapetree.refine._copies import CareBins, CopiesOptions, split_by_copies
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned
@@ -84,6 +87,7 @@ class Refiner:
         self._options = options
         self._pairs = pairs
         self._report = report
+        self._offsets = bin_offsets(rows.n_bins).tolist()
         self._choice_shares = np.array([choice_share(feature) for feature in rows.bins])
         self._table = LeafTable(rows, loss)
         loss.begin(rows)
@@ -194,6 +198,8 @@ class Refiner:
         rows, found = self._rows, dict[int, Solution]()
         if not problems.are_open:
             return found
+        if self._options.copies is not None:
+            return self._best_by_copies(problems, self._options.copies)
         unit = problems.each[0].price * self._options.prices.part
         for first, cells in rows.loss_cells(problems.wanted):
             some = slice(first, first + len(cells.starts))
@@ -239,6 +245,60 @@ class Refiner:
             objective = problem.objective(penalty, losses, counts)
             if objective < problem.to_beat and self._keeps_limits(problem, split):
                 return Solution(split, objective)
+
+    def _best_by_copies(
+        self, problems: ReducedProblems, options: CopiesOptions
+    ) -> dict[int, Solution]:
+        """The best split of each node by the paper's step, where there is one to beat the rest."""
+        rows, found = self._rows, dict[int, Solution]()
+        care_sets = rows.care_sets(problems.n_branches.tolist())
+        for first, cells in rows.loss_cells(problems.wanted):
+            for node in range(len(cells.starts)):
+                problem, care = problems.each[first + node], care_sets[first + node]
+                if not problem.may_improve or care.n_rows == 0:
+                    continue
+                unit = exact_unit(care.regret * care.n_branches / problem.price)
+                copies = care.as_copies(problem.price, unit).histogram(own_bins=True)
+                solutions = [
+                    solution
+                    for feature in self._order.tolist()
+                    if (solution := self._step(problem, cells, node, feature, copies, options))
+                ]
+                for solution in sorted(solutions, key=lambda each: each.objective):
+                    if self._keeps_limits(problem, solution.split):
+                        found[problem.number] = solution
+                        break
+        return found
+
+    def _step(
+        self,
+        problem: ReducedProblem,
+        cells: LossCells,
+        node: int,
+        feature: int,
+        copies: np.ndarray,
+        options: CopiesOptions,
+    ) -> Solution | None:
+        """The paper's step on one feature, if that makes the tree better."""
+        rows, n_branches = self._rows, problem.n_branches
+        bins, losses = cells.of(node, feature)
+        of_feature = copies[self._offsets[feature] : self._offsets[feature + 1]]
+        step = split_by_copies(
+            CareBins(
+                feature, int(rows.n_bins[feature]), bool(rows.is_categorical[feature]), bins,
+                losses[:, : n_branches - 1], of_feature[bins],
+            ),
+            options,
+        )  # fmt: skip
+        if step is None:
+            return None
+        counts = step.counts
+        if not all(counts):
+            # Rows that do not care may yet take the other branches.
+            counts = rows.branch_counts(problem.number, step.split, n_branches)
+        penalty = self._tree.price_of(step.split, problem.part_penalty)
+        objective = problem.objective(penalty, step.losses, counts)
+        return Solution(step.split, objective) if objective < problem.to_beat else None
 
     def _keeps_limits(self, problem: ReducedProblem, split: Split) -> bool:
         options = self._options
@@ -299,6 +359,7 @@ class Refiner:
                 yield own
         (weight,) = self._rows.weights([problem.number])
         if weight >= self._loss.min_weight_of_pairs or not self._pairs.must_hold_up:
-            fitted = self._pairs.best(problem.number, care, price, region_price, slack)
+            pairs = self._tree.nodes[problem.number].pairs
+            fitted = self._pairs.best(problem.number, care, price, region_price, slack, pairs)
             if fitted is not None:
                 yield fitted

@@ -9,6 +9,7 @@ import numpy as np
 
 from shapetree.grow._candidates import parts_price
 from shapetree.grow._nodes import TreeNode
+from shapetree.grow._pair_options import PairList
 from shapetree.grow._splits import Split
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._rows import RefinedRows
@@ -20,8 +21,8 @@ from shapetree.refine._splits import (
     smallest_part,
 )
 
-# A node's split, children, parent, penalty and part_penalty.
-Placed = tuple[Split | None, list[int], int, float, float]
+# A node's split, children, parent, penalty, part_penalty and pairs.
+Placed = tuple[Split | None, list[int], int, float, float, PairList | None]
 
 # Numbers of rows by piece that are kept for all nodes at once.
 MAX_COUNTS = 2**20
@@ -43,6 +44,8 @@ class WorkingNode:
         What the parts of the split beyond those of CART's cost.
     part_penalty : float
         What a segment beyond two costs here.
+    pairs : PairList or None
+        Those that were considered when the node grew, where that is known.
     settled_at : float or None
         The price at which the node was found to be the best it can be; None if something has
         changed since then.
@@ -53,6 +56,7 @@ class WorkingNode:
     parent: int = -1
     penalty: float = 0.0
     part_penalty: float = 0.0
+    pairs: PairList | None = None
     settled_at: float | None = None
 
 
@@ -178,7 +182,7 @@ class WorkingTree:
         """Let a node take the place of its child; all others below it are gone."""
         only = self.nodes[child]
         split, children = only.split, only.children
-        self.nodes[number].part_penalty = only.part_penalty
+        self.nodes[number].part_penalty, self.nodes[number].pairs = only.part_penalty, only.pairs
         # The child must have given up its children before another node leads to them.
         self.rows.set_split(child, None, [])
         self._set(number, split, children)
@@ -228,14 +232,14 @@ class WorkingTree:
     def shape(self) -> list[Placed]:
         """Splits of all nodes and where these are, to go back to."""
         return [
-            (node.split, node.children, node.parent, node.penalty, node.part_penalty)
-            for node in self.nodes
+            (n.split, n.children, n.parent, n.penalty, n.part_penalty, n.pairs) for n in self.nodes
         ]
 
     def go_back(self, shape: list[Placed]) -> None:
         """Be as the tree was when it had that shape."""
         for number, (node, before) in enumerate(zip(self.nodes, shape, strict=True)):
-            node.split, node.children, node.parent, node.penalty, node.part_penalty = before
+            node.split, node.children, node.parent = before[:3]
+            node.penalty, node.part_penalty, node.pairs = before[3:]
             # Nodes must have given up their children before others lead to them.
             self.rows.set_split(number, None, [])
         for number in self.below(0):

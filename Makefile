@@ -98,7 +98,8 @@ wheel-check: $(VENV)/wheel
 
 ## clean: remove all that these targets make
 clean:
-	rm -rf .venv .venv-sanitize .venv-wheel build dist .mesonpy-* page/node_modules
+	rm -rf .venv .venv-sanitize .venv-wheel build dist .mesonpy-* page/node_modules \
+		docs/generated docs/gallery docs/api/generated
 
 $(PYTHON):
 	$(PYTHON3) -m venv --upgrade-deps $(VENV)

@@ -52,9 +52,9 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "show_signature": False,
     "write_computation_times": False,
-    "min_reported_time": 3,
+    "min_reported_time": 1_000,
     "within_subsection_order": "FileNameSortKey",
-    "show_api_usage": "unused",
+    "show_api_usage": False,
     "log_level": {"backreference_missing": "info", "gallery_examples": "info"},
 }
 

@@ -15,5 +15,7 @@ from shapetree import ShapeTreeClassifier, plot_tree
 data = load_digits()
 names = [f"row {row}, column {column}" for row in range(8) for column in range(8)]
 digit = pd.Series(np.char.mod("%d", data.target), name="digit")
-tree = ShapeTreeClassifier(max_depth=5).fit(pd.DataFrame(data.data, columns=names), digit)
+tree = ShapeTreeClassifier(max_depth=5, resamples=0).fit(
+    pd.DataFrame(data.data, columns=names), digit
+)
 plot_tree(tree, max_depth=2, title="The first levels of a tree for digits")

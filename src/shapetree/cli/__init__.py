@@ -7,23 +7,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
+from importlib.util import find_spec
 
 NEEDED = ("typer", "rich", "pandas", "pyarrow")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command and exit: 0 for success, 1 for trouble with files, 2 for wrong usage."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        sys.exit(f"shapetree: error: {missing[0]} is missing; pip install 'shapetree[cli]'")
     try:
-        for name in NEEDED:
-            import_module(name)
         from shapetree.cli._app import make_app
 
         app = make_app()
-    except ImportError as error:
-        if error.name not in NEEDED:
-            raise
-        sys.exit(f"shapetree: error: {error.name} is missing; pip install 'shapetree[cli]'")
     except KeyboardInterrupt:
         sys.exit(130)
     app(None if arguments is None else list(arguments), prog_name="shapetree")

@@ -512,7 +512,9 @@ def test_the_criterion_in_use_is_told():
     X, y = noisy_classes(np.random.default_rng(0))
     for given, used in {"auto": "entropy", "log_loss": "entropy", "gini": "gini"}.items():
         assert make_tree(ShapeTreeClassifier, **FAST, criterion=given).fit(X, y).criterion_ == used
-    assert make_tree(ShapeTreeClassifier, **FAST, objective="error").fit(X, y).criterion_ == "gini"
+    assert (
+        make_tree(ShapeTreeClassifier, **FAST, objective="error").fit(X, y).criterion_ == "entropy"
+    )
 
 
 @pytest.mark.parametrize("criterion", ["gini", "squared_error"])

@@ -10,10 +10,10 @@ from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
 # Prices in use by default, where rows are enough that a leaf can afford them. The price of
-# refinement is that of growth for log loss, and one for leaves and parts alike for errors.
+# refinement is that of growth for log loss, and one of its own for errors.
 PRICES = {
     "log_loss": {"segment_penalty": 6.0, "leaf_penalty": 4.0},
-    "error": {"segment_penalty": 5.0, "leaf_penalty": 3.0, "refine_penalty": 3.0},
+    "error": {"segment_penalty": 6.0, "leaf_penalty": 4.0, "refine_penalty": 3.0},
 }
 PENALTIES = ("segment_penalty", "leaf_penalty", "refine_penalty")
 

@@ -227,7 +227,8 @@ class ClassGoal(Goal):
     objective : {"log_loss", "error"}
         What the tree is to have least of: log loss, or wrong predictions.
     criterion : {"auto", "gini", "entropy"}
-        "auto" is entropy for log loss, and Gini for wrong predictions.
+        What growth lowers. "auto" is entropy, for wrong predictions, too: with many classes and
+        few leaves, Gini takes one class at a time.
     far : Numbers, optional
         Classes and weights of all rows, if these are elsewhere.
 
@@ -254,7 +255,7 @@ class ClassGoal(Goal):
     ) -> None:
         super().__init__(weights, far)
         if criterion == "auto":
-            criterion = "entropy" if objective == "log_loss" else "gini"
+            criterion = "entropy"
         self.objective = objective
         self.region_penalty = {"gini": 0.1, "entropy": 0.2}[criterion]
         self.criterion_name = criterion

@@ -24,9 +24,9 @@ class SearchOptions(BaseEstimator):
     Parameters
     ----------
     criterion : {"auto", "gini", "entropy", "log_loss"}
-        Impurity that growth of a classifier lowers. "auto" is entropy for `objective="log_loss"`
-        and Gini for "error". "log_loss" is another name for "entropy". A regressor grows by its
-        `objective` and takes only "auto".
+        Impurity that growth of a classifier lowers, whatever its `objective`. "auto" is entropy,
+        for which "log_loss" is another name. A regressor grows by its `objective` and takes only
+        "auto".
     lookahead : int or "auto"
         How many of a node's best features to compare one level deeper, by the gains of the best
         splits of their branches, if their own gains are close. 1 compares only their own gains.

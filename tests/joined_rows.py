@@ -95,6 +95,8 @@ def joined_rows(table, binned, goal, parts, first_rows=None):
 class JoinedSketched:
     """Rows of several holders, each of which follows another, under a finished tree."""
 
+    steps = 1
+
     def __init__(self, whole, sizes):
         self.binned = whole.binned
         self.n_rows = whole.table.n_rows

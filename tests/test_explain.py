@@ -372,7 +372,7 @@ def test_labels_are_said_as_they_are(labels, word):
 
 
 @pytest.mark.parametrize(
-    "name", ['a "b"', "it's", "a|b", "x\ny", "<b>&amp;</b>", "größe in °C", "", " ", "a and b", "≤"]
+    "name", ['a "b"', "it's", "a|b", "<b>&amp;</b>", "größe in °C", "", " ", "a and b", "≤"]
 )
 def test_names_just_pass_through(name):
     X = pd.DataFrame({name: np.arange(40.0)})

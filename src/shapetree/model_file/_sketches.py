@@ -175,7 +175,7 @@ def _read_axes(
     with_axis = parts.take(ordered)
     with_axis.have_only(*known, "edges", "ends")
     edges = with_axis.member("edges")
-    lists = edges.ascending_lists(is_strict=True)
+    lists = edges.ascending_lists()  # the cell of infinite numbers has no width
     is_short = np.diff(lists.start) < 2
     if is_short.any():
         edges.part(int(np.argmax(is_short))).refuse("must have at least two items")

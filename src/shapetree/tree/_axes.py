@@ -106,8 +106,8 @@ def axis_of(spans: Spans, n_rows: np.ndarray, thresholds: np.ndarray) -> np.ndar
 
 
 def cell_of_spans(spans: Spans, edges: np.ndarray) -> np.ndarray:
-    """The cell that each span lies in."""
-    return np.searchsorted(edges[1:-1], spans.low, side="left")
+    """The cell that each span lies in; infinite numbers lie above the greatest finite one."""
+    return np.searchsorted(edges[1:-1], spans.least, side="left")
 
 
 def _few_whole_numbers(spans: Spans, held: np.ndarray) -> np.ndarray | None:

@@ -182,7 +182,7 @@ class DaskShapeTreeClassifier(OnDask, ShapeTreeClassifier):
     >>> import pandas as pd
     >>> from distributed import Client
     >>> from shapetree.dask import DaskShapeTreeClassifier
-    >>> client = Client(processes=False, dashboard_address=None)
+    >>> client = Client(processes=False, dashboard_address=":0")
     >>> rows = pd.DataFrame({"age": [*range(20, 70)] * 2, "height": [170, 180] * 50})
     >>> rows["old"] = rows["age"] >= 50
     >>> frame = dd.from_pandas(rows, npartitions=4)
@@ -244,7 +244,7 @@ class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
     >>> import numpy as np
     >>> from distributed import Client
     >>> from shapetree.dask import DaskShapeTreeRegressor
-    >>> client = Client(processes=False, dashboard_address=None)
+    >>> client = Client(processes=False, dashboard_address=":0")
     >>> x = np.repeat(np.arange(100.0), 4)
     >>> X, y = da.from_array(x[:, None], chunks=(100, 1)), da.from_array(x >= 50, chunks=100)
     >>> model = DaskShapeTreeRegressor(max_depth=2).fit(X, y)

@@ -200,7 +200,8 @@ cdef Cut cut_interval(Scan* scan, int start, int stop, double whole) noexcept no
     cdef:
         const CriterionInfo* c = scan.c
         Bins bins = scan.bins
-        int b, rows_left = 0, rows = 0, stride = bins.n_bins + 1
+        int b, stride = bins.n_bins + 1
+        int64_t rows_left = 0, rows = 0
         double* loss = scan.loss
         double least = INFINITY
         Cut best
@@ -263,7 +264,8 @@ cdef inline int heap_pop(int32_t* heap, int* size, const Leaf* leaves) noexcept 
 cdef Cut cut_in_the_middle(Scan* scan, int start, int stop) noexcept nogil:
     """The cut that leaves half of the rows on either side, to be made before all others."""
     cdef:
-        int b, rows = 0, rows_left = 0
+        int b
+        int64_t rows = 0, rows_left = 0
         Cut cut
     cut.position = -1
     cut.gain = INFINITY
@@ -271,7 +273,7 @@ cdef Cut cut_in_the_middle(Scan* scan, int start, int stop) noexcept nogil:
         rows += scan.bins.n_rows[b]
     for b in range(start, stop - 1):
         rows_left += scan.bins.n_rows[b]
-        if 2 * <int64_t> rows_left >= rows:
+        if 2 * rows_left >= rows:
             break
     if rows_left >= scan.min_rows and rows - rows_left >= scan.min_rows:
         cut.position = b + 1

@@ -372,14 +372,15 @@ def test_labels_are_said_as_they_are(labels, word):
 
 
 @pytest.mark.parametrize(
-    "name", ['a "b"', "it's", "a|b", "<b>&amp;</b>", "größe in °C", "", " ", "a and b", "≤"]
+    "name", ['a "b"', "it's", "a|b", "x\ny", "<b>&amp;</b>", "größe in °C", "", " ", "a and b", "≤"]
 )
 def test_names_just_pass_through(name):
     X = pd.DataFrame({name: np.arange(40.0)})
     model = make_tree(ShapeTreeClassifier, **PLAIN).fit(X, np.arange(40) >= 20)
     (why,) = model.explain(pd.DataFrame({name: [30.0]}))
-    assert str(why) == f"Predicted True (100 %, 84 to 100 %) because {name} > 19"
-    assert str(why.flip) == f"It would be False (100 %) if {name} fell from 30 to 19"
+    shown = name.replace("\n", "·")  # what is printed moves no cursor
+    assert str(why) == f"Predicted True (100 %, 84 to 100 %) because {shown} > 19"
+    assert str(why.flip) == f"It would be False (100 %) if {shown} fell from 30 to 19"
     assert model.rules()[1].premise() == f"{name} > 19"
     assert list(model.shape_table()["feature"]) == [name] * 2
 

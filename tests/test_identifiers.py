@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, load_
 from sklearn.model_selection import TimeSeriesSplit
 
 from shapetree import IdentifierWarning, ShapeTreeClassifier, ShapeTreeRegressor
-from shapetree.fit._identifiers import _likeness, _Targets
+from shapetree.fit._identifiers import _Column, _likeness, _Targets
 
 
 def told(estimator, X, y, **given):
@@ -137,4 +137,6 @@ def test_likeness_is_that_of_each_row_with_the_others(n_classes):
         around = np.isin(column, values[max(at - 2, 0) : at + 3]) & (column != column[i])
         same += ((dense[i] - dense[others].mean(axis=0)) ** 2).sum()
         near += ((dense[i] - dense[around].mean(axis=0)) ** 2).sum()
-    assert _likeness(column, targets) == pytest.approx((1 - same / total, 1 - near / total))
+    assert _likeness(_Column(column), targets) == pytest.approx(
+        (1 - same / total, 1 - near / total)
+    )

@@ -86,7 +86,14 @@ def hash_of(estimator, X) -> str:
     trees = [tree.tree_ for tree in getattr(estimator, "estimators_", [estimator])]
     found = hashlib.blake2b(digest_size=8)
     for tree in trees:
-        for name in ("feature", "children", "value", "n_node_samples", "piece_upper"):
+        for name in (
+            "feature",
+            "first_child",
+            "n_branches",
+            "value",
+            "n_node_samples",
+            "piece_upper",
+        ):
             found.update(np.ascontiguousarray(getattr(tree, name)).tobytes())
     predict = getattr(estimator, "predict_proba", estimator.predict)
     found.update(np.ascontiguousarray(predict(X)).tobytes())

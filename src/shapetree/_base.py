@@ -8,7 +8,6 @@ from abc import ABCMeta, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import field, fields, replace
-from functools import cache
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 from weakref import WeakKeyDictionary
@@ -282,13 +281,6 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         "verbose": ["verbose"],
     }
 
-    @classmethod
-    @cache
-    def _get_param_names(cls) -> list[str]:
-        # Reading a signature takes long, and scikit-learn does so for every fit.
-        names: list[str] = super()._get_param_names()
-        return names
-
     def _validate_params(self) -> None:
         # Defaults need no check, and almost all parameters are at theirs.
         defaults = type(self).__init__.__kwdefaults__ or {}
@@ -377,7 +369,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         # Nothing is noted before the end, so that a fit that fails leaves all as it was.
         teacher, parameters = self._taught_parameters(X, y, sample_weight)
         fitted = fit_tree(X, y, sample_weight, parameters, is_classifier(self), groups)
-        self._fitted = replace(fitted, teacher=teacher)
+        self._fitted = fitted if teacher is None else replace(fitted, teacher=teacher)
         return self
 
     def _taught_parameters(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Parameters]:

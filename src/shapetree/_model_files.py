@@ -7,10 +7,11 @@ from copy import copy
 from importlib.metadata import version
 from typing import Any, ClassVar, Self
 
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from shapetree._files import PathLike, read_text, write_file
+from shapetree._with_parameters import KnownParameters
 from shapetree.model_file import PREFIX, Model, NotAModel, read_model, short, write_model
 from shapetree.tree._fitted import FittedTree
 from shapetree.tree._forest import FittedForest, fitted_model
@@ -19,7 +20,7 @@ from shapetree.tree._forest import FittedForest, fitted_model
 MAX_QUOTED = 100
 
 
-class HasModelFile(BaseEstimator):
+class HasModelFile(KnownParameters):
     """An estimator of one tree or of many."""
 
     _fitted: Any

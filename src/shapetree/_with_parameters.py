@@ -6,13 +6,26 @@ import inspect
 import json
 import re
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TypeVar, dataclass_transform
+
+from sklearn.base import BaseEstimator
 
 Class = TypeVar("Class", bound=type)
 
 # In the order of numpydoc; examples are each class's own.
 SECTIONS = ("Parameters", "Attributes", "Notes", "References", "Examples")
 LISTS = ("Parameters", "Attributes")
+
+
+class KnownParameters(BaseEstimator):
+    """An estimator that reads the names of its parameters once: scikit-learn does at every fit."""
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        names: list[str] = super()._get_param_names()
+        return names
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(field,))

@@ -376,23 +376,49 @@ cdef int ordering_statistics(
     return n_chosen
 
 
+cdef int order_pieces(
+    const CriterionInfo* c, Pieces pieces, Arena* arena, int32_t* orders
+) noexcept nogil:
+    """The pieces by the shares of some statistics, one order after another; how many there are."""
+    cdef:
+        Mark mark = arena_mark(arena)
+        int n = pieces.n_pieces, n_stats = c.n_stats, n_orders = 1, i, o
+        int32_t* chosen = take_ints(arena, MAX_ORDERS)
+        double* key = take_doubles(arena, n)
+        double* weight = take_doubles(arena, n)
+        const double* s
+    if arena.failed:
+        return 0
+    if c.kind != ABSOLUTE:
+        n_orders = ordering_statistics(c, pieces, arena, chosen)
+    for i in range(n):
+        weight[i] = weight_of(c, pieces.stats + i * n_stats)
+    for o in range(n_orders):
+        for i in range(n):
+            s = pieces.stats + i * n_stats
+            key[i] = dot(s, c.level, n_stats) if c.kind == ABSOLUTE else s[chosen[o]]
+            key[i] = key[i] / weight[i] if weight[i] > 0.0 else 0.0
+            orders[o * n + i] = i
+        sort_by_key(key, orders + o * n, n)
+    arena_release(arena, mark)
+    return n_orders
+
+
 cdef double split_branch_by_order(
-    const CriterionInfo* c, Pieces pieces, int statistic, int which, int new, Arena* arena,
+    const CriterionInfo* c, Pieces pieces, const int32_t* order, int which, int new, Arena* arena,
     branch_t* branch,
 ) noexcept nogil:
-    """Move the upper part of branch `which`, ordered by a statistic's share, to branch `new`.
+    """Move the upper part of branch `which`, in some order of the pieces, to branch `new`.
 
     The cut is the best one; returns what it takes off the loss.
     """
     cdef:
         Mark mark = arena_mark(arena)
         int n = pieces.n_pieces, n_stats = c.n_stats
-        double* key = take_doubles(arena, n)
-        int32_t* order = take_ints(arena, n)
         double* left = take_doubles(arena, n_stats)
         double* right = take_doubles(arena, n_stats)
-        int i, j, m = 0, cut = 0
-        double whole, loss, least = INFINITY, weight
+        int i, j, cut = 0, last = -1
+        double whole, loss, least = INFINITY
         const double* s
     if arena.failed:
         return 0.0
@@ -400,21 +426,17 @@ cdef double split_branch_by_order(
         left[j] = 0.0
         right[j] = 0.0
     for i in range(n):
-        if branch[i] != which:
-            continue
-        s = pieces.stats + i * n_stats
-        weight = weight_of(c, s)
-        if c.kind == ABSOLUTE:
-            key[i] = dot(s, c.level, n_stats) / weight if weight > 0.0 else 0.0
-        else:
-            key[i] = s[statistic] / weight if weight > 0.0 else 0.0
-        for j in range(n_stats):
-            right[j] += s[j]
-        order[m] = i
-        m += 1
+        if branch[i] == which:
+            s = pieces.stats + i * n_stats
+            for j in range(n_stats):
+                right[j] += s[j]
+    for i in range(n):
+        if branch[order[i]] == which:
+            last = i
     whole = impurity(c, right)
-    sort_by_key(key, order, m)
-    for i in range(m - 1):
+    for i in range(last):
+        if branch[order[i]] != which:
+            continue
         s = pieces.stats + order[i] * n_stats
         for j in range(n_stats):
             left[j] += s[j]
@@ -424,14 +446,16 @@ cdef double split_branch_by_order(
             least = loss
             cut = i + 1
     if cut > 0:
-        for i in range(cut, m):
-            branch[order[i]] = new
+        for i in range(cut, n):
+            if branch[order[i]] == which:
+                branch[order[i]] = new
     arena_release(arena, mark)
     return whole - least if cut > 0 else 0.0
 
 
 cdef void split_best_branch(
-    const CriterionInfo* c, Pieces pieces, int k, Arena* arena, branch_t* branch
+    const CriterionInfo* c, Pieces pieces, const int32_t* orders, int n_orders, int k,
+    Arena* arena, branch_t* branch,
 ) noexcept nogil:
     """Make k branches from k - 1: the best cut of any branch by any order."""
     cdef:
@@ -439,20 +463,18 @@ cdef void split_best_branch(
         int n = pieces.n_pieces
         branch_t* trial = take_branches(arena, n)
         branch_t* best = take_branches(arena, n)
-        int32_t* chosen = take_ints(arena, MAX_ORDERS)
         Py_ssize_t n_cells = 0
-        int n_orders, b, o
+        int b, o
         double gain, most = -1.0
     if arena.failed:
         return
-    n_orders = 1 if c.kind == ABSOLUTE else ordering_statistics(c, pieces, arena, chosen)
     memcpy(best, branch, n)
     for b in range(k - 1):
         for o in range(n_orders):
             if pauses(arena, &n_cells, <Py_ssize_t> n * c.n_stats):
                 break
             memcpy(trial, branch, n)
-            gain = split_branch_by_order(c, pieces, chosen[o], b, k - 1, arena, trial)
+            gain = split_branch_by_order(c, pieces, orders + o * n, b, k - 1, arena, trial)
             if gain > most:
                 most = gain
                 memcpy(best, trial, n)
@@ -489,8 +511,8 @@ cdef double paper_start(
 
 
 cdef void assign_by_descent(
-    const CriterionInfo* c, Pieces pieces, int k, int n_passes, Arena* arena,
-    const branch_t* fewer, branch_t* branch,
+    const CriterionInfo* c, Pieces pieces, const int32_t* orders, int n_orders, int k, int n_passes,
+    Arena* arena, const branch_t* fewer, branch_t* branch,
 ) noexcept nogil:
     """The better of two descents: from the paper's start, and from a split of `fewer` branches."""
     cdef:
@@ -504,7 +526,7 @@ cdef void assign_by_descent(
     loss = descend(c, pieces, k, n_passes, 0, arena, branch)
     for i in range(n):
         other[i] = fewer[i] if fewer != NULL else 0
-    split_best_branch(c, pieces, k, arena, other)
+    split_best_branch(c, pieces, orders, n_orders, k, arena, other)
     if descend(c, pieces, k, n_passes, 0, arena, other) < loss:
         memcpy(branch, other, n)
     arena_release(arena, mark)
@@ -520,12 +542,18 @@ cdef void assign_pieces(
     assignment; it may leave branches empty or, if not exact, with fewer than `min_rows`.
     """
     cdef:
-        int i, k, n = pieces.n_pieces, n_passes = max_passes(c, n, max_branches)
+        int i, k, n_orders = 0, n = pieces.n_pieces, n_passes = max_passes(c, n, max_branches)
+        int32_t* orders = NULL
         branch_t* branch
         branch_t* fewer = NULL
     if kind == AUTO and has_exact_assignment(c):
         assign_exactly(c, pieces, max_branches, min_rows, arena, out, found)
         return
+    if kind == AUTO:
+        orders = take_ints(arena, <size_t> MAX_ORDERS * n)
+        if arena.failed:
+            return
+        n_orders = order_pieces(c, pieces, arena, orders)
     for k in range(2, max_branches + 1):
         branch = out + (k - 2) * n
         found[k - 2] = n >= k and not (arena.stop != NULL and arena.stop[0])
@@ -534,7 +562,8 @@ cdef void assign_pieces(
         if not found[k - 2]:
             continue
         if kind == AUTO:
-            assign_by_descent(c, pieces, k, n_passes, arena, fewer, branch)
+            assign_by_descent(
+                c, pieces, orders, n_orders, k, n_passes, arena, fewer, branch)
         elif kind == COORDINATE_DESCENT:
             paper_start(c, pieces, k, n_passes, arena, branch)
             descend(c, pieces, k, n_passes, seed, arena, branch)

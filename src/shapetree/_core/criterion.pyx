@@ -7,6 +7,22 @@ import numpy as np
 from libc.math cimport rint
 from libc.stdint cimport int64_t
 
+cdef double[MAX_LOOKED_UP + 1] looked_up
+
+
+cdef int fill_looked_up() noexcept nogil:
+    cdef int i
+    for i in range(MAX_LOOKED_UP + 1):
+        looked_up[i] = x_log2_x(i)
+    return 0
+
+
+fill_looked_up()
+
+
+cdef const double* small_counts() noexcept nogil:
+    return looked_up
+
 
 cdef class NodeStatistics:
     """What a node knows of its rows.

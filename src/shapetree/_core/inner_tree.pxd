@@ -23,7 +23,7 @@ ctypedef struct Scan:
     Bins bins
     int min_rows
     const double* prefix    # rows of n_bins + 1 prefix sums: of weights, then of each statistic
-    bint exact              # whether these are whole numbers, so that differences are exact
+    bint exact              # whether these are whole numbers, or labels' counts: sums are exact
     double* loss
     double* left
     double* right

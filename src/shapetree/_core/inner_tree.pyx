@@ -10,19 +10,17 @@ from shapetree._core.arena cimport (
     take_doubles, take_ints,
 )
 from shapetree._core.criterion cimport (
-    ABSOLUTE, ENTROPY, SQUARED, Criterion, CriterionInfo, impurity, weight_of,
+    ABSOLUTE, ENTROPY, MAX_LOOKED_UP, SQUARED, Criterion, CriterionInfo, impurity, small_counts,
+    weight_of,
 )
 
 cdef extern from "vector.h":
-    void fill_looked_up() noexcept nogil
     void entropy_of_cuts(
-        const double* prefix, int64_t stride, int n_stats, int n_outputs, int start, int stop,
-        double* loss) noexcept nogil
+        const double* prefix, int64_t stride, int n_stats, int n_outputs, const double* looked_up,
+        int n_looked_up, int start, int stop, double* loss) noexcept nogil
     void variance_of_cuts(
         const double* prefix, int64_t stride, int n_stats, int n_outputs, int start, int stop,
         double* loss) noexcept nogil
-
-fill_looked_up()
 
 cdef enum:
     # The dynamic programme's time grows with the square of the bins: more than these are first
@@ -75,7 +73,7 @@ cdef inline bint add_up(const double* values, int step, int n, double* prefix) n
 
 
 cdef bint prefix_sums_of_two_classes(const double* stats, int n, double* prefix) noexcept nogil:
-    """Prefix sums of weights and of both classes; whether they are whole numbers."""
+    """Prefix sums of weights and of both classes; whether they are counts."""
     cdef:
         double shift = TO_WHOLE, zero = 0.0, one = 0.0, both = 0.0, s, t
         bint whole = True
@@ -86,7 +84,7 @@ cdef bint prefix_sums_of_two_classes(const double* stats, int n, double* prefix)
     for b in range(n):
         s = stats[2 * b]
         t = stats[2 * b + 1]
-        whole &= ((s + shift) - shift == s) & ((t + shift) - shift == t)
+        whole &= ((s + shift) - shift == s) & ((t + shift) - shift == t) & (s >= 0.0) & (t >= 0.0)
         both += s + t
         zero += s
         one += t
@@ -97,7 +95,7 @@ cdef bint prefix_sums_of_two_classes(const double* stats, int n, double* prefix)
 
 
 cdef bint prefix_sums_of_labels(const Scan* scan, double* prefix) noexcept nogil:
-    """Prefix sums of weights and of each statistic; whether they are whole numbers."""
+    """Prefix sums of weights and of each statistic; whether they are counts."""
     cdef:
         int b, j, n = scan.bins.n_bins, n_stats = scan.c.n_stats
         Py_ssize_t stride = n + 1
@@ -114,7 +112,7 @@ cdef bint prefix_sums_of_labels(const Scan* scan, double* prefix) noexcept nogil
         for j in range(n_stats):
             value = stats[j]
             at += stride
-            whole &= (value + shift) - shift == value
+            whole &= ((value + shift) - shift == value) & (value >= 0.0)
             at[1] = at[0] + value
         stats += n_stats
     for j in range(1, n_stats + 1):
@@ -212,7 +210,9 @@ cdef Cut cut_interval(Scan* scan, int start, int stop, double whole) noexcept no
     if rows < 2 * <int64_t> scan.min_rows or stop - start < 2:
         return best
     if c.kind == ENTROPY:
-        entropy_of_cuts(scan.prefix, stride, c.n_stats, c.n_outputs, start, stop, loss)
+        entropy_of_cuts(
+            scan.prefix, stride, c.n_stats, c.n_outputs, small_counts() if scan.exact else NULL,
+            MAX_LOOKED_UP, start, stop, loss)
     elif c.kind == ABSOLUTE:
         absolute_error_of_cuts(c, bins, start, stop, scan.left, scan.right, loss)
     else:

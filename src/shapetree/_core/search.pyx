@@ -17,7 +17,8 @@ from shapetree._core.arena cimport (
 )
 from shapetree._core.assignment cimport Pieces, assign_pieces, partition_loss
 from shapetree._core.criterion cimport (
-    ENTROPY, GINI, SQUARED, Criterion, CriterionInfo, impurity, rows_of, weight_of,
+    ENTROPY, GINI, SQUARED, Criterion, CriterionInfo, are_counts, impurity, rows_of,
+    small_counts, weight_of,
 )
 from shapetree._core.inner_tree cimport (
     Bins, inner_cart, optimal_intervals, prepare_scan, sum_bins, sum_interval,
@@ -761,6 +762,8 @@ cdef class NodeSearch:
     n_bins : array of int
         Bins of each feature, without its missing bin, which comes last.
     categorical : array of bool
+    choice_share : array of float, optional
+        What choosing one of a feature's categories costs, as a share of `choice_penalty`.
     inner_tree, inner_max_leaves, inner_min_rows, inner_max_depth, assignment, min_rows,
     min_weight :
         Options that hold for every node.
@@ -770,9 +773,12 @@ cdef class NodeSearch:
     cdef Options options
     cdef const int64_t[::1] offsets
     cdef const uint8_t[::1] categorical
+    cdef const double[::1] choice_share
     cdef readonly int n_features
 
-    def __init__(self, Criterion criterion not None, n_bins, categorical, **limits):
+    def __init__(
+        self, Criterion criterion not None, n_bins, categorical, choice_share=None, **limits
+    ):
         n_bins = np.asarray(n_bins, dtype=np.int64)
         n = len(n_bins)
         if n_bins.shape != (n,) or np.shape(categorical) != (n,):
@@ -783,6 +789,10 @@ cdef class NodeSearch:
         self.criterion = criterion
         self.offsets = bin_offsets(n_bins)
         self.categorical = np.ascontiguousarray(categorical, dtype=np.uint8)
+        shares = np.zeros(n) if choice_share is None else choice_share
+        self.choice_share = np.ascontiguousarray(shares, dtype=np.float64)
+        if self.choice_share.shape[0] != n:
+            raise ValueError("choice_share must have one entry for each column")
         self.options = options_of(limits)
 
     def search(
@@ -795,6 +805,8 @@ cdef class NodeSearch:
         const double[::1] segment_penalty not None,      # IN: (n_nodes,) and so are those below
         const double[::1] category_penalty not None,
         const double[::1] branch_penalty not None,
+        const double[::1] choice_penalty=None,   # IN: if given, for choosing among categories
+        const double[::1] most_of_choice=None,   # IN: what that costs at most, for each category
         const uint64_t[::1] seed not None,
         const uint8_t[:, ::1] allowed,           # IN: (n_nodes, n_features) or None for all
         double[:, ::1] gains not None,           # OUT: (n_nodes, n_features), -inf for none
@@ -827,6 +839,10 @@ cdef class NodeSearch:
         if allowed is not None and (
                 allowed.shape[0] != n_nodes or allowed.shape[1] != self.n_features):
             raise ValueError("allowed must tell of every node and feature")
+        if choice_penalty is not None and not (
+                choice_penalty.shape[0] == n_nodes and most_of_choice is not None
+                and most_of_choice.shape[0] == n_nodes):
+            raise ValueError("every node needs the price of a choice")
         if not 2 <= max_branches <= MAX_BRANCHES:
             raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
         base = self.offsets[first]
@@ -868,7 +884,9 @@ cdef class NodeSearch:
                 self.search_feature(
                     f, cells_at(at, its_bins, n_given, n_channels), max_branches,
                     segment_penalty[node], category_penalty[node], branch_penalty[node],
-                    seed[node], &arenas.of_thread[threadid()], &gains[node, f],
+                    0.0 if choice_penalty is None else self.choice_share[f] * choice_penalty[node],
+                    0.0 if choice_penalty is None else most_of_choice[node], seed[node],
+                    &arenas.of_thread[threadid()], &gains[node, f],
                     &penalised_gains[node, f], &n_branches[node, f],
                     &branch_of_bin[node, self.offsets[f]])
         arenas.finish()
@@ -916,14 +934,15 @@ cdef class NodeSearch:
 
     cdef void search_feature(
         self, int f, NodeCells given, int max_branches, double segment_penalty,
-        double category_penalty, double branch_penalty, uint64_t seed, Arena* arena, double* gain,
+        double category_penalty, double branch_penalty, double choice_penalty,
+        double most_of_choice, uint64_t seed, Arena* arena, double* gain,
         double* penalised_gain, int32_t* n_branches, uint8_t* branch_of_bin,
     ) noexcept nogil:
         cdef:
             Options options = self.options
             Mark mark = arena_mark(arena)
             const CriterionInfo* c = &self.criterion.info
-            CriterionInfo narrow
+            CriterionInfo own = c[0]
             int32_t block[2]
             int n_bins = <int> (self.offsets[f + 1] - self.offsets[f])
             int room = given.n_cells, n_present = c.n_stats
@@ -957,13 +976,13 @@ cdef class NodeSearch:
                 arena_release(arena, mark)
                 return
         n_cells = gather_cells(c, &given, present, n_present, n_joined, stats, n_rows, &held)
+        if c.kind == ENTROPY and are_counts(stats, <Py_ssize_t> n_cells * n_present):
+            own.looked_up = small_counts()
         if n_present < c.n_stats:
             block[0] = 0
             block[1] = n_present
-            narrow = c[0]
-            narrow.n_stats = n_present
-            narrow.block = block
-            c = &narrow
+            own.n_stats = n_present
+            own.block = block
         cells.has_missing = held.n > 0 and held.bin[held.n - 1] == n_bins - 1
         cells.n_cells = n_cells - cells.has_missing
         cells.stats = stats
@@ -971,10 +990,14 @@ cdef class NodeSearch:
             arena_release(arena, mark)
             return
         best.branch = branch
-        search_cells(c, cells, n_rows, &options, arena, &best)
+        search_cells(&own, cells, n_rows, &options, arena, &best)
         if best.n_branches >= 2:
             gain[0] = best.gain
             penalised_gain[0] = best.penalised_gain
+            if cells.categorical and choice_penalty > 0.0 and cells.n_cells > 1:
+                # What choosing among many categories is worth by chance.
+                penalised_gain[0] -= min(
+                    n_listed(cells, branch) * choice_penalty, cells.n_cells * most_of_choice)
             n_branches[0] = best.n_branches
             for i in range(held.n):
                 branch_of_bin[held.bin[i]] = branch[held.cell[i]]

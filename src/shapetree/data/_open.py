@@ -11,11 +11,15 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from scipy.sparse import issparse
 
-from shapetree.data._columns import FEW_ROWS, Array, Values
+from shapetree.data._columns import FEW_ROWS, MAX_EXACT, Array, Values
 from shapetree.data._moments import has_zone
 from shapetree.data._names import column_names
 
 MAX_ROWS = np.iinfo(np.int32).max - 1  # rows are indexed with 32-bit integers
+# So many numbers are copied in less time than pandas takes to find its columns one by one.
+COPIED = 1 << 20
+# Types that are read as float64, see `read_numbers`.
+DOUBLES = {np.dtype(kind) for kind in (np.float64, np.int64, np.uint64, np.int32, np.uint32)}
 
 
 @dataclass(frozen=True)
@@ -35,7 +39,35 @@ class OpenTable:
         if self.names == tuple(names):
             return self
         place = {name: j for j, name in enumerate(self.names)}
-        return replace(self, names=tuple(names), column=lambda j: self.column(place[names[j]]))
+        return replace(
+            self, names=tuple(names), column=lambda j: self.column(place[names[j]]), numbers=None
+        )
+
+
+def open_whole(X: Any, min_rows: int) -> OpenTable:
+    """Find the columns of a table that will be read as a whole, see `open_table`."""
+    source = open_table(X, min_rows)
+    if (
+        not source.is_frame
+        or not hasattr(X, "dtypes")
+        or len(source.names) * source.n_rows > COPIED
+    ):
+        return source
+    return replace(source, numbers=_numbers_of(X))
+
+
+def _numbers_of(frame: Any) -> Array | None:
+    """All columns of a pandas table as float64, if reading each of them gives the same."""
+    pandas = sys.modules.get("pandas")
+    if pandas is None or type(frame) is not pandas.DataFrame:
+        return None
+    dtypes = set(frame.dtypes.tolist())
+    if not dtypes <= DOUBLES:
+        return None
+    numbers: Array = frame.to_numpy(np.float64)
+    # Whole numbers of more digits than a double has are refused by those who read them.
+    is_exact = dtypes == {np.dtype(np.float64)} or not (np.abs(numbers) >= MAX_EXACT).any()
+    return numbers if is_exact else None
 
 
 def open_table(X: Any, min_rows: int = 1) -> OpenTable:

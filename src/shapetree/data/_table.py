@@ -36,7 +36,7 @@ from shapetree.data._columns import (
 from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._moments import DateKind
 from shapetree.data._names import feature_finder, is_index
-from shapetree.data._open import OpenTable, open_table
+from shapetree.data._open import OpenTable, open_table, open_whole
 
 # Values from which on a share of new categories is worth a warning.
 LEAST_TO_WARN = 10
@@ -263,7 +263,7 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
     Table
         All columns, with the names and categories that `encode_table` needs later.
     """
-    source = open_table(X, min_rows)
+    source = open_whole(X, min_rows)
     asked = _asked_categorical(categorical_features, source)
     advice = "List it in categorical_features, or turn it into numbers."
     features: list[FeatureInfo] = []

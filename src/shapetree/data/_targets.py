@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from copy import copy
 from functools import cached_property, partial
@@ -39,6 +40,7 @@ HALF_TOLERANCE = 2.0**-40
 # In regression with many rows, slivers of an axis earn their price, so that segments cost more in
 # nodes of more rows than this.
 MANY_ROWS = 1_000.0
+LOG2_E = math.log2(math.e)
 
 
 class Prices(NamedTuple):
@@ -209,8 +211,8 @@ class Goal(ABC):
         """Impurity mass that a penalty of 1 stands for in a node, or in each of several."""
         return 1.0
 
-    def noise(self, node: NodeStatistics) -> float:
-        """Impurity mass that a cut of a node takes away on average where nothing is to gain."""
+    def noise(self, node: NodeStatistics | Statistics) -> Any:
+        """Impurity mass that a cut of each node takes away on average where nothing is to gain."""
         return node.impurity
 
 
@@ -293,16 +295,16 @@ class ClassGoal(Goal):
         """What is known of nodes from their rows' sums of channels, (n_nodes, n_channels)."""
         return Statistics(*self.criterion.describe_classes(channels, self.counts_rows))
 
-    def noise(self, node: NodeStatistics) -> float:
-        """Impurity mass that a cut of a node takes away on average where nothing is to gain.
+    def noise(self, node: NodeStatistics | Statistics) -> Any:
+        """Impurity mass that a cut of each node takes away on average where nothing is to gain.
 
         For Gini, the mean impurity; for entropy, half a nat for each class beyond the first (by
         Wilks' theorem).
         """
         if self.criterion_name == "gini":
             return node.impurity
-        n_present = np.count_nonzero(node.value) / len(node.value)
-        return 0.5 * float(np.log2(np.e)) * (n_present - 1)
+        n_present = np.count_nonzero(node.value, axis=(-2, -1)) / node.value.shape[-2]
+        return 0.5 * LOG2_E * (n_present - 1)
 
 
 class RegressionGoal(Goal):

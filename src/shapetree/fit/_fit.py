@@ -105,8 +105,7 @@ def fit_tree(
     # Seen from the user's call of an estimator's `fit`.
     used, has_groups = outcome.tree.used_features, groups is not None
     warn_of_identifiers(used, rows.whole(), parameters, has_groups, stacklevel=4)
-    finished = _finish(learnt, rows, binned)
-    return replace(finished, names=names, why_single_leaf=why, taught=learnt.taught)
+    return _finish(learnt, rows, binned, rows.table.has_names, names, why)
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,8 +234,9 @@ def refine_fitted(
         )
     tree = prune_by_cost(tree_of(refined, goal.impurity_scale), parameters.ccp_alpha)
     outcome = Outcome(tree, goal.criterion_name, np.array(history))
-    finished = _finish(Learnt(outcome, choice, None, 0.0), rows, BinnedRows(rows, binned, coarse))
-    return replace(finished, has_names=fitted.has_names, names=fitted.names)
+    learnt = Learnt(outcome, choice, None, 0.0)
+    finished = BinnedRows(rows, binned, coarse)
+    return _finish(learnt, rows, finished, fitted.has_names, fitted.names)
 
 
 def fit_path(
@@ -306,7 +306,14 @@ def simplify_fitted(fitted: FittedTree) -> FittedTree:
     return fitted.with_tree(simplify(fitted.tree, impurity, predicts_the_same))
 
 
-def _finish(learnt: Learnt, rows: TrainingRows, binned: BinnedRows) -> FittedTree:
+def _finish(
+    learnt: Learnt,
+    rows: TrainingRows,
+    binned: BinnedRows,
+    has_names: bool,
+    names: Names,
+    why_single_leaf: str | None = None,
+) -> FittedTree:
     """What was learnt, with smoothed leaves, and sketched."""
     outcome, choice, tree = learnt.outcome, learnt.choice, learnt.tree(rows)
     parameters, own = choice.parameters, outcome.own or outcome.tree
@@ -328,7 +335,7 @@ def _finish(learnt: Learnt, rows: TrainingRows, binned: BinnedRows) -> FittedTre
     return FittedTree(
         tree=tree.with_nodes(weights=weights, sketches=sketches),
         features=features,
-        has_names=rows.table.has_names,
+        has_names=has_names,
         classes=rows.classes,
         criterion=outcome.criterion,
         strength=float(parameters.strength),
@@ -336,6 +343,9 @@ def _finish(learnt: Learnt, rows: TrainingRows, binned: BinnedRows) -> FittedTre
         summary=summary,
         history=outcome.history,
         cv_results=choice.results,
+        names=names,
+        why_single_leaf=why_single_leaf,
+        taught=learnt.taught,
     )
 
 

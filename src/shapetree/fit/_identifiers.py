@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 from typing import NamedTuple
 
@@ -32,6 +33,8 @@ MIN_DENSITY, MAX_NUMBERS, MIN_NUMBERS_OF = 0.9, 5, 5
 MAX_CLASSES = 50
 # Whole numbers are counted, not sorted, if their range is at most so many times their number.
 MAX_COUNTED = 4
+# Rows that nearly always tell whether a column holds whole numbers.
+N_FIRST = 64
 # Share of the targets' squares below which their variance is rounding.
 ROUNDING = 1e-12
 HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -140,6 +143,94 @@ class _Targets:
         return counts, counts.sum(axis=1)
 
 
+class _Column:
+    """The first rows of a numeric column, and what is asked of them more than once."""
+
+    def __init__(self, values: np.ndarray) -> None:
+        self.values = values
+
+    @cached_property
+    def range(self) -> float:
+        """How far the least and the greatest value lie apart; NaN if a value is missing."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            return float(self.values.max() - self.values.min())
+
+    @cached_property
+    def is_whole(self) -> bool:
+        """Whether all values are known and whole."""
+        # Beyond these, doubles hold whole numbers only, and not all of them.
+        few, values = self.values[:N_FIRST], self.values
+        return bool(
+            (few == np.rint(few)).all()
+            and (np.abs(values) <= 2.0**53).all()
+            and (values == np.rint(values)).all()
+        )
+
+    @cached_property
+    def known(self) -> _Column:
+        """The same without values that are missing or infinite."""
+        is_known = np.isfinite(self.values)
+        return self if is_known.all() else _Column(self.values[is_known])
+
+    @cached_property
+    def n_values(self) -> int:
+        """Number of distinct values."""
+        if self._is_counted:
+            return int(np.count_nonzero(np.bincount(self._numbers())))
+        ordered = np.sort(self.values)
+        return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
+
+    @cached_property
+    def codes(self) -> tuple[np.ndarray, np.ndarray]:
+        """The place of each row's value among all values, and the number of rows of each value."""
+        if self._is_counted:
+            number = self._numbers()
+            counts = np.bincount(number)
+            held = counts > 0
+            return (np.cumsum(held) - 1)[number], counts[held]
+        _, place, counts = np.unique(self.values, return_inverse=True, return_counts=True)
+        return place, counts
+
+    @property
+    def _is_counted(self) -> bool:
+        """Whether values are whole and in a small range: counting is faster than sorting."""
+        return self.range <= MAX_COUNTED * len(self.values) and self.is_whole
+
+    def _numbers(self) -> np.ndarray:
+        return (self.values - self.values.min()).astype(np.intp)
+
+    def take(self, rows: np.ndarray) -> _Column:
+        """Some of the rows."""
+        return self if len(rows) == len(self.values) else _Column(self.values[rows])
+
+    def recurs(self) -> bool:
+        """Whether there are several values, which have two rows or more on average."""
+        n_rows = len(self.values)
+        return n_rows > 0 and MIN_VALUES <= self.n_values <= n_rows / 2
+
+    def are_row_numbers(self) -> bool:
+        """Whether values are whole, all different, and leave few gaps."""
+        n_rows = len(self.values)
+        is_dense = self.range + 1 <= MAX_RANGE * n_rows
+        return is_dense and self.is_whole and self.n_values == n_rows
+
+    def are_numbers_of_things(self) -> bool:
+        """Whether values are whole, and leave out few numbers."""
+        n_dense = MIN_DENSITY * (self.range + 1)
+        is_dense = len(self.values) >= n_dense and self.is_whole
+        return is_dense and self.n_values >= max(MIN_NUMBERS_OF, n_dense)
+
+    def only_rises(self) -> bool:
+        """Whether values rise from the first row to the last."""
+        values = self.known.values
+        before, after = values[:-1], values[1:]
+        n_changes = np.count_nonzero(after != before)
+        if n_changes < MIN_CHANGES or np.count_nonzero(after < before) > MAX_FALLS * n_changes:
+            return False
+        place, _ = self.known.codes
+        return bool(np.corrcoef(place, np.arange(len(place)))[0, 1] >= MIN_CORRELATION)
+
+
 class _Columns:
     """What is found in the numeric columns that a tree uses."""
 
@@ -149,22 +240,22 @@ class _Columns:
         for number in used:
             column = rows.table.columns[number]
             if not self._features[number].is_categorical and column is not None:
-                columns[number] = np.asarray(column[:MAX_ROWS], dtype=np.float64)
+                columns[number] = _Column(np.asarray(column[:MAX_ROWS], dtype=np.float64))
         self._targets = _Targets.of(rows.targets[:MAX_ROWS], rows.n_classes)
-        self.row_numbers = [f for f, column in columns.items() if _are_row_numbers(column)]
+        self.row_numbers = [f for f, column in columns.items() if column.are_row_numbers()]
         others = {f: column for f, column in columns.items() if f not in self.row_numbers}
-        self.rising = [f for f, column in others.items() if _only_rises(column)]
+        self.rising = [f for f, column in others.items() if column.only_rises()]
         self.groups: list[tuple[int, ...]] = []
-        alone = [f for f, x in others.items() if f not in self.rising and _recur(_known(x))]
-        numbers = [f for f, column in others.items() if _are_numbers_of_things(column)]
+        alone = [f for f, x in others.items() if f not in self.rising and x.known.recurs()]
+        numbers = [f for f, column in others.items() if column.are_numbers_of_things()]
         if not alone and len(numbers) < 2:
             return
         # Copies of a row are alike, whatever it is.
         kept = _distinct_rows([*rows.table.columns, *self._targets.rows.T])
         self._targets = replace(self._targets, rows=self._targets.rows[kept])
-        self.groups += [(f,) for f in alone if self._likeness(others[f][kept]) > 0]
+        self.groups += [(f,) for f in alone if self._likeness(others[f].take(kept)) > 0]
         numbers = [f for f in numbers if (f,) not in self.groups][:MAX_NUMBERS]
-        codes = {f: _codes(others[f][kept])[0] for f in numbers}
+        codes = {f: others[f].take(kept).codes[0] for f in numbers}
         pairs = list(combinations(numbers, 2))
         found = [self._likeness_of_two(codes[one], codes[two]) for one, two in pairs]
         if max(found, default=0.0) > 0:
@@ -174,22 +265,21 @@ class _Columns:
         """Names of features in a sentence."""
         return " and ".join(repr(self._features[number].name) for number in features)
 
-    def _likeness(self, column: np.ndarray) -> float:
+    def _likeness(self, column: _Column) -> float:
         """How alike targets are in the groups that a column identifies; 0 if it does not."""
-        known = np.isfinite(column)
         targets = self._targets
-        if not known.all():
-            column, targets = column[known], replace(targets, rows=targets.rows[known])
-        return _apart(_likeness(column, targets))
+        if column.known is not column:
+            targets = replace(targets, rows=targets.rows[np.isfinite(column.values)])
+        return _apart(_likeness(column.known, targets))
 
     def _likeness_of_two(self, one: np.ndarray, two: np.ndarray) -> float:
         """How alike targets are where two columns are equal; 0 if that does not make groups.
 
         Neighbours have nearly the same value of either column, and the same of the other.
         """
-        found = _apart(_likeness(one * (two.max() + 1) + two, self._targets))
+        found = _apart(_likeness(_Column(one * (two.max() + 1.0) + two), self._targets))
         if found > 0:
-            found = _apart(_likeness(two * (one.max() + 1) + one, self._targets))
+            found = _apart(_likeness(_Column(two * (one.max() + 1.0) + one), self._targets))
         return found
 
 
@@ -198,46 +288,6 @@ def _apart(found: _Likeness | None) -> float:
     if found is None or found.same < MIN_ALIKE or found.same - found.near < MIN_APART:
         return 0.0
     return found.same
-
-
-def _known(column: np.ndarray) -> np.ndarray:
-    return column[np.isfinite(column)]
-
-
-def _whole_numbers(column: np.ndarray) -> np.ndarray | None:
-    """Whole numbers of a small range, from 0; counting these is many times as fast as sorting."""
-    least, greatest = float(column.min()), float(column.max())
-    if greatest - least > MAX_COUNTED * len(column) or not _is_whole(column):
-        return None
-    return (column - least).astype(np.intp)
-
-
-def _codes(column: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The place of each row's value among all values, and the number of rows of each value."""
-    number = _whole_numbers(column)
-    if number is not None:
-        counts = np.bincount(number)
-        held = counts > 0
-        return (np.cumsum(held) - 1)[number], counts[held]
-    _, place, counts = np.unique(column, return_inverse=True, return_counts=True)
-    return place, counts
-
-
-def _n_values(column: np.ndarray) -> int:
-    """Number of distinct values."""
-    number = _whole_numbers(column)
-    if number is not None:
-        return int(np.count_nonzero(np.bincount(number)))
-    ordered = np.sort(column)
-    return 1 + int(np.count_nonzero(ordered[1:] != ordered[:-1]))
-
-
-def _recur(column: np.ndarray) -> bool:
-    """Whether there are several values, which have two rows or more on average."""
-    if len(column) == 0:
-        return False
-    n_values = _n_values(column)
-    return n_values >= MIN_VALUES and len(column) >= 2 * n_values
 
 
 def _distinct_rows(columns: Sequence[np.ndarray | None]) -> np.ndarray:
@@ -250,52 +300,23 @@ def _distinct_rows(columns: Sequence[np.ndarray | None]) -> np.ndarray:
     return np.sort(np.unique(hashes, return_index=True)[1])
 
 
-def _are_row_numbers(column: np.ndarray) -> bool:
-    if not _is_whole(column):
-        return False
-    length = float(column.max() - column.min() + 1)
-    return length <= MAX_RANGE * len(column) and _n_values(column) == len(column)
-
-
-def _are_numbers_of_things(column: np.ndarray) -> bool:
-    if not _is_whole(column):
-        return False
-    n_dense = MIN_DENSITY * float(column.max() - column.min() + 1)
-    return len(column) >= n_dense and _n_values(column) >= max(MIN_NUMBERS_OF, n_dense)
-
-
-def _is_whole(column: np.ndarray) -> bool:
-    # Beyond these, doubles hold whole numbers only, and not all of them.
-    return bool((np.abs(column) <= 2.0**53).all() and (column == np.rint(column)).all())
-
-
-def _only_rises(column: np.ndarray) -> bool:
-    column = column[np.isfinite(column)]
-    before, after = column[:-1], column[1:]
-    n_changes = np.count_nonzero(after != before)
-    if n_changes < MIN_CHANGES or np.count_nonzero(after < before) > MAX_FALLS * n_changes:
-        return False
-    place, _ = _codes(column)
-    return bool(np.corrcoef(place, np.arange(len(place)))[0, 1] >= MIN_CORRELATION)
-
-
 def _within_one(numbers: np.ndarray) -> np.ndarray:
     """Columns divided by their greatest absolute values."""
     return np.asarray(numbers / np.maximum(np.abs(numbers).max(axis=0), np.finfo(float).tiny))
 
 
-def _likeness(column: np.ndarray, targets: _Targets) -> _Likeness | None:
+def _likeness(column: _Column, targets: _Targets) -> _Likeness | None:
     """How alike targets are; None if few values have several rows.
 
     How much neighbouring values explain is only found out if equal ones explain enough.
     """
-    if not _recur(column):
+    if not column.recurs():
         return None
-    place, counts = _codes(column)
+    place, counts = column.codes
     n_values = len(counts)
     recur = counts > 1
     n = counts[recur].astype(np.float64)
-    if 2 * n.sum() < len(column):
+    if 2 * n.sum() < len(place):
         return None
     sums, squares = targets.sums(place, n_values)
     s, squares = sums[recur], squares[recur]

@@ -5,16 +5,15 @@ from __future__ import annotations
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from shapetree._with_parameters import with_parameters
+from shapetree._with_parameters import KnownParameters, with_parameters
 
 PENALTY = [StrOptions({"auto"}), Interval(Real, 0, None, closed="left")]
 
 
 @with_parameters
-class SearchOptions(BaseEstimator):
+class SearchOptions(KnownParameters):
     """How a shape tree searches for its splits, in detail.
 
     The defaults serve nearly all data. Pass others as `search` to `ShapeTreeClassifier` or

@@ -11,7 +11,7 @@ import numpy as np
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.histogram import bin_offsets, build_histograms
 from shapetree._core.reduced import fill_gaps
-from shapetree._core.search import NO_BRANCH_MARK, BinSplit, Candidate, NodeSearch, best_features
+from shapetree._core.search import BinSplit, Candidate, NodeSearch, best_features
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
@@ -235,14 +235,15 @@ class CandidateSearch:
         self._seed = options.seed
         self._n_threads = options.n_threads
         self._is_categorical = [feature.is_categorical for feature in features]
-        self._choices = {
-            number: share for number, share in enumerate(map(choice_share, features)) if share > 0
-        }
         # Which of equally good features comes first.
         self._order = np.arange(len(features), dtype=np.int32) if order is None else order
         n_bins = [feature.n_bins for feature in features]
         self.offsets = bin_offsets(n_bins).tolist()
-        self._search = NodeSearch(goal.criterion, n_bins, self._is_categorical, **options.limits)
+        shares = [choice_share(feature) for feature in features]
+        self._charges_choice = any(shares)
+        self._search = NodeSearch(
+            goal.criterion, n_bins, self._is_categorical, shares, **options.limits
+        )
 
     @property
     def n_features(self) -> int:
@@ -284,6 +285,8 @@ class CandidateSearch:
             segment_penalty=units * np.sqrt(np.maximum(weight / penalties.many_rows, 1.0)),
             category_penalty=units * CATEGORY_SHARE,
             branch_penalty=penalties.leaf * unit + free,
+            choice_penalty=units if self._charges_choice else None,
+            most_of_choice=CUTS_PER_CATEGORY * self._goal.noise(nodes),
             seed=numbers.astype(np.uint64) + np.uint64(self._seed),
             allowed=None if allowed is None else allowed.view(np.uint8),
             gains=found.gains,
@@ -294,9 +297,6 @@ class CandidateSearch:
         )  # fmt: skip
         if penalties.branch > 0.0:
             found.penalised_gains[:, first:last] += free[:, None]
-        for feature, share in self._choices.items():
-            if first <= feature < last:
-                self._charge_choice(feature, share * units, nodes, found)
 
     def _threads_for(self, nodes: Statistics, n_features: int) -> int:
         """Threads worth starting to search some nodes."""
@@ -304,20 +304,6 @@ class CandidateSearch:
             return 1
         visits = int(np.minimum(VISITS_PER_SEARCH, VISITS_PER_ROW * nodes.n_rows).sum())
         return threads_for(n_features * visits, self._n_threads)
-
-    def _charge_choice(
-        self, feature: int, prices: np.ndarray, nodes: Statistics, found: FeatureShapes
-    ) -> None:
-        """Take from gains what choosing among many categories is worth by chance."""
-        bins = slice(self.offsets[feature], self.offsets[feature + 1] - 1)
-        for number, node in enumerate(nodes):
-            branches = found.branch_of_bin[number, bins]
-            branches = branches[branches != NO_BRANCH_MARK]
-            if len(branches) > 1:
-                n_chosen = len(branches) - int(np.bincount(branches).max())
-                most = CUTS_PER_CATEGORY * len(branches) * self._goal.noise(node)
-                price = min(n_chosen * float(prices[number]), most)
-                found.penalised_gains[number, feature] -= price
 
     def scores(self, found: FeatureShapes) -> np.ndarray:
         """How the features of nodes rank, (n_nodes, n_features)."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from shapetree._core.histogram import bin_offsets
 from shapetree._core.sampling import row_hashes
 from shapetree.grow._rows import HeldRows
 
@@ -30,23 +31,27 @@ def feature_order(rows: HeldRows) -> np.ndarray:
     sample = rows.at(0, rows.n_rows).sample((), MAX_ROWS, tuple(range(n_features)))
     n_rows = sample.bins.n_rows
     row_number = row_hashes(np.arange(n_rows, dtype=np.int64))
-    by_bins, by_place = np.zeros((2, n_features), dtype=np.uint64)
-    # What each feature says of each row: its bin, and the weight of it; categories have no order.
-    said = np.empty((n_features, n_rows), dtype=np.uint64)
+    by_place = np.zeros(n_features, dtype=np.uint64)
+    bins = np.array([sample.bins.array(number) for number in range(n_features)], dtype=np.int64)
+    n_bins = np.array([feature.n_bins for feature in features], dtype=np.int64)
+    offsets = bin_offsets(n_bins)[:-1]
+    of_all = bins + offsets[:, None]
+    weights = np.bincount(
+        of_all.ravel(), np.tile(sample.weights, n_features), n_bins.sum() + n_features
+    )
     with np.errstate(over="ignore"):
-        for number, feature in enumerate(features):
-            bins = sample.bins.array(number).astype(np.int64)
-            keys = _hashes(np.bincount(bins, sample.weights, minlength=feature.n_bins + 1))
-            if feature.is_categorical:
-                # Categories of the same weight are told apart by the first row that has them.
-                first = np.full(feature.n_bins + 1, -1, dtype=np.int64)
-                first[bins[::-1]] = np.arange(n_rows)[::-1]
-                first[-1] = -1
-                by_place[number] = (row_hashes(first[bins]) * row_number).sum(dtype=np.uint64)
-            else:
-                keys *= row_hashes(np.arange(len(keys), dtype=np.int64))
-            by_bins[number] = keys.sum(dtype=np.uint64)
-            said[number] = keys[bins]
+        # What each feature says of a row: its bin, unless these have no order, and its weight.
+        keys = _hashes(weights)
+        is_ordered = np.array([not feature.is_categorical for feature in features])
+        place = np.arange(len(keys)) - np.repeat(offsets, n_bins + 1)
+        keys *= np.where(np.repeat(is_ordered, n_bins + 1), row_hashes(place), np.uint64(1))
+        by_bins, said = np.add.reduceat(keys, offsets), keys[of_all]
+        for number in np.flatnonzero(~is_ordered).tolist():
+            # Categories of the same weight are told apart by the first row that has them.
+            first = np.full(n_bins[number] + 1, -1, dtype=np.int64)
+            first[bins[number, ::-1]] = np.arange(n_rows)[::-1]
+            first[-1] = -1
+            by_place[number] = (row_hashes(first[bins[number]]) * row_number).sum(dtype=np.uint64)
         # Constant features tell no rows apart; beside them, others rank as without them.
         said[(said == said[:, :1]).all(axis=1)] = 0
         # Rows of which each feature says the same are one, and weigh as much as all of them. What

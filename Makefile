@@ -70,9 +70,9 @@ bench-report: $(VENV)/package $(VENV)/shapetree-bench
 page: page/node_modules
 	cd page && npm run --silent build
 
-## page-check: check that the page kept with the package is up to date
+## page-check: lint the page's sources; check that the page kept with the package is up to date
 page-check: page/node_modules
-	cd page && npm run --silent check-format
+	cd page && npm run --silent lint && npm run --silent check-format
 	mkdir -p build/page
 	cd page && node build.mjs ../build/page/page.html && node build-module.mjs ../build/page/module.js
 	cmp build/page/page.html src/shapetree/export/page.html

@@ -3,7 +3,6 @@
 import datetime as dt
 import json
 import re
-import shutil
 import subprocess
 
 import numpy as np
@@ -12,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from data import make_tree
+from needs import needs
 from numpy.testing import assert_array_equal
 
 from shapetree import (
@@ -328,7 +328,7 @@ def test_other_programs_take_seconds(tmp_path):
         export_onnx(tree, dtype="float32")
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="needs node")
+@needs("Node.js")
 def test_javascript_takes_dates_and_seconds(tmp_path):
     tree, X, _ = tree_of("time")
     X = X[X["when"].notna()][:100]

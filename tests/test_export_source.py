@@ -3,7 +3,6 @@
 import json
 import math
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from data import PLAIN, UNRESTRAINED, make_tree, view_of
 from exports import SPECS, case, chain, random_cases, reasons_of
 from hypothesis import given, settings
+from needs import is_here, needs
 from sklearn.exceptions import NotFittedError
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
@@ -24,8 +24,7 @@ from shapetree.export._routes import plan_for
 EXPORTERS = [export_python, export_js, export_dot, export_sql]
 PAGE = Path(__file__).parents[1] / "page"
 
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="there is no node")
-needs_dot = pytest.mark.skipif(shutil.which("dot") is None, reason="there is no Graphviz")
+needs_node, needs_dot = needs("Node.js"), needs("Graphviz")
 
 RUN_PYTHON = """
 import json, sys
@@ -143,7 +142,7 @@ def test_absent_and_extra_entries_of_a_row_are_fine(tmp_path):
     lacking = [{}, {"what": 1}]
     wanted = this.model.predict(pd.DataFrame([[None] * len(this.kinds)], columns=[*this.kinds]))
     assert run_python(export_python(this.model), lacking, tmp_path)[0] == 2 * wanted.tolist()
-    if shutil.which("node"):
+    if is_here("Node.js"):
         assert run_js(export_js(this.model), lacking, tmp_path)[0] == 2 * wanted.tolist()
 
 
@@ -152,7 +151,7 @@ def test_very_deep_trees_are_written_flat(tmp_path):
     source = export_python(this.model)
     assert max(len(line) - len(line.lstrip()) for line in source.splitlines()) == 8
     assert run_python(source, this.rows, tmp_path) == [this.predictions]
-    if shutil.which("node"):
+    if is_here("Node.js"):
         assert run_js(export_js(this.model), this.rows, tmp_path) == [this.predictions]
 
 
@@ -241,9 +240,9 @@ def test_any_name_is_only_a_name(name, tmp_path):
     tree = make_tree(ShapeTreeClassifier, **PLAIN, n_threads=1).fit(X, y)
     rows = [{name: name + "!"}, {name: "a"}]
     assert run_python(export_python(tree), rows, tmp_path)[0] == [name + "?", "other"]
-    if shutil.which("node"):
+    if is_here("Node.js"):
         assert run_js(export_js(tree), rows, tmp_path)[0] == [name + "?", "other"]
-    if shutil.which("dot"):
+    if is_here("Graphviz"):
         drawn = draw(export_dot(tree))
         plain = name.replace("\0", "\u2400").replace("\ud800", "?")
         for part in (plain + "?").split("\n"):
@@ -340,7 +339,7 @@ def test_infinite_categories_are_categories(tmp_path):
     )
     rows = [{"x": math.inf}, {"x": 0.5}]
     assert run_python(export_python(tree), rows, tmp_path) == [[1.0, 2.0]]
-    if shutil.which("node"):
+    if is_here("Node.js"):
         assert run_js(export_js(tree), rows, tmp_path) == [[1.0, 2.0]]
 
 

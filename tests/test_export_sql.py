@@ -17,6 +17,7 @@ from data import UNRESTRAINED, make_tree
 from exports import SPECS, case, chain, random_cases, reasons_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from needs import path_in_postgres
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.export import SqlExpression, export_sql
@@ -130,12 +131,6 @@ class Postgres(Database):
                 copy.write_row((i, *row))
 
 
-def program_of_postgres(name):
-    found = shutil.which(name)
-    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return found or (str(installed[-1]) if installed else None)
-
-
 def as_postgres(*command):
     """The command, by somebody whom the server does not refuse to run for."""
     return ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups", *command]
@@ -144,9 +139,9 @@ def as_postgres(*command):
 @pytest.fixture(scope="session")
 def postgres():
     psycopg = pytest.importorskip("psycopg")
-    initdb, server = program_of_postgres("initdb"), program_of_postgres("pg_ctl")
+    initdb, server = path_in_postgres("initdb"), path_in_postgres("pg_ctl")
     if initdb is None or server is None:
-        pytest.skip("there is no PostgreSQL server")
+        pytest.skip("needs PostgreSQL")
     is_root = os.name == "posix" and os.geteuid() == 0
     if is_root and (shutil.which("setpriv") is None or not has_user("postgres")):
         pytest.skip("PostgreSQL does not run for root, and there is no user for it")

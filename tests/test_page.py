@@ -2,7 +2,6 @@
 
 import math
 import re
-import shutil
 from functools import cache
 from itertools import pairwise
 
@@ -10,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from data import PLAIN, make_tree, view_of
+from needs import path_of_browser
 from sklearn.base import is_classifier
 from sklearn.datasets import load_diabetes, load_iris
 from test_html import nasty_data
@@ -29,7 +29,6 @@ from shapetree.tree._words import readable
 playwright = pytest.importorskip("playwright.sync_api")
 
 N_ROWS = 200
-BROWSERS = ["chromium", "chromium-browser", "google-chrome"]
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -43,9 +42,9 @@ ARGUMENTS = [
 
 @pytest.fixture(scope="module")
 def browser():
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    path = path_of_browser()
     if path is None:
-        pytest.skip(f"there is none of the browsers {', '.join(BROWSERS)}")
+        pytest.skip("needs a browser")
     with playwright.sync_playwright() as api:
         browser = api.chromium.launch(executable_path=path, args=ARGUMENTS)
         yield browser

@@ -1,12 +1,12 @@
 """The example for Spark predicts what the model itself does."""
 
-import shutil
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from needs import is_here
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 
@@ -34,8 +34,8 @@ def test_batches_are_scored_one_after_another():
 
 
 def test_local_spark_predicts_what_the_model_does(monkeypatch):
-    if shutil.which("java") is None:
-        pytest.skip("Spark needs Java, which is not installed")
+    if not is_here("Java"):
+        pytest.skip("needs Java")
     sql = pytest.importorskip("pyspark.sql")
     from spark_predict import predicted
 

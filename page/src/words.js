@@ -52,10 +52,10 @@ export function beyond(number, origin, date) {
     return [...new Set([...near.map((moment) => exact(moment, date)), written])];
   }
   if (!Number.isFinite(number) || countDigits(written) <= FEW_DIGITS) return [written];
-  const towards = number > origin ? atLeast : atMost;
+  const toSide = number > origin ? atLeast : atMost;
   const texts = [];
   for (let digits = Number.isNaN(way) ? DIGITS : 1; digits < ALL_DIGITS; digits += 1) {
-    const text = towards(number, digits);
+    const text = toSide(number, digits);
     if (!(Math.abs(Number(text) - number) > way)) texts.push(text);
   }
   return [...new Set([...texts, written])];

@@ -11,7 +11,7 @@ SANITIZE := -C setup-args=-Dbuildtype=debug \
 	-C setup-args=-Db_sanitize=address,undefined -C setup-args=-Db_lundef=false \
 	-C 'setup-args=-Dc_args=-fno-sanitize-recover=all -g1'
 
-.PHONY: help demo test test-optimised attack lint docs bench bench-report page page-check sanitize \
+.PHONY: help demo test test-optimised test-oldest coverage attack lint docs bench bench-report page page-check sanitize \
 	wheel-check clean
 .DELETE_ON_ERROR:
 
@@ -26,22 +26,37 @@ demo: $(VENV)/package $(VENV)/demo.extra
 # Spark is large, and needs Java: it is tested where that is.
 SPARK := $(if $(shell command -v java),$(VENV)/spark.extra)
 
+# Workers take tests in the order of their files, and from each other's ends, so that none is idle.
+TEST = $(PYTHON) -m pytest -n auto --dist worksteal
+
 ## test: all tests, doctests included
 test: $(VENV)/package $(VENV)/test.extra $(SPARK) $(VENV)/shapetree-bench
-	$(PYTHON) -m pytest -n auto --dist loadfile --no-loadscope-reorder --durations=25 \
-		--pyargs shapetree tests bench/tests
+	$(TEST) --durations=25 --pyargs shapetree tests bench/tests
 
 ## test-optimised: some tests without assertions, as under python -O
 # The tests of what runs on rows in parts, as Python runs it without assertions. pytest keeps those of
 # the tests themselves.
 test-optimised: $(VENV)/package $(VENV)/test.extra
-	$(PYTHON) -O -m pytest -n auto --dist loadfile -q tests/test_dask.py tests/test_files.py \
+	$(PYTHON) -O -m pytest -n auto --dist worksteal -q tests/test_dask.py tests/test_files.py \
 		tests/test_joined_rows.py tests/test_parts.py tests/test_targets.py tests/test_pair_search.py
 
-## attack: random trees and spoilt model files by the thousand
-# Random trees and spoilt model files by the thousand; the tests try the first few of them.
+## test-oldest: the tests with the oldest versions that are allowed; needs Python 3.11
+test-oldest: $(VENV)/wheel
+	$(PYTHON3) -m venv --clear .venv-oldest
+	$(PYTHON) tools/requirements.py test --oldest | xargs .venv-oldest/bin/python -m pip install -q
+	.venv-oldest/bin/python -m pip install -q --no-deps $(VENV)/dist/*.whl
+	.venv-oldest/bin/python -m pytest -n auto --dist worksteal -q tests
+
+## coverage: the share of the Python lines that tests run; less than 95 % is an error
+coverage: $(VENV)/package $(VENV)/test.extra $(VENV)/coverage.extra
+	$(TEST) -q --cov --cov-report=term:skip-covered --pyargs shapetree tests
+
+## attack: random trees, spoilt model files and properties, by the thousand and by chance
+# Tests try the first few of these, the same ones in every run. Each failure says how to repeat it: a tree
+# by its seed, a property by a line to put above the test; that example also comes first in the next run.
 attack: $(VENV)/package $(VENV)/test.extra
-	ATTACK=0:5000 MUTANTS=20000 $(PYTHON) -m pytest -n auto -q tests/test_attack.py tests/test_model_mutations.py
+	ATTACK=0:5000 MUTANTS=20000 $(TEST) -q tests/test_attack.py tests/test_model_mutations.py
+	EXAMPLES=20 FUZZ=500 $(TEST) -q -m hypothesis tests
 
 ## lint: ruff, mypy and cython-lint
 lint: $(VENV)/test.extra $(VENV)/lint.extra
@@ -98,7 +113,7 @@ wheel-check: $(VENV)/wheel
 
 ## clean: remove all that these targets make
 clean:
-	rm -rf .venv .venv-sanitize .venv-wheel build dist .mesonpy-* page/node_modules \
+	rm -rf .venv .venv-sanitize .venv-wheel .venv-oldest build dist .mesonpy-* page/node_modules \
 		docs/generated docs/gallery docs/api/generated
 
 $(PYTHON):

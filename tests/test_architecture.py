@@ -370,26 +370,6 @@ def test_assertions_do_no_work(path):
     assert [ast.unparse(claim) for claim in claims if not only_tells(claim)] == []
 
 
-def test_fits_of_parts_need_no_assertions():
-    tests = ["tests/test_dask.py", "tests/test_files.py"]
-    command = [
-        sys.executable,
-        "-O",
-        "-m",
-        "pytest",
-        "-q",
-        "-k",
-        "medians",
-        "-p",
-        "no:cacheprovider",
-    ]
-    found = subprocess.run(
-        [*command, *tests], cwd=Path(__file__).parent.parent, capture_output=True, text=True
-    )
-    assert found.returncode == 0, found.stdout
-    assert re.search(r"[2-9] passed", found.stdout)
-
-
 # Nothing optional
 
 

@@ -14,7 +14,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.export import export_python, export_text
 
-FIRST, _, LAST = os.environ.get("ATTACK", "0:200").partition(":")
+FIRST, _, LAST = os.environ.get("ATTACK", "0:60").partition(":")
 LARGEST = np.finfo(float).max
 ODD = [np.inf, -np.inf, LARGEST, -LARGEST, 1e300, -1e300, 5e-324, -5e-324, 0.0, -0.0]
 

@@ -4,8 +4,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from chance import examples
 from data import make_tree
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.testing import assert_array_equal
@@ -114,7 +115,7 @@ values_of_data = st.one_of(
 )
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(values_of_data, values_of_data)
 def test_thresholds_part_any_two_values(a, b):
     low, high = min(a, b), max(a, b)
@@ -124,7 +125,7 @@ def test_thresholds_part_any_two_values(a, b):
         assert np.isfinite(threshold)
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(values_of_data, values_of_data)
 def test_thresholds_are_the_shortest_numbers_near_the_middle(a, b):
     low, high = min(a, b), max(a, b)

@@ -138,6 +138,16 @@ def test_workers_may_come_and_go(client, monkeypatch):
     assert same_file(*fitted_twice(client, "classes", ROWS, SIZES))
 
 
+def test_a_restarted_scheduler_is_said(client, monkeypatch):
+    _, model, given = before_fit(client, "classes", ROWS, SIZES)
+    before = model.fit(*given).to_json()
+    at_question(monkeypatch, "losses", 1, client.restart)
+    with pytest.raises(RuntimeError, match=r"the Dask scheduler was restarted.*call it again"):
+        model.fit(*given)
+    assert model.to_json() == before
+    assert model.fit(*given).to_json() == before
+
+
 def test_clusters_may_adapt(client):
     adaptive = client.cluster.adapt(minimum=1, maximum=3, interval="200ms")
     try:

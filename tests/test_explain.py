@@ -11,8 +11,9 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from chance import examples
 from data import PLAIN, make_tree, set_tree, view_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import trees
 from numpy.testing import assert_array_equal
@@ -302,7 +303,7 @@ def as_fitted(tree):
     return model
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(trees(max_nodes=14), seeds)
 def test_sentences_of_any_tree_hold(tree, seed):
     model = as_fitted(tree)
@@ -474,7 +475,7 @@ def test_rules_hold_for_exactly_the_rows_of_their_leaves(name):
     assert_rules_say_the_same(model, random_columns(np.random.default_rng(2), view, 1000, 0.5))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(trees(max_nodes=14), seeds)
 def test_rules_of_any_tree_hold_for_exactly_the_rows_of_their_leaves(tree, seed):
     model, rng = as_fitted(tree), np.random.default_rng(seed)
@@ -868,7 +869,7 @@ def test_flips_are_the_smallest_changes_of_one_feature(name):
     assert_smallest_flips(model, columns, scales_of(model, X))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(trees(max_nodes=14).filter(lambda tree: tree.node_count > 1), seeds)
 def test_flips_of_any_tree_are_the_smallest_changes_of_one_feature(tree, seed):
     model = as_fitted(tree)
@@ -877,7 +878,7 @@ def test_flips_of_any_tree_are_the_smallest_changes_of_one_feature(tree, seed):
     assert_smallest_flips(model, columns, dict(zip(names, view_of(model).scales, strict=False)))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(st.floats(-1e6, 1e6), st.integers(-3, 3), st.booleans())
 def test_flips_say_that_a_number_moves_as_it_does(threshold, k, upwards):
     apart = np.nextafter(threshold, INF)

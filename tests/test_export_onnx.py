@@ -6,9 +6,10 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from chance import examples
 from data import PLAIN, make_tree, noisy_classes, set_tree, view_of
 from exports import case, reasons_of
-from hypothesis import given, settings
+from hypothesis import given
 from naive import trees
 from sklearn.exceptions import NotFittedError
 
@@ -218,7 +219,7 @@ def test_lone_leaves_and_tables_of_no_or_one_row():
         assert run(export_onnx(tree), X[:0])["variable"].shape == (0, 1)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(trees(categories=(None, None, None), n_values=1))
 def test_any_tree_of_numbers(arrays):
     rng = np.random.default_rng(0)
@@ -229,7 +230,7 @@ def test_any_tree_of_numbers(arrays):
     assert_same(tree, rows)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(trees(categories=(None, 3, 4, 2), n_values=1, pair_share=0))
 def test_any_tree_of_numbers_and_categories(arrays):
     rng = np.random.default_rng(0)

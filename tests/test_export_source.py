@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from chance import examples
 from data import PLAIN, UNRESTRAINED, make_tree, view_of
 from exports import SPECS, case, chain, random_cases, reasons_of
-from hypothesis import given, settings
+from hypothesis import given
 from needs import is_here, needs
 from sklearn.exceptions import NotFittedError
 
@@ -107,7 +108,7 @@ def test_python_follows_any_tree(this):
 
 
 @needs_node
-@settings(max_examples=15)
+@examples(15)
 @given(this=random_cases())
 def test_javascript_follows_any_tree(tmp_path_factory, this):
     folder = tmp_path_factory.mktemp("any")

@@ -13,9 +13,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from chance import examples
 from data import UNRESTRAINED, make_tree
 from exports import SPECS, case, chain, random_cases, reasons_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from needs import path_in_postgres
 
@@ -212,7 +213,7 @@ def test_databases_predict_what_the_tree_predicts(name, database):
         assert found == as_tuples(shares)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(this=random_cases())
 @pytest.mark.parametrize("name", ["sqlite", "duck", "postgres"])
 def test_databases_follow_any_tree(request, name, this):
@@ -274,7 +275,7 @@ def test_duckdb_predicts_the_same_from_lists(name, duck, monkeypatch):
     assert duck.select(exported(this.model, duck, output="leaf")) == leaves
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(this=random_cases())
 def test_duckdb_follows_any_tree_from_lists(duck, this):
     duck.fill(this.kinds, this.columns)

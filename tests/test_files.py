@@ -21,8 +21,9 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from chance import examples
 from data import make_tree
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
 from sklearn.base import clone
@@ -155,7 +156,7 @@ def test_default_parameters_give_the_same_model_as_memory(kind, target, memory, 
     assert_nothing_left()
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(
     SEEDS, st.integers(20, 120), st.sampled_from(sorted(CASES)), st.sampled_from([None, "w"]),
     st.sampled_from(["1GB", "500B", "3KB", 0]),
@@ -647,7 +648,7 @@ def test_rows_in_another_order_among_equal_targets_are_refused(resamples):
         ShapeTreeClassifier(resamples=resamples).fit(from_batches(by_label, target="label"))
 
 
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(SEEDS)
 def test_the_same_rows_may_be_cut_into_other_batches_each_time(seed):
     rng = np.random.default_rng(seed)
@@ -667,7 +668,7 @@ def test_the_same_rows_may_be_cut_into_other_batches_each_time(seed):
     assert found.to_json() == expected.to_json()
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(SEEDS)
 def test_fingerprints_tell_the_order_of_rows_and_not_batches(seed):
     rng = np.random.default_rng(seed)

@@ -5,7 +5,8 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from chance import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -218,7 +219,7 @@ def test_rows_in_batches(tmp_path):
 
 @BOTH
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_the_same_forest_for_any_number_of_threads(kind, seed):
     X, y = rows_for(kind, seed=seed)
     fits = [forest(kind, n_threads=n, random_state=seed).fit(X, y) for n in (1, 2, 5)]
@@ -249,7 +250,7 @@ def test_a_bootstrap_sample_is_a_tree_with_weights(kind):
 
 @BOTH
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_weights_repeat_rows_in_any_order(kind, seed):
     X, y = rows_for(kind, 60, seed)
     random = np.random.default_rng(seed)
@@ -314,7 +315,7 @@ def naive_left_out(fitted, X, y):
 
 @BOTH
 @given(seed=seeds)
-@settings(max_examples=5, deadline=None)
+@examples(5)
 def test_out_of_bag_is_what_trees_say_of_rows_not_drawn(kind, seed):
     X, y = rows_for(kind, 80, seed)
     fitted = forest(kind, n_estimators=30, oob_score=True, random_state=seed).fit(X, y)

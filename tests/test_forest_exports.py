@@ -7,6 +7,7 @@ import numpy as np
 import onnx
 import pandas as pd
 import pytest
+from chance import examples
 from exports import (
     KINDS,
     RANDOM_KINDS,
@@ -16,7 +17,7 @@ from exports import (
     random_cases,
     small_model,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from models_to_write import forest_of_mixed
 from sklearn.exceptions import NotFittedError
@@ -177,14 +178,14 @@ def random_forests(draw):
     return Case(forest, RANDOM_KINDS, cases[0].columns)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(this=random_forests())
 def test_python_follows_any_forest(this):
     predict = loaded(export_python(this.model))["predict"]
     assert [predict(row) for row in this.rows] == this.predictions
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(this=random_forests())
 @pytest.mark.parametrize("name", ["sqlite", "duck", "postgres"])
 def test_databases_follow_any_forest(request, name, this):
@@ -193,7 +194,7 @@ def test_databases_follow_any_forest(request, name, this):
     assert store.select(exported(this.model, store)) == this.predictions
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(this=random_forests())
 def test_onnx_follows_any_forest(this):
     found = run_onnx(export_onnx(this.model), this.table)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from chance import examples
 from data import (
     UNRESTRAINED,
     bars,
@@ -15,7 +16,7 @@ from data import (
     rows_of_nodes,
     tree_for,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import weighted_median
 from numpy.testing import assert_allclose, assert_array_equal
@@ -81,7 +82,7 @@ def any_model(draw):
     )
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(any_model(), seeds, st.integers(2, 40), st.integers(1, 3), st.booleans(), st.booleans())
 def test_every_node_gains_at_least_what_cart_would(model, seed, n_rows, n_features, ties, weigh):
     rng = np.random.default_rng(seed)
@@ -144,7 +145,7 @@ def pair_of(criterion, **limits):
     return tree_for(criterion, **restrained), kind(criterion=criterion, random_state=0, **limits)
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(
     st.sampled_from(["gini", "entropy", "squared_error"]),
     st.fixed_dictionaries(

@@ -5,6 +5,7 @@ from itertools import permutations
 import numpy as np
 import pandas as pd
 import pytest
+from chance import examples
 from data import (
     UNRESTRAINED,
     assert_same_groups,
@@ -17,7 +18,7 @@ from data import (
     rows_of_nodes,
     tree_for,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
@@ -51,7 +52,7 @@ every_way = st.fixed_dictionaries(
         "n_threads": st.just(1),
     }
 )
-some = settings(deadline=None, max_examples=40)
+some = examples(40)
 
 
 def assert_same_partition(one, X, other, other_X):

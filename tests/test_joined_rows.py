@@ -4,8 +4,9 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
+from chance import examples
 from data import make_tree
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from joined_rows import JoinedSketched, PairwiseSketched, TableInParts, joined_rows
 from numpy.testing import assert_array_equal
@@ -177,7 +178,7 @@ def test_any_partition_of_the_rows_gives_the_same_tree(case, weighted, max_bins)
         assert history == its_history
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(SEEDS, st.sampled_from(sorted(CASES)), st.integers(1, 3), st.integers(2, 60))
 def test_small_tables_may_be_parted_in_any_way(seed, case, n_outputs, n_rows):
     model, options = CASES[case]

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
+from chance import examples
 from data import make_tree
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from naive import AllAssignments, Sample, samples, set_partitions
 from naive_pairs import (
@@ -386,7 +387,7 @@ fit_options = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(pair_problems(), fit_options)
 def test_reported_gains_are_those_of_the_shape_function(problem, options):
     fitter = problem.fit(**options)
@@ -408,7 +409,7 @@ def test_reported_gains_are_those_of_the_shape_function(problem, options):
     assert fitter.penalised_gains[0] == pytest.approx(gain - penalty, abs=tolerance)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(pair_problems(), fit_options)
 def test_regions_hold_rows_and_read_both_features(problem, options):
     fitter = problem.fit(**options)
@@ -446,7 +447,7 @@ def test_a_pair_has_no_more_regions_than_allowed(problem, k, most, penalty):
             assert fitted.gains[0] == pytest.approx(gain, abs=problem.sample.tolerance)
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(
     pair_problems(missing=False, distinct=True, categorical=False, names=["squared_error", "gini"],
                   least_classes=2, max_classes=2, max_outputs=1, weighted=True),

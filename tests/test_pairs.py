@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
+from chance import examples
 from data import (
     REGRESSION,
     UNRESTRAINED,
@@ -16,7 +17,7 @@ from data import (
     rows_of_nodes,
     tree_for,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive_pairs import all_cuts, leaf_of_row, orientations
 from numpy.testing import assert_allclose, assert_array_equal
@@ -223,7 +224,7 @@ def tilted_data(criterion, rng, n_rows, n_features=3):
     return X, np.digitize(score, np.quantile(score, [0.3, 0.6]))
 
 
-@settings(max_examples=25)
+@examples(25)
 @given(
     st.sampled_from(["gini", "entropy", "squared_error"]),
     st.integers(2, 9),
@@ -574,7 +575,7 @@ ROUTES = [
 
 
 @pytest.mark.parametrize(("scale", "origin", "dtype"), ROUTES)
-@settings(max_examples=5)
+@examples(5)
 @given(st.sampled_from(CRITERIA), st.sampled_from([255, None]), st.booleans(), seeds)
 def test_training_and_prediction_route_alike(scale, origin, dtype, criterion, max_bins, gaps, seed):
     rng = np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from itertools import chain, pairwise, product
 
 import numpy as np
 import pytest
+from chance import examples
 from data import (
     UNRESTRAINED,
     arrays_of,
@@ -18,7 +19,7 @@ from data import (
     set_tree,
     tree_for,
 )
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import path_of_row, trees
 from numpy.testing import assert_allclose, assert_array_equal
@@ -202,7 +203,7 @@ def prices_between(path):
     return [*((alphas[:-1] + alphas[1:]) / 2)[apart], 2 * alphas[-1] + 1]
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(st.sampled_from(["gini", "entropy", "squared_error"]), seeds)
 def test_the_path_of_two_branches_is_that_of_scikit_learn(criterion, seed):
     rng = np.random.default_rng(seed)
@@ -449,7 +450,7 @@ def prediction(tree, row, classes):
     return value.argmax(axis=-1) if classes else value
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(any_made_up, seeds)
 def test_predictions_stay_for_any_row_also_with_missing_values(case, seed):
     classes, tree = case
@@ -459,7 +460,7 @@ def test_predictions_stay_for_any_row_also_with_missing_values(case, seed):
             assert_array_equal(prediction(simple, row, classes), prediction(tree, row, classes))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(any_fitted)
 def test_statistics_stay_those_of_the_rows_that_reach_a_node(case):
     classes, (tree, rows, y, weights) = case
@@ -496,7 +497,7 @@ def assert_nothing_to_join(tree, node, same_prediction):
     assert len(sides) == 1 or np.all(ends[:, 0] != ends[:, 1])
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(any_made_up)
 def test_nothing_is_left_to_join(case):
     classes, tree = case

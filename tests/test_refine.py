@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from chance import examples
 from data import (
     UNRESTRAINED,
     assert_same_tree,
@@ -22,7 +23,7 @@ from data import (
     options_of,
 )
 from data import rows_of_nodes as paths_of
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 from naive import entropy_mass, extra_parts, impurity, random_cuts, weighted_median
 from numpy.testing import assert_allclose, assert_array_equal
@@ -42,7 +43,7 @@ from shapetree.refine._pairs import assigned
 from shapetree.tree._shape import PairShape
 
 SEEDS = st.integers(0, 2**32 - 1)
-fits = settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+fits = examples(40, suppress_health_check=[HealthCheck.too_slow])
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]
 # Price of a category to be listed, in segments.
 CATEGORY_SHARE = 0.5
@@ -776,13 +777,13 @@ def assert_no_shape_is_better(model, X, y, weights, is_categorical=False):
     assert present <= least + 1e-7 * max(1.0, abs(least))
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@examples(30, suppress_health_check=[HealthCheck.too_slow])
 @given(stumps())
 def test_no_shape_function_of_numbers_is_better_for_a_roots_leaves(stump):
     assert_no_shape_is_better(*stump)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@examples(30, suppress_health_check=[HealthCheck.too_slow])
 @given(stumps(categorical_features=[0, 1]))
 def test_no_shape_function_of_categories_is_better_for_a_roots_leaves(stump):
     assert_no_shape_is_better(*stump, is_categorical=True)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import pandas as pd
 import pytest
+from chance import examples
 from data import assert_same_tree
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeClassifier
 
@@ -175,7 +176,7 @@ def noisy(seed, n_rows, n_classes):
 
 @pytest.mark.parametrize("n_branches", [2, 3])
 @pytest.mark.parametrize("max_depth", [1, 2, 3])
-@settings(max_examples=20)
+@examples(20)
 @given(
     SEEDS,
     st.integers(20, 150),

@@ -8,8 +8,9 @@ from itertools import chain, pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from chance import examples
 from data import PLAIN, make_tree, view_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from naive import branch_of_pair
 from numpy.testing import assert_allclose, assert_array_equal
@@ -383,7 +384,7 @@ def test_deviations_are_those_of_the_known_numbers():
         assert np.isnan(found[2])
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(
     st.integers(0, 2**32 - 1),
     st.sampled_from([0, 1, 2, 5, 24, 25, 300]),

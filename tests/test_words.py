@@ -6,7 +6,8 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Context, Decimal,
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from chance import examples
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from reader import Reader, Rows
 
@@ -53,7 +54,7 @@ def normal(number):
 # Numbers
 
 
-@settings(max_examples=1500)
+@examples(1500)
 @given(st.one_of(numbers, plain))
 @example(0.0)
 @example(-0.0)
@@ -104,7 +105,7 @@ def test_zero_has_no_sign():
     assert {exact(-0.0), rounded(-0.0), at_most(-0.0, 3), at_least(0.0, 3)} == {"0"}
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(st.one_of(finite, plain), few_digits)
 @example(GREATEST, 4)
 @example(TINY, 4)
@@ -123,7 +124,7 @@ def test_more_digits_than_a_number_has_change_nothing_but_the_digits_shown(numbe
     assert float(rounded(number, max(digits, 17))) == number
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(st.one_of(finite, plain), st.integers(1, 16))
 @example(GREATEST, 4)
 @example(-GREATEST, 4)
@@ -137,7 +138,7 @@ def test_at_most_and_at_least_are_on_the_right_side(number, digits):
     assert n_digits(above) <= digits
 
 
-@settings(max_examples=1000)
+@examples(1000)
 @given(st.one_of(finite, plain), few_digits)
 @example(0.1, 4)
 @example(1.0, 4)
@@ -247,7 +248,7 @@ def holding(text, name, values):
 bounds = st.one_of(numbers, plain)
 
 
-@settings(max_examples=1500)
+@examples(1500)
 @given(bounds, bounds, plain)
 @example(0.3, 1.4235, 0.0)
 @example(-INF, INF, 0.0)
@@ -268,7 +269,7 @@ def test_intervals_hold_for_exactly_the_floats_inside(one, other, between):
     assert holding(interval("x", low, high), "x", values) == expected
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(bounds)
 def test_single_bounds_hold_for_exactly_the_floats_on_their_side(number):
     assume(abs(number) < INF)
@@ -285,7 +286,7 @@ def test_bounds_that_are_not_there_are_none():
     assert interval("x", -INF, INF) == "x is known"
 
 
-@settings(max_examples=500)
+@examples(500)
 @given(bounds)
 def test_bounds_are_said_in_the_shorter_of_two_ways(number):
     assume(abs(number) < GREATEST)

@@ -25,28 +25,28 @@ from asv_bench.files import WAYS, make_rows
 from shapetree import ShapeTreeClassifier
 from shapetree.dask import DaskShapeTreeClassifier, _cluster
 from shapetree.dask._held import bytes_of
+from shapetree.data._map_join import LocalParts, MappedParts, joined
 from shapetree.fit import _growth
-from shapetree.grow._joined import JoinedRows
+from shapetree.grow._joined import JoinedRows, PartOfRows
 from shapetree.grow._local import LocalRows
-from shapetree.refine._joined import LocalParts
 
 
 @contextmanager
 def messages() -> Iterator[list[tuple[str, int]]]:
     """Note what is asked, and the bytes of the answer that reaches the client."""
     noted: list[tuple[str, int]] = []
-    before = _cluster.AskedParts.ask
+    before = _cluster.Parts.ask
 
-    def ask(self: Any, *steps: Any, **how: Any) -> Any:
-        answer = before(self, *steps, **how)
-        noted.append((steps[-1][0], len(pickle.dumps(answer, protocol=5))))
+    def ask(self: Any, of: Any, *how: Any, **columns: Any) -> Any:
+        answer = before(self, of, *how, **columns)
+        noted.append((_cluster.name_of(of), len(pickle.dumps(answer, protocol=5))))
         return answer
 
-    _cluster.AskedParts.ask = ask  # type: ignore[method-assign]
+    _cluster.Parts.ask = ask  # type: ignore[method-assign]
     try:
         yield noted
     finally:
-        _cluster.AskedParts.ask = before  # type: ignore[method-assign]
+        _cluster.Parts.ask = before  # type: ignore[method-assign]
 
 
 def cpu_seconds() -> float:
@@ -168,25 +168,22 @@ def simulate(
         counts["tasks"] += len(results)
         return results, max(took)
 
-    class CountedParts(LocalParts):
-        untold: tuple[Any, ...] = ()
-
-        def __init__(self, parts: list[LocalRows]) -> None:
-            super().__init__(parts)
+    class CountedParts:
+        def __init__(self, parts: list[PartOfRows]) -> None:
             of_workers = np.array_split(np.arange(n_parts), n_workers)
-            self._groups = [[self._parts[number] for number in own] for own in of_workers]
-            self._of_groups = [[self._places[number] for number in own] for own in of_workers]
+            self._groups = [LocalParts([parts[number] for number in own]) for own in of_workers]
+            self._changes: list[Any] = []
 
-        def ask(self, *steps: Any, join: Any, finish: Any = None) -> Any:
+        def ask(self, of: Any, join: Any, finish: Any = None) -> Any:
+            def answer(group: LocalParts) -> Any:
+                for make in self._changes:  # what was told since the last question, all at once
+                    group.change(make)
+                return group.ask(of, join)
+
             start = process_time()
-            if self.untold:  # what was told since the last question, all at once
-                told, self.untold = self.untold, ()
-                tell = partial(_cluster.tell_parts, steps=told)
-                self._of_groups, took = each(tell, self._groups, self._of_groups)
-                clock["workers"] += took
-            ask = partial(_cluster.ask_parts, steps=steps, join=join)
-            answers, took = each(ask, self._groups, self._of_groups)
+            answers, took = each(answer, self._groups)
             clock["workers"] += took
+            self._changes = []
             are_joined = finish is None and len(answers) <= _cluster.FEW
             while not are_joined:
                 counts["bytes between workers"] += sum(map(bytes_of, answers))
@@ -194,17 +191,20 @@ def simulate(
                     answers[at : at + _cluster.JOINED_TOGETHER]
                     for at in range(0, len(answers), _cluster.JOINED_TOGETHER)
                 ]
-                answers, took = each(join, groups)
+                answers, took = each(partial(joined, join=join), groups)
                 clock["joins"] += took
                 are_joined = len(answers) == 1
             counts["rounds"] += 1
             counts["bytes to the client"] += sum(map(bytes_of, answers))
             clock["asking"] += process_time() - start
-            answer = join(answers)
-            return answer if finish is None else finish(answer)
+            whole = joined(answers, join)
+            return whole if finish is None else finish(whole)
 
-        def tell(self, *steps: Any) -> None:
-            self.untold += steps
+        def change(self, make: Any) -> None:
+            self._changes.append(make)
+
+        def map(self, make: Any) -> MappedParts:
+            return MappedParts(self, make)
 
     def hold(binned: Any, table: Any, goal: Any, n_threads: int, coarse: Any) -> JoinedRows:
         start = process_time()
@@ -214,9 +214,11 @@ def simulate(
             mask[rows] = True
             targets = (goal.labels - goal.starts[:-1])[rows]
             parts.append(
-                LocalRows(
-                    table.take(mask), binned.take(mask), agreed.of(targets, None), 1,
-                    first_row=int(rows[0]),
+                PartOfRows(
+                    LocalRows(
+                        table.take(mask), binned.take(mask), agreed.of(targets, None, None), 1,
+                        first_row=int(rows[0]),
+                    )
                 )
             )  # fmt: skip
         clock["asking"] += process_time() - start

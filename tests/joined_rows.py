@@ -7,55 +7,24 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree.data._binning import BinnedTable
-from shapetree.grow._joined import JoinedRows
+from shapetree.data._map_join import LocalParts
+from shapetree.data._sums import Numbers
+from shapetree.data._table import TablePart
+from shapetree.grow._joined import JoinedRows, PartOfRows
 from shapetree.grow._local import LocalRows
-from shapetree.refine._joined import PartRows
-
-
-class LocalParts:
-    """Parts of the rows in this process; see `Holders`."""
-
-    def __init__(self, parts):
-        self._parts = [PartRows(rows) for rows in parts]
-        self._places = [part.start() for part in self._parts]
-
-    def ask(self, *steps, join, finish=None):
-        """What all holders answer."""
-        each = zip(self._parts, self._places, strict=True)
-        answer = join([place.asked(part, steps) for part, place in each])
-        return answer if finish is None else finish(answer)
-
-    def tell(self, *steps):
-        """Have all holders do something."""
-        each = zip(self._parts, self._places, strict=True)
-        self._places = [place.told(part, steps) for part, place in each]
-
-
-class NumbersInParts:
-    """Numbers of rows of which nobody has more than a part; see `Numbers`."""
-
-    def __init__(self, parts):
-        self.parts = parts
-        self.n_rows = sum(len(values) for values, _ in parts)
-
-    def made(self, make):
-        """Numbers that are made of these, row by row."""
-        return NumbersInParts([make(*columns) for columns in self.parts])
-
-    def ask(self, of, join):
-        """What a function tells of all rows."""
-        return join([of(*columns) for columns in self.parts])
+from shapetree.tree._sketcher import SketchedRows
 
 
 def in_parts(rng, values, weights):
     """Numbers in a few parts, some of them empty."""
     owner = rng.integers(0, 4, len(values))
-    return NumbersInParts(
+    parts = LocalParts(
         [
             (values[owner == own], None if weights is None else weights[owner == own])
             for own in range(5)
         ]
     )
+    return Numbers(parts, len(values))
 
 
 def part_of_goal(goal, rows):
@@ -83,47 +52,42 @@ def joined_rows(table, binned, goal, parts, first_rows=None):
     """Rows of several holders; `parts` are the numbers of the rows of each."""
     first_rows = [0] * len(parts) if first_rows is None else first_rows
     holders = [
-        LocalRows(
-            part_of_table(table, rows), part_of_bins(binned, rows), part_of_goal(goal, rows), 1,
-            first_row=first_row,
+        PartOfRows(
+            LocalRows(
+                part_of_table(table, rows), part_of_bins(binned, rows), part_of_goal(goal, rows), 1,
+                first_row=first_row,
+            )
         )
         for rows, first_row in zip(parts, first_rows, strict=True)
     ]  # fmt: skip
     return JoinedRows(LocalParts(holders), binned, None, goal, 1)
 
 
-class JoinedSketched:
+class PairwiseParts:
+    """Parts in this process, whose answers are joined two at a time, as a cluster does it."""
+
+    def __init__(self, parts):
+        self._parts = parts
+
+    def ask(self, of, join, finish=None):
+        """One answer of all parts."""
+        return self._joined([of(part) for part in self._parts], join)
+
+    def _joined(self, answers, join):
+        if len(answers) == 1:
+            return answers[0]
+        half = len(answers) // 2
+        return join([self._joined(some, join) for some in (answers[:half], answers[half:])])
+
+
+def sketched_in_parts(kind, whole, sizes):
     """Rows of several holders, each of which follows another, under a finished tree."""
-
-    steps = 1
-
-    def __init__(self, whole, sizes):
-        self.binned = whole.binned
-        self.n_rows = whole.table.n_rows
-        self.has_weights = whole.weights is not None
-        firsts = np.cumsum([0, *sizes])
-        self.parts = [
-            part_of_sketched(whole, np.arange(first, first + size))
-            for first, size in zip(firsts, sizes, strict=False)
-        ]
-
-    def ask(self, of, join):
-        """What a function tells of all rows."""
-        return join([of(part) for part in self.parts])
-
-
-class PairwiseSketched(JoinedSketched):
-    """The same, but answers are joined two at a time, as a cluster does it."""
-
-    def ask(self, of, join):
-        """What a function tells of all rows."""
-        return self._join(of, join, self.parts)
-
-    def _join(self, of, join, parts):
-        if len(parts) == 1:
-            return of(parts[0])
-        half = len(parts) // 2
-        return join([self._join(of, join, some) for some in (parts[:half], parts[half:])])
+    firsts = np.cumsum([0, *sizes])
+    parts = [
+        part_of_sketched(whole, np.arange(first, first + size))
+        for first, size in zip(firsts, sizes, strict=False)
+    ]
+    return replace(SketchedRows.of(whole), parts=kind(parts))
 
 
 def part_of_sketched(whole, rows):
@@ -150,12 +114,12 @@ class TableInParts:
     def known_values(self, features):
         """Nothing is known yet."""
 
-    def ask(self, of, join, needed, counts):
-        """What a function tells of all rows."""
+    def parts(self, needed, counts):
+        """Parts of the rows."""
         each = [np.arange(a, b) for a, b in pairwise(self._firsts)]
-        return join(
+        return LocalParts(
             [
-                of(
+                TablePart(
                     part_of_table(self._table, rows),
                     first,
                     None if counts is None else counts[rows],

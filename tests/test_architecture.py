@@ -30,6 +30,7 @@ LAYERS = {
             "_columns",
             "_fingerprint",
             "_open",
+            "_map_join",
             "_table",
         ),
         "_labels",

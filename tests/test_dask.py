@@ -42,6 +42,7 @@ from shapetree.dask import (  # noqa: E402
     _data,
     _tasks,
 )
+from shapetree.data._map_join import Then  # noqa: E402
 from shapetree.refine import _refine as refining  # noqa: E402
 
 
@@ -113,15 +114,16 @@ def questions_of(model, n_rows, target):
     """Names of the questions of a fit, and the bytes of the answers that reach the client."""
     rows = made_rows(np.random.default_rng(13), n_rows)
     frame, asked = frame_of(rows, [n_rows // 4] * 4), []
-    ask = _cluster.AskedParts.ask
+    ask = _cluster.Parts.ask
 
-    def noting(self, *steps, **how):
-        answer = ask(self, *steps, **how)
-        asked.append((steps[-1][0], len(pickle.dumps(answer))))
+    def noting(self, of, *how, **columns):
+        answer = ask(self, of, *how, **columns)
+        if isinstance(of, Then) and not columns:  # of the rows of a tree
+            asked.append((_cluster.name_of(of), len(pickle.dumps(answer))))
         return answer
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_cluster.AskedParts, "ask", noting)
+        patch.setattr(_cluster.Parts, "ask", noting)
         model.fit(frame[FEATURES], frame[target])
     return asked
 
@@ -204,10 +206,10 @@ def test_workers_are_told_messages_of_any_size(client, size, beyond):
         tables += [[*map(str, range((size + beyond) // 60)), number] for number in (3.0, 4.0)]
         of_parts = [cluster.each(last_of, [10.0, 20.0], table=table) for table in tables]
         messages = cluster.each(last_of, [0.0] * 5, [cluster.message(table) for table in tables])
-        columns = [each.futures for each in of_parts]
-        sums = cluster.joining(columns, sum, [Plus(table) for table in tables])
+        each = zip(of_parts, tables, strict=True)
+        sums = [parts.find(_cluster.itself, sum, Plus(table)) for parts, table in each]
         numbers = np.arange(5.0)
-        np.testing.assert_array_equal(sums.results(), 30 + 3 * numbers)
+        np.testing.assert_array_equal(cluster.results(sums), 30 + 3 * numbers)
         np.testing.assert_array_equal(messages.results(), numbers)
 
 

@@ -173,7 +173,9 @@ def test_several_fits_share_a_cluster(client):
 
 def is_asked(client):
     """Whether a worker answers a question."""
-    return any("ask_part" in str(key) for keys in client.processing().values() for key in keys)
+    questions = "totals", "histograms", "losses", "all_nodes"
+    keys = [str(key) for keys in client.processing().values() for key in keys]
+    return any(f"shapetree-{question}" in key for question in questions for key in keys)
 
 
 INTERRUPTED = """

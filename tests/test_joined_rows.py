@@ -8,11 +8,12 @@ from chance import examples
 from data import make_tree
 from hypothesis import given
 from hypothesis import strategies as st
-from joined_rows import JoinedSketched, PairwiseSketched, TableInParts, joined_rows
+from joined_rows import PairwiseParts, TableInParts, joined_rows, sketched_in_parts
 from numpy.testing import assert_array_equal
 
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.data._binning import bin_table
+from shapetree.data._map_join import LocalParts
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.data._values import neighbours_of, values_of
 from shapetree.fit._growth import pair_tools
@@ -26,7 +27,7 @@ from shapetree.grow._pairs import PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.refine import _refine as refining
 from shapetree.refine import _tao, refine
-from shapetree.tree._sketcher import LocalRowsToSketch, SketchedPart, sketch_tree, sole_target
+from shapetree.tree._sketcher import SketchedPart, SketchedRows, sketch_tree, sole_target
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -302,12 +303,12 @@ def test_any_partition_of_the_rows_gives_the_same_sketches(case, n_rows, scale):
         return tuple(sketches), edges
 
     thresholds = {0: np.sort(rng.normal(size=5))}
-    alone = found(LocalRowsToSketch(whole))
+    alone = found(SketchedRows.of(whole))
     values = values_of(fit.table, [0, 2], counts)
     neighbours = neighbours_of(fit.table, thresholds)
     for sizes in sizes_of_parts(rng, n_rows):
-        for kind in (JoinedSketched, PairwiseSketched):
-            assert_same(alone, found(kind(whole, sizes)))
+        for kind in (LocalParts, PairwiseParts):
+            assert_same(alone, found(sketched_in_parts(kind, whole, sizes)))
         table = TableInParts(fit.table, sizes)
         theirs = values_of(table, [0, 2], counts)
         assert_same((values.least, values.greatest), (theirs.least, theirs.greatest))

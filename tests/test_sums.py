@@ -10,13 +10,13 @@ from naive import describe_rows
 from numpy.testing import assert_allclose, assert_array_equal
 
 from shapetree.data._sums import (
-    LocalNumbers,
     bound_of,
     bound_of_sum,
     evidence_of,
     exact_mean,
     exact_unit,
     find_evidence,
+    local_numbers,
     mean_of,
     on_grid,
     weight_of,
@@ -209,7 +209,7 @@ def test_parts_agree_on_what_one_holder_of_all_rows_says(seed, n, scale, weighte
     rng = np.random.default_rng(seed)
     values = rng.normal(size=(n, 2)) * scale
     weights = exact_weights(some_weights(rng, n, 1.0))[0] if weighted else None
-    whole, parts = LocalNumbers(values, weights), in_parts(rng, values, weights)
+    whole, parts = local_numbers(values, weights), in_parts(rng, values, weights)
     assert parts.n_rows == whole.n_rows
     assert bound_of(parts) == bound_of(whole) == bound_of_sum(values, weights)
     assert weight_of(parts) == weight_of(whole)

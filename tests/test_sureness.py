@@ -26,7 +26,7 @@ from shapetree.tree._digits import percent
 from shapetree.tree._fitted import fitted_tree
 from shapetree.tree._fitting import bin_used_features
 from shapetree.tree._sketch import NodeSketch, joined_moments
-from shapetree.tree._sketcher import LocalRowsToSketch, SketchedPart, sketch_tree
+from shapetree.tree._sketcher import SketchedPart, SketchedRows, sketch_tree
 from shapetree.tree._sure import (
     sure_of_mean,
     sure_of_median,
@@ -191,7 +191,7 @@ def test_nodes_know_the_effective_number_of_their_own_rows(has_counts):
         counts.astype(np.int32) if has_counts else None,
         counts * weights,
     )
-    about = fitted.tree, fitted.features, LocalRowsToSketch(part), fitted.summary.ranges
+    about = fitted.tree, fitted.features, SketchedRows.of(part), fitted.summary.ranges
     told = sketch_tree(*about, n_classes=2)[0]
     for leaf in np.unique(leaves):
         mine = np.repeat(weights, counts)[np.repeat(leaves, counts) == leaf]

@@ -11,14 +11,14 @@ import threading
 import uuid
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from distributed import CancelledError, Client, Future, TimeoutError, default_client
 from distributed.comm.core import CommClosedError
 
-from shapetree.dask._held import Held, value_of
-from shapetree.grow._joined import Join, Step
-from shapetree.refine._joined import PartRows, Place
+from shapetree.dask._held import Change, Held, value_of
+from shapetree.data._map_join import Join, MappedParts, joined
 
 # Answers that are joined by one task, and how few are joined here: a task would take longer.
 JOINED_TOGETHER = 16
@@ -80,11 +80,26 @@ class Cluster:
 
         The results stay on the workers.
         """
-        name = f"shapetree-{function.__name__}-{uuid.uuid4().hex}"
-        keys = [f"{name}-{number}" for number in range(len(columns[0]))]
-        return Parts(self, self._map(_run, keys, (function, told), *columns))
+        groups, *others = [[[own] for own in column] for column in columns]
+        return self.of_groups(function, groups, others, None, told)
 
-    def _map(
+    def of_groups(
+        self,
+        function: Callable[..., Any],
+        groups: Sequence[Any],
+        columns: Sequence[Sequence[Any]],
+        numbers: list[list[int]] | None,
+        told: dict[str, Any],
+    ) -> Parts:
+        """The same for groups of parts, of which a task makes lists; they have some numbers.
+
+        Without numbers, every group has a single part.
+        """
+        keys = keys_of(function, len(groups))
+        message = partial(function, **told), numbers is None
+        return Parts(self, self.map(_made, keys, message, groups, *columns), numbers)
+
+    def map(
         self, task: Callable[..., Any], keys: list[str], told: Any, *columns: Sequence[Any]
     ) -> list[Future[Any]]:
         """Futures of a task of what all parts are told, and of what is a part's."""
@@ -100,7 +115,7 @@ class Cluster:
             return Held(value)
         name = f"shapetree-message-{uuid.uuid4().hex}"
         pieces = [
-            self._client.submit(_itself, sent[first : first + PIECE], key=f"{name}-{first}")
+            self._client.submit(itself, sent[first : first + PIECE], key=f"{name}-{first}")
             for first in range(0, len(sent), PIECE)
         ]
         return self._client.submit(_whole, pieces, key=name)
@@ -111,18 +126,11 @@ class Cluster:
         A few are joined here, unless there is something to finish on a worker.
         """
         if finish is None and len(futures) <= FEW:
-            return join(self.results(futures))
-        return self.joining([futures], join, [finish]).results()[0]
+            return joined(self.results(futures), join)
+        return self.results([self.join(futures, join, finish)])[0]
 
-    def joining(
-        self, columns: Sequence[Sequence[Future[Any]]], join: Join, finishes: Sequence[Any]
-    ) -> Parts:
-        """One result of each of several columns, joined on the workers, where it stays."""
-        each = zip(columns, finishes, strict=True)
-        return Parts(self, [self._join(futures, join, finish) for futures, finish in each])
-
-    def _join(self, futures: Sequence[Future[Any]], join: Join, finish: Any) -> Future[Any]:
-        """One future of many."""
+    def join(self, futures: Sequence[Future[Any]], join: Join, finish: Any) -> Future[Any]:
+        """One result of many, joined on the workers, where it stays."""
         name = f"shapetree-join-{uuid.uuid4().hex}"
         made: list[Future[Any]] = []
         while not made or len(futures) > 1:
@@ -132,7 +140,7 @@ class Cluster:
             ]
             keys = [f"{name}-{len(made)}-{number}" for number in range(len(groups))]
             last = finish if len(groups) == 1 else None
-            futures = self._map(_joined, keys, (join, last), groups)
+            futures = self.map(_joined, keys, (join, last), groups)
             made += futures
         self.release(made[:-1])
         return made[-1]
@@ -200,17 +208,27 @@ class Cluster:
 
 
 class Parts:
-    """Something that the workers hold of every part.
+    """Something that the workers hold of every part; see `shapetree.data._map_join.Parts`.
 
     Parameters
     ----------
     cluster : Cluster
     futures : list of Future
+        Of every part; or lists of those of some parts, which stand on the same worker.
+    numbers : list of lists of int, optional
+        Numbers of the parts that each list has.
     """
 
-    def __init__(self, cluster: Cluster, futures: list[Future[Any]]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        futures: list[Future[Any]],
+        numbers: list[list[int]] | None = None,
+    ) -> None:
         self.cluster = cluster
         self.futures = futures
+        self._numbers = numbers
+        self._changes: list[Callable[..., Any]] = []
 
     def __len__(self) -> int:
         return len(self.futures)
@@ -218,13 +236,48 @@ class Parts:
     def __del__(self) -> None:
         self.cluster.release(self.futures)
 
-    def each(self, function: Callable[..., Any], *columns: Sequence[Any], **told: Any) -> Parts:
-        """Apply a function to what is held of every part."""
-        return self.cluster.each(function, self.futures, *columns, **told)
+    def each(self, function: Callable[..., Any], *columns: Any, **told: Any) -> Parts:
+        """Apply a function to what is held of every part, and to its own of some columns."""
+        return self.cluster.of_groups(
+            function, self._groups, self._grouped(columns), self._numbers, told
+        )
 
-    def joined(self, join: Join, finish: Any = None) -> Any:
-        """One result of all parts, brought here."""
-        return self.cluster.joined(self.futures, join, finish)
+    def ask(
+        self, of: Callable[..., Any], join: Join, finish: Any = None, *, columns: Sequence[Any] = ()
+    ) -> Any:
+        """One answer of all parts, and of their own of some columns."""
+        return self.cluster.joined(self._answers(of, join, columns), join, finish)
+
+    def find(self, of: Callable[..., Any], join: Join, finish: Callable[..., Any]) -> Future[Any]:
+        """One answer of all parts that stays on the workers."""
+        return self.cluster.join(self._answers(of, join), join, finish)
+
+    def _answers(
+        self, of: Callable[..., Any], join: Join, columns: Sequence[Any] = ()
+    ) -> list[Future[Any]]:
+        """Answers of every task's parts, before which these are changed."""
+        groups, change = self._groups, None
+        if self._changes:
+            change = Change(uuid.uuid4().hex, tuple(self._changes))
+        message = of, join, change
+        answers = self.cluster.map(
+            _answered, keys_of(of, len(groups)), message, groups, *self._grouped(columns)
+        )
+        if change is not None:
+            # The tasks before make what these hold: nobody waits until one starts after the other.
+            changed = self.cluster.map(_changed, keys_of(_changed, len(groups)), change, groups)
+            self.cluster.release(self.futures)
+            self.futures, self._changes = changed, []
+        return answers
+
+    def map(self, make: Callable[..., Any], *columns: Sequence[Any]) -> MappedParts:
+        """What a function makes of each part and its own of columns, anew for each question."""
+        return MappedParts(PartsBeside(self, columns) if columns else self, make)
+
+    def change(self, make: Callable[..., Any]) -> None:
+        """Put what a function makes of each part in its place, when the next question comes."""
+        assert self._numbers is not None
+        self._changes.append(make)
 
     def results(self) -> list[Any]:
         """What is held of every part, brought here."""
@@ -237,50 +290,43 @@ class Parts:
         must_be_level: bool = False,
         **told: Any,
     ) -> Parts:
-        """Apply a function to lists of what is held of parts on the same worker.
+        """Apply a function to what is held of every part, in one task for parts on one worker.
 
         A task takes Dask as long as a small part takes to answer. Parts stay where they are unless
         the lists must be about as long.
         """
         groups = self.cluster.groups(self.futures, must_be_level)
         number_of = {future.key: number for number, future in enumerate(self.futures)}
-        grouped = [
-            [[column[number_of[future.key]] for future in group] for group in groups]
-            for column in columns
-        ]
-        return self.cluster.each(function, groups, *grouped, **told)
+        numbers = [[number_of[future.key] for future in group] for group in groups]
+        grouped = [[[column[number] for number in its] for its in numbers] for column in columns]
+        return self.cluster.of_groups(function, groups, grouped, numbers, told)
+
+    @property
+    def _groups(self) -> list[Any]:
+        """What tasks are given."""
+        if self._numbers is None:
+            return [[future] for future in self.futures]
+        return self.futures
+
+    def _grouped(self, columns: Sequence[Sequence[Any]]) -> list[list[Any]]:
+        if self._numbers is None:
+            return [[[own] for own in column] for column in columns]
+        return [[[column[number] for number in its] for its in self._numbers] for column in columns]
 
 
-class AskedParts:
-    """Rows on workers that are asked and told; see `shapetree.grow._joined.Holders`.
+class PartsBeside(NamedTuple):
+    """Parts, and columns that have something of each."""
 
-    Parts on the same worker are asked by one task.
+    parts: Parts
+    columns: Sequence[Sequence[Any]]
 
-    Parameters
-    ----------
-    rows : Parts
-        A `PartRows` of every part.
-    """
+    def ask(self, of: Callable[..., Any], join: Join, finish: Any = None) -> Any:
+        """One answer of all parts."""
+        return self.parts.ask(of, join, finish, columns=self.columns)
 
-    def __init__(self, rows: Parts) -> None:
-        self._rows = rows.together(hold_together, must_be_level=True)
-        self._places = self._rows.each(start_parts)
-        self._untold: list[Step] = []
-
-    def ask(self, *steps: Step, join: Join, finish: Any = None) -> Any:
-        """What all holders answer."""
-        told, self._untold, before = tuple(self._untold), [], self._places.futures
-        name = uuid.uuid4().hex
-        asked = {"steps": steps, "join": join, "told": told, "name": name}
-        answers = self._rows.each(ask_parts, before, **asked)
-        if told:
-            # The task before has made them: nobody waits for Dask to start one after the other.
-            self._places = self._rows.each(tell_parts, before, steps=told, name=name)
-        return answers.joined(join, finish)
-
-    def tell(self, *steps: Step) -> None:
-        """Have all holders do something, when the next question comes."""
-        self._untold += steps
+    def map(self, make: Callable[..., Any]) -> MappedParts:
+        """What a function makes of each part, anew for each question."""
+        return MappedParts(self, make)
 
 
 def level_out(groups: list[list[Any]]) -> None:
@@ -295,7 +341,8 @@ def level_out(groups: list[list[Any]]) -> None:
 # --- tasks ---
 
 
-def _itself(value: Any) -> Any:
+def itself(value: Any) -> Any:
+    """The value."""
     return value
 
 
@@ -303,45 +350,38 @@ def _whole(pieces: list[bytes]) -> Held:
     return Held(pickle.loads(b"".join(pieces)))
 
 
-def _run(message: Held, *part: Any) -> Held:
-    function, told = message.value
-    return Held(function(*map(value_of, part), **told))
+def _made(message: Held, group: Any, *columns: list[Any]) -> Held:
+    make, is_single = message.value
+    made = [make(*own) for own in zip(value_of(group), *map(value_of, columns), strict=True)]
+    return Held(made[0] if is_single else made)
+
+
+def _answered(message: Held, group: Any, *columns: list[Any]) -> Held:
+    of, join, change = message.value
+    if change is not None:
+        group = group.changed(change)
+    answers = [of(*own) for own in zip(value_of(group), *map(value_of, columns), strict=True)]
+    return Held(joined(answers, join))
+
+
+def _changed(message: Held, group: Held) -> Held:
+    return group.changed(message.value)
 
 
 def _joined(message: Held, parts: list[Any]) -> Held:
     join, finish = message.value
-    answer = join(value_of(parts))
+    answer = joined(value_of(parts), join)
     return Held(answer if finish is None else finish(answer))
 
 
-def hold_together(parts: list[PartRows]) -> list[PartRows]:
-    """Parts that are asked together."""
-    return parts
+def keys_of(function: Callable[..., Any], n: int) -> list[str]:
+    """Keys of tasks."""
+    name = f"shapetree-{name_of(function)}-{uuid.uuid4().hex}"
+    return [f"{name}-{number}" for number in range(n)]
 
 
-def start_parts(parts: list[PartRows]) -> list[Place]:
-    """All rows of some parts at the root."""
-    return [part.start() for part in parts]
-
-
-def ask_parts(
-    parts: list[PartRows],
-    places: list[Place],
-    steps: tuple[Step, ...],
-    join: Join,
-    told: tuple[Step, ...] = (),
-    name: str | None = None,
-) -> Any:
-    """What some parts answer, after they were told some steps."""
-    if told:
-        places = tell_parts(parts, places, told, name)
-    each = zip(parts, places, strict=True)
-    answers = [place.asked(part, steps) for part, place in each]
-    return join(answers) if len(answers) > 1 else answers[0]
-
-
-def tell_parts(
-    parts: list[PartRows], places: list[Place], steps: tuple[Step, ...], name: str | None = None
-) -> list[Place]:
-    """Where the rows of some parts are after some steps, which have a name."""
-    return [place.told(part, steps, name) for part, place in zip(parts, places, strict=True)]
+def name_of(function: Any) -> str:
+    """The name of a question, for those who watch Dask's dashboard."""
+    while not hasattr(function, "__name__"):
+        function = getattr(function, "then", None) or getattr(function, "func", type(function))
+    return str(function.__name__)

@@ -2,36 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree.dask._cluster import FEW, AskedParts, Cluster, Parts
+from shapetree.dask._cluster import FEW, Cluster, Parts, itself
 from shapetree.dask._lazy import LOOKING
 from shapetree.dask._tasks import (
-    EveryValue,
-    FindBinning,
     KeptRows,
     Look,
     Weighing,
-    ask_numbers,
-    ask_sketched,
-    ask_table,
     bin_part,
     bin_values,
-    classes_of_parts,
+    binning_of,
+    bins_of_values,
+    classes_and_weights,
     encode_rows,
     features_of_sample,
     hashes_of_part,
     hold_part,
     join_binnings,
-    join_keys,
-    join_lists,
     join_looks,
     join_profiles,
     join_weighted,
@@ -39,24 +34,24 @@ from shapetree.dask._tasks import (
     leaves_of_part,
     length_of,
     look_at_part,
+    part_of_table,
     profiles_of_part,
     recode_part,
-    sample_of_parts,
+    sample_of,
     seen_codes,
-    sketch_parts,
+    sketch_part,
     table_of_part,
+    targets_and_evidence,
     targets_of_part,
-    targets_of_parts,
     values_of,
-    weights_of_parts,
+    weights_and_importance,
     with_weight,
 )
 from shapetree.data._binning import MAX_BINNED_ROWS, BinnedTable, FeatureBins, bin_table
+from shapetree.data._map_join import MappedParts, add, every, one_after_another
 from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import (
-    Pair,
-    added,
-    every,
+    Numbers,
     evidence_of,
     ones_and_whole,
     sum_of_products,
@@ -81,7 +76,7 @@ from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import hold_rows
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._naming import target_names
-from shapetree.tree._sketcher import SketchedPart
+from shapetree.tree._sketcher import SketchedRows
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,17 +208,11 @@ class DaskTable(Table):
         columns: list[np.ndarray | None] = [np.concatenate(column) for column in each]
         return Table(self.n_rows, self.features, columns, self.has_names)
 
-    def ask(
-        self,
-        of: Callable[[Table, int, np.ndarray | None], Any],
-        join: Callable[[Any], Any],
-        needed: Iterable[int],
-        counts: np.ndarray | None,
-    ) -> Any:
-        """What a function tells of all rows; see `Table`."""
-        about = {"weighing": None if counts is None else self.weighing, "needed": tuple(needed)}
-        answers = self.encoded.each(ask_table, self.kept_rows, of=of, **about)
-        return answers.joined(join)
+    def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> MappedParts:
+        """Parts of the rows on workers; see `Table`."""
+        weighing = None if counts is None else self.weighing
+        values = partial(part_of_table, weighing=weighing, needed=tuple(needed))
+        return self.encoded.map(values, self.kept_rows)
 
     def with_values(self, needed: Any) -> DaskTable:
         """The table, of which splits will read the values of some features."""
@@ -231,7 +220,7 @@ class DaskTable(Table):
 
     def with_seen_categories(self) -> DaskTable:
         """The same rows, without categories that none of them has; see `Table`."""
-        seen = self.encoded.each(seen_codes, self.kept_rows).joined(join_distinct)
+        seen = self.encoded.ask(seen_codes, join_distinct, columns=[self.kept_rows])
         features = with_seen(self.features, seen)
         if features == self.features:
             return self
@@ -273,7 +262,7 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
         (), tuple(map(str, range(n_outputs))), None, parameters.categorical_features, has_classes
     )
     looks = cluster.each(look_at_part, *held, names, reading=reading, names=columns)
-    look = looks.joined(join_looks)
+    look = cluster.joined(looks.futures, join_looks)
     _check(look, parameters.objective)
     factors, found = None, look.found
     told = {"reading": reading, "found": found}
@@ -281,7 +270,7 @@ def _(given: DaskRows, y: Any, sample_weight: Any, parameters: Any, has_classes:
     for each in held:
         cluster.release([future for future in each if future is not None])
     if parameters.class_weight is not None and found.classes is not None:
-        labels = DaskNumbers(PartsToBe(encoded, classes_of_parts), found.n_rows)
+        labels = Numbers(encoded.together(classes_and_weights), found.n_rows)
         factors = factors_of_classes(found.classes, labels, parameters.class_weight)
         encoded = encoded.each(with_weight, factors=factors)
     table = DaskTable(
@@ -311,18 +300,18 @@ def _weighed(
     """Take weights as evidence, as `TrainingRows.weighed` does where all rows are at hand."""
     table = rows.table
     assert isinstance(table, DaskTable)
-    lengths = np.array(table.encoded.each(length_of).joined(join_lists))
+    lengths = np.array(table.encoded.ask(length_of, one_after_another))
     n_rows = int(lengths.sum())
-    weights = DaskNumbers(PartsToBe(table.encoded, weights_of_parts, factors=factors), n_rows)
+    weights = Numbers(table.encoded.together(weights_and_importance, factors=factors), n_rows)
     if factors is not None:
-        total = weights.ask(sum_of_products, added) if n_rows else 0.0
+        total = weights.ask(sum_of_products, add) if n_rows else 0.0
         check_total_importance(n_rows > 0, float(total))
     evidence = evidence_of(weights)
-    are_ones, is_whole = weights.made(evidence.columns).ask(ones_and_whole, every).tolist()
+    are_ones, is_whole = weights.map(evidence.columns).ask(ones_and_whole, every).tolist()
     is_short = n_rows < table.n_rows
     n_counted = None
     if evidence.are_counts and has_weights:
-        n_counted = int(weights.made(weights_alone).ask(sum_of_values, added))
+        n_counted = int(weights.map(weights_alone).ask(sum_of_values, add))
     weighing = Weighing(evidence, factors, is_whole, None if n_counted == n_rows else n_counted)
     table = replace(table, n_rows=n_rows, lengths=lengths, weighing=weighing)
     table = table.with_seen_categories() if is_short else table
@@ -334,56 +323,6 @@ def _weighed(
         weight_size=evidence.size,
         counts=counts,
     )
-
-
-@dataclass(frozen=True, eq=False)
-class DaskNumbers:
-    """Numbers of rows on workers; see `Numbers`.
-
-    Attributes
-    ----------
-    columns : PartsToBe
-        Lists of the parts' columns.
-    n_rows : int
-    steps : tuple of functions
-        What they are made of these by.
-    """
-
-    columns: PartsToBe
-    n_rows: int
-    steps: tuple[Callable[..., Pair], ...] = ()
-
-    def made(self, make: Callable[..., Pair]) -> DaskNumbers:
-        """Numbers that are made of these, row by row."""
-        return replace(self, steps=(*self.steps, make))
-
-    def ask(self, of: Callable[..., Any], join: Callable[[Any], Any]) -> Any:
-        """What a function tells of all rows."""
-        told = {"steps": self.steps, "of": of, "join": join}
-        return self.columns.parts.each(ask_numbers, **told).joined(join)
-
-
-class PartsToBe:
-    """Something of every part that the workers make when it is needed first.
-
-    Parameters
-    ----------
-    encoded : Parts
-    function : function
-        Of parts on the same worker; see `Parts.together`.
-    **told
-        What it is told.
-    """
-
-    def __init__(self, encoded: Parts, function: Callable[..., Any], **told: Any) -> None:
-        self._encoded = encoded
-        self._function = function
-        self._told = told
-
-    @cached_property
-    def parts(self) -> Parts:
-        """What is held of every part."""
-        return self._encoded.together(self._function, **self._told)
 
 
 @dataclass(frozen=True, eq=False)
@@ -399,11 +338,11 @@ class DaskTrainingRows(TrainingRows):
     def _weighing(self) -> Weighing | None:
         return None if self.weights is None else self._table.weighing
 
-    @property
-    def far(self) -> DaskNumbers:
+    @cached_property
+    def far(self) -> Numbers:
         """Targets and weights of all rows."""
-        parts = PartsToBe(self._table.encoded, targets_of_parts, weighing=self._weighing)
-        return DaskNumbers(parts, self.table.n_rows)
+        parts = self._table.encoded.together(targets_and_evidence, weighing=self._weighing)
+        return Numbers(parts, self.table.n_rows)
 
     @property
     def total_weight(self) -> float:
@@ -482,26 +421,39 @@ def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> D
     """Bin rows on workers; a sample of all tells where bins begin and end."""
     encoded, kept = table.encoded, table.kept_rows
     if max_bins is None:
-        values = encoded.each(values_of, kept)
-        features = values.joined(join_distinct, EveryValue(table.features))
+        features = encoded.ask(
+            values_of,
+            join_distinct,
+            partial(bins_of_values, features=table.features),
+            columns=[kept],
+        )
         return _bins(table, features, encoded.each(bin_values, kept, features=features))
     weighing = None if weights is None else table.weighing
-    samples = encoded.together(sample_of_parts, kept, n_total=table.n_rows, weighing=weighing)
+    samples = encoded.together(sample_of, kept, n_total=table.n_rows, weighing=weighing)
     found = _find_binnings(table, samples, max_bins)
     # Workers need not wait until this process knows the bins, too.
-    bins = encoded.each(bin_part, kept, [found.futures] * len(encoded))
-    return _bins(table, join_binnings(found.results()).features, bins)
+    bins = encoded.each(bin_part, kept, [found] * len(encoded))
+    return _bins(table, join_binnings(encoded.cluster.results(found)).features, bins)
 
 
-def _find_binnings(table: DaskTable, samples: Parts, max_bins: int) -> Parts:
+def _find_binnings(table: DaskTable, samples: Parts, max_bins: int) -> list[Any]:
     """Where bins begin and end; a few workers find those of some features each."""
     n_features = len(table.features)
     ends = np.linspace(0, n_features, min(len(samples), FEW, n_features) + 1).astype(int).tolist()
-    shares = list(pairwise(ends))
-    some = [samples.each(features_of_sample, first=first, last=last) for first, last in shares]
     is_sample = table.n_rows > MAX_BINNED_ROWS
-    finds = [FindBinning(table.features[first:last], is_sample, max_bins) for first, last in shares]
-    return samples.cluster.joining([share.futures for share in some], join_weighted, finds)
+    return [
+        samples.find(
+            partial(features_of_sample, first=first, last=last),
+            join_weighted,
+            partial(
+                binning_of,
+                features=table.features[first:last],
+                is_sample=is_sample,
+                max_bins=max_bins,
+            ),
+        )
+        for first, last in pairwise(ends)
+    ]
 
 
 def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: Parts) -> DaskBins:
@@ -533,7 +485,8 @@ def _(
         weighing=None if goal.weights is None else binned.table.weighing,
         needed=table.needed,
     )  # fmt: skip
-    return JoinedRows(AskedParts(rows), binned, coarse, agreed, n_threads)
+    held = rows.together(itself, must_be_level=True)
+    return JoinedRows(held, binned, coarse, agreed, n_threads)
 
 
 @hashes_of_rows.register
@@ -542,16 +495,17 @@ def _(binned: DaskBins, targets: Any, weights: Any, told: TargetCodes) -> np.nda
     assert binned.wanted is None
     table = binned.table
     rows = table.encoded.futures, table.kept_rows
-    about = {
-        "told": told,
-        "weighing": None if weights is None else table.weighing,
-        "are_counts": weights is not None
-        and table.weighing is not None
-        and table.weighing.is_whole,
-    }
-    profiles = binned.parts.each(profiles_of_part, *rows, features=binned.features, **about)
-    codes = codes_of_categories(profiles.joined(join_profiles))
-    keys = binned.parts.each(keys_of_part, *rows, codes=codes, **about).joined(join_keys)
+    weighing = None if weights is None else table.weighing
+    are_counts = weighing is not None and weighing.is_whole
+    profiles = partial(
+        profiles_of_part, features=binned.features, told=told, weighing=weighing,
+        are_counts=are_counts,
+    )  # fmt: skip
+    codes = codes_of_categories(binned.parts.ask(profiles, join_profiles, columns=rows))
+    keys_of = partial(
+        keys_of_part, codes=codes, told=told, weighing=weighing, are_counts=are_counts
+    )
+    keys = binned.parts.ask(keys_of, add, columns=rows)
     hashes = binned.parts.each(hashes_of_part, codes=codes, keys=keys)
     return np.concatenate(hashes.results())
 
@@ -569,32 +523,13 @@ def _(binned: DaskBins, table: DaskTable, tree: TreeArrays, n_threads: int) -> n
 # --- how rows are spread over a finished tree ---
 
 
-@dataclass(frozen=True, eq=False)
-class DaskRowsToSketch:
-    """Rows on workers under a finished tree; see `SketchedRows`."""
-
-    binned: DaskBins
-    parts: Parts
-    has_weights: bool
-    steps = 1
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.binned.n_rows
-
-    def ask(self, of: Callable[[SketchedPart], Any], join: Callable[[Any], Any]) -> Any:
-        """What a function tells of all rows."""
-        return self.parts.each(ask_sketched, of=of, join=join).joined(join)
-
-
 @sketched_rows.register
-def _(binned: DaskBins, rows: TrainingRows, tree: TreeArrays, n_threads: int) -> DaskRowsToSketch:
+def _(binned: DaskBins, rows: TrainingRows, tree: TreeArrays, n_threads: int) -> SketchedRows:
     """Rows on workers, with what was agreed to weigh them by."""
     table = binned.table
     parts = table.encoded.together(
-        sketch_parts, table.kept_rows, binned.wanted_rows, binned.parts.futures,
+        sketch_part, table.kept_rows, binned.wanted_rows, binned.parts.futures,
         tree=tree, features=binned.features, has_classes=rows.classes is not None,
         weighing=None if rows.weights is None and rows.counts is None else table.weighing,
     )  # fmt: skip
-    return DaskRowsToSketch(binned, parts, rows.weights is not None)
+    return SketchedRows(parts, binned, binned.n_rows, rows.weights is not None)

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import pickle
 import sys
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree.data._table import Table
 from shapetree.grow._local import LocalRows
-from shapetree.refine._joined import PartRows, Place
+from shapetree.refine._joined import RefinedPart
+
+
+class Change(NamedTuple):
+    """Functions that parts are put through, one after another, and a name that no others have."""
+
+    name: str
+    functions: tuple[Callable[..., Any], ...]
 
 
 class Held:
@@ -28,6 +37,18 @@ class Held:
 
     def __init__(self, value: Any) -> None:
         self.value = value
+        self._lock = Lock()
+        self._changed: tuple[str, Held] | None = None
+
+    def changed(self, change: Change) -> Held:
+        """What functions make of a list of parts; two tasks that need it make it once."""
+        with self._lock:
+            if self._changed is None or self._changed[0] != change.name:
+                parts = self.value
+                for make in change.functions:
+                    parts = [make(part) for part in parts]
+                self._changed = change.name, Held(parts)
+            return self._changed[1]
 
     def __reduce__(self) -> Any:
         return _held, (pickle.dumps(self.value, protocol=5),)
@@ -59,11 +80,10 @@ def bytes_of(value: Any) -> int:
         return sum(bytes_of(value.array(i)) for i in range(value.n_columns))
     if isinstance(value, Table):
         return bytes_of(value.columns)
-    if isinstance(value, Place):
-        ordered = 0 if value.ordered is None else bytes_of(value.ordered.rows.binned.columns)
-        return bytes_of(value.places.order) + ordered + value.bytes_of_tree
-    if isinstance(value, PartRows):
-        return bytes_of(value.rows)
+    if isinstance(value, RefinedPart):
+        columns = value.rows.binned.columns
+        own = 0 if columns.order is None else bytes_of(columns)
+        return bytes_of(value.rows) + own + value.bytes_of_tree
     if isinstance(value, LocalRows):
         return bytes_of(list(vars(value.goal).values())) + 8 * value.n_rows
     if is_dataclass(value):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -22,6 +22,7 @@ from shapetree.data._binning import (
 from shapetree.data._columns import Values
 from shapetree.data._fingerprint import Fingerprint
 from shapetree.data._labels import number_classes, read_targets
+from shapetree.data._map_join import add
 from shapetree.data._parts import (
     EncodedPart,
     PartDescription,
@@ -37,12 +38,12 @@ from shapetree.data._parts import (
     sample_part,
 )
 from shapetree.data._sums import WeightScaling
-from shapetree.data._table import FeatureInfo, Table, read_table
+from shapetree.data._table import FeatureInfo, Table, TablePart, read_table
 from shapetree.data._targets import Goal
 from shapetree.fit._folds import TargetCodes, profiles_of_categories, recoded, times_of
 from shapetree.fit._training_rows import importance_by_class, total_of
+from shapetree.grow._joined import PartOfRows
 from shapetree.grow._local import LocalRows
-from shapetree.refine._joined import PartRows
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of_bins
 from shapetree.tree._sketcher import SketchedPart, sole_target
@@ -161,7 +162,7 @@ def with_weight(part: EncodedPart, factors: list[np.ndarray] | None) -> EncodedP
     """The rows of a part that weigh anything."""
     if part.weights is None and factors is None:
         return part
-    given, importance = _weights_and_importance(part, factors)
+    given, importance = weights_and_importance(part, factors)
     kept = given > 0 if importance is None else given * importance > 0
     if kept.all():
         return part
@@ -171,11 +172,6 @@ def with_weight(part: EncodedPart, factors: list[np.ndarray] | None) -> EncodedP
 def length_of(part: EncodedPart) -> list[int]:
     """Number of a part's rows, in a list."""
     return [part.table.n_rows]
-
-
-def join_lists(parts: list[list[Any]]) -> list[Any]:
-    """One list after the other."""
-    return [each for part in parts for each in part]
 
 
 def _check_columns(X: Any, names: Any) -> None:
@@ -225,7 +221,7 @@ def _read_weights(weights: Any) -> np.ndarray | None:
 # --- weights ---
 
 
-def _weights_and_importance(
+def weights_and_importance(
     part: EncodedPart, factors: list[np.ndarray] | None
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Weights of a part's rows, and what these are multiplied by for their classes."""
@@ -256,21 +252,14 @@ class Weighing(NamedTuple):
 
     def of(self, part: EncodedPart) -> np.ndarray:
         """Evidence of a part's rows."""
-        return self.evidence.of(*_weights_and_importance(part, self.factors))
+        return self.evidence.of(*weights_and_importance(part, self.factors))
 
 
-def weights_of_parts(
-    parts: list[EncodedPart], factors: list[np.ndarray] | None
-) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """Weights of some parts' rows, and what these are multiplied by for their classes."""
-    return [_weights_and_importance(part, factors) for part in parts]
-
-
-def targets_of_parts(
-    parts: list[EncodedPart], weighing: Weighing | None
-) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """Targets and evidence of some parts' rows."""
-    return [(part.targets, None if weighing is None else weighing.of(part)) for part in parts]
+def targets_and_evidence(
+    part: EncodedPart, weighing: Weighing | None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """Targets and evidence of a part's rows."""
+    return part.targets, None if weighing is None else weighing.of(part)
 
 
 def targets_of_part(part: EncodedPart, dtype: Any, weighing: Weighing | None) -> Any:
@@ -279,24 +268,9 @@ def targets_of_part(part: EncodedPart, dtype: Any, weighing: Weighing | None) ->
     return targets, evidence, _counts_of(part, KeptRows(None, 0), weighing)
 
 
-def classes_of_parts(parts: list[EncodedPart]) -> list[tuple[np.ndarray, np.ndarray | None]]:
-    """Numbers of classes of some parts' rows, and the rows' own weights."""
-    return [(part.targets, part.weights) for part in parts]
-
-
-def ask_numbers(
-    parts: list[tuple[np.ndarray, np.ndarray | None]],
-    steps: tuple[Callable[..., Any], ...],
-    of: Callable[..., Any],
-    join: Callable[[Any], Any],
-) -> Any:
-    """What a function tells of numbers that are made of some parts' columns, step by step."""
-    answers = []
-    for columns in parts:
-        for make in steps:
-            columns = make(*columns)
-        answers.append(of(*columns))
-    return join(answers)
+def classes_and_weights(part: EncodedPart) -> tuple[np.ndarray, np.ndarray | None]:
+    """Numbers of classes of a part's rows, and the rows' own weights."""
+    return part.targets, part.weights
 
 
 class KeptRows(NamedTuple):
@@ -360,17 +334,10 @@ def _counts_of(part: EncodedPart, kept: KeptRows, weighing: Weighing | None) -> 
 WeightedSample = tuple[PartSample, np.ndarray | None]
 
 
-def sample_of_parts(
-    parts: list[EncodedPart], kept: list[KeptRows], n_total: int, weighing: Weighing | None
-) -> WeightedSample:
-    """Rows of some parts that bins are made of, and their weights."""
-    each = zip(parts, kept, strict=True)
-    return join_weighted([_sample_of(part, own, n_total, weighing) for part, own in each])
-
-
-def _sample_of(
+def sample_of(
     part: EncodedPart, kept: KeptRows, n_total: int, weighing: Weighing | None
 ) -> WeightedSample:
+    """Rows of a part that bins are made of, and their weights."""
     table, weights = table_of_part(part, kept), _weights_of(part, kept, weighing)
     sample = sample_part(table, kept.first_row, n_total)
     return sample, None if weights is None else weights[sample.rows - kept.first_row]
@@ -388,17 +355,12 @@ def join_weighted(parts: list[WeightedSample]) -> WeightedSample:
     return join_samples(samples), None if weights[0] is None else np.concatenate(weights)
 
 
-class FindBinning(NamedTuple):
-    """Finds bins of some features from a sample."""
-
-    features: tuple[FeatureInfo, ...]
-    is_sample: bool
-    max_bins: int
-
-    def __call__(self, sampled: WeightedSample) -> Binning:
-        sample, weights = sampled
-        table = sample.table(self.features)
-        return find_binning(table, None, self.is_sample, weights, self.max_bins, 1)
+def binning_of(
+    sampled: WeightedSample, features: tuple[FeatureInfo, ...], is_sample: bool, max_bins: int
+) -> Binning:
+    """Bins of some features, from a sample of their values."""
+    sample, weights = sampled
+    return find_binning(sample.table(features), None, is_sample, weights, max_bins, 1)
 
 
 def join_binnings(parts: list[Binning]) -> Binning:
@@ -424,18 +386,16 @@ def values_of(part: EncodedPart, kept: KeptRows) -> list[np.ndarray | None]:
     ]
 
 
-class EveryValue(NamedTuple):
+def bins_of_values(
+    values: list[np.ndarray | None], features: tuple[FeatureInfo, ...]
+) -> tuple[FeatureBins, ...]:
     """Bins for every distinct value."""
-
-    features: tuple[FeatureInfo, ...]
-
-    def __call__(self, values: list[np.ndarray | None]) -> tuple[FeatureBins, ...]:
-        return tuple(
-            with_wholeness(
-                category_bins(info) if own is None else bin_every_number(own)[0], info.is_whole
-            )
-            for info, own in zip(self.features, values, strict=True)
+    return tuple(
+        with_wholeness(
+            category_bins(info) if own is None else bin_every_number(own)[0], info.is_whole
         )
+        for info, own in zip(features, values, strict=True)
+    )
 
 
 def bin_values(part: EncodedPart, kept: KeptRows, features: tuple[FeatureBins, ...]) -> Columns:
@@ -474,7 +434,7 @@ def hold_part(
     goal: Goal,
     weighing: Weighing | None,
     needed: tuple[int, ...],
-) -> PartRows:
+) -> PartOfRows:
     """A part's rows, ready to be asked.
 
     Parameters
@@ -503,7 +463,7 @@ def hold_part(
     other = None
     if coarse_features is not None:
         other = BinnedTable(coarse_features, _take(binned if coarse is None else coarse, mask))
-    return PartRows(
+    return PartOfRows(
         LocalRows(
             table,
             rows,
@@ -531,7 +491,7 @@ def profiles_of_part(
 
 def join_profiles(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
     """Profiles of all parts."""
-    return {number: join_keys([part[number] for part in parts]) for number in parts[0]}
+    return {number: add([part[number] for part in parts]) for number in parts[0]}
 
 
 def keys_of_part(
@@ -554,11 +514,6 @@ def hashes_of_part(binned: Columns, codes: dict[int, np.ndarray], keys: np.ndarr
     return np.asarray(hash_rows(recoded(binned, codes), keys))
 
 
-def join_keys(parts: list[np.ndarray]) -> np.ndarray:
-    """Keys of all parts, which overflow on purpose."""
-    return np.asarray(np.sum(parts, axis=0, dtype=np.uint64))
-
-
 def leaves_of_part(
     part: EncodedPart,
     kept: KeptRows,
@@ -578,24 +533,7 @@ def leaves_of_part(
 # --- a finished tree ---
 
 
-def sketch_parts(
-    parts: list[EncodedPart],
-    kept: list[KeptRows],
-    wanted: list[KeptRows],
-    binned: list[Columns],
-    tree: TreeArrays,
-    features: tuple[FeatureBins, ...],
-    has_classes: bool,
-    weighing: Weighing | None,
-) -> list[SketchedPart]:
-    """The rows of some parts under a finished tree."""
-    return [
-        _sketch_part(*each, tree, features, has_classes, weighing)
-        for each in zip(parts, kept, wanted, binned, strict=True)
-    ]
-
-
-def _sketch_part(
+def sketch_part(
     part: EncodedPart,
     kept: KeptRows,
     wanted: KeptRows,
@@ -605,6 +543,7 @@ def _sketch_part(
     has_classes: bool,
     weighing: Weighing | None,
 ) -> SketchedPart:
+    """A part's rows under a finished tree."""
     mask = wanted.mask(binned.n_rows)
     table = table_of_part(part, kept, tree.features_of_pairs)
     y = sole_target(_kept(_targets_of(part, kept), mask), has_classes)
@@ -621,23 +560,12 @@ def _sketch_part(
     )
 
 
-def ask_sketched(
-    parts: list[SketchedPart], of: Callable[[SketchedPart], Any], join: Callable[[Any], Any]
-) -> Any:
-    """What a function tells of the rows of some parts."""
-    return join([of(part) for part in parts])
-
-
-def ask_table(
-    part: EncodedPart,
-    kept: KeptRows,
-    of: Callable[[Table, int, np.ndarray | None], Any],
-    weighing: Weighing | None,
-    needed: tuple[int, ...],
-) -> Any:
-    """What a function tells of the values of a part's rows."""
+def part_of_table(
+    part: EncodedPart, kept: KeptRows, weighing: Weighing | None, needed: tuple[int, ...]
+) -> TablePart:
+    """The values of some features in a part's rows."""
     table = table_of_part(part, kept, needed)
-    return of(table, kept.first_row, _counts_of(part, kept, weighing))
+    return TablePart(table, kept.first_row, _counts_of(part, kept, weighing))
 
 
 # --- categories ---

@@ -178,7 +178,7 @@ def _read_shares(shares: Any, classes: np.ndarray) -> np.ndarray:
     return values / values.sum(axis=1, keepdims=True)
 
 
-class Parts(NamedTuple):
+class ShareParts(NamedTuple):
     """Rows as parts, one for each class that a row has a share of, in the order of the rows.
 
     Attributes
@@ -213,10 +213,10 @@ class Parts(NamedTuple):
         return amounts
 
 
-def parts_of(values: np.ndarray) -> Parts:
+def parts_of(values: np.ndarray) -> ShareParts:
     """Rows as parts, by their shares of the classes."""
     row, label = np.nonzero(values)
-    return Parts(row, label.astype(np.int32))
+    return ShareParts(row, label.astype(np.int32))
 
 
 def first_parts(row: np.ndarray) -> np.ndarray:

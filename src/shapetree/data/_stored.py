@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from shapetree.data._binning import (
     rows_of,
     with_wholeness,
 )
+from shapetree.data._map_join import LocalParts, Parts
 from shapetree.data._parts import (
     PartDescription,
     PartSample,
@@ -43,7 +44,7 @@ from shapetree.data._parts import (
 )
 from shapetree.data._sampling import SCALE_ROWS, hash_limits
 from shapetree.data._store import Store
-from shapetree.data._table import FeatureInfo, Table, read_table, still_kept, with_seen
+from shapetree.data._table import FeatureInfo, Table, TablePart, read_table, still_kept, with_seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,19 +136,14 @@ class StoredTable(Table):
                 first_row += batch.n_rows
                 bar.update(len(data))
 
-    def ask(
-        self,
-        of: Callable[[Table, int, np.ndarray | None], Any],
-        join: Callable[[Sequence[Any]], Any],
-        needed: Iterable[int],
-        counts: np.ndarray | None,
-    ) -> Any:
-        """What a function tells of all rows, in one pass over them; see `Table`."""
-        answers = []
-        for first, batch in self.read(needed, "describing rows"):
-            own = None if counts is None else counts[first : first + batch.n_rows]
-            answers.append(of(batch, first, own))
-        return join(answers)
+    def parts(self, needed: Iterable[int], counts: np.ndarray | None) -> Parts:
+        """Parts of the rows, read as they are asked; see `Table`."""
+        return LocalParts(
+            TablePart(
+                batch, first, None if counts is None else counts[first : first + batch.n_rows]
+            )
+            for first, batch in self.read(needed, "describing rows")
+        )
 
     def known_values(
         self, features: Sequence[int]

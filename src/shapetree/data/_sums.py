@@ -6,17 +6,19 @@ or machines add them up get the same bits. The unit is agreed from a bound on th
 anything is summed.
 
 What is agreed follows from greatest values and sums, so that no process has to see all rows at
-once: `Numbers` are wherever they are, and tell no more than that.
+once: `Numbers` are wherever they are, and are only asked for these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
+
+from shapetree.data._map_join import Join, LocalParts, Parts, add, greatest
 
 # Units that sums of numbers on a grid stay below.
 MOST_UNITS = 2.0**52
@@ -30,52 +32,36 @@ BOUND_BITS = 16
 Pair = tuple[np.ndarray, np.ndarray | None]
 
 
-class Numbers(Protocol):
-    """Numbers of rows, wherever these are, and what they are weighed by."""
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        ...
-
-    def made(self, make: Callable[..., Pair]) -> Numbers:
-        """Numbers that are made of these, row by row."""
-        ...
-
-    def ask(self, of: Callable[..., Any], join: Callable[[Sequence[Any]], Any]) -> Any:
-        """What a function tells of all rows, if what it tells of parts of them is joined."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class LocalNumbers:
-    """Numbers in memory."""
+class Numbers:
+    """Numbers of rows, wherever these are, and what they are weighed by.
 
-    values: np.ndarray
-    weights: np.ndarray | None = None
+    Attributes
+    ----------
+    parts : Parts
+        A `Pair` of each.
+    n_rows : int
+    """
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return len(self.values)
+    parts: Parts
+    n_rows: int
 
-    def made(self, make: Callable[..., Pair]) -> LocalNumbers:
+    def map(self, make: Callable[..., Pair]) -> Numbers:
         """Numbers that are made of these, row by row."""
-        return LocalNumbers(*make(self.values, self.weights))
+        return replace(self, parts=self.parts.map(partial(_of_pair, make)))
 
-    def ask(self, of: Callable[..., Any], join: Callable[[Sequence[Any]], Any]) -> Any:
-        """What a function tells of all rows."""
-        return of(self.values, self.weights)
-
-
-def most(answers: Sequence[Any]) -> Any:
-    """Join greatest values."""
-    return np.max(answers, axis=0)
+    def ask(self, of: Callable[..., Any], join: Join) -> Any:
+        """One answer of all rows; see `Parts.ask`."""
+        return self.parts.ask(partial(_of_pair, of), join)
 
 
-def added(answers: Sequence[Any]) -> Any:
-    """Join sums."""
-    return np.sum(answers, axis=0)
+def _of_pair(function: Callable[..., Any], pair: Pair) -> Any:
+    return function(*pair)
+
+
+def local_numbers(values: np.ndarray, weights: np.ndarray | None = None) -> Numbers:
+    """Numbers in this process."""
+    return Numbers(LocalParts([(values, weights)]), len(values))
 
 
 def bound_of_sum(values: np.ndarray, weights: np.ndarray | None = None) -> float:
@@ -84,17 +70,17 @@ def bound_of_sum(values: np.ndarray, weights: np.ndarray | None = None) -> float
     A row of weight n counts as a row given n times. The bound is larger than the sum by at most
     2**-15 of the greatest value (and weight) for each row.
     """
-    return bound_of(LocalNumbers(values, weights))
+    return bound_of(local_numbers(values, weights))
 
 
 def bound_of(numbers: Numbers) -> float:
     """The same, of numbers wherever they are."""
-    greatest, heaviest = numbers.ask(_greatest_and_heaviest, most).tolist()
-    if heaviest == 0.0 or not 0.0 < greatest < np.inf:
-        return 0.0 if heaviest == 0.0 else float(greatest)
-    exponent = int(np.frexp(greatest)[1]) - BOUND_BITS
+    largest, heaviest = numbers.ask(_greatest_and_heaviest, greatest).tolist()
+    if heaviest == 0.0 or not 0.0 < largest < np.inf:
+        return 0.0 if heaviest == 0.0 else float(largest)
+    exponent = int(np.frexp(largest)[1]) - BOUND_BITS
     weight_exponent = 0 if heaviest < 0.0 else int(np.frexp(heaviest)[1]) - BOUND_BITS
-    total = numbers.ask(partial(_sum_of_shares, exponent, weight_exponent), added)
+    total = numbers.ask(partial(_sum_of_shares, exponent, weight_exponent), add)
     with np.errstate(over="ignore"):
         return float(np.ldexp(float(total), exponent + weight_exponent))
 
@@ -223,21 +209,21 @@ def find_evidence(weights: np.ndarray, importance: np.ndarray | None = None) -> 
         What weights are multiplied by. An important row is still a single row, so these numbers
         are shares even if they are whole.
     """
-    return evidence_of(LocalNumbers(weights, importance))
+    return evidence_of(local_numbers(weights, importance))
 
 
 def evidence_of(rows: Numbers) -> WeightScaling:
     """The same for rows wherever they are; their numbers are weights, and weighed by importance."""
-    has_importance, has_fractions = rows.ask(_importance_and_fractions, most).tolist()
-    given = rows.made(weights_alone)
+    has_importance, has_fractions = rows.ask(_importance_and_fractions, greatest).tolist()
+    given = rows.map(weights_alone)
     are_counts = not has_fractions and bound_of(given) <= MAX_COUNT
     exponent, factor, size = 0, 1.0, 1.0
     if are_counts and has_importance:
-        exponent, factor, size = _scale_of_shares(rows.made(_importance_by_weights))
+        exponent, factor, size = _scale_of_shares(rows.map(_importance_by_weights))
     elif not are_counts:
-        exponent, factor, size = _scale_of_shares(rows.made(_products) if has_importance else given)
+        exponent, factor, size = _scale_of_shares(rows.map(_products) if has_importance else given)
     found = WeightScaling(are_counts, exponent, factor, 1.0, size)
-    return replace(found, unit=exact_unit(bound_of(rows.made(found.scaled_columns))))
+    return replace(found, unit=exact_unit(bound_of(rows.map(found.scaled_columns))))
 
 
 def count_rows(weights: np.ndarray | None, n_rows: int) -> int:
@@ -263,11 +249,6 @@ def ones_and_whole(evidence: np.ndarray, nothing: None) -> np.ndarray:
     return np.array([(evidence == 1).all(), (evidence == np.rint(evidence)).all()])
 
 
-def every(answers: Sequence[Any]) -> Any:
-    """Join what must hold for all rows."""
-    return np.all(answers, axis=0)
-
-
 def sum_of_values(values: np.ndarray, weights: np.ndarray | None) -> float:
     """What values add up to."""
     return float(values.sum())
@@ -291,8 +272,8 @@ def weights_of_groups(groups: Numbers, n_groups: int) -> np.ndarray:
 
     Numbers are those of groups, one column or more.
     """
-    unit = exact_unit(bound_of(groups.made(_weights_as_values)))
-    total = groups.ask(partial(_weights_by_group, unit, n_groups), added)
+    unit = exact_unit(bound_of(groups.map(_weights_as_values)))
+    total = groups.ask(partial(_weights_by_group, unit, n_groups), add)
     return np.asarray(total)
 
 
@@ -309,14 +290,14 @@ def _weights_by_group(
 
 def _scale_of_shares(shares: Numbers) -> tuple[int, float, float]:
     """What makes shares add up to (Σ c s)² / Σ c s² over rows that count c, and what 1 weighs."""
-    greatest, least = (shares.ask(_ends, most) * [1.0, -1.0]).tolist()
-    if least == greatest:
+    largest, least = (shares.ask(_ends, greatest) * [1.0, -1.0]).tolist()
+    if least == largest:
         return 0, 0.0, least
     # Powers of two, so that no square overflows or vanishes.
-    exponent = int(np.frexp(greatest)[1])
-    relative = shares.made(partial(_relative, exponent))
+    exponent = int(np.frexp(largest)[1])
+    relative = shares.map(partial(_relative, exponent))
     mean = mean_of(relative)[0]
-    mean_square = mean_of(relative.made(_squares))[0]
+    mean_square = mean_of(relative.map(_squares))[0]
     size = float(np.ldexp(mean_square / mean, exponent))
     return exponent, float(mean / mean_square), size
 
@@ -337,13 +318,13 @@ def _squares(values: np.ndarray, weights: np.ndarray | None) -> Pair:
 
 def exact_mean(values: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Mean of each column, the same for any order of the rows."""
-    return mean_of(LocalNumbers(values, weights))
+    return mean_of(local_numbers(values, weights))
 
 
 def mean_of(numbers: Numbers) -> np.ndarray:
     """The same, of numbers wherever they are."""
     unit = exact_unit(bound_of(numbers))
-    sums = numbers.ask(partial(_sums_and_weight, unit), added)
+    sums = numbers.ask(partial(_sums_and_weight, unit), add)
     return np.asarray(sums[:-1] / sums[-1])
 
 
@@ -355,7 +336,7 @@ def _sums_and_weight(unit: float, values: np.ndarray, weights: np.ndarray | None
 
 def weight_of(numbers: Numbers) -> float:
     """Weight of all rows, or their number; weights must lie on a grid."""
-    return float(numbers.ask(_weight, added))
+    return float(numbers.ask(_weight, add))
 
 
 def _weight(values: np.ndarray, weights: np.ndarray | None) -> float:

@@ -6,10 +6,10 @@ training and prediction walk the same two paths.
 """
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -33,6 +33,7 @@ from shapetree.data._columns import (
     recode,
     sorted_categories,
 )
+from shapetree.data._map_join import LocalParts, Parts
 from shapetree.data._missing import MISSING_CODE, is_missing
 from shapetree.data._moments import DateKind
 from shapetree.data._names import feature_finder, is_index
@@ -165,27 +166,17 @@ class Table:
         """The same rows, with all values in this process."""
         return self
 
-    def ask(
-        self,
-        of: Callable[["Table", int, Array | None], Any],
-        join: Callable[[Sequence[Any]], Any],
-        needed: Iterable[int],
-        counts: Array | None,
-    ) -> Any:
-        """What a function tells of all rows.
+    def parts(self, needed: Iterable[int], counts: Array | None) -> Parts:
+        """Parts of the rows, a `TablePart` each.
 
         Parameters
         ----------
-        of : function
-            Of a part of the rows, the number of its first row, and how many rows each counts as.
-        join : function
-            Makes one answer of those for parts of the rows, in whatever order.
         needed : iterable of int
-            Features whose columns it reads.
+            Features whose columns a question reads; there may be one question.
         counts : array of shape (n_rows,) or None
             How many rows each counts as; None for one.
         """
-        return of(self, 0, counts)
+        return LocalParts([TablePart(self, 0, counts)])
 
     def known_values(
         self, features: Sequence[int]
@@ -218,6 +209,23 @@ class Table:
             for codes, known, new in zip(self.columns, self.features, features, strict=True)
         ]
         return Table(self.n_rows, features, columns, self.has_names)
+
+
+class TablePart(NamedTuple):
+    """Some rows of a table, which follow each other.
+
+    Attributes
+    ----------
+    table : Table
+    first_row : int
+        Number of the first in the whole table.
+    counts : array or None
+        How many rows each counts as; None for one.
+    """
+
+    table: Table
+    first_row: int
+    counts: Array | None
 
 
 def with_seen(

@@ -13,17 +13,16 @@ import numpy as np
 from shapetree._core.binning import group_values
 from shapetree._core.criterion import Criterion, NodeStatistics
 from shapetree._core.histogram import Targets
+from shapetree.data._map_join import add, greatest
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import (
     MOST_UNITS,
-    LocalNumbers,
     Numbers,
     Pair,
-    added,
     bound_of,
     exact_unit,
+    local_numbers,
     mean_of,
-    most,
     on_grid,
     weight_of,
 )
@@ -264,8 +263,8 @@ class ClassGoal(Goal):
         self.criterion = Criterion(criterion, n_classes)
         self.starts = np.cumsum([0, *n_classes])
         self._take_targets(labels)
-        rows = far or LocalNumbers(labels, weights)
-        each = rows.ask(partial(_weights_of_classes, max(n_classes)), added)
+        rows = far or local_numbers(labels, weights)
+        each = rows.ask(partial(_weights_of_classes, max(n_classes)), add)
         self.totals = np.concatenate([line[:n] for line, n in zip(each, n_classes, strict=True)])
         entropy = Criterion("entropy", n_classes)
         self.prices = affordable(PRICES[criterion], self.criterion.impurity(self.totals))
@@ -335,21 +334,21 @@ class RegressionGoal(Goal):
         self, y: np.ndarray, weights: np.ndarray | None, far: Numbers | None = None
     ) -> None:
         super().__init__(weights, far)
-        rows = far or LocalNumbers(np.ascontiguousarray(y), weights)
-        largest = _power_of_two(float(rows.ask(_greatest, most).max()))
-        shares = rows.made(partial(_divided, largest))
+        rows = far or local_numbers(np.ascontiguousarray(y), weights)
+        largest = _power_of_two(float(rows.ask(_greatest, greatest).max()))
+        shares = rows.map(partial(_divided, largest))
         mean = mean_of(shares)
-        variance = mean_of(shares.made(partial(_squared_from, mean))).mean()
+        variance = mean_of(shares.map(partial(_squared_from, mean))).mean()
         least = float(np.finfo(np.float64).smallest_subnormal)
         self._scale = max(_power_of_two(float(np.sqrt(variance))) * largest, least)
         self._centre = np.rint(mean * largest / self._scale)
-        standardised = rows.made(partial(_standardised, self._scale, self._centre))
+        standardised = rows.map(partial(_standardised, self._scale, self._centre))
         self.unit = exact_unit(bound_of(standardised))
         weight = float(rows.n_rows) if weights is None else weight_of(rows)
         self.prices = affordable(PRICES["numbers"], weight)
         if far is not None:
-            on_a_grid = standardised.made(partial(_on_grid, self.unit))
-            self.greatest = on_a_grid.ask(_greatest, most)
+            on_a_grid = standardised.map(partial(_on_grid, self.unit))
+            self.greatest = on_a_grid.ask(_greatest, greatest)
             self.spread_unit = self._spread_unit(on_a_grid)
 
     def _take_numbers(self, y: np.ndarray) -> None:
@@ -383,10 +382,10 @@ class RegressionGoal(Goal):
     @cached_property
     def spread_unit(self) -> float:
         """Grid for what rows differ from their node's centre, on which sums are exact."""
-        return self._spread_unit(LocalNumbers(self.standardised, self.weights))
+        return self._spread_unit(local_numbers(self.standardised, self.weights))
 
     def _spread_unit(self, standardised: Numbers) -> float:
-        differences = standardised.made(_absolute if self.is_absolute else _squared)
+        differences = standardised.map(_absolute if self.is_absolute else _squared)
         # No centre is further away than the middle of all rows; twice that, to be safe.
         bound = 4.0 * len(self._centre) * bound_of(differences)
         return exact_unit(bound) or float(np.finfo(np.float64).tiny)

@@ -11,7 +11,7 @@ import numpy as np
 from shapetree._core.column_ranges import deviations, extents
 from shapetree._threads import threads_for
 from shapetree.data._sampling import SCALE_ROWS, sampled
-from shapetree.data._table import Table
+from shapetree.data._table import Table, TablePart
 
 
 class Values(NamedTuple):
@@ -53,7 +53,7 @@ def values_of(
         times = np.ones(len(rows)) if counts is None else counts[rows].astype(np.float64)
         return Values(least, greatest, rows, sample, times)
     of = partial(_values_of_part, features, table.n_rows, n_threads)
-    joined: Values = table.ask(of, _join_values, features, counts)
+    joined: Values = table.parts(features, counts).ask(of, _join_values)
     return joined
 
 
@@ -61,10 +61,9 @@ def _values_of_part(
     features: Sequence[int],
     n_total: int,
     n_threads: int,
-    table: Table,
-    first_row: int,
-    counts: np.ndarray | None,
+    part: TablePart,
 ) -> Values:
+    table, first_row, counts = part
     rows = sampled(first_row, table.n_rows, n_total, SCALE_ROWS, n_threads)
     taken = slice(None) if len(rows) == table.n_rows else rows - first_row
     sample = np.empty((len(features), len(rows)))
@@ -99,14 +98,14 @@ class Neighbours(NamedTuple):
 def neighbours_of(table: Table, thresholds: dict[int, np.ndarray]) -> dict[int, Neighbours]:
     """Between which numbers of the rows thresholds on features lie; they ascend."""
     of = partial(_neighbours_of_part, thresholds)
-    found: dict[int, Neighbours] = table.ask(of, _join_neighbours, list(thresholds), None)
+    found: dict[int, Neighbours] = table.parts(list(thresholds), None).ask(of, _join_neighbours)
     return found
 
 
 def _neighbours_of_part(
-    thresholds: dict[int, np.ndarray], table: Table, first_row: int, counts: np.ndarray | None
+    thresholds: dict[int, np.ndarray], part: TablePart
 ) -> dict[int, Neighbours]:
-    return {j: _neighbours(table.columns[j], its) for j, its in thresholds.items()}
+    return {j: _neighbours(part.table.columns[j], its) for j, its in thresholds.items()}
 
 
 def _neighbours(column: np.ndarray | None, thresholds: np.ndarray) -> Neighbours:

@@ -16,9 +16,9 @@ from sklearn.utils.validation import _check_sample_weight
 from shapetree.data._batches import Batches, refuse_beside_batches
 from shapetree.data._binning import MAX_BINS, BinnedTable, bin_table
 from shapetree.data._labels import find_classes, read_targets
-from shapetree.data._shares import ClassShares, Parts, first_parts, parts_of
+from shapetree.data._shares import ClassShares, ShareParts, first_parts, parts_of
 from shapetree.data._stored import read_stored
-from shapetree.data._sums import LocalNumbers, Numbers, find_evidence, weights_of_groups
+from shapetree.data._sums import Numbers, find_evidence, local_numbers, weights_of_groups
 from shapetree.data._table import Table, read_table
 from shapetree.data._targets import ClassGoal, Goal, MeanGoal, MedianGoal
 from shapetree.data._values import values_of
@@ -28,7 +28,6 @@ from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of_bins
 from shapetree.tree._sketch import DataSummary
 from shapetree.tree._sketcher import (
-    LocalRowsToSketch,
     SketchedPart,
     SketchedRows,
     part_of_shares,
@@ -274,13 +273,13 @@ def sketched_rows(
     """The same, wherever the bins are."""
     table = rows.table.with_values(tree.features_of_pairs)
     if rows.row_of is not None:
-        parts = Parts(rows.row_of, rows.targets[:, 0])
+        parts = ShareParts(rows.row_of, rows.targets[:, 0])
         about = tree, table, binned, parts, rows.counts, rows.weights, n_threads
-        return LocalRowsToSketch(part_of_shares(*about))
+        return SketchedRows.of(part_of_shares(*about))
     y = sole_target(rows.targets, rows.classes is not None)
     assert y is not None
     counts = None if rows.counts is None else rows.counts.astype(np.int32)
-    return LocalRowsToSketch(
+    return SketchedRows.of(
         SketchedPart(tree, table, binned, y, counts, rows.weights, n_threads=n_threads)
     )
 
@@ -340,7 +339,7 @@ def _read_shares(
     if parameters.class_weight is not None:
         ones = np.ones(len(shares)) if weights is None else weights
         amounts = parts.amounts(shares.values, ones)
-        numbers = LocalNumbers(parts.label[:, None], amounts)
+        numbers = local_numbers(parts.label[:, None], amounts)
         (factors,) = factors_of_classes(classes, numbers, parameters.class_weight)
         if not (factors[parts.label] > 0).all():
             raise ValueError("class_weight must be positive for every class that y has shares of")
@@ -378,7 +377,7 @@ def importance_of(
     """
     if class_weight is None or classes is None:
         return None
-    factors = factors_of_classes(classes, LocalNumbers(targets, weights), class_weight)
+    factors = factors_of_classes(classes, local_numbers(targets, weights), class_weight)
     by_class = importance_by_class(targets, factors)
     with np.errstate(over="ignore"):
         total = by_class if weights is None else weights * by_class

@@ -11,57 +11,24 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock, local
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.histogram import Targets, join_cells
 from shapetree.data._binning import BinnedTable
+from shapetree.data._map_join import ChangingParts, Join, Parts, Question, Questions, Then, add
 from shapetree.data._sampling import GREATEST_HASH, hash_limits
 from shapetree.data._targets import Goal, medians_of
-from shapetree.grow._rows import Histograms, Sample
+from shapetree.grow._local import LocalRows, LocalRowsOfNode
+from shapetree.grow._rows import Histograms, Result, Sample
 from shapetree.grow._splits import Split
 
-# A method and its arguments. The answer to several is that of each to the next.
-Step = tuple[str, tuple[Any, ...]]
-Join = Callable[[list[Any]], Any]
 # Bytes of histograms that one call asks for: as few calls as memory allows.
 CALL_BYTES = 2**27
 # Jobs whose questions are asked together; the grids of each may take some memory.
 JOBS_TOGETHER = 8
-
-Result = TypeVar("Result")
-
-
-class Holders(Protocol):
-    """Asks all holders of rows the same, and joins their answers."""
-
-    def ask(self, *steps: Step, join: Join, finish: Callable[[Any], Any] | None = None) -> Any:
-        """What all holders answer.
-
-        Parameters
-        ----------
-        steps : tuples of str and tuple
-            Methods of `LocalRows` or, after "refined", of `LocalRefinedRows`.
-        join : function
-            Makes one answer of several. Some may be joined first, and then what comes of that.
-        finish : function, optional
-            What to make of the one answer, where it is.
-        """
-        ...
-
-    def tell(self, *steps: Step) -> None:
-        """Have all holders do something, one step after another."""
-        ...
-
-
-class Question(NamedTuple):
-    """Something to ask all holders, see `Holders.ask`."""
-
-    steps: tuple[Step, ...]
-    join: Join
-    finish: Callable[[Any], Any] | None
 
 
 class PartsTogether:
@@ -72,23 +39,23 @@ class PartsTogether:
 
     Parameters
     ----------
-    parts : Holders
+    parts : ChangingParts
     """
 
-    def __init__(self, parts: Holders) -> None:
+    def __init__(self, parts: ChangingParts) -> None:
         self._parts = parts
         self._local = local()
 
-    def ask(self, *steps: Step, join: Join, finish: Callable[[Any], Any] | None = None) -> Any:
-        """What all holders answer; see `Holders`."""
+    def ask(
+        self, of: Callable[..., Any], join: Join, finish: Callable[..., Any] | None = None
+    ) -> Any:
+        """One answer of all parts; see `Parts`."""
         meeting = getattr(self._local, "meeting", None)
-        if meeting is None:
-            return self._parts.ask(*steps, join=join, finish=finish)
-        return meeting.ask(Question(steps, join, finish))
+        return (self._parts if meeting is None else meeting).ask(of, join, finish)
 
-    def tell(self, *steps: Step) -> None:
-        """Have all holders do something; jobs that run together must not."""
-        self._parts.tell(*steps)
+    def change(self, make: Callable[..., Any]) -> None:
+        """Put what a function makes of each part in its place; jobs that run together must not."""
+        self._parts.change(make)
 
     def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Results of jobs that only ask."""
@@ -121,16 +88,18 @@ class PartsTogether:
 class _Meeting:
     """Jobs that wait for each other's questions."""
 
-    def __init__(self, parts: Holders, n_jobs: int) -> None:
+    def __init__(self, parts: Parts, n_jobs: int) -> None:
         self._parts = parts
         self._n_jobs = n_jobs
         self._waiting: list[tuple[Question, Future[Any]]] = []
         self._error: BaseException | None = None
         self._lock = Lock()
 
-    def ask(self, question: Question) -> Any:
+    def ask(
+        self, of: Callable[..., Any], join: Join, finish: Callable[..., Any] | None = None
+    ) -> Any:
         """The answer to a question, when all others have one, too."""
-        answer: Future[Any] = Future()
+        question, answer = Question(of, join, finish), Future[Any]()
         with self._lock:
             if self._error is not None:
                 raise self._error
@@ -166,7 +135,7 @@ class _Meeting:
             return
         questions = tuple(question for question, _ in ready)
         try:
-            answers = ask_together(self._parts, questions)
+            answers = Questions(questions).ask(self._parts)
         except BaseException as error:
             for _, waiting in ready:
                 waiting.set_exception(error)
@@ -175,51 +144,28 @@ class _Meeting:
             waiting.set_result(answer)
 
 
-def ask_together(parts: Holders, questions: tuple[Question, ...]) -> list[Any]:
-    """Answers to several questions, in one round."""
-    if len(questions) == 1:
-        question = questions[0]
-        return [parts.ask(*question.steps, join=question.join, finish=question.finish)]
-    steps = tuple(question.steps for question in questions)
-    joins = JoinEach(tuple(question.join for question in questions))
-    finishes = FinishEach(tuple(question.finish for question in questions))
-    return list(parts.ask(("several", steps), join=joins, finish=finishes))
+def rows_of(part: Any) -> LocalRows:
+    """The rows of a part, at the nodes where they are now."""
+    rows: LocalRows = part.rows
+    return rows
 
 
 @dataclass(frozen=True)
-class JoinEach:
-    """Joins the answers to several questions."""
+class PartOfRows:
+    """A part of the rows while a tree grows. It never changes: splits make another.
 
-    joins: tuple[Join, ...]
+    Attributes
+    ----------
+    rows : LocalRows
+    """
 
-    def __call__(self, answers: list[list[Any]]) -> list[Any]:
-        """Join lists of answers."""
-        each = zip(*answers, strict=True)
-        return [join(list(own)) for join, own in zip(self.joins, each, strict=True)]
+    rows: LocalRows
 
-
-@dataclass(frozen=True)
-class FinishEach:
-    """What to make of the answers to several questions."""
-
-    finishes: tuple[Callable[[Any], Any] | None, ...]
-
-    def __call__(self, answers: list[Any]) -> list[Any]:
-        """Finish a list of answers."""
-        return [
-            answer if finish is None else finish(answer)
-            for finish, answer in zip(self.finishes, answers, strict=True)
-        ]
-
-
-def add(answers: Sequence[Any]) -> Any:
-    """Join sums."""
-    return np.sum(answers, axis=0)
-
-
-def add_each(answers: Sequence[Sequence[np.ndarray]]) -> list[np.ndarray]:
-    """Join several sums."""
-    return [add(each) for each in zip(*answers, strict=True)]
+    def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> PartOfRows:
+        """The rows at the children of some nodes; see `Rows.split`."""
+        rows = self.rows.placed(self.rows.places.copy())
+        rows.split(nodes, first_child, splits)
+        return PartOfRows(rows)
 
 
 class JoinedRows:
@@ -227,7 +173,8 @@ class JoinedRows:
 
     Parameters
     ----------
-    parts : Holders
+    parts : ChangingParts
+        A `PartOfRows` of each.
     binned, coarse : BinnedTable
         The bins of all rows, whose columns need not be there.
     goal : Goal
@@ -241,7 +188,7 @@ class JoinedRows:
 
     def __init__(
         self,
-        parts: Holders,
+        parts: ChangingParts,
         binned: BinnedTable,
         coarse: BinnedTable | None,
         goal: Goal,
@@ -262,20 +209,26 @@ class JoinedRows:
         """Results of jobs that only ask."""
         return self.parts.together(jobs)
 
+    def _ask(
+        self, of: Callable[..., Any], join: Join, finish: Callable[..., Any] | None = None
+    ) -> Any:
+        return self.parts.ask(Then(rows_of, of), join, finish)
+
     def totals(self, nodes: np.ndarray) -> np.ndarray:
         """Sums of the channels over the rows of each node, (n_nodes, n_channels)."""
-        return np.asarray(self.parts.ask(("totals", (nodes,)), join=add))
+        return np.asarray(self._ask(partial(LocalRows.totals, nodes=nodes), add))
 
     def spreads(
         self, nodes: np.ndarray, centres: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Least and greatest target of each node, and how far all lie from a centre in sum."""
-        least, greatest, sums = self.parts.ask(("spreads", (nodes, centres)), join=join_spreads)
+        of = partial(LocalRows.spreads, nodes=nodes, centres=centres)
+        least, greatest, sums = self._ask(of, join_spreads)
         return least, greatest, sums
 
     def sums(self, nodes: np.ndarray, units: np.ndarray) -> np.ndarray:
         """Sums of the targets of each node, (n_nodes, n_outputs), on grids of as many units."""
-        return np.asarray(self.parts.ask(("sums", (nodes, units)), join=add))
+        return np.asarray(self._ask(partial(LocalRows.sums, nodes=nodes, units=units), add))
 
     def medians(self, nodes: np.ndarray) -> np.ndarray:
         """Medians of the targets of each node, (n_nodes, n_outputs)."""
@@ -283,26 +236,30 @@ class JoinedRows:
 
     def medians_of(self, nodes: list[int], standardised: bool) -> np.ndarray:
         """The same, of targets as they are or centred and scaled."""
-        question = "targets_of_nodes", (nodes, standardised)
-        return np.asarray(self.parts.ask(question, join=join_targets, finish=medians_of_nodes))
+        of = partial(LocalRows.targets_of, nodes=nodes, standardised=standardised)
+        return np.asarray(self._ask(of, join_targets, medians_of_nodes))
 
     def histograms(self, nodes: np.ndarray, first: int, last: int, sparse: bool) -> Histograms:
         """Sums over the rows of each node by bin, for the features first..last-1."""
         join = join_sparse if sparse else join_histograms
-        found = self.parts.ask(("histograms", (nodes, first, last, sparse)), join=join)
+        found = self._ask(
+            partial(LocalRows.histograms, nodes=nodes, first=first, last=last, sparse=sparse), join
+        )
         assert isinstance(found, Histograms)
         return found
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""
-        self.parts.tell(("split", (nodes, first_child, splits)))
+        self.parts.change(
+            partial(PartOfRows.split, nodes=nodes, first_child=first_child, splits=splits)
+        )
 
     def at(self, node: int, n_rows: int) -> JoinedRowsOfNode:
         """The rows of one node, which count as so many."""
-        step = "at", (node, n_rows)
+        at = Then(rows_of, partial(LocalRows.at, node=node, n_rows=n_rows))
         if self.goal.counts is not None:
-            n_rows = int(self.parts.ask(step, ("size", ()), join=add))
-        return JoinedRowsOfNode(self.parts, n_rows, step)
+            n_rows = int(self.parts.ask(Then(at, LocalRowsOfNode.size), add))
+        return JoinedRowsOfNode(self.parts, n_rows, at)
 
 
 class JoinedRowsOfNode:
@@ -310,27 +267,27 @@ class JoinedRowsOfNode:
 
     Parameters
     ----------
-    parts : Holders
+    parts : PartsTogether
     n_rows : int
-    steps : tuples of str and tuple
-        What to ask holders to get at the rows.
+    at : function
+        That gets at a part's rows, a `LocalRowsOfNode`.
     """
 
-    def __init__(self, parts: Holders, n_rows: int, *steps: Step) -> None:
+    def __init__(self, parts: PartsTogether, n_rows: int, at: Callable[..., Any]) -> None:
         self.n_rows = n_rows
         self._parts = parts
-        self._steps = steps
+        self._at = at
 
-    def _ask(self, name: str, *arguments: Any, join: Join = add) -> Any:
-        return self._parts.ask(*self._steps, (name, arguments), join=join)
+    def _ask(self, of: Callable[..., Any], join: Join = add) -> Any:
+        return self._parts.ask(Then(self._at, of), join)
 
     def totals(self) -> np.ndarray:
         """Sums of channels."""
-        return np.asarray(self._ask("totals"))
+        return np.asarray(self._ask(LocalRowsOfNode.totals))
 
     def histogram(self, own_bins: bool = False) -> np.ndarray:
         """Sums of channels by bin, over the bins that pairs are screened with, or all features'."""
-        return np.asarray(self._ask("histogram", own_bins))
+        return np.asarray(self._ask(partial(LocalRowsOfNode.histogram, own_bins=own_bins)))
 
     def grids(
         self,
@@ -343,16 +300,27 @@ class JoinedRowsOfNode:
         greatest = None
         if max_rows is not None and max_rows < self.n_rows:
             greatest = self._greatest_hash(max_rows)
-        return np.asarray(self._ask("grids", pairs, group_of_bin, n_groups, None, greatest))
+        of = partial(
+            LocalRowsOfNode.grids,
+            pairs=pairs,
+            group_of_bin=group_of_bin,
+            n_groups=n_groups,
+            greatest_hash=greatest,
+        )
+        return np.asarray(self._ask(of))
 
     def sample(
         self, features: tuple[int, ...], max_rows: int, binned: tuple[int, ...] | None = None
     ) -> Sample:
         """All rows, or so many chosen by a hash of their numbers."""
         greatest = GREATEST_HASH if self.n_rows <= max_rows else self._greatest_hash(max_rows)
-        sample, whole = self._ask(
-            "sample_up_to", tuple(features), binned, greatest, join=join_samples
+        of = partial(
+            LocalRowsOfNode.sample_up_to,
+            features=tuple(features),
+            binned=binned,
+            greatest_hash=greatest,
         )
+        sample, whole = self._ask(of, join_samples)
         assert isinstance(sample, Sample)
         if len(sample.rows) < self.n_rows:
             sample = sample.with_scale(float(whole / sample.weights.sum()))
@@ -360,16 +328,17 @@ class JoinedRowsOfNode:
 
     def branch_counts(self, split: Split) -> np.ndarray:
         """Rows in each branch of a split."""
-        return np.asarray(self._ask("branch_counts", split))
+        return np.asarray(self._ask(partial(LocalRowsOfNode.branch_counts, split=split)))
 
     def _greatest_hash(self, size: int) -> int:
         """The greatest hash of the `size` rows whose hashes are smallest."""
         join = partial(join_hashes, size)
         # Of rows up to twice the limit, there are nearly always enough.
         limit = int(hash_limits(np.array([self.n_rows]), 2 * size)[0])
-        found = self._ask("hashes", size, limit, join=join)
+        hashes = partial(LocalRowsOfNode.hashes, size=size)
+        found = self._ask(partial(hashes, greatest_hash=limit), join)
         if len(found) < size:
-            found = self._ask("hashes", size, GREATEST_HASH, join=join)
+            found = self._ask(partial(hashes, greatest_hash=GREATEST_HASH), join)
         return int(found.max())
 
 

@@ -185,13 +185,18 @@ class LocalRows:
         """Medians of the targets of each node, (n_nodes, n_outputs)."""
         return np.array([medians_of(*self._targets_of(node)) for node in nodes.tolist()])
 
-    def targets_of(self, node: int, standardised: bool) -> tuple[np.ndarray, np.ndarray | None]:
-        """Targets of a node's rows, as they are or centred and scaled, and their weights."""
-        y, weights = self._targets_of(node)
-        if standardised:
-            assert isinstance(self._goal, RegressionGoal)
-            y = self._goal.standardised[self.rows_of(node)]
-        return y, weights
+    def targets_of(
+        self, nodes: list[int], standardised: bool
+    ) -> list[tuple[np.ndarray, np.ndarray | None]]:
+        """Targets of nodes' rows, as they are or centred and scaled, and their weights."""
+        each = map(self._targets_of, nodes)
+        if not standardised:
+            return list(each)
+        assert isinstance(self._goal, RegressionGoal)
+        y = self._goal.standardised
+        return [
+            (y[self.rows_of(node)], weights) for node, (_, weights) in zip(nodes, each, strict=True)
+        ]
 
     def _targets_of(self, node: int) -> tuple[np.ndarray, np.ndarray | None]:
         """Targets and weights of a node's rows."""

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from threading import RLock
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shapetree._core.histogram import join_cells
 from shapetree._core.leaf_losses import LeafLosses
-from shapetree._core.rows import NodeRows
+from shapetree.data._map_join import Join, Then, add, add_each
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
-from shapetree.grow._joined import (
-    Holders,
-    Join,
-    JoinedRows,
-    JoinedRowsOfNode,
-    Step,
-    add,
-    add_each,
-)
-from shapetree.grow._local import LocalRows
+from shapetree.grow._joined import JoinedRows, JoinedRowsOfNode, PartOfRows, PartsTogether
+from shapetree.grow._local import LocalRows, LocalRowsOfNode
 from shapetree.grow._rows import Result
 from shapetree.grow._splits import Split
 from shapetree.refine._loss import loss_of
 from shapetree.refine._rows import (
     CareSet,
+    LocalCareSet,
     LocalRefinedRows,
     LossCells,
-    refined_rows,
 )
 from shapetree.tree._shape import PairShape
 
@@ -40,201 +32,97 @@ from shapetree.tree._shape import PairShape
 Level = tuple[list[int], np.ndarray, np.ndarray]
 
 
-# --- the holder of a part ---
-
-
-class PartRows:
-    """A part of the rows. It never changes: where its rows are in a tree is known to a `Place`.
-
-    Parameters
-    ----------
-    rows : LocalRows
-    """
-
-    def __init__(self, rows: LocalRows) -> None:
-        self.rows = rows
-        self._losses: LeafLosses | None = None
-        # Rows have scratch memory that one thread uses at a time.
-        self.lock = RLock()
-
-    def __reduce__(self) -> Any:
-        return PartRows, (self.rows,)
-
-    def start(self) -> Place:
-        """All rows at the root."""
-        return Place(self.rows.places)
-
-    def in_order(self, places: NodeRows) -> PartRows:
-        """The same rows, numbered as they stand in a tree; see `LocalRefinedRows`."""
-        return PartRows(self.rows.in_order(places.order))
-
-    @property
-    def losses(self) -> LeafLosses:
-        """What it costs to send a row to a leaf."""
-        if self._losses is None:
-            self._losses = loss_of(self.rows.goal).rows
-        return self._losses
+# --- a part ---
 
 
 @dataclass
-class Place:
-    """Where a part's rows are in a tree. It never changes: each order makes another.
+class RefinedPart:
+    """A part of the rows under a tree that is refined. It never changes: each method makes another.
 
     Attributes
     ----------
-    places : NodeRows
-    splits : dict or None
-        Splits and children of nodes under refinement; None while the tree grows.
+    rows : LocalRows
     n_nodes, max_branches : int
-        Most nodes, and most branches of one, that a tree under refinement has.
+        Most nodes, and most branches of one, that the tree will have.
+    splits : dict
+        Splits and children of nodes.
     level : tuple or None
         The level whose branches' losses are known.
-    ordered : PartRows or None
-        The part as its rows stand in the tree, if they have been put in order.
     """
 
-    places: NodeRows
-    splits: dict[int, tuple[Split | None, list[int]]] | None = None
-    n_nodes: int = 0
-    max_branches: int = 0
+    rows: LocalRows
+    n_nodes: int
+    max_branches: int
+    splits: dict[int, tuple[Split | None, list[int]]] = field(default_factory=dict)
     level: Level | None = None
-    ordered: PartRows | None = None
-    _refined: PartOfTree | None = field(default=None, repr=False)
-    _next: tuple[str, Place] | None = field(default=None, init=False, repr=False)
+    _tree: PartOfTree | None = field(default=None, repr=False)
+
+    @classmethod
+    def start(cls, part: PartOfRows, n_nodes: int, max_branches: int) -> RefinedPart:
+        """The rows where they are, under a tree whose splits are not known yet."""
+        places = part.rows.places.copy()
+        return cls(part.rows.placed(places), n_nodes, max_branches)
 
     def __reduce__(self) -> Any:
-        told = self.places, self.splits, self.n_nodes, self.max_branches, self.level, self.ordered
-        return Place, told
+        known = self.rows, self.n_nodes, self.max_branches, self.splits, self.level
+        return RefinedPart, known
 
     @property
     def bytes_of_tree(self) -> int:
         """Memory of what was made to refine: a row's number, and its loss in branches but one."""
-        n_rows = 0 if self._refined is None else len(self.places.order)
+        n_rows = 0 if self._tree is None else self.rows.n_rows
         return n_rows * (4 + 8 * (self.max_branches - 1))
 
-    def asked(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
-        """What the part answers."""
-        part = self.ordered or part
-        with part.lock:
-            return self._answer(part, steps)
-
-    def _answer(self, part: PartRows, steps: tuple[Step, ...]) -> Any:
-        if steps[0][0] == "several":
-            return [self._answer(part, own) for own in steps[0][1]]
-        answer: Any = _PartRows(part.rows.placed(self.places))
-        if steps[0][0] == "refined":
-            answer, steps = self._tree(part), steps[1:]
-        for name, arguments in steps:
-            answer = getattr(answer, name)(*arguments)
-        return answer
-
-    def told(self, part: PartRows, steps: tuple[Step, ...], name: str | None = None) -> Place:
-        """Where rows are after some steps; steps with a name are made once."""
-        if name is None:
-            return self._after(part, steps)
-        with part.lock:
-            if self._next is None or self._next[0] != name:
-                self._next = name, self._after(part, steps)
-            return self._next[1]
-
-    def _after(self, part: PartRows, steps: tuple[Step, ...]) -> Place:
-        place = self
-        for name, arguments in _in_turn(steps):
-            own = place.ordered or part
-            with own.lock:
-                place = getattr(place, f"_{name}")(own, *arguments)
-        return place
-
-    def _split(
-        self, part: PartRows, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]
-    ) -> Place:
-        rows = part.rows.placed(self.places.copy())
-        rows.split(nodes, first_child, splits)
-        return Place(rows.places)
-
-    def _refine(self, part: PartRows, n_nodes: int, max_branches: int) -> Place:
-        return Place(self.places.copy(), {}, n_nodes, max_branches)
-
-    def _set_splits(
-        self, part: PartRows, splits: list[tuple[int, Split | None, list[int]]]
-    ) -> Place:
-        assert self.splits is not None
+    def set_splits(self, splits: list[tuple[int, Split | None, list[int]]]) -> RefinedPart:
+        """Give nodes other splits, or make them leaves."""
         new, tree = dict(self.splits), self._handed_on()
         for node, split, children in splits:
             new[node] = split, children
             if tree is not None:
                 tree.set_split(node, split, children)
-        return replace(self, splits=new, level=None, _refined=tree)
+        return replace(self, splits=new, level=None, _tree=tree)
 
-    def _send(self, part: PartRows, nodes: list[int]) -> Place:
-        places, tree = self.places.copy(), self._handed_on()
+    def send(self, nodes: list[int]) -> RefinedPart:
+        """Send the rows of some nodes, none below another, to the leaves below."""
+        rows, tree = self.rows.placed(self.rows.places.copy()), self._handed_on()
         if tree is not None:
-            tree.stand_at(places)
-        moved = replace(self, places=places, level=None, _refined=tree)
-        moved._tree(part).send(nodes)
+            tree.stand_at(rows.places)
+        moved = replace(self, rows=rows, level=None, _tree=tree)
+        moved.tree().send(nodes)
         return moved
 
     def _handed_on(self) -> PartOfTree | None:
-        """The tree for the place that follows: to make one takes time, and much memory.
+        """The tree for the part that follows: to make one takes time, and much memory.
 
-        Asking again makes another, of what this place knows.
+        Asking this one again makes another, of what it knows.
         """
-        tree, self._refined = self._refined, None
+        tree, self._tree = self._tree, None
         return tree
 
-    def _look(self, part: PartRows, nodes: list[int], table: Any, anchors: Any) -> Place:
+    def look(self, level: Level) -> RefinedPart:
+        """The same part, which knows what the branches of a level cost."""
         # What was found of the level when it was asked for is still known.
-        return replace(self, level=(nodes, table, anchors))
+        return replace(self, level=level)
 
-    def _reorder_rows(self, part: PartRows) -> Place:
-        ordered, places = part.in_order(self.places), self.places.copy()
+    def reorder_rows(self) -> RefinedPart:
+        """The same rows, numbered as they stand in the tree; see `LocalRefinedRows`."""
+        places = self.rows.places.copy()
+        rows = self.rows.in_order(places.order)
         places.renumber()
-        return replace(self, places=places, ordered=ordered, level=None, _refined=None)
+        return replace(self, rows=rows.placed(places), level=None, _tree=None)
 
-    def _tree(self, part: PartRows) -> PartOfTree:
-        """The part's rows under the tree, made of what is known of it."""
-        if self._refined is None:
-            assert self.splits is not None
-            rows = part.rows.placed(self.places)
-            tree = PartOfTree(rows, part.losses, self.n_nodes, self.max_branches)
+    def tree(self) -> PartOfTree:
+        """The rows under the tree, made of what is known of it."""
+        if self._tree is None:
+            losses = loss_of(self.rows.goal).rows
+            tree = PartOfTree(self.rows, losses, self.n_nodes, self.max_branches)
             for node, (split, children) in self.splits.items():
                 if split is not None:
                     tree.set_split(node, split, children)
-            self._refined = tree
+            self._tree = tree
         if self.level is not None:
-            self._refined.look(self.level)
-        return self._refined
-
-
-def _in_turn(steps: tuple[Step, ...]) -> Iterator[Step]:
-    """Steps with splits that follow each other together."""
-    splits: list[Any] = []
-    for name, arguments in steps:
-        if name == "set_split":
-            splits.append(arguments)
-            continue
-        if splits:
-            yield "set_splits", (splits,)
-            splits = []
-        yield name, arguments
-    if splits:
-        yield "set_splits", (splits,)
-
-
-class _PartRows:
-    """A part's rows, asked for several nodes at once where `LocalRows` is asked for one."""
-
-    def __init__(self, rows: LocalRows) -> None:
-        self._rows = rows
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._rows, name)
-
-    def targets_of_nodes(
-        self, nodes: list[int], standardised: bool
-    ) -> list[tuple[np.ndarray, np.ndarray | None]]:
-        """Targets and weights of nodes' rows."""
-        return [self._rows.targets_of(node, standardised) for node in nodes]
+            self._tree.look(self.level)
+        return self._tree
 
 
 class PartOfTree(LocalRefinedRows):
@@ -286,11 +174,9 @@ class PartOfTree(LocalRefinedRows):
             least[places], greatest[places] = ranges[:, 0], ranges[:, 1]
         return sizes, sums, least, greatest
 
-    def losses(
-        self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
-    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+    def losses(self, level: Level) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
         """What `branch_losses` answers for a level, and losses by bin and branch of all nodes."""
-        self.look((nodes, table, anchors))
+        self.look(level)
         return self._found, self._cells()
 
     def _cells(self) -> tuple[np.ndarray, ...]:
@@ -355,17 +241,29 @@ class JoinedRefinedRows:
         self.leaf_losses = losses
         self.bins, self.n_bins = rows.binned.features, rows.binned.n_bins
         self.is_categorical = rows.binned.categorical.view(np.uint8)
-        self._parts: Holders = rows.parts
+        self._parts = rows.parts
+        self._new_splits: list[tuple[int, Split | None, list[int]]] = []
         self._level: Level
         self._cells: LossCells
         self._children: dict[int, list[int]] = {}
         self._known: _AllNodes | None = None
         self._is_known = False
         self._changed = set(range(n_nodes))
-        self._parts.tell(("refine", (n_nodes, max_branches)))
+        self._parts.change(partial(RefinedPart.start, n_nodes=n_nodes, max_branches=max_branches))
 
-    def _ask(self, name: str, *arguments: Any, join: Join = add) -> Any:
-        return self._parts.ask(("refined", ()), (name, arguments), join=join)
+    def _ask(self, of: Callable[..., Any], join: Join = add) -> Any:
+        self._tell_splits()
+        return self._parts.ask(Then(RefinedPart.tree, of), join)
+
+    def _change(self, make: Callable[..., Any]) -> None:
+        self._tell_splits()
+        self._parts.change(make)
+
+    def _tell_splits(self) -> None:
+        """Have all parts know splits that were set since they were told any."""
+        if self._new_splits:
+            splits, self._new_splits = self._new_splits, []
+            self._parts.change(partial(RefinedPart.set_splits, splits=splits))
 
     def together(self, jobs: Sequence[Callable[[], Result]]) -> list[Result]:
         """Results of jobs that only ask."""
@@ -373,21 +271,21 @@ class JoinedRefinedRows:
 
     def set_split(self, node: int, split: Split | None, children: list[int]) -> None:
         """Give a node another split, or make it a leaf; its rows stay where they are."""
-        self._parts.tell(("set_split", (node, split, list(children))))
+        self._new_splits.append((node, split, list(children)))
         self._changed.update(_below(self._children, node))
         self._children[node] = list(children)
         self._changed.update(_below(self._children, node))
 
     def send(self, nodes: list[int]) -> None:
         """Send the rows of some nodes, none below another, to the leaves below."""
-        self._parts.tell(("send", (list(nodes),)))
+        self._change(partial(RefinedPart.send, nodes=list(nodes)))
         for node in nodes:
             self._changed.update(_below(self._children, node))
         self._is_known = False
 
     def reorder_rows(self) -> Goal:
         """Number the rows as they stand in the tree; see `LocalRefinedRows`."""
-        self._parts.tell(("reorder_rows", ()))
+        self._change(RefinedPart.reorder_rows)
         return self.rows.goal
 
     def sizes(self) -> list[int]:
@@ -398,7 +296,7 @@ class JoinedRefinedRows:
         """What one round tells of all nodes; leaves that have not changed are known."""
         if self._known is None or not self._is_known:
             nodes = sorted(self._changed)
-            sizes, *found = self._ask("all_nodes", nodes, join=join_nodes)
+            sizes, *found = self._ask(partial(PartOfTree.all_nodes, nodes=nodes), join_nodes)
             before = found if self._known is None else self._known[2:]
             for of_all, of_some in zip(before, found, strict=True):
                 of_all[nodes] = of_some
@@ -431,19 +329,24 @@ class JoinedRefinedRows:
 
     def piece_counts(self, nodes: list[int]) -> list[np.ndarray]:
         """Rows of split nodes in each bin, or in each region of a pair, missing values last."""
-        return list(self._ask("piece_counts", nodes, join=add_each))
+        return list(self._ask(partial(PartOfTree.piece_counts, nodes=nodes), add_each))
 
     def pieces_below(
         self, node: int
     ) -> tuple[np.ndarray, np.ndarray | None, dict[int, np.ndarray]]:
         """Rows, weights and pieces of nodes if a node's rows were sent down now."""
-        n_rows, weights, pieces = self._ask("pieces_below", node, join=join_pieces)
+        n_rows, weights, pieces = self._ask(
+            partial(PartOfTree.pieces_below, node=node), join_pieces
+        )
         return n_rows, weights, pieces
 
     def branch_counts(self, node: int, split: Split, n_branches: int) -> list[int]:
         """Rows of a node in each branch under another split."""
-        counts: list[int] = self._ask("branch_counts", node, split, n_branches).tolist()
-        return counts
+        return np.asarray(
+            self._ask(
+                partial(PartOfTree.branch_counts, node=node, split=split, n_branches=n_branches)
+            )
+        ).tolist()
 
     def leaf_sums(self, nodes: list[int]) -> np.ndarray:
         """What nodes' rows add up to: weight of each class, or of all rows and of y."""
@@ -462,7 +365,8 @@ class JoinedRefinedRows:
 
     def leaf_totals(self, nodes: list[int], table: np.ndarray, anchors: np.ndarray) -> np.ndarray:
         """Loss of nodes' rows as leaves, whose lines stand in a table of all nodes."""
-        return np.asarray(self._ask("leaf_totals", nodes, table, anchors))
+        of = partial(PartOfTree.leaf_totals, nodes=nodes, table=table, anchors=anchors)
+        return np.asarray(self._ask(of))
 
     def branch_losses(
         self, nodes: list[int], table: np.ndarray, anchors: np.ndarray
@@ -470,7 +374,7 @@ class JoinedRefinedRows:
         """Find out what each branch would cost the rows of one level's nodes."""
         # The table goes on to change.
         self._level = list(nodes), table.copy(), anchors
-        found, cells = self._ask("losses", *self._level, join=join_losses)
+        found, cells = self._ask(partial(PartOfTree.losses, level=self._level), join_losses)
         self._cells = LossCells(*cells)
         sums, n_care, least = found
         return sums, n_care, least
@@ -482,15 +386,12 @@ class JoinedRefinedRows:
 
     def care_sets(self, n_branches: list[int]) -> list[CareSet]:
         """Rows of each node of the level that care; the nodes have so many branches."""
-        self._parts.tell(("look", self._level))
-        sums = self._ask("sums_of_care", n_branches, join=add_each)
+        self._change(partial(RefinedPart.look, level=self._level))
+        sums = self._ask(partial(PartOfTree.sums_of_care, n_branches=n_branches), add_each)
         return [
             JoinedCareSet(self._parts, n_branches, number, int(n_rows), float(least), float(regret))
             for number, (n_rows, least, regret) in enumerate(zip(*sums, strict=True))
         ]
-
-
-refined_rows.register(JoinedRows, JoinedRefinedRows)
 
 
 class JoinedCareSet:
@@ -498,7 +399,7 @@ class JoinedCareSet:
 
     def __init__(
         self,
-        parts: Holders,
+        parts: PartsTogether,
         n_branches: list[int],
         number: int,
         n_rows: int,
@@ -508,26 +409,28 @@ class JoinedCareSet:
         self.n_branches = n_branches[number]
         self.n_rows, self.least, self.regret = n_rows, least, regret
         self._parts = parts
-        self._steps: tuple[Step, ...] = ("refined", ()), ("care_set", (n_branches, number))
+        care = partial(PartOfTree.care_set, n_branches=n_branches, number=number)
+        self._care = Then(RefinedPart.tree, care)
 
     def losses_by_ratio(self) -> np.ndarray:
         """What rows lose in their second best branch, and their regrets, both in sum."""
-        return np.asarray(self._parts.ask(*self._steps, ("losses_by_ratio", ()), join=add))
+        return np.asarray(self._parts.ask(Then(self._care, LocalCareSet.losses_by_ratio), add))
 
     def as_classes(self, divisor: float, unit: float) -> JoinedRowsOfNode:
         """The rows as if their best branches were classes, and their regrets weights."""
-        steps = *self._steps, ("as_classes", (divisor, unit))
-        return JoinedRowsOfNode(self._parts, self.n_rows, *steps)
+        at = Then(self._care, partial(LocalCareSet.as_classes, divisor=divisor, unit=unit))
+        return JoinedRowsOfNode(self._parts, self.n_rows, at)
 
     def as_copies(self, divisor: float, unit: float) -> JoinedRowsOfNode:
         """The rows once for each branch in which they lose least, see `CareSet`."""
-        steps = *self._steps, ("as_copies", (divisor, unit))
-        n_copies = int(self._parts.ask(*steps, ("size", ()), join=add))
-        return JoinedRowsOfNode(self._parts, n_copies, *steps)
+        at = Then(self._care, partial(LocalCareSet.as_copies, divisor=divisor, unit=unit))
+        n_copies = int(self._parts.ask(Then(at, LocalRowsOfNode.size), add))
+        return JoinedRowsOfNode(self._parts, n_copies, at)
 
     def region_losses(self, shape: PairShape) -> np.ndarray:
         """What rows lose in each branch beyond branch 0, by region; missing values last."""
-        return np.asarray(self._parts.ask(*self._steps, ("region_losses", (shape,)), join=add))
+        of = partial(LocalCareSet.region_losses, shape=shape)
+        return np.asarray(self._parts.ask(Then(self._care, of), add))
 
 
 class _AllNodes(NamedTuple):

@@ -7,14 +7,17 @@ from collections.abc import Callable
 import numpy as np
 
 from shapetree.grow._candidates import CandidateOptions
+from shapetree.grow._joined import JoinedRows
+from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrownTree, TreeNode, shape_of
 from shapetree.grow._pairs import PairFrame
 from shapetree.grow._rows import HeldRows
 from shapetree.grow._splits import PairSplit
+from shapetree.refine._joined import JoinedRefinedRows
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
 from shapetree.refine._pairs import PairRefitter
-from shapetree.refine._rows import refined_rows
+from shapetree.refine._rows import LocalRefinedRows, RefinedRows
 from shapetree.refine._splits import split_of, without_gaps
 from shapetree.refine._tao import Refiner
 from shapetree.refine._working_tree import WorkingNode, WorkingTree
@@ -110,7 +113,13 @@ def _refine(
 ) -> tuple[TreeNode, list[float]]:
     loss = loss_of(rows.goal)
     max_branches = max(2, *(len(node.children) for node in nodes))
-    refined = refined_rows(rows, loss.rows, len(nodes), max_branches)
+    about = loss.rows, len(nodes), max_branches
+    refined: RefinedRows
+    if isinstance(rows, JoinedRows):
+        refined = JoinedRefinedRows(rows, *about)
+    else:
+        assert isinstance(rows, LocalRows)
+        refined = LocalRefinedRows(rows, *about)
     tree = WorkingTree(nodes, refined, is_sent, options)
     reads_values = pairs is not None or any(isinstance(node.split, PairSplit) for node in nodes)
     if owns_bins and not reads_values and rows.n_rows >= MANY_ROWS:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, singledispatch
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -25,7 +25,7 @@ from shapetree.data._sums import on_grid
 from shapetree.data._targets import Goal, RegressionGoal
 from shapetree.grow._grower import describe
 from shapetree.grow._local import LocalRows, LocalRowsOfNode
-from shapetree.grow._rows import Result, Rows, RowsOfNode
+from shapetree.grow._rows import Result, RowsOfNode
 from shapetree.grow._splits import PairSplit, Split, cuts_of, regions_of
 from shapetree.tree._shape import PairShape
 
@@ -528,23 +528,3 @@ class LocalRefinedRows:
 
 def _numbers(nodes: list[int]) -> np.ndarray:
     return np.array(nodes, dtype=np.int32)
-
-
-@singledispatch
-def refined_rows(rows: Rows, losses: LeafLosses, n_nodes: int, max_branches: int) -> RefinedRows:
-    """Let rows be asked by refinement; every kind of holder registers its own way.
-
-    Parameters
-    ----------
-    rows : Rows
-    losses : LeafLosses
-        What it costs to send a row to a leaf.
-    n_nodes, max_branches : int
-        Most nodes, and most branches of one, that the tree will have.
-    """
-    raise TypeError(f"{type(rows).__name__} cannot be refined on")
-
-
-@refined_rows.register
-def _(rows: LocalRows, losses: LeafLosses, n_nodes: int, max_branches: int) -> LocalRefinedRows:
-    return LocalRefinedRows(rows, losses, n_nodes, max_branches)

@@ -41,8 +41,8 @@ from shapetree.tree._naming import KnownNames, Names, read_names
 from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary, NodeSketch
 from shapetree.tree._sketcher import (
-    LocalRowsToSketch,
     SketchedPart,
+    SketchedRows,
     part_of_shares,
     sketch_tree,
     sole_target,
@@ -315,7 +315,7 @@ class FittedTree(ReadsRows):
                 return None, 1
             part = SketchedPart(self.tree, table, bin_used_features(self.tree, table, 1), target)
         sketches, _ = sketch_tree(
-            *(self.tree, self.features, LocalRowsToSketch(part), summary.ranges),
+            *(self.tree, self.features, SketchedRows.of(part), summary.ranges),
             None if self.n_classes is None else self.n_classes[0],
             *(summary.target_edges, self.predicts_medians),
         )

@@ -1,18 +1,17 @@
 """Sketch a tree: how rows are spread over its nodes, from their bins, whoever holds the rows.
 
-A question is a function of a part of the rows, and a way to join the answers of parts: sums on
-exact grids, least and greatest values, and samples that are chosen by the hash of a row's number.
-However rows are divided, the answer is the same, bit for bit.
+Parts of the rows are asked as `shapetree.data._map_join` says; however rows are divided, the
+sketches are the same, bit for bit.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial, reduce
+from functools import cached_property, partial
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +19,9 @@ from shapetree._core.sampling import places_up_to, row_hashes
 from shapetree._core.sketch import count_cells
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
+from shapetree.data._map_join import LocalParts, Parts, add, add_each
 from shapetree.data._sampling import first_by_hash, hash_limits
-from shapetree.data._shares import Parts, drawn_labels, in_steps, steps_of
+from shapetree.data._shares import ShareParts, drawn_labels, in_steps, steps_of
 from shapetree.data._sums import BOUND_BITS, exact_unit, exact_units, on_grid
 from shapetree.data._table import FeatureInfo, Table
 from shapetree.data._values import Values
@@ -44,8 +44,6 @@ from shapetree.tree._sketch import (
     target_edges_of,
 )
 from shapetree.tree._sure import sure_of_median
-
-Answer = TypeVar("Answer")
 
 # Spans of a feature that rows are counted in, and how many there are of all nodes and classes.
 MAX_SPANS, MIN_SPANS = 256, 48
@@ -174,74 +172,41 @@ class RowsByLeaf(NamedTuple):
         return self.reduced(values, np.add, 0)
 
 
-class SketchedRows(Protocol):
-    """Whoever holds rows with their bins and a tree: this process, a cluster."""
-
-    @property
-    def binned(self) -> BinnedTable:
-        """The rows' bins, whose columns may be elsewhere."""
-        ...
-
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        ...
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether rows have weights."""
-        ...
-
-    @property
-    def steps(self) -> int:
-        """How many of what is counted make a row; see `SketchedPart`."""
-        ...
-
-    def ask(
-        self, of: Callable[[SketchedPart], Answer], join: Callable[[Sequence[Answer]], Answer]
-    ) -> Answer:
-        """What a function tells of all rows, if what it tells of parts of them is joined."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
-class LocalRowsToSketch:
-    """Rows in memory; `part` holds all of them."""
+class SketchedRows:
+    """Rows under a finished tree, wherever they are.
 
-    part: SketchedPart
+    Attributes
+    ----------
+    parts : Parts
+        A `SketchedPart` of each.
+    binned : BinnedTable
+        The rows' bins, whose columns may be elsewhere.
+    n_rows : int
+    has_weights : bool
+    steps : int
+        How many of what is counted make a row; see `SketchedPart`.
+    """
 
-    @property
-    def binned(self) -> BinnedTable:
-        """The rows' bins."""
-        return self.part.binned
+    parts: Parts
+    binned: BinnedTable
+    n_rows: int
+    has_weights: bool
+    steps: int = 1
 
-    @property
-    def n_rows(self) -> int:
-        """Number of rows."""
-        return self.part.table.n_rows
-
-    @property
-    def has_weights(self) -> bool:
-        """Whether rows have weights."""
-        return self.part.weights is not None
-
-    @property
-    def steps(self) -> int:
-        """How many of what is counted make a row."""
-        return self.part.steps
-
-    def ask(
-        self, of: Callable[[SketchedPart], Answer], join: Callable[[Sequence[Answer]], Answer]
-    ) -> Answer:
-        """What a function tells of all rows."""
-        return of(self.part)
+    @classmethod
+    def of(cls, part: SketchedPart) -> SketchedRows:
+        """Rows that are all in this process."""
+        has_weights = part.weights is not None
+        parts = LocalParts([part])
+        return cls(parts, part.binned, part.table.n_rows, has_weights, part.steps)
 
 
 def part_of_shares(
     tree: TreeArrays,
     table: Table,
     binned: BinnedTable,
-    parts: Parts,
+    parts: ShareParts,
     counts: np.ndarray | None,
     weights: np.ndarray | None = None,
     n_threads: int = 1,
@@ -253,7 +218,7 @@ def part_of_shares(
     tree : TreeArrays
     table, binned : Table and BinnedTable
         The parts of the rows.
-    parts : Parts
+    parts : ShareParts
     counts : array of shape (n_parts,) or None
         As how many rows each part counts, or which share of one; None for 1.
     weights : array of shape (n_parts,) or None
@@ -363,17 +328,7 @@ class Powers(NamedTuple):
     totals: np.ndarray
 
 
-def add_answers(answers: Sequence[Any]) -> Any:
-    """Join sums."""
-    return reduce(np.add, answers)  # of the same type
-
-
-def add_each(answers: Sequence[Any]) -> Any:
-    """Join several sums, each with its own."""
-    return type(answers[0])(*map(add_answers, zip(*answers, strict=True)))
-
-
-def join_lists(answers: Sequence[Any]) -> Any:
+def join_pairs(answers: Sequence[Any]) -> Any:
     """Join pairs of arrays, each after its own."""
     return tuple(map(np.concatenate, zip(*answers, strict=True)))
 
@@ -382,8 +337,8 @@ def join_counts(answers: Sequence[Counts]) -> Counts:
     """Join what is told first."""
     in_cells, in_leaves, least, greatest, targets, heaviest, points = zip(*answers, strict=True)
     return Counts(
-        add_answers(in_cells),
-        add_answers(in_leaves),
+        add(in_cells),
+        add(in_leaves),
         None if least[0] is None else np.min(least, axis=0),
         None if greatest[0] is None else np.max(greatest, axis=0),
         None if targets[0] is None else np.concatenate(targets),
@@ -609,7 +564,7 @@ def sketch_tree(
     """
     spans, cells = _cells_of(tree, features, rows.binned, ranges, n_classes or 1)
     pairs = tuple(np.flatnonzero(tree.second_feature >= 0).tolist())
-    found = rows.ask(CountRows(cells, n_classes, rows.n_rows, pairs), join_counts)
+    found = rows.parts.ask(CountRows(cells, n_classes, rows.n_rows, pairs), join_counts)
     is_coded = [feature.is_categorical for feature in features]
     has_classes = n_classes is not None
     scatters = {
@@ -632,8 +587,8 @@ def sketch_tree(
         target_edges = target_edges_of(*ends, found.targets)
     n_rows = found.in_leaves[:, 0]
     moments = _Moments(n_rows, found.least, found.greatest)
-    sums = rows.ask(SumTargets(moments.exponent, moments.unit, target_edges), add_each)
-    powers = rows.ask(moments.powers(sums, cells), add_each)
+    sums = rows.parts.ask(SumTargets(moments.exponent, moments.unit, target_edges), add_each)
+    powers = rows.parts.ask(moments.powers(sums, cells), add_each)
     mean, deviation, skewness = _moments_above(tree, n_rows, *moments.of_leaves(sums, powers))
     sketches = TreeSketches(
         *(_added_up(tree, sums.in_cells), mean, deviation),
@@ -695,7 +650,7 @@ def _squared_weights(
     """What the squares of the weights of all nodes' rows add up to."""
     if heaviest is None:
         return None
-    squares = rows.ask(partial(squared_weights, heaviest), add_answers)
+    squares = rows.parts.ask(partial(squared_weights, heaviest), add)
     sums: list[float] = (rows.steps * heaviest * heaviest * squares).tolist()
     for node in range(len(sums) - 1, 0, -1):  # children before their parents
         sums[int(tree.parent[node])] += sums[node]
@@ -725,7 +680,7 @@ def _moments_above(
 
 def _medians(tree: TreeArrays, rows: SketchedRows) -> Sequence[tuple[float, float, float] | None]:
     """Median and its interval of each node whose rows suffice."""
-    leaves, targets = rows.ask(targets_by_leaf, join_lists)
+    leaves, targets = rows.parts.ask(targets_by_leaf, join_pairs)
     order = np.argsort(leaves, kind="stable")
     bounds = np.searchsorted(leaves[order], np.arange(tree.node_count + 1))
     values = [[targets[order[a:b]]] for a, b in pairwise(bounds.tolist())]

@@ -284,7 +284,7 @@ def sums_of_parts(problem, source, level, keep=False):
     sums = np.full((len(level), problem.offsets[-1], problem.targets.n_channels), np.nan)
     for some, histograms in source.parts(level, keep):
         bins = slice(problem.offsets[histograms.first], problem.offsets[histograms.last])
-        for i, place in enumerate(range(some.start, some.stop)):
+        for i, place in enumerate(some):
             assert np.isnan(sums[place, bins]).all(), "summed twice"
             sums[place, bins] = as_dense(problem, histograms, i)
     return sums

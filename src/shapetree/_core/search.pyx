@@ -643,28 +643,15 @@ cdef inline bint may_join(
 
 
 cdef int find_present(
-    const CriterionInfo* c, const NodeCells* given, int32_t* present
+    const CriterionInfo* c, const uint8_t* has_class, int32_t* present
 ) noexcept nogil:
-    """Classes of which there are rows; returns how many."""
-    cdef int i, j, n_present = 0
+    """Statistics that are not 0 in the whole node, as far as is known; returns how many."""
+    cdef int j, n_present = 0
     for j in range(c.n_stats):
-        for i in range(given.n_cells):
-            if given.sums[<Py_ssize_t> i * given.n_channels + j] > 0.0:
-                present[n_present] = j
-                n_present += 1
-                break
+        if has_class == NULL or has_class[j]:
+            present[n_present] = j
+            n_present += 1
     return n_present
-
-
-cdef inline int only_class(const double* stats, int n_stats) noexcept nogil:
-    """The class of all rows of a bin; -1 if they have several."""
-    cdef int j, found = -1
-    for j in range(n_stats):
-        if stats[j] > 0.0:
-            if found >= 0:
-                return -1
-            found = j
-    return found
 
 
 ctypedef struct HeldBins:
@@ -680,30 +667,37 @@ cdef int gather_cells(
 ) noexcept nogil:
     """Make cells of the bins that hold rows; returns how many they are.
 
-    They have the statistics that are `present`, or all of them if that is NULL. The first
-    `n_joined` bins are joined with neighbours whose rows are all of the same class. No best cut and
+    They have the statistics that are `present`. The first `n_joined` bins are joined with neighbours whose rows are all of the same class. No best cut and
     no cheapest path parts them: to cut before or behind them costs less.
     """
     cdef:
-        int i, j, b, n_cells = 0, before = -1, now
+        int i, j, b, n_cells = 0, before = -1, now, n_held
         double rows
         const double* sums
         double* cell = stats
-    if present == NULL and n_present == 2 and given.n_channels == 2 and (
-            c.kind != SQUARED and c.n_outputs == 1):
+        bint is_counted = c.kind != SQUARED and c.n_outputs == 1 and given.n_channels == c.n_stats
+    if is_counted and c.n_stats == 2 and n_present == 2:
         return gather_cells_of_two_classes(given, n_joined, stats, n_rows, held)
     held.n = 0
     for i in range(given.n_cells):
         sums = given.sums + <Py_ssize_t> i * given.n_channels
-        rows = rows_of(c, sums, given.n_channels)
+        # First where the next cell would be; it may turn out to be part of the last one.
+        cell = stats + <Py_ssize_t> n_cells * n_present
+        rows = 0.0
+        n_held = 0
+        now = -1
+        for j in range(n_present):
+            cell[j] = sums[present[j]]
+            rows += cell[j]
+            n_held += cell[j] > 0.0
+            now = j if cell[j] > 0.0 else now
+        if not is_counted:
+            rows = rows_of(c, sums, given.n_channels)
         if rows < 0.5:
             continue
         b = bin_of(given, i)
-        # First where the next cell would be; it may turn out to be part of the last one.
-        cell = stats + <Py_ssize_t> n_cells * n_present
-        for j in range(n_present):
-            cell[j] = sums[j if present == NULL else present[j]]
-        now = only_class(cell, n_present) if b < n_joined else -1
+        # The class of all rows of a bin.
+        now = now if n_held == 1 and b < n_joined else -1
         if now >= 0 and now == before:
             (cell - n_present)[now] += cell[now]
             n_rows[n_cells - 1] += <int32_t> (rows + 0.5)
@@ -807,6 +801,7 @@ cdef class NodeSearch:
         const double[::1] branch_penalty not None,
         const double[::1] choice_penalty=None,   # IN: if given, for choosing among categories
         const double[::1] most_of_choice=None,   # IN: what that costs at most, for each category
+        const uint8_t[:, ::1] has_class=None,    # IN: (n_nodes, n_classes), which classes have rows
         const uint64_t[::1] seed not None,
         const uint8_t[:, ::1] allowed,           # IN: (n_nodes, n_features) or None for all
         double[:, ::1] gains not None,           # OUT: (n_nodes, n_features), -inf for none
@@ -843,6 +838,11 @@ cdef class NodeSearch:
                 choice_penalty.shape[0] == n_nodes and most_of_choice is not None
                 and most_of_choice.shape[0] == n_nodes):
             raise ValueError("every node needs the price of a choice")
+        if has_class is not None and not (
+                has_class.shape[0] == n_nodes and has_class.shape[1] == self.criterion.info.n_stats
+                and self.criterion.info.n_outputs == 1
+                and self.criterion.info.kind in (GINI, ENTROPY)):
+            raise ValueError("has_class must tell of every node and class")
         if not 2 <= max_branches <= MAX_BRANCHES:
             raise ValueError(f"max_branches must be between 2 and {MAX_BRANCHES}")
         base = self.offsets[first]
@@ -885,7 +885,8 @@ cdef class NodeSearch:
                     f, cells_at(at, its_bins, n_given, n_channels), max_branches,
                     segment_penalty[node], category_penalty[node], branch_penalty[node],
                     0.0 if choice_penalty is None else self.choice_share[f] * choice_penalty[node],
-                    0.0 if choice_penalty is None else most_of_choice[node], seed[node],
+                    0.0 if choice_penalty is None else most_of_choice[node],
+                    NULL if has_class is None else &has_class[node, 0], seed[node],
                     &arenas.of_thread[threadid()], &gains[node, f],
                     &penalised_gains[node, f], &n_branches[node, f],
                     &branch_of_bin[node, self.offsets[f]])
@@ -935,7 +936,7 @@ cdef class NodeSearch:
     cdef void search_feature(
         self, int f, NodeCells given, int max_branches, double segment_penalty,
         double category_penalty, double branch_penalty, double choice_penalty,
-        double most_of_choice, uint64_t seed, Arena* arena, double* gain,
+        double most_of_choice, const uint8_t* has_class, uint64_t seed, Arena* arena, double* gain,
         double* penalised_gain, int32_t* n_branches, uint8_t* branch_of_bin,
     ) noexcept nogil:
         cdef:
@@ -945,8 +946,8 @@ cdef class NodeSearch:
             CriterionInfo own = c[0]
             int32_t block[2]
             int n_bins = <int> (self.offsets[f + 1] - self.offsets[f])
-            int room = given.n_cells, n_present = c.n_stats
-            int32_t* present = NULL
+            int room = given.n_cells, n_present
+            int32_t* present = take_ints(arena, c.n_stats)
             double* stats = take_doubles(arena, <size_t> (room + 1) * c.n_stats)
             int32_t* n_rows = take_ints(arena, room + 1)
             branch_t* branch = take_branches(arena, room)
@@ -966,15 +967,11 @@ cdef class NodeSearch:
         options.seed = (seed + 1) * <uint64_t> 0x9E3779B97F4A7C15 + <uint64_t> (f + 1)
         cells.categorical = self.categorical[f]
         n_joined = n_bins - 1 if may_join(c, &options, cells.categorical) else 0
-        if c.n_stats > 2 and c.n_outputs == 1 and c.kind in (GINI, ENTROPY):
-            # Deep in a tree, most classes are gone, and time grows with their number.
-            present = take_ints(arena, c.n_stats)
-            if arena.failed:
-                return
-            n_present = find_present(c, &given, present)
-            if n_present < 2:
-                arena_release(arena, mark)
-                return
+        # Deep in a tree, most classes are gone, and time grows with their number.
+        n_present = find_present(c, has_class, present)
+        if has_class != NULL and n_present < 2:
+            arena_release(arena, mark)
+            return
         n_cells = gather_cells(c, &given, present, n_present, n_joined, stats, n_rows, &held)
         if c.kind == ENTROPY and are_counts(stats, <Py_ssize_t> n_cells * n_present):
             own.looked_up = small_counts()

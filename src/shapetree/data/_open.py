@@ -46,21 +46,14 @@ class OpenTable:
 
 def open_whole(X: Any, min_rows: int) -> OpenTable:
     """Find the columns of a table that will be read as a whole, see `open_table`."""
-    source = open_table(X, min_rows)
-    if (
-        not source.is_frame
-        or not hasattr(X, "dtypes")
-        or len(source.names) * source.n_rows > COPIED
-    ):
+    source, pandas = open_table(X, min_rows), sys.modules.get("pandas")
+    if pandas is None or type(X) is not pandas.DataFrame or X.size > COPIED:
         return source
     return replace(source, numbers=_numbers_of(X))
 
 
 def _numbers_of(frame: Any) -> Array | None:
     """All columns of a pandas table as float64, if reading each of them gives the same."""
-    pandas = sys.modules.get("pandas")
-    if pandas is None or type(frame) is not pandas.DataFrame:
-        return None
     dtypes = set(frame.dtypes.tolist())
     if not dtypes <= DOUBLES:
         return None

@@ -15,7 +15,7 @@ from shapetree._core.search import BinSplit, Candidate, NodeSearch, best_feature
 from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
-from shapetree.data._targets import Goal
+from shapetree.data._targets import ClassGoal, Goal
 from shapetree.grow._rows import Halving, Histograms, Sample
 
 # The bins of every feature.
@@ -187,25 +187,25 @@ class FeatureShapes:
             offsets,
         )
 
-    def of(self, node: int) -> FeatureShapes:
-        """Those of one of several nodes."""
+    def take(self, nodes: np.ndarray) -> FeatureShapes:
+        """Those of some of the nodes; these very ones if all are asked for."""
+        if len(nodes) == len(self.gains):
+            return self
         return FeatureShapes(
-            self.gains[node],
-            self.penalised_gains[node],
-            self.n_branches[node],
-            self.branch_of_bin[node],
+            self.gains[nodes],
+            self.penalised_gains[nodes],
+            self.n_branches[nodes],
+            self.branch_of_bin[nodes],
             self.offsets,
         )
 
-    def part(self, first: int, last: int) -> FeatureShapes:
-        """Those of the nodes first..last-1."""
-        return FeatureShapes(
-            self.gains[first:last],
-            self.penalised_gains[first:last],
-            self.n_branches[first:last],
-            self.branch_of_bin[first:last],
-            self.offsets,
-        )
+    def put(self, nodes: np.ndarray, shapes: FeatureShapes) -> None:
+        """Note those of some of the nodes, which were taken from these."""
+        if shapes is not self:
+            self.gains[nodes] = shapes.gains
+            self.penalised_gains[nodes] = shapes.penalised_gains
+            self.n_branches[nodes] = shapes.n_branches
+            self.branch_of_bin[nodes] = shapes.branch_of_bin
 
     def candidate(self, feature: int, node: int) -> Candidate:
         """The candidate of one of several nodes on some feature."""
@@ -241,6 +241,7 @@ class CandidateSearch:
         self.offsets = bin_offsets(n_bins).tolist()
         shares = [choice_share(feature) for feature in features]
         self._charges_choice = any(shares)
+        self._has_classes = isinstance(goal, ClassGoal) and goal.targets.n_outputs == 1
         self._search = NodeSearch(
             goal.criterion, n_bins, self._is_categorical, shares, **options.limits
         )
@@ -287,6 +288,7 @@ class CandidateSearch:
             branch_penalty=penalties.leaf * unit + free,
             choice_penalty=units if self._charges_choice else None,
             most_of_choice=CUTS_PER_CATEGORY * self._goal.noise(nodes),
+            has_class=nodes.value[:, 0].astype(bool).view(np.uint8) if self._has_classes else None,
             seed=numbers.astype(np.uint64) + np.uint64(self._seed),
             allowed=None if allowed is None else allowed.view(np.uint8),
             gains=found.gains,

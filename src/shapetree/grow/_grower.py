@@ -264,8 +264,9 @@ class Grower:
         for nodes, histograms in self._histograms.parts(level, keep):
             numbers = level.numbers[nodes] + np.int64(1)
             allowed = None if draw is None else draw.allowed(numbers)
-            statistics, part = level.statistics.take(nodes), found.part(nodes.start, nodes.stop)
+            statistics, part = level.statistics.take(nodes), found.take(nodes)
             self._search.search(statistics, numbers, max_branches, histograms, part, allowed)
+            found.put(nodes, part)
         return found
 
     def _enough(self, candidate: Found | None) -> Found | None:

@@ -67,7 +67,7 @@ class LevelHistograms:
         for first in range(0, len(level), size):
             yield slice(first, min(first + size, len(level)))
 
-    def parts(self, level: Level, keep: bool) -> Iterator[tuple[slice, Histograms]]:
+    def parts(self, level: Level, keep: bool) -> Iterator[tuple[np.ndarray, Histograms]]:
         """The histograms of some nodes, a part of the nodes or of the features at a time.
 
         Parameters
@@ -83,12 +83,12 @@ class LevelHistograms:
         keep &= bytes_of_node * len(level) <= CALLS_THAT_WAIT * self._max_bytes
         size = max(1, self._max_bytes // max(bytes_of_node, 1))
         for first in range(0, len(level), size):
-            some = slice(first, min(first + size, len(level)))
-            numbers = level.numbers[some]
-            histograms = self._of(numbers)
-            if (keep or self._whole) and histograms.sums is not None:
-                self.kept.update(zip(numbers.tolist(), histograms.sums, strict=True))
-            yield some, histograms
+            some = np.arange(first, min(first + size, len(level)))
+            for own, histograms in self._of(level.numbers[some]):
+                if (keep or self._whole) and histograms.sums is not None:
+                    numbers = level.numbers[some[own]].tolist()
+                    self.kept.update(zip(numbers, histograms.sums, strict=True))
+                yield some[own], histograms
         for number in level.numbers.tolist():
             self.kept.pop(self._parent(number), None)
 
@@ -102,7 +102,7 @@ class LevelHistograms:
         n_bins = len(level) * self._offsets[-1]
         return not self._whole and BINS_PER_CELL * n_rows * (len(self._offsets) - 1) < n_bins
 
-    def _by_features(self, level: Level) -> Iterator[tuple[slice, Histograms]]:
+    def _by_features(self, level: Level) -> Iterator[tuple[np.ndarray, Histograms]]:
         """Histograms of as many features at a time as fit in memory."""
         n_features = len(self._offsets) - 1
         n_rows = int(level.statistics.n_rows.sum())
@@ -112,12 +112,12 @@ class LevelHistograms:
         for first in range(0, n_features, size):
             last = min(first + size, n_features)
             yield (
-                slice(0, len(level)),
+                np.arange(len(level)),
                 self._rows.histograms(level.numbers, first, last, sparse=True),
             )
 
-    def _of(self, numbers: np.ndarray) -> Histograms:
-        """Histograms of all features; the largest sibling's by subtraction if that is cheaper."""
+    def _of(self, numbers: np.ndarray) -> Iterator[tuple[np.ndarray, Histograms]]:
+        """Histograms of all features; the largest siblings' by subtraction if that is cheaper."""
         n_features, tree = len(self._offsets) - 1, self._tree
         wanted = set(numbers.tolist())
         differing: dict[int, range] = {}
@@ -135,20 +135,22 @@ class LevelHistograms:
             if saved * n_features > len(sizes) * self._n_sums * VISITS_PER_DIFFERENCE:
                 differing[number] = family
                 unwanted += others
+        differs = np.array([number in differing for number in numbers.tolist()], dtype=bool)
+        summed = np.append(numbers[~differs], np.array(unwanted, dtype=np.int32))
+        if len(summed) == 0:
+            return
+        found = self._rows.histograms(summed, 0, n_features, sparse=False)
         if not differing:
-            return self._rows.histograms(numbers, 0, n_features, sparse=False)
-        summed = [number for number in numbers.tolist() if number not in differing] + unwanted
-        asked = np.array(summed, dtype=np.int32)
-        found = self._rows.histograms(asked, 0, n_features, sparse=False).sums
-        assert found is not None
-        place = {number: i for i, number in enumerate(summed)}
-        sums = np.empty((len(numbers), *found.shape[1:]))
-        for own, number in zip(sums, numbers.tolist(), strict=True):
-            if number not in differing:
-                own[:] = found[place[number]]
-                continue
-            own[:] = self.kept[tree.parent[number]]
-            for child in differing[number]:
-                if child != number:
-                    own -= found[place[child]]
-        return Histograms(0, n_features, sums)
+            yield np.arange(len(numbers)), found
+            return
+        assert found.sums is not None
+        n_wanted = len(numbers) - len(differing)
+        yield np.flatnonzero(~differs), Histograms(0, n_features, found.sums[:n_wanted])
+        sums_of = dict(zip(summed.tolist(), found.sums, strict=True))
+        sums = np.empty((len(differing), *found.sums.shape[1:]))
+        for own, number in zip(sums, differing, strict=True):
+            first, *others = [child for child in differing[number] if child != number]
+            np.subtract(self.kept[tree.parent[number]], sums_of[first], out=own)
+            for child in others:
+                own -= sums_of[child]
+        yield np.flatnonzero(differs), Histograms(0, n_features, sums)

@@ -187,6 +187,16 @@ class FeatureShapes:
             offsets,
         )
 
+    def of(self, node: int) -> FeatureShapes:
+        """Those of one of several nodes."""
+        return FeatureShapes(
+            self.gains[node],
+            self.penalised_gains[node],
+            self.n_branches[node],
+            self.branch_of_bin[node],
+            self.offsets,
+        )
+
     def take(self, nodes: np.ndarray) -> FeatureShapes:
         """Those of some of the nodes; these very ones if all are asked for."""
         if len(nodes) == len(self.gains):

@@ -22,6 +22,7 @@ from shapetree import (
     ShapeTreeRegressor,
 )
 from shapetree.ensemble import _forest
+from shapetree.fit import _growth
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.tree import _forest as _fitted_forest
 
@@ -264,7 +265,7 @@ def test_weights_repeat_rows_in_any_order(kind, seed):
 
 @given(st.integers(1, 30), st.integers(1, 30), seeds)
 def test_as_many_features_are_drawn_as_asked_for(n_features, n_drawn, seed):
-    draw = FeatureDraw(n_features, min(n_drawn, n_features), seed)
+    draw = FeatureDraw(n_features, min(n_drawn, n_features), np.array([seed], dtype=np.uint64))
     nodes = range(1, 40)
     allowed = draw.allowed(nodes)
     assert_array_equal(allowed.sum(axis=1), min(n_drawn, n_features))
@@ -273,7 +274,7 @@ def test_as_many_features_are_drawn_as_asked_for(n_features, n_drawn, seed):
 
 
 def test_every_feature_is_drawn_as_often_as_the_others():
-    shares = FeatureDraw(10, 3, 5).allowed(range(5000)).mean(axis=0)
+    shares = FeatureDraw(10, 3, np.array([5], dtype=np.uint64)).allowed(range(5000)).mean(axis=0)
     assert_allclose(shares, 0.3, atol=0.03)
 
 
@@ -466,3 +467,28 @@ def test_huge_weights_draw_no_more_rows_than_memory_holds():
     X, y = rows_for(ShapeForestClassifier)
     fitted = forest(ShapeForestClassifier).fit(X, y, sample_weight=np.full(150, 1_000_000))
     assert fitted.estimators_[0].tree_.n_node_samples[0] == 16 * 150
+
+
+# Trees that grow together
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"max_features": 1, "max_branches": 3},
+        {"max_leaf_nodes": 9, "max_branches": 4},
+        {"max_leaf_nodes": 12, "max_features": 2, "max_samples": 40},
+        {"bootstrap": False, "max_features": 2, "max_depth": 3},
+        {"max_bins": None},
+    ],
+)
+def test_trees_that_grow_together_are_those_that_grow_alone(kind, given, monkeypatch):
+    X, y = rows_for(kind, 300)
+    if kind is ShapeForestClassifier:
+        y = y + 2 * (X[:, 3] > 0.5) + 4 * (X[:, 1] > 1)  # assignments begin at random
+    together = forest(kind, **given).fit(X, y)
+    for bytes_together in (1, 3 * 300 * _growth.BYTES_PER_ROW):  # one by one, and by threes
+        monkeypatch.setattr(_growth, "BYTES_TOGETHER", bytes_together)
+        assert_same_trees(forest(kind, **given).fit(X, y), together)

@@ -317,3 +317,20 @@ def test_rows_cannot_be_fewer_than_none():
             make()
     with pytest.raises(ValueError, match="must not be negative"):
         Columns([None], -(2**63))
+
+
+def test_rows_may_be_at_several_roots():
+    rows = NodeRows(4, np.array([2, 0, 3, 3, 1]), [2, 0, 3])
+    assert rows.sizes(3) == [2, 0, 3]
+    bins = Columns([np.array([0, 1, 0, 1], dtype=np.uint8)], 4)
+    way = (0, np.array([0, 1, 0], dtype=np.uint8))
+    nodes, first, both = (np.array(values, dtype=np.int32) for values in ([0, 2], [3, 5], [2, 2]))
+    rows.split(bins, nodes, first, both, [way, way], 1)
+    found = [rows.order[rows.start[node] : rows.stop[node]].tolist() for node in range(3, 7)]
+    assert found == [[2, 0], [], [], [3, 3, 1]]
+
+
+@pytest.mark.parametrize("sizes", [[], [1, 1], [-1, 4], [3, 1]])
+def test_roots_that_do_not_have_all_rows_are_refused(sizes):
+    with pytest.raises(ValueError, match="the roots must have all rows"):
+        NodeRows(3, None, sizes)

@@ -61,12 +61,17 @@ cdef void send(
 cdef class NodeRows:
     """The rows of a tree's nodes; at first all of them are at node 0.
 
+    Several trees may grow together: the first nodes are their roots.
+
     Parameters
     ----------
     n_rows : int
         Rows of the table.
     rows : int32 array, optional
         Those that the tree is fitted on, each as often as it counts; by default every row once.
+    sizes : int array, optional
+        How many of them are at each root, one root's rows after another's; by default, all are at
+        one.
 
     Attributes
     ----------
@@ -77,7 +82,7 @@ cdef class NodeRows:
         Ranges of the nodes in it; they have room for nodes that do not exist yet.
     """
 
-    def __init__(self, Py_ssize_t n_rows, rows=None):
+    def __init__(self, Py_ssize_t n_rows, rows=None, sizes=None):
         if n_rows < 0:
             raise ValueError("n_rows must not be negative")
         if rows is None:
@@ -90,8 +95,14 @@ cdef class NodeRows:
             order = np.array(rows, dtype=np.int32)
             self.n_rows = 1 + int(order.max()) if len(order) else 0
         self._order, self.order = order, for_reading(order)
-        self.set_ranges(np.zeros(64, dtype=np.int64), np.zeros(64, dtype=np.int64))
-        self._stop[0] = len(order)
+        sizes = np.array([len(order)] if sizes is None else sizes, dtype=np.int64)
+        if len(sizes) == 0 or sizes.min() < 0 or sizes.sum() != len(order):
+            raise ValueError("the roots must have all rows between them")
+        room = np.zeros(max(64, len(sizes)), dtype=np.int64)
+        stop = room.copy()
+        stop[:len(sizes)] = np.cumsum(sizes)
+        room[1:len(sizes)] = stop[:len(sizes) - 1]
+        self.set_ranges(room, stop)
 
     def __reduce__(self):
         return _rows_of_nodes, (self.n_rows, self.order, self.start, self.stop)

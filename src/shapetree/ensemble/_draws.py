@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,22 @@ from shapetree.fit._training_rows import BinnedRows, TrainingRows
 
 # Most rows that a tree draws for each row that is given: weights may count as many more.
 MAX_DRAWS_PER_ROW = 16
+
+
+class TreeDraw(NamedTuple):
+    """What is drawn for a tree.
+
+    Attributes
+    ----------
+    rows : int32 array
+        Ascending, each as often as it was drawn.
+    of_features, of_search : int
+        Seeds of the features that nodes draw, and of the search.
+    """
+
+    rows: np.ndarray
+    of_features: int
+    of_search: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +98,21 @@ class Draws:
         """The random numbers of a tree, the same whenever it is grown."""
         return np.random.default_rng([self.seed, tree])
 
-    def of(self, random: np.random.Generator) -> np.ndarray | None:
-        """Rows of a tree's sample, ascending, each as often as it was drawn; None for all rows."""
+    @property
+    def n_in_tree(self) -> int:
+        """Rows that each tree has."""
+        return len(self.binned.rows.targets) if self.n_drawn is None else self.n_drawn
+
+    def of_tree(self, tree: int) -> TreeDraw:
+        """All that is drawn for a tree."""
+        random = self.random(tree)
+        rows = self.of(random)
+        return TreeDraw(rows, int(random.integers(2**63)), int(random.integers(2**31 - 1)))
+
+    def of(self, random: np.random.Generator) -> np.ndarray:
+        """Rows of a tree's sample, ascending, each as often as it was drawn."""
         if self.n_drawn is None:
-            return None
+            return np.arange(self.n_in_tree, dtype=np.int32)
         n_rows, last = len(self._order), self._last_copy
         places = random.integers(n_rows if last is None else int(last[-1]), size=self.n_drawn)
         if last is not None:
@@ -95,8 +123,7 @@ class Draws:
     def left_out(self, tree: int) -> np.ndarray:
         """Which rows a tree has not seen."""
         left_out = np.zeros(len(self.binned.rows.targets), dtype=bool)
-        drawn = self.of(self.random(tree))
-        if drawn is not None:
+        if self.n_drawn is not None:
             left_out[:] = True
-            left_out[drawn] = False
+            left_out[self.of(self.random(tree))] = False
         return left_out

@@ -11,12 +11,12 @@ import numpy as np
 
 from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
-from shapetree.fit._growth import grow, hold, pair_tools
-from shapetree.fit._parameters import Parameters, read_pairs
+from shapetree.fit._growth import grow, grown_together, hold, hold_draws, pair_tools
+from shapetree.fit._parameters import Parameters, candidate_options, read_pairs
 from shapetree.fit._training_rows import TrainingRows, bin_rows, summary_of_values, training_rows
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._feature_order import feature_order
-from shapetree.grow._local import LocalRows
+from shapetree.grow._grower import Trees
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
@@ -181,32 +181,41 @@ def _grow(
     numbers: Sequence[int],
     progress: TestProgress,
 ) -> tuple[str, list[TreeArrays]]:
-    """Grow trees of some numbers, as many at a time as there are threads."""
-    rows, binned = draws.rows, draws.binned
+    """Grow trees of some numbers, as many together as memory allows."""
+    rows = draws.rows
+    binned = replace(draws.binned, rows=rows)
     goal = rows.goal(parameters)
     if rows.counts is None:
-        goal = goal.counting(None, binned.rows.n_counted)
+        goal = goal.counting(None, draws.binned.rows.n_counted)
     draws.prepare()
-    one = replace(parameters, n_threads=1)
     features = binned.binned.features
-    order = feature_order(hold(binned, one))
+    order = feature_order(hold(draws.binned, parameters))
     n_drawn = options.n_features_drawn(len(features))
 
-    def grow_one(number: int) -> TreeArrays:
-        random = draws.random(number)
-        own = LocalRows(
-            rows.table, binned.binned, goal, 1, coarse=binned.coarse, rows=draws.of(random)
-        )
-        seed, of_search = int(random.integers(2**63)), int(random.integers(2**31 - 1))
-        draw = FeatureDraw(len(features), n_drawn, seed) if n_drawn < len(features) else None
-        its = replace(one, random_state=of_search)
-        tools = pair_tools(own, its, pairs)
-        grown = grow(own, tools, its, progress.of_test(), order, draw)
-        tree = shrink(grown.arrays(features, goal.impurity_scale), options.shrinkage)
-        if rows.weight_size != 1.0:
-            tree = tree.with_nodes(weights=tree.weighted_n_node_samples * rows.weight_size)
-        progress.tested()
-        return tree
+    def grow_together(some: Sequence[int], n_threads: int) -> list[TreeArrays]:
+        each = [draws.of_tree(number) for number in some]
+        held = hold_draws(binned, goal, [its.rows for its in each], n_threads)
+        draw = None
+        if n_drawn < len(features):
+            seeds = np.array([its.of_features for its in each], dtype=np.uint64)
+            draw = FeatureDraw(len(features), n_drawn, seeds)
+        own = [replace(parameters, n_threads=n_threads, random_state=its.of_search) for its in each]
+        seeds = np.array([candidate_options(goal, its).seed for its in own])
+        tools = pair_tools(held, own[0], pairs)
+        grown = grow(held, tools, own[0], progress.of_test(), order, Trees(seeds - seeds[0], draw))
+        trees = []
+        for root in range(len(some)):
+            tree = shrink(grown.arrays(features, goal.impurity_scale, root), options.shrinkage)
+            if rows.weight_size != 1.0:
+                tree = tree.with_nodes(weights=tree.weighted_n_node_samples * rows.weight_size)
+            trees.append(tree)
+            progress.tested()
+        return trees
 
-    jobs = [partial(grow_one, number) for number in numbers]
-    return goal.criterion_name, run_together(jobs, parameters.n_threads, progress.stop)
+    if len(pairs.pairs):  # of which each tree has its own weights
+        jobs = [partial(grow_together, [number], 1) for number in numbers]
+        grown = run_together(jobs, parameters.n_threads, progress.stop)
+    else:
+        parts = grown_together(numbers, draws.n_in_tree)
+        grown = [grow_together(some, parameters.n_threads) for some in parts]
+    return goal.criterion_name, [tree for trees in grown for tree in trees]

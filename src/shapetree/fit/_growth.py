@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from shapetree.data._targets import Goal
 from shapetree.fit._parameters import Parameters, candidate_options, limits_of
 from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
-from shapetree.grow._feature_draw import FeatureDraw
-from shapetree.grow._grower import Grower
-from shapetree.grow._local import hold_rows
+from shapetree.grow._grower import ONE_TREE, Grower, Trees
+from shapetree.grow._local import LocalRows, hold_rows
 from shapetree.grow._nodes import GrownTree
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._progress import Progress
 from shapetree.grow._rows import HeldRows
 from shapetree.refine import PairTools
+
+# Memory that trees may take which grow together: of each row, its place, and what is gathered of it
+# while it is summed or sent.
+BYTES_TOGETHER, BYTES_PER_ROW = 2**26, 32
 
 
 def grow(
@@ -24,9 +31,9 @@ def grow(
     parameters: Parameters,
     progress: Progress,
     order: np.ndarray | None = None,
-    draw: FeatureDraw | None = None,
+    trees: Trees = ONE_TREE,
 ) -> GrownTree:
-    """Grow a tree on binned rows.
+    """Grow a tree, or several together, on binned rows.
 
     Parameters
     ----------
@@ -35,9 +42,9 @@ def grow(
     parameters : Parameters
     progress : Progress
     order : array, optional
-        Which of equally good features comes first.
-    draw : FeatureDraw, optional
-        Which features each node may split on; by default all.
+        Which of equally good features comes first, for all trees or for each.
+    trees : Trees, optional
+        What tells several trees from each other; by default there is one.
     """
     features, goal = rows.binned.features, rows.goal
     options = candidate_options(goal, parameters)
@@ -49,8 +56,26 @@ def grow(
         parameters.max_bins is None,
         limits_of(goal, parameters),
         progress,
-        draw,
+        trees,
     ).grow()
+
+
+def grown_together(trees: Sequence[Any], n_rows: int) -> list[Sequence[Any]]:
+    """Trees by those that grow together, if each has so many rows."""
+    size = max(1, BYTES_TOGETHER // (BYTES_PER_ROW * max(n_rows, 1)))
+    return [trees[first : first + size] for first in range(0, len(trees), size)]
+
+
+def hold_draws(
+    binned_rows: BinnedRows, goal: Goal, draws: Sequence[np.ndarray], n_threads: int
+) -> LocalRows:
+    """Rows that are drawn for several trees, at their roots."""
+    binned, coarse = binned_rows.binned, binned_rows.coarse
+    sizes = np.array([len(draw) for draw in draws])
+    return LocalRows(
+        binned_rows.rows.table, binned, goal, n_threads,
+        coarse=coarse, rows=np.concatenate(draws), sizes=sizes,
+    )  # fmt: skip
 
 
 def hold(binned_rows: BinnedRows, parameters: Parameters) -> HeldRows:

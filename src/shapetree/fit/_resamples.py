@@ -7,6 +7,7 @@ the two apart far better. What they say also teaches the tree that is shown (`fi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,14 +16,16 @@ from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
 from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._folds import contents_of
-from shapetree.fit._growth import grow, hold, pair_tools
-from shapetree.fit._learning import learn
+from shapetree.fit._growth import grow, grown_together, hold, hold_draws, pair_tools
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
+from shapetree.grow._feature_order import feature_order
+from shapetree.grow._grower import Trees
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import Progress
 from shapetree.refine import Shrinkage, shrink
+from shapetree.tree._arrays import TreeArrays
 
 # Resamples up to this many rows; among more, noise does not earn the price of a split so often.
 N_RESAMPLES, MAX_ROWS = 50, 5_000
@@ -195,6 +198,10 @@ class HalfSamples:
         As how many rows each counts.
     kind : int array of shape (n_rows,)
         The same for rows that hold the same, or belong to one group.
+    row : int array of shape (n_drawn,)
+        Of which row each is a copy, or all copies, that is drawn one by one.
+    times : array of shape (n_drawn,)
+        How many copies these are.
     is_alone : bool array of shape (n_rows,)
         Whether the copies of a row are drawn one by one; all other rows of a kind are drawn
         together, and are evidence once.
@@ -214,40 +221,47 @@ class HalfSamples:
             self._salt = row_hashes(row_hashes(np.array([seed], dtype=np.int64)).view(np.int64))[0]
         n_rows = rows.table.n_rows
         self.n_copies = np.ones(n_rows) if rows.counts is None else rows.counts
-        self._number = content if groups is None else groups.astype(np.uint64)
-        self.kind = kind = np.unique(self._number, return_inverse=True)[1]
+        number = content if groups is None else groups.astype(np.uint64)
+        self.kind = kind = np.unique(number, return_inverse=True)[1]
         self.is_alone = np.zeros(n_rows, dtype=bool)
         if groups is None:
             self.is_alone = np.bincount(kind, self.n_copies)[kind] > MAX_DRAWN_TOGETHER
         # The copies that are drawn one by one, each known by its place among those of its kind.
         # Kinds do not tell categories apart that hold the same targets; their bins do.
-        alone = np.flatnonzero(self.is_alone)
+        alone, together = np.flatnonzero(self.is_alone), np.flatnonzero(~self.is_alone)
         weight = 1.0 if rows.weights is None else (rows.weights / self.n_copies)[alone]
         each = np.broadcast_to(weight, alone.shape)
         keys = *_bins(binned, alone), each, *rows.targets[alone].T, kind[alone]
         alone = alone[np.lexsort(keys)]
-        self._row_of_copy = np.repeat(alone, self.n_copies[alone].astype(np.int64))
-        of_copy = kind[self._row_of_copy]
+        row_of_copy = np.repeat(alone, self.n_copies[alone].astype(np.int64))
+        of_copy = kind[row_of_copy]
         starts = np.flatnonzero(np.diff(of_copy, prepend=-1) != 0)
         place = np.arange(len(of_copy)) - np.repeat(starts, np.diff(starts, append=len(of_copy)))
-        self._copy = self._number[self._row_of_copy] + row_hashes(place.astype(np.int64))
+        copy = number[row_of_copy] + row_hashes(place.astype(np.int64))
+        self.row = np.concatenate([together, row_of_copy])
+        self.times = np.concatenate([self.n_copies[together], np.ones(len(row_of_copy))])
+        self._number = np.concatenate([number[together], copy])
         # Independent pieces of evidence.
         self.n_units = len(np.unique(kind)) if groups is not None else float(self.n_copies.sum())
 
-    def drawn(self, resample: int) -> np.ndarray:
-        """How many copies of each row a resample draws."""
+    def are_drawn(self, resample: int) -> np.ndarray:
+        """Which of the rows and copies that are drawn one by one a resample draws."""
         with np.errstate(over="ignore"):
             step = row_hashes(np.array([resample + 1], dtype=np.int64))[0] + self._salt
-        drawn = np.where(_is_drawn(self._number + step), self.n_copies, 0.0)
-        if len(self._copy) > 0:
-            copies = _is_drawn(self._copy + step)
-            alone = np.bincount(self._row_of_copy, copies, len(drawn))
-            drawn = np.where(self.is_alone, alone, drawn)
-        return drawn
+            number = row_hashes((self._number + step).view(np.int64))
+        return number.astype(np.float64) / 2.0**64 < SHARE_DRAWN
 
+    def drawn(self, resample: int) -> np.ndarray:
+        """How many copies of each row a resample draws."""
+        return self.copies_of(self.are_drawn(resample))
 
-def _is_drawn(number: np.ndarray) -> np.ndarray:
-    return row_hashes(number.view(np.int64)).astype(np.float64) / 2.0**64 < SHARE_DRAWN
+    def copies_of(self, are_drawn: np.ndarray) -> np.ndarray:
+        """The same, if it is known which of those that are drawn one by one it draws."""
+        return np.bincount(self.row, np.where(are_drawn, self.times, 0.0), len(self.n_copies))
+
+    def one_by_one(self, binned: BinnedRows) -> BinnedRows:
+        """The rows and copies that are drawn one by one, each as a row."""
+        return binned if not self.is_alone.any() else part_of(binned, self.times, self.row)
 
 
 def _ask(
@@ -259,8 +273,11 @@ def _ask(
 ) -> Resamples:
     """Fit a small tree to each resample, and score its predictions for rows that are not drawn."""
     rows = binned.rows
+    # As is right for as many rows as a resample has.
+    few = round(SHARE_DRAWN * rows.n_counted)
     small = replace(
         parameters,
+        min_weight_fraction_leaf=SHARE_DRAWN * parameters.min_weight_fraction_leaf,
         max_depth=MAX_DEPTH,
         max_leaf_nodes=None,
         lookahead=1,
@@ -279,15 +296,12 @@ def _ask(
     # without a split; and of how many copies.
     every, unseen, without = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     n_left, n_trees = np.zeros(len(every)), 0
-    for number in range(n_resamples):
-        drawn = draw.drawn(number)
-        if not drawn.any():
-            continue
-        with Progress(0, int(drawn.sum()), MAX_DEPTH) as silent:
-            tree = learn(part_of(binned, drawn), small, pairs, silent, owns_bins=True).tree
-        tree = shrink(tree, shrinkage)
+    drawn = [are for are in map(draw.are_drawn, range(n_resamples)) if are.any()]
+    trees = _small_trees(draw.one_by_one(binned), small, pairs, drawn, few)
+    for are_drawn, grown in zip(drawn, trees, strict=True):
+        tree = shrink(grown, shrinkage)
         values = tree.value[binned.leaves(tree, small.n_threads)]
-        left = draw.n_copies - drawn
+        left = draw.n_copies - draw.copies_of(are_drawn)
         every += values
         unseen += left[:, None, None] * values
         without += left[:, None, None] * tree.value[0]
@@ -301,6 +315,26 @@ def _ask(
     unseen, without = _sums_by(pool, unseen)[asked], _sums_by(pool, without)[asked]
     told = unseen / times[asked], without / times[asked]
     return Resamples(_evidence(rows, parameters, draw, asked, *told, n_trees), every / n_trees)
+
+
+def _small_trees(
+    binned: BinnedRows, small: Parameters, pairs: PairOptions, drawn: list[np.ndarray], few: int
+) -> Iterator[TreeArrays]:
+    """A tree for each resample, which says of each row whether it is drawn."""
+    goal = binned.rows.goal(small)
+    goal = goal.counting(None, few)
+    # Each tree has its own weights of pairs.
+    n_rows = len(drawn[0]) if drawn else 0
+    parts = grown_together(drawn, n_rows) if len(pairs.pairs) == 0 else [[its] for its in drawn]
+    for some in parts:
+        rows = [np.flatnonzero(its).astype(np.int32) for its in some]
+        held = hold_draws(binned, goal, rows, small.n_threads)
+        trees = Trees(np.zeros(len(some), dtype=np.int64))
+        order = np.stack([feature_order(held, root) for root in range(len(some))])
+        with Progress(0, held.n_rows, MAX_DEPTH) as silent:
+            grown = grow(held, pair_tools(held, small, pairs), small, silent, order, trees)
+        for root in range(len(some)):
+            yield grown.arrays(binned.binned.features, goal.impurity_scale, root)
 
 
 def _pools(binned: BinnedRows, is_alone: np.ndarray) -> np.ndarray:
@@ -325,9 +359,20 @@ def _sums_by(pool: np.ndarray, values: np.ndarray) -> np.ndarray:
     return sums[pool].reshape(values.shape)
 
 
-def part_of(binned: BinnedRows, drawn: np.ndarray) -> BinnedRows:
-    """The rows of which some copies are drawn, with as much weight as these have."""
-    part, drawn = binned.take(drawn > 0), drawn[drawn > 0]
+def part_of(binned: BinnedRows, drawn: np.ndarray, of_rows: np.ndarray | None = None) -> BinnedRows:
+    """The rows of which some copies are drawn, with as much weight as these have.
+
+    Parameters
+    ----------
+    binned : BinnedRows
+    drawn : array of shape (n_rows,)
+        How many copies of each.
+    of_rows : int array of shape (n_rows,), optional
+        Which rows these are, if they are not all, each once.
+    """
+    if of_rows is None:
+        of_rows, drawn = np.flatnonzero(drawn > 0), drawn[drawn > 0]
+    part = binned.take(of_rows)
     rows = part.rows
     if rows.counts is None or np.array_equal(drawn, rows.counts):
         return part

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -331,13 +332,24 @@ class CandidateSearch:
         """How a candidate with some gain after penalties ranks."""
         return gain / (n_branches - 1) if self._per_leaf else gain
 
-    def best(self, found: FeatureShapes, nodes: Statistics) -> list[Candidate | None]:
-        """Each node's best candidate; None where no candidate gains anything after penalties."""
+    def best(
+        self, found: FeatureShapes, nodes: Statistics, tree: np.ndarray
+    ) -> list[Candidate | None]:
+        """Each node's best candidate; None where no candidate gains anything after penalties.
+
+        Trees that grow together may prefer features in orders of their own; nodes come by trees.
+        """
+        scores, ties = self.scores(found), TIE * nodes.weight
+        if self._order.ndim == 1:
+            best = best_features(scores, ties, self._order)
+        else:
+            best = []
+            ends = np.searchsorted(tree, np.arange(len(self._order) + 1)).tolist()
+            for order, (first, last) in zip(self._order, pairwise(ends), strict=True):
+                best += best_features(scores[first:last], ties[first:last], order)
         return [
             None if feature < 0 else found.candidate(feature, node)
-            for node, feature in enumerate(
-                best_features(self.scores(found), TIE * nodes.weight, self._order)
-            )
+            for node, feature in enumerate(best)
         ]
 
     def rivals(

@@ -18,8 +18,8 @@ MAX_ROWS = 1_000
 IRRATIONAL = (1.0 + 5.0**0.5) / 2.0
 
 
-def feature_order(rows: HeldRows) -> np.ndarray:
-    """Numbers of the features, the preferred ones first.
+def feature_order(rows: HeldRows, root: int = 0) -> np.ndarray:
+    """Numbers of the features, the preferred ones first, for the rows at a root.
 
     Features are compared by the weight of each of their bins, and then by which bins they have
     where the others have which.
@@ -28,7 +28,7 @@ def feature_order(rows: HeldRows) -> np.ndarray:
     n_features = len(features)
     if rows.goal.n_counted > MAX_ROWS or n_features < 2:
         return np.arange(n_features, dtype=np.int32)
-    sample = rows.at(0, rows.n_rows).sample((), MAX_ROWS, tuple(range(n_features)))
+    sample = rows.at(root, rows.n_rows).sample((), MAX_ROWS, tuple(range(n_features)))
     n_rows = sample.bins.n_rows
     row_number = row_hashes(np.arange(n_rows, dtype=np.int64))
     by_place = np.zeros(n_features, dtype=np.uint64)

@@ -56,6 +56,25 @@ class NodeOfLevel(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Trees:
+    """What tells trees from each other that grow together, beside their rows.
+
+    Attributes
+    ----------
+    seeds : int64 array of shape (n_trees,)
+        Added to that of the search.
+    draw : FeatureDraw or None
+        Which features each node may split on; None for all.
+    """
+
+    seeds: np.ndarray
+    draw: FeatureDraw | None = None
+
+
+ONE_TREE = Trees(np.zeros(1, dtype=np.int64))
+
+
+@dataclass(frozen=True)
 class Limits:
     """When growth stops; all in absolute numbers."""
 
@@ -88,12 +107,12 @@ def describe(goal: Goal, rows: Rows, nodes: np.ndarray, channels: np.ndarray) ->
 
 
 class Grower:
-    """Grows one tree.
+    """Grows one tree, or several together: level by level, each as it would grow alone.
 
     Parameters
     ----------
     rows : Rows
-        All of them at node 0.
+        Each at the root of its tree; trees may share rows.
     goal : Goal
     search : CandidateSearch
     pair_search : PairSearch or None
@@ -102,8 +121,8 @@ class Grower:
         Whether bins are as many as values.
     limits : Limits
     progress : Progress
-    draw : FeatureDraw, optional
-        Which features each node may split on; by default all.
+    trees : Trees
+        By default one. Several have no pairs: these have weights of their own for each tree.
     """
 
     def __init__(
@@ -115,9 +134,11 @@ class Grower:
         exact: bool,
         limits: Limits,
         progress: Progress,
-        draw: FeatureDraw | None = None,
+        trees: Trees = ONE_TREE,
     ) -> None:
-        self._draw = draw
+        self._draw = trees.draw
+        # Numbers of nodes are part of their seeds, and start at 1 there.
+        self._seeds = 1 + trees.seeds
         self._rows = rows
         self._goal = goal
         self._exact = exact
@@ -125,7 +146,7 @@ class Grower:
         self._pair_search = pair_search
         self._limits = limits
         self._progress = progress
-        numbers = np.zeros(1, dtype=np.int32)
+        numbers = np.arange(len(trees.seeds), dtype=np.int32)
         self._tree = GrownTree(describe(goal, rows, numbers, rows.totals(numbers)))
         self._histograms = LevelHistograms(
             rows,
@@ -135,25 +156,25 @@ class Grower:
             exact,
             pair_search is not None,
         )
-        root = self._tree.statistics
-        self._least_decrease = limits.min_impurity_decrease * root.weight.item()
+        self._least_decrease = limits.min_impurity_decrease * self._tree.statistics.weight
 
     def grow(self) -> GrownTree:
-        """Grow the tree."""
-        if self._limits.max_leaf_nodes < self._rows.n_rows:
+        """Grow the trees."""
+        if self._limits.max_leaf_nodes < int(self._tree.statistics.n_rows.max()):
             self._grow_best_first()
         else:
             self._grow_by_levels()
         return self._tree
 
     def _grow_by_levels(self) -> None:
-        level = self._tree.root()
+        level = self._tree.roots()
         while len(level) > 0:
             level = self._split(*self._splittable(level, self._limits.max_branches))
 
     def _grow_best_first(self) -> None:
-        """Split the node with the greatest gain first, until there are leaves enough."""
-        waiting: list[tuple[float, int, Level, Found]] = []
+        """Split the node of each tree with the greatest gain first, until leaves are enough."""
+        n_trees = len(self._tree.sizes)
+        waiting: list[list[tuple[float, int, Level, Found]]] = [[] for _ in range(n_trees)]
         arrivals = count()  # of equals, the first to come goes first
 
         def wait(level: Level, max_branches: int) -> None:
@@ -161,21 +182,30 @@ class Grower:
             for i, candidate in enumerate(found):
                 score = self._search.score(candidate.penalised_gain, candidate.n_branches)
                 node = nodes.take(slice(i, i + 1))
-                heapq.heappush(waiting, (-score, next(arrivals), node, candidate))
+                its = waiting[node.tree.item()]
+                heapq.heappush(its, (-score, next(arrivals), node, candidate))
 
-        n_leaves, most = 1, self._limits.max_leaf_nodes
-        if most > 1:
-            wait(self._tree.root(), self._limits.max_branches)
-        while waiting and n_leaves < most:
-            node, candidate = heapq.heappop(waiting)[2:]
-            room = most - n_leaves
-            if candidate.n_branches > room + 1:
-                # Too many leaves: look again for fewer branches, and queue up with what that gains.
-                wait(node, room + 1)
-                continue
-            children = self._split(node, [candidate])
-            n_leaves += candidate.n_branches - 1
-            wait(children, self._limits.max_branches)
+        rooms = [self._limits.max_leaf_nodes - 1] * n_trees  # for more leaves
+        if rooms[0] > 0:
+            wait(self._tree.roots(), self._limits.max_branches)
+        while True:
+            chosen: list[tuple[Level, Found]] = []
+            for tree, its in enumerate(waiting):
+                while its and rooms[tree] > 0:
+                    node, candidate = heapq.heappop(its)[2:]
+                    if candidate.n_branches <= rooms[tree] + 1:
+                        chosen.append((node, candidate))
+                        rooms[tree] -= candidate.n_branches - 1
+                        break
+                    # Too many leaves: look again for fewer branches, and queue up with that gain.
+                    wait(node, rooms[tree] + 1)
+            if not chosen:
+                return
+            # Their depths differ, which only matters where it is limited.
+            for depth in sorted({node.depth for node, _ in chosen}):
+                some = [(node, found) for node, found in chosen if node.depth == depth]
+                level = Level.joined([node for node, _ in some])
+                wait(self._split(level, [found for _, found in some]), self._limits.max_branches)
 
     def _may_split(self, level: Level) -> np.ndarray:
         """Which nodes may be split, if a split gains enough."""
@@ -210,12 +240,11 @@ class Grower:
         """What nodes are to be split on, whose shape functions there is memory for."""
         keep = self._rows.is_far or level.depth + 1 < self._limits.max_depth
         found = self._search_features(level, max_branches, keep)
-        singles = self._search.best(found, level.statistics)
+        singles = self._search.best(found, level.statistics, level.tree)
         if self._draw is not None:
             self._draw_again(self._draw, level, singles, max_branches)
-        if self._pair_search is None:
-            best: list[Found | None] = [self._enough(single) for single in singles]
-        else:
+        best: list[Found | None] = list(singles)
+        if self._pair_search is not None:
             # Asks for the rows of nodes, and moves none.
             best = self._rows.together(
                 [
@@ -223,6 +252,7 @@ class Grower:
                     for i, single in enumerate(singles)
                 ]
             )
+        best = self._enough(level, best)
         if self._limits.lookahead == 1 or level.depth + 1 >= self._limits.max_depth:
             return best
         return [
@@ -246,7 +276,7 @@ class Grower:
             n_drawn = min(2 * n_drawn, self._search.n_features)
             some = level.take(pending)
             found = self._search_features(some, max_branches, False, draw.drawing(n_drawn))
-            best = self._search.best(found, some.statistics)
+            best = self._search.best(found, some.statistics, some.tree)
             for number, single in zip(pending.tolist(), best, strict=True):
                 singles[number] = single
             pending = pending[[single is None for single in best]]
@@ -262,18 +292,23 @@ class Grower:
         found = FeatureShapes.empty(len(level), self._search.offsets)
         draw = self._draw if draw is None else draw
         for nodes, histograms in self._histograms.parts(level, keep):
-            numbers = level.numbers[nodes] + np.int64(1)
-            allowed = None if draw is None else draw.allowed(numbers)
+            tree, own = level.tree[nodes], level.own[nodes]
+            allowed = None if draw is None else draw.allowed(own + np.int64(1), tree)
             statistics, part = level.statistics.take(nodes), found.take(nodes)
-            self._search.search(statistics, numbers, max_branches, histograms, part, allowed)
+            seeds = own + self._seeds[tree]
+            self._search.search(statistics, seeds, max_branches, histograms, part, allowed)
             found.put(nodes, part)
         return found
 
-    def _enough(self, candidate: Found | None) -> Found | None:
-        """A candidate, if it takes away as much impurity as a split must."""
-        if candidate is None or candidate.gain < self._least_decrease:
-            return None
-        return candidate
+    def _enough(self, level: Level, found: list[Found | None]) -> list[Found | None]:
+        """Candidates of nodes that take away as much impurity as a split must."""
+        if not self._least_decrease.any():
+            return found
+        least = self._least_decrease[level.tree].tolist()
+        return [
+            None if candidate is None or candidate.gain < its else candidate
+            for candidate, its in zip(found, least, strict=True)
+        ]
 
     def _best_with_pairs(
         self, level: Level, i: int, single: Candidate | None, max_branches: int
@@ -294,7 +329,7 @@ class Grower:
         )
         if pair is not None and self._is_better(pair, single, node, max_branches):
             best = pair
-        return self._enough(best)
+        return best
 
     def _rows_of(self, node: NodeOfLevel) -> RowsOfNode:
         return self._rows.at(node.number, node.statistics.n_rows)
@@ -316,7 +351,7 @@ class Grower:
         gain = candidate.penalised_gain
         if len(children) > 0:
             found = self._search_features(children, max_branches, keep=False)
-            singles = self._search.best(found, children.statistics)
+            singles = self._search.best(found, children.statistics, children.tree)
             gain += sum(best.penalised_gain for best in singles if best is not None)
         return gain
 
@@ -398,7 +433,8 @@ class Grower:
         numbers = np.arange(first, stop, dtype=np.int32)
         channels = self._channels_below(level, found, numbers)
         statistics = describe(self._goal, self._rows, numbers, channels)
-        return Level(numbers, statistics, level.depth + 1)
+        tree = np.repeat(level.tree, [candidate.n_branches for candidate in found])
+        return Level(numbers, statistics, level.depth + 1, tree, self._tree.numbered(tree))
 
     def _channels_below(
         self, level: Level, found: Sequence[Found], numbers: np.ndarray

@@ -49,6 +49,8 @@ class LocalRows:
         Bins that pairs are screened with, if `binned` has too many.
     rows : int32 array, optional
         Rows that are at the root, each as often as it counts; by default every row once.
+    sizes : int array, optional
+        How many of them are at each root, if several trees grow together.
     first_row : int
         Number of the first row in the whole data, if this is a part of it.
     """
@@ -62,6 +64,7 @@ class LocalRows:
         *,
         coarse: BinnedTable | None = None,
         rows: np.ndarray | None = None,
+        sizes: np.ndarray | None = None,
         first_row: int = 0,
     ) -> None:
         self._table = table
@@ -72,7 +75,7 @@ class LocalRows:
         self._goal = goal
         self._n_threads = n_threads
         self._offsets = binned.offsets
-        self._places = NodeRows(binned.n_rows, rows)
+        self._places = NodeRows(binned.n_rows, rows, sizes)
 
     def placed(self, places: NodeRows) -> LocalRows:
         """The same rows at other nodes."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,43 +55,78 @@ class Level:
         By which rows know them.
     statistics : Statistics
     depth : int
+    tree : int array of shape (n_nodes,)
+        Which tree each is a node of, ascending, where several grow together.
+    own : int array of shape (n_nodes,)
+        The number that each has if its tree grows alone.
     """
 
     numbers: np.ndarray
     statistics: Statistics
     depth: int
+    tree: np.ndarray
+    own: np.ndarray
+
+    @classmethod
+    def of_one_tree(cls, numbers: np.ndarray, statistics: Statistics, depth: int) -> Level:
+        """Nodes of a tree that grows alone."""
+        return cls(numbers, statistics, depth, np.zeros(len(numbers), dtype=np.int32), numbers)
+
+    @classmethod
+    def joined(cls, levels: Sequence[Level]) -> Level:
+        """The nodes of several, one after another; all have the same depth."""
+        if len(levels) == 1:
+            return levels[0]
+        names = "numbers", "tree", "own"
+        numbers, tree, own = (
+            np.concatenate([getattr(level, name) for level in levels]) for name in names
+        )
+        statistics = Statistics.joined([level.statistics for level in levels])
+        return cls(numbers, statistics, levels[0].depth, tree, own)
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def take(self, nodes: np.ndarray | slice) -> Level:
         """Some of the nodes."""
-        return Level(self.numbers[nodes], self.statistics.take(nodes), self.depth)
+        return Level(
+            self.numbers[nodes],
+            self.statistics.take(nodes),
+            self.depth,
+            self.tree[nodes],
+            self.own[nodes],
+        )
 
 
 class GrownTree:
-    """A tree as it grows. Nodes are numbers: the root is 0, and siblings follow each other.
+    """A tree as it grows, or several that grow together.
+
+    Nodes are numbers: the roots come first, and siblings follow each other.
 
     Attributes
     ----------
     parent, depth, n_rows : list of int
-        Of each node; the root's parent is -1.
+        Of each node; a root's parent is -1.
     first_child : list of int
         -1 for leaves.
     splits : list of Split or None
         None for leaves.
     pairs : dict of int to PairList
         The pairs that were considered for nodes, by their numbers.
+    sizes : int array of shape (n_trees,)
+        Number of nodes of each tree.
     """
 
-    def __init__(self, root: Statistics) -> None:
-        self.parent = [-1]
-        self.depth = [0]
-        self.n_rows = root.n_rows.tolist()
-        self.first_child = [-1]
-        self.splits: list[Split | None] = [None]
+    def __init__(self, roots: Statistics) -> None:
+        n_trees = len(roots)
+        self.parent = [-1] * n_trees
+        self.depth = [0] * n_trees
+        self.n_rows = roots.n_rows.tolist()
+        self.first_child = [-1] * n_trees
+        self.splits: list[Split | None] = [None] * n_trees
         self.pairs: dict[int, PairList] = {}
-        self._parts = [root]
+        self.sizes = np.ones(n_trees, dtype=np.int64)
+        self._parts = [roots]
 
     @property
     def n_nodes(self) -> int:
@@ -104,9 +140,15 @@ class GrownTree:
             self._parts = [Statistics.joined(self._parts)]
         return self._parts[0]
 
-    def root(self) -> Level:
-        """The root alone."""
-        return Level(np.zeros(1, dtype=np.int32), self._parts[0], 0)
+    def roots(self) -> Level:
+        """The roots alone."""
+        trees = np.arange(len(self.sizes), dtype=np.int32)
+        return Level(trees, self._parts[0], 0, trees, np.zeros_like(trees))
+
+    def numbered(self, tree: np.ndarray) -> np.ndarray:
+        """Numbers in their own trees of nodes that are to come next, given the trees, ascending."""
+        first = np.searchsorted(tree, tree)
+        return (self.sizes[tree] + np.arange(len(tree)) - first).astype(np.int32)
 
     def children(self, node: int) -> range:
         """Numbers of a node's children."""
@@ -127,25 +169,29 @@ class GrownTree:
         self.first_child += [-1] * n
         self.splits += [None] * n
         self.n_rows += children.statistics.n_rows.tolist()
+        self.sizes += np.bincount(children.tree, minlength=len(self.sizes))
         self._parts.append(children.statistics)
 
-    def arrays(self, bins: tuple[FeatureBins, ...], impurity_scale: float) -> TreeArrays:
-        """The tree with its shape functions in the features' own values.
+    def arrays(
+        self, bins: tuple[FeatureBins, ...], impurity_scale: float, root: int = 0
+    ) -> TreeArrays:
+        """A tree with its shape functions in the features' own values.
 
         Parameters
         ----------
         bins : tuple of FeatureBins
         impurity_scale : float
             Factor that brings the nodes' impurity to the units of y.
+        root : int
+            Which tree.
         """
-        order = [0]  # breadth first
+        order = [root]  # breadth first
         for node in order:
             order += self.children(node)
         statistics = self.statistics
-        if order != list(range(len(order))):
+        if order != list(range(self.n_nodes)):
             statistics = statistics.take(np.array(order))
-        place = np.empty(len(order) + 1, dtype=np.int32)
-        place[order] = np.arange(len(order))
+        place = dict(zip(order, range(len(order)), strict=True))
         place[-1] = -1
         shapes: list[ShapeFunction | PairShape | None] = []
         for node in order:
@@ -156,9 +202,9 @@ class GrownTree:
                 own = shape_of_split(split, bins, int(weights.argmax()))
             shapes.append(own)
         return TreeArrays.unchecked(
-            parent=place[np.array(self.parent)[order]],
-            depth=np.array(self.depth)[order],
-            first_child=place[np.array(self.first_child)[order]],
+            parent=np.array([place[self.parent[node]] for node in order]),
+            depth=np.array([self.depth[node] for node in order]),
+            first_child=np.array([place[self.first_child[node]] for node in order]),
             n_branches=np.array([0 if shape is None else shape.n_branches for shape in shapes]),
             **flatten_shapes(shapes),
             n_node_samples=statistics.n_rows,

@@ -186,6 +186,25 @@ def test_evaluate_scores_shares():
     assert from_json(export_json(tree))._fitted.held_out.scores == scores
 
 
+@pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeForestClassifier])
+def test_score_is_the_share_of_the_predicted_class(kind):
+    X, shares, rng = table(2, n=300)
+    weights = rng.random(300)
+    labels = np.array([rng.choice(CLASSES, p=own) for own in shares])
+    model = kind(random_state=0).fit(X, labels)
+    # Columns in another order.
+    known = ClassShares(shares[:, ::-1], CLASSES[::-1])
+    column = np.searchsorted(CLASSES, model.predict(X))
+    right = shares[np.arange(300), column]
+    assert model.score(X, known) == pytest.approx(right.mean())
+    assert model.score(X, known, weights) == pytest.approx(np.average(right, weights=weights))
+    assert model.score(X, labels) == (model.predict(X) == labels).mean()
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X[:100], known)
+    with pytest.raises(ValueError, match="was not fitted on"):
+        model.score(X, ClassShares(shares, ["ill", "new", "well"]))
+
+
 def test_rows_of_training_are_known_again():
     X, shares, _ = table(3)
     y = ClassShares(shares, CLASSES)

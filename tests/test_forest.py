@@ -205,12 +205,14 @@ def test_rows_in_batches(tmp_path):
     X, y = mixed_table()
     X.assign(y=y).to_parquet(tmp_path / "rows.parquet")
     batches = shapetree.from_parquet(tmp_path / "rows.parquet", target="y")
-    one = forest(ShapeForestClassifier, n_estimators=30)
-    other = clone(one).set_params(oob_score=True)
+    one = forest(ShapeForestClassifier, n_estimators=30, oob_score=True, max_samples=40)
+    other = clone(one)
     one.fit(X, y)
     other.fit(batches)
     assert_same_trees(one, other)
     assert_array_equal(one.predict_proba(X), other.predict_proba(batches))
+    assert one.oob_score_ == other.oob_score_
+    assert_array_equal(one.oob_decision_function_, other.oob_decision_function_)
     with pytest.raises(NotImplementedError, match="in memory"):
         other.oob_permutation_importances(batches)
 

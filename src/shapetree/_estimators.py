@@ -11,14 +11,39 @@ from sklearn.utils._param_validation import StrOptions
 
 from shapetree._base import BaseShapeTree
 from shapetree._with_parameters import with_parameters
+from shapetree.data._shares import ClassShares
 from shapetree.fit import refine_fitted
+from shapetree.fit._training_rows import row_weights
 from shapetree.tree._fitted import fitted_tree
+from shapetree.tree._forest import fitted_model
+from shapetree.tree._scores import scores_of_shares
 
 Tree = TypeVar("Tree", bound=BaseShapeTree)
 
 
+class ScoresShares(ClassifierMixin):
+    """A classifier that is scored by labels or by shares of classes."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy of the predictions.
+
+        Parameters
+        ----------
+        X : table of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs), or ClassShares
+            With shares, a row is right to the share that it has of the predicted class.
+        sample_weight : array-like of shape (n_samples,), optional
+        """
+        if not isinstance(y, ClassShares):
+            return float(super().score(X, y, sample_weight))
+        shares = fitted_model(self).read_shares(X, y)
+        weights = row_weights(X, sample_weight)
+        predicted: np.ndarray = self.predict_proba(X)
+        return scores_of_shares(shares.values, predicted, weights)["accuracy"]
+
+
 @with_parameters
-class ShapeTreeClassifier(ClassifierMixin, BaseShapeTree):
+class ShapeTreeClassifier(ScoresShares, BaseShapeTree):
     """A shape tree for classification.
 
     A decision tree whose every node sends rows to one of up to `max_branches` branches through a

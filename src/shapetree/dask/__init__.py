@@ -7,6 +7,16 @@ except ImportError as error:
         'shapetree.dask needs dask and distributed; install them with pip install "shapetree[dask]"'
     ) from error
 
-from shapetree.dask._estimators import DaskShapeTreeClassifier, DaskShapeTreeRegressor
+from shapetree.dask._estimators import (
+    DaskShapeForestClassifier,
+    DaskShapeForestRegressor,
+    DaskShapeTreeClassifier,
+    DaskShapeTreeRegressor,
+)
 
-__all__ = ["DaskShapeTreeClassifier", "DaskShapeTreeRegressor"]
+__all__ = [
+    "DaskShapeForestClassifier",
+    "DaskShapeForestRegressor",
+    "DaskShapeTreeClassifier",
+    "DaskShapeTreeRegressor",
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import pairwise
@@ -31,6 +31,7 @@ from shapetree.dask._tasks import (
     join_profiles,
     join_weighted,
     keys_of_part,
+    leaves_in_trees,
     leaves_of_part,
     length_of,
     look_at_part,
@@ -53,6 +54,7 @@ from shapetree.data._parts import Reading, join_distinct
 from shapetree.data._sums import (
     Numbers,
     evidence_of,
+    exact_unit,
     ones_and_whole,
     sum_of_products,
     sum_of_values,
@@ -61,6 +63,7 @@ from shapetree.data._sums import (
 )
 from shapetree.data._table import Table, still_kept, with_seen
 from shapetree.data._targets import Goal
+from shapetree.ensemble._out_of_bag import leaves_of_rows
 from shapetree.fit._folds import TargetCodes, codes_of_categories, hashes_of_rows
 from shapetree.fit._training_rows import (
     TrainingRows,
@@ -75,6 +78,7 @@ from shapetree.fit._training_rows import (
 from shapetree.grow._joined import JoinedRows
 from shapetree.grow._local import hold_rows
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._forest import FittedForest
 from shapetree.tree._naming import target_names
 from shapetree.tree._sketcher import SketchedRows
 
@@ -307,12 +311,12 @@ def _weighed(
         total = weights.ask(sum_of_products, add) if n_rows else 0.0
         check_total_importance(n_rows > 0, float(total))
     evidence = evidence_of(weights)
-    are_ones, is_whole = weights.map(evidence.columns).ask(ones_and_whole, every).tolist()
+    are_ones = bool(weights.map(evidence.columns).ask(ones_and_whole, every)[0])
     is_short = n_rows < table.n_rows
     n_counted = None
     if evidence.are_counts and has_weights:
         n_counted = int(weights.map(weights_alone).ask(sum_of_values, add))
-    weighing = Weighing(evidence, factors, is_whole, None if n_counted == n_rows else n_counted)
+    weighing = Weighing(evidence, factors, None if n_counted == n_rows else n_counted)
     table = replace(table, n_rows=n_rows, lengths=lengths, weighing=weighing)
     table = table.with_seen_categories() if is_short else table
     counts = None if weighing.n_counted is None else np.empty(0)
@@ -484,9 +488,24 @@ def _(
         goal=agreed,
         weighing=None if goal.weights is None else binned.table.weighing,
         needed=table.needed,
+        unit_of_one=_unit_of_one(binned.table, goal),
     )  # fmt: skip
     held = rows.together(itself, must_be_level=True)
     return JoinedRows(held, binned, coarse, agreed, n_threads)
+
+
+def _unit_of_one(table: DaskTable, goal: Goal) -> float | None:
+    """Grid of weights of rows that are drawn one by one; None if weights are those of all copies.
+
+    See `Draws.rows`.
+    """
+    weighing = table.weighing
+    if goal.weights is None or goal.counts is not None or weighing is None:
+        return None
+    if weighing.n_counted is None:
+        return None
+    numbers = Numbers(table.encoded.together(targets_and_evidence, weighing=weighing), table.n_rows)
+    return exact_unit(weight_of(numbers))
 
 
 @hashes_of_rows.register
@@ -495,16 +514,10 @@ def _(binned: DaskBins, targets: Any, weights: Any, told: TargetCodes) -> np.nda
     assert binned.wanted is None
     table = binned.table
     rows = table.encoded.futures, table.kept_rows
-    weighing = None if weights is None else table.weighing
-    are_counts = weighing is not None and weighing.is_whole
-    profiles = partial(
-        profiles_of_part, features=binned.features, told=told, weighing=weighing,
-        are_counts=are_counts,
-    )  # fmt: skip
+    told = {"told": told, "weighing": None if weights is None else table.weighing}
+    profiles = partial(profiles_of_part, features=binned.features, **told)
     codes = codes_of_categories(binned.parts.ask(profiles, join_profiles, columns=rows))
-    keys_of = partial(
-        keys_of_part, codes=codes, told=told, weighing=weighing, are_counts=are_counts
-    )
+    keys_of = partial(keys_of_part, codes=codes, **told)
     keys = binned.parts.ask(keys_of, add, columns=rows)
     hashes = binned.parts.each(hashes_of_part, codes=codes, keys=keys)
     return np.concatenate(hashes.results())
@@ -518,6 +531,16 @@ def _(binned: DaskBins, table: DaskTable, tree: TreeArrays, n_threads: int) -> n
         features=binned.features, tree=tree,
     )  # fmt: skip
     return np.concatenate(leaves.results()).astype(np.int32)
+
+
+@leaves_of_rows.register
+def _(table: DaskTable, forest: FittedForest, n_threads: int) -> Iterator[tuple[int, np.ndarray]]:
+    parts = table.encoded.each(leaves_in_trees, table.kept_rows, trees=forest.trees)
+    first = 0
+    for future in parts.futures:
+        (leaves,) = parts.cluster.results([future])
+        yield first, leaves
+        first += len(leaves)
 
 
 # --- how rows are spread over a finished tree ---

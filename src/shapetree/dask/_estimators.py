@@ -7,16 +7,20 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from sklearn.base import _fit_context, clone, is_classifier
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch, check_consistent_length
 
 from shapetree._base import BaseShapeTree
 from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._files import PathLike
+from shapetree._model_files import HasModelFile
 from shapetree._with_parameters import with_parameters
 from shapetree.dask._cluster import Cluster, find_client
 from shapetree.dask._data import DaskRows, check_in_step
 from shapetree.dask._lazy import is_lazy, lazily, refuse_lazy
 from shapetree.data._labels import read_targets
+from shapetree.ensemble import ShapeForestClassifier, ShapeForestRegressor
+from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.explain import Explanation
 from shapetree.fit import fit_path, fit_tree
 from shapetree.tree._fitted import FittedTree
@@ -26,16 +30,65 @@ if TYPE_CHECKING:
     from distributed import Client
     from scipy.sparse import csr_matrix
 
+    Model = HasModelFile
     Base = BaseShapeTree
+    ForestBase = BaseShapeForest
 else:
-    Base = object
+    Model = Base = ForestBase = object
 
 
-class OnDask(Base):
-    """What the estimators on a cluster have beyond those in memory."""
+class WithClient(Model):
+    """What all estimators on a cluster have: a client, and an estimator in memory of their kind."""
 
-    _local: type[BaseShapeTree]
+    _local: type[Any]
+    _fitted: Any
+    n_outputs_: int
     client: Client | None
+
+    def _write(self, fitted: FittedTree | FittedForest, path: PathLike | None) -> str:
+        # Whoever reads the model needs no client.
+        return self.to_local()._write(fitted, path)
+
+    def __sklearn_clone__(self) -> Self:
+        # A client is shared, not copied.
+        parameters = self.get_params(deep=False)
+        client = parameters.pop("client")
+        kind: Any = type(self)
+        copied = clone(self._local(**parameters)).get_params(deep=False)
+        return cast(Self, kind(client=client, **copied))
+
+    def to_local(self) -> Any:
+        """An estimator in memory with the same parameters and, if fitted, the same tree."""
+        parameters = self.get_params(deep=False)
+        del parameters["client"]
+        local = self._local(**parameters)
+        for name in ("_fitted", "_left_out"):
+            if name in vars(self):
+                setattr(local, name, vars(self)[name])
+        return local
+
+    def apply(self, X: Any) -> Any:
+        """The leaf that each row ends up in; lazy for a Dask collection."""
+        local = self.to_local()
+        return lazily(local, "apply", X, np.int32, "leaf") if is_lazy(X) else local.apply(X)
+
+    def _predicted(self, X: Any, dtype: Any) -> Any:
+        """Predictions; of a Dask frame with the names of its targets, if there are several."""
+        local = self.to_local()
+        if not is_lazy(X):
+            return local.predict(X)
+        names: Any = "prediction"
+        if self.n_outputs_ > 1:
+            names = list(self._fitted.names.targets or map(str, range(self.n_outputs_)))
+        return lazily(local, "predict", X, dtype, names)
+
+    def __getstate__(self) -> Any:
+        # A client is a connection, which cannot be stored.
+        return super().__getstate__() | {"client": None}
+
+
+class OnDask(WithClient, Base):
+    """What the trees on a cluster have beyond those in memory."""
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -122,47 +175,6 @@ class OnDask(Base):
         """The nodes that each row passes; for rows in memory."""
         refuse_lazy(X, "decision_path")
         return super().decision_path(X)
-
-    def _write(self, fitted: FittedTree | FittedForest, path: PathLike | None) -> str:
-        # Whoever reads the model needs no client.
-        return self.to_local()._write(fitted, path)
-
-    def __sklearn_clone__(self) -> Self:
-        # A client is shared, not copied.
-        parameters = self.get_params(deep=False)
-        client = parameters.pop("client")
-        kind: Any = type(self)
-        copied = clone(self._local(**parameters)).get_params(deep=False)
-        return cast(Self, kind(client=client, **copied))
-
-    def to_local(self) -> Any:
-        """An estimator in memory with the same parameters and, if fitted, the same tree."""
-        parameters = self.get_params(deep=False)
-        del parameters["client"]
-        local = self._local(**parameters)
-        if self.__sklearn_is_fitted__():
-            local._fitted = self._fitted
-        return local
-
-    def apply(self, X: Any) -> Any:
-        """The leaf that each row ends up in; lazy for a Dask collection."""
-        local = self.to_local()
-        return lazily(local, "apply", X, np.int32, "leaf") if is_lazy(X) else local.apply(X)
-
-    def _predicted(self, X: Any, dtype: Any) -> Any:
-        """Predictions; of a Dask frame with the names of its targets, if there are several."""
-        local = self.to_local()
-        if not is_lazy(X):
-            return local.predict(X)
-        names: Any = "prediction"
-        if self.n_outputs_ > 1:
-            targets = self.__fitted_tree__().names.targets
-            names = list(targets or map(str, range(self.n_outputs_)))
-        return lazily(local, "predict", X, dtype, names)
-
-    def __getstate__(self) -> Any:
-        # A client is a connection, which cannot be stored.
-        return super().__getstate__() | {"client": None}
 
 
 @with_parameters
@@ -259,4 +271,136 @@ class DaskShapeTreeRegressor(OnDask, ShapeTreeRegressor):
 
     def predict(self, X: Any) -> Any:
         """Mean or median of each row's leaf; lazy for a Dask collection."""
+        return self._predicted(X, np.float64)
+
+
+class ForestOnDask(WithClient, ForestBase):
+    """What the forests on a cluster have beyond those in memory."""
+
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Grow the trees on the workers that hold the rows, a level of many trees at a time.
+
+        The forest is the same, bit for bit, as for the same rows in memory, in the order of the
+        partitions. Targets, and a number for each row, come to this process, which draws the trees'
+        rows. Out-of-bag predictions are those of the rows that weigh something, in this order.
+
+        Parameters
+        ----------
+        X : dask DataFrame or Array of shape (n_samples, n_features)
+        y : dask Series, DataFrame or Array
+            With the same partitions as X.
+        sample_weight : dask Series or Array, optional
+            With the same partitions as X.
+
+        Returns
+        -------
+        self
+        """
+        with Cluster(find_client(self.client)) as cluster:
+            return super().fit(DaskRows(cluster, X, y, sample_weight))
+
+    def oob_permutation_importances(
+        self, X: Any, y: Any = None, sample_weight: Any = None, *, n_repeats: int = 5
+    ) -> Bunch:
+        """How much worse predictions of unseen rows get; for rows in memory."""
+        refuse_lazy(X, "oob_permutation_importances")
+        return super().oob_permutation_importances(X, y, sample_weight, n_repeats=n_repeats)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Accuracy or R² of the forest on some rows.
+
+        Workers predict; predictions, targets and weights come to this process.
+        """
+        if not is_lazy(X):
+            return float(self.to_local().score(X, y, sample_weight))
+        check_in_step(X, y, sample_weight)
+        wanted = [each for each in (self.predict(X), y, sample_weight) if each is not None]
+        with Cluster(find_client(self.client)) as cluster:
+            predicted, y, *weights = cluster.results(cluster.hold(wanted))
+        judge = accuracy_score if is_classifier(self) else r2_score
+        return float(judge(y, predicted, sample_weight=weights[0] if weights else None))
+
+    def apply(self, X: Any) -> Any:
+        """The leaf that each row ends up in, in each tree; lazy for a Dask collection."""
+        local = self.to_local()
+        if not is_lazy(X):
+            return local.apply(X)
+        names = list(map(str, range(len(self.__fitted_forest__().trees))))
+        return lazily(local, "apply", X, np.int32, names)
+
+    def decision_path(self, X: Any) -> tuple[csr_matrix, np.ndarray]:
+        """The nodes that each row passes in each tree; for rows in memory."""
+        refuse_lazy(X, "decision_path")
+        return super().decision_path(X)
+
+
+@with_parameters
+class DaskShapeForestClassifier(ForestOnDask, ShapeForestClassifier):
+    """A forest of classifiers whose rows are on a Dask cluster.
+
+    Parameters
+    ----------
+    n_threads : int or None
+        Number of threads of this process; None for all cores. Those of workers are the cluster's.
+    client : distributed.Client, optional
+        By default the current one.
+
+    Examples
+    --------
+    >>> import dask.dataframe as dd
+    >>> import pandas as pd
+    >>> from distributed import Client
+    >>> from shapetree.dask import DaskShapeForestClassifier
+    >>> client = Client(processes=False, dashboard_address=":0")
+    >>> rows = pd.DataFrame({"age": [*range(20, 70)] * 2, "height": [170, 180] * 50})
+    >>> rows["old"] = rows["age"] >= 50
+    >>> frame = dd.from_pandas(rows, npartitions=4)
+    >>> model = DaskShapeForestClassifier(n_estimators=10, random_state=0)
+    >>> model = model.fit(frame[["age", "height"]], frame["old"])
+    >>> model.predict(frame[["age", "height"]]).compute()[:32].tolist()[28:]
+    [False, False, True, True]
+    >>> client.close()
+    """
+
+    client: Any = None
+
+    _local = ShapeForestClassifier
+    predict = DaskShapeTreeClassifier.predict
+    predict_proba = DaskShapeTreeClassifier.predict_proba
+    predict_log_proba = DaskShapeTreeClassifier.predict_log_proba
+
+
+@with_parameters
+class DaskShapeForestRegressor(ForestOnDask, ShapeForestRegressor):
+    """A forest of regressors whose rows are on a Dask cluster.
+
+    Parameters
+    ----------
+    n_threads : int or None
+        Number of threads of this process; None for all cores. Those of workers are the cluster's.
+    client : distributed.Client, optional
+        By default the current one.
+
+    Examples
+    --------
+    >>> import dask.array as da
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> from shapetree.dask import DaskShapeForestRegressor
+    >>> client = Client(processes=False, dashboard_address=":0")
+    >>> x = np.repeat(np.arange(100.0), 4)
+    >>> X, y = da.from_array(x[:, None], chunks=(100, 1)), da.from_array(x >= 50, chunks=100)
+    >>> model = DaskShapeForestRegressor(n_estimators=10, random_state=0).fit(X, y)
+    >>> model.predict(X).compute()[[0, 399]].tolist()
+    [0.0, 1.0]
+    >>> client.close()
+    """
+
+    client: Any = None
+
+    _local = ShapeForestRegressor
+
+    def predict(self, X: Any) -> Any:
+        """Mean of what the trees' leaves say; lazy for a Dask collection."""
         return self._predicted(X, np.float64)

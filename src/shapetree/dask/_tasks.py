@@ -37,7 +37,7 @@ from shapetree.data._parts import (
     join_samples,
     sample_part,
 )
-from shapetree.data._sums import WeightScaling
+from shapetree.data._sums import WeightScaling, on_grid
 from shapetree.data._table import FeatureInfo, Table, TablePart, read_table
 from shapetree.data._targets import Goal
 from shapetree.fit._folds import TargetCodes, profiles_of_categories, recoded, times_of
@@ -45,7 +45,7 @@ from shapetree.fit._training_rows import importance_by_class, total_of
 from shapetree.grow._joined import PartOfRows
 from shapetree.grow._local import LocalRows
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._predictor import leaves_of_bins
+from shapetree.tree._predictor import leaves_of, leaves_of_bins
 from shapetree.tree._sketcher import SketchedPart, sole_target
 
 # --- reading ---
@@ -239,15 +239,12 @@ class Weighing(NamedTuple):
     evidence : WeightScaling
     factors : list of arrays or None
         Weights of the classes of each output, if these have any.
-    is_whole : bool
-        Whether the evidence of every row is a whole number.
     n_counted : int or None
         How many rows all of them count as, if some count as several.
     """
 
     evidence: WeightScaling
     factors: list[np.ndarray] | None
-    is_whole: bool
     n_counted: int | None
 
     def of(self, part: EncodedPart) -> np.ndarray:
@@ -434,6 +431,7 @@ def hold_part(
     goal: Goal,
     weighing: Weighing | None,
     needed: tuple[int, ...],
+    unit_of_one: float | None,
 ) -> PartOfRows:
     """A part's rows, ready to be asked.
 
@@ -452,12 +450,18 @@ def hold_part(
     weighing : Weighing or None
     needed : tuple of int
         Features whose values are needed.
+    unit_of_one : float or None
+        Grid of the weights of rows that count as one each, though they stand for several.
     """
     mask = wanted.mask(binned.n_rows)
     table = table_of_part(part, kept, needed)
     targets = _kept(_targets_of(part, kept), mask)
     weights = _kept(_weights_of(part, kept, weighing), mask)
     counts = _kept(_counts_of(part, kept, weighing), mask)
+    if unit_of_one is not None:
+        assert weights is not None
+        assert counts is not None
+        weights, counts = on_grid(weights / counts, unit_of_one), None
     table = table if mask is None else table.take(mask)
     rows = BinnedTable(features, _take(binned, mask))
     other = None
@@ -482,10 +486,10 @@ def profiles_of_part(
     features: tuple[FeatureBins, ...],
     told: TargetCodes,
     weighing: Weighing | None,
-    are_counts: bool,
 ) -> dict[int, np.ndarray]:
     """What categories hold, summed over a part's rows."""
-    times = times_of(_weights_of(part, kept, weighing), are_counts)
+    counts = _counts_of(part, kept, weighing)
+    times = times_of(counts, counts is not None)
     return profiles_of_categories(binned, features, told.hashes(_targets_of(part, kept)), times)
 
 
@@ -501,10 +505,10 @@ def keys_of_part(
     codes: dict[int, np.ndarray],
     told: TargetCodes,
     weighing: Weighing | None,
-    are_counts: bool,
 ) -> np.ndarray:
     """What tells columns apart, summed over a part's rows."""
-    times = times_of(_weights_of(part, kept, weighing), are_counts)
+    counts = _counts_of(part, kept, weighing)
+    times = times_of(counts, counts is not None)
     targets = told.hashes(_targets_of(part, kept))
     return np.asarray(keys_of_columns(recoded(binned, codes), targets, times))
 
@@ -528,6 +532,14 @@ def leaves_of_part(
     table = table if mask is None else table.take(mask)
     leaves = leaves_of_bins(tree, table, BinnedTable(features, _take(binned, mask)), 1)
     return leaves.astype(np.min_scalar_type(tree.node_count))
+
+
+def leaves_in_trees(part: EncodedPart, kept: KeptRows, trees: tuple[TreeArrays, ...]) -> np.ndarray:
+    """Leaves of a part's rows in several trees, (n_rows, n_trees)."""
+    table = table_of_part(part, kept)
+    leaves = [leaves_of(tree, table, 1) for tree in trees]
+    most = max(tree.node_count for tree in trees)
+    return np.stack(leaves, axis=1).astype(np.min_scalar_type(most))
 
 
 # --- a finished tree ---

@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.sparse import csr_matrix, hstack
-from sklearn.base import ClassifierMixin, RegressorMixin, _fit_context, is_classifier
+from sklearn.base import RegressorMixin, _fit_context, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from shapetree._base import BaseShapeTree
-from shapetree._estimators import ShapeTreeClassifier, ShapeTreeRegressor
+from shapetree._estimators import ScoresShares, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree._model_files import HasModelFile
 from shapetree._threads import effective_threads
 from shapetree._with_parameters import with_parameters
@@ -477,7 +477,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
 
 
 @with_parameters
-class ShapeForestClassifier(ClassifierMixin, BaseShapeForest):
+class ShapeForestClassifier(ScoresShares, BaseShapeForest):
     """A forest of shape trees for classification.
 
     Each tree is grown on a bootstrap sample of the rows, and each of its nodes may split on a few

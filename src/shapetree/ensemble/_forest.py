@@ -11,7 +11,7 @@ import numpy as np
 
 from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
-from shapetree.fit._growth import grow, grown_together, hold, hold_draws, pair_tools
+from shapetree.fit._growth import grow, grown_together, hold, pair_tools
 from shapetree.fit._parameters import Parameters, candidate_options, read_pairs
 from shapetree.fit._training_rows import TrainingRows, bin_rows, summary_of_values, training_rows
 from shapetree.grow._feature_draw import FeatureDraw
@@ -191,15 +191,18 @@ def _grow(
     features = binned.binned.features
     order = feature_order(hold(draws.binned, parameters))
     n_drawn = options.n_features_drawn(len(features))
+    has_pairs = len(pairs.pairs) > 0
+    one = replace(parameters, n_threads=1) if has_pairs else parameters
+    every = hold(binned, one, goal)
 
-    def grow_together(some: Sequence[int], n_threads: int) -> list[TreeArrays]:
+    def grow_together(some: Sequence[int]) -> list[TreeArrays]:
         each = [draws.of_tree(number) for number in some]
-        held = hold_draws(binned, goal, [its.rows for its in each], n_threads)
+        held = every.at_roots([its.rows for its in each])
         draw = None
         if n_drawn < len(features):
             seeds = np.array([its.of_features for its in each], dtype=np.uint64)
             draw = FeatureDraw(len(features), n_drawn, seeds)
-        own = [replace(parameters, n_threads=n_threads, random_state=its.of_search) for its in each]
+        own = [replace(one, random_state=its.of_search) for its in each]
         seeds = np.array([candidate_options(goal, its).seed for its in own])
         tools = pair_tools(held, own[0], pairs)
         grown = grow(held, tools, own[0], progress.of_test(), order, Trees(seeds - seeds[0], draw))
@@ -212,10 +215,9 @@ def _grow(
             progress.tested()
         return trees
 
-    if len(pairs.pairs):  # of which each tree has its own weights
-        jobs = [partial(grow_together, [number], 1) for number in numbers]
-        grown = run_together(jobs, parameters.n_threads, progress.stop)
-    else:
-        parts = grown_together(numbers, draws.n_in_tree)
-        grown = [grow_together(some, parameters.n_threads) for some in parts]
+    # Trees have their own weights of pairs, so they grow alone; where rows are far, one by one.
+    parts = [[i] for i in numbers] if has_pairs else grown_together(numbers, draws.n_in_tree)
+    jobs = [partial(grow_together, some) for some in parts]
+    n_at_once = 1 if every.is_far else parameters.n_threads if has_pairs else 1
+    grown = run_together(jobs, n_at_once, progress.stop)
     return goal.criterion_name, [tree for trees in grown for tree in trees]

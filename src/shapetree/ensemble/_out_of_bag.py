@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import singledispatch
 
 import numpy as np
 
 from shapetree.data._stored import StoredTable
 from shapetree.data._table import Table
 from shapetree.ensemble._draws import Draws
-from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._forest import FittedForest
-from shapetree.tree._predictor import leaves_of
+from shapetree.tree._forest import FittedForest, parts_of
 
 
 def predict_left_out(
@@ -37,14 +36,39 @@ def predict_left_out(
     n_rows = len(draws.binned.rows.targets)
     predicted = np.zeros((n_rows, *forest.trees[0].value.shape[1:]))
     n_trees = np.zeros(n_rows)
-    for number, tree in enumerate(forest.trees):
-        left_out = draws.left_out(number)
-        leaves = _leaves(tree, draws, table, n_threads)
-        predicted[left_out] += tree.value[leaves[left_out]]
-        n_trees += left_out
+    left_out = [np.packbits(draws.left_out(number)) for number in range(len(forest.trees))]
+    table = draws.binned.rows.table if table is None else table
+    for first, leaves in leaves_of_rows(table, forest, n_threads):
+        rows = slice(first, first + len(leaves))
+        for number, tree in enumerate(forest.trees):
+            are_out = _bits(left_out[number], rows)
+            predicted[rows][are_out] += tree.value[leaves[are_out, number]]
+            n_trees[rows] += are_out
     with np.errstate(invalid="ignore"):
         predicted /= n_trees[:, None, None]
     return predicted
+
+
+def _bits(packed: np.ndarray, rows: slice) -> np.ndarray:
+    """Some of the flags that were packed, as booleans."""
+    start = rows.start // 8
+    bits = np.unpackbits(packed[start : (rows.stop + 7) // 8])
+    return bits[rows.start - 8 * start : rows.stop - 8 * start].view(bool)
+
+
+@singledispatch
+def leaves_of_rows(
+    table: Table, forest: FittedForest, n_threads: int
+) -> Iterator[tuple[int, np.ndarray]]:
+    """Leaves of all rows in all trees, some rows at a time, and the number of the first of them."""
+    for first, some in parts_of(table):
+        yield first, forest.leaves(some, n_threads)
+
+
+@leaves_of_rows.register
+def _(table: StoredTable, forest: FittedForest, n_threads: int) -> Iterator[tuple[int, np.ndarray]]:
+    for first, some in table.read(forest.used_features, "out-of-bag predictions"):
+        yield first, forest.leaves(some, n_threads)
 
 
 def permuted_scores(
@@ -84,12 +108,3 @@ def permuted_scores(
             moved = replace(table, columns=columns)
             scores[feature, repeat] = score(predict_left_out(forest, draws, n_threads, moved))
     return scores
-
-
-def _leaves(tree: TreeArrays, draws: Draws, table: Table | None, n_threads: int) -> np.ndarray:
-    """Leaves of all rows; where their values are not at hand, by their bins."""
-    if table is None:
-        table = draws.binned.rows.table
-    if isinstance(table, StoredTable):
-        return draws.binned.leaves(tree, n_threads)
-    return leaves_of(tree, table, n_threads)

@@ -12,7 +12,7 @@ from shapetree.fit._parameters import Parameters, candidate_options, limits_of
 from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import ONE_TREE, Grower, Trees
-from shapetree.grow._local import LocalRows, hold_rows
+from shapetree.grow._local import hold_rows
 from shapetree.grow._nodes import GrownTree
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
@@ -66,22 +66,11 @@ def grown_together(trees: Sequence[Any], n_rows: int) -> list[Sequence[Any]]:
     return [trees[first : first + size] for first in range(0, len(trees), size)]
 
 
-def hold_draws(
-    binned_rows: BinnedRows, goal: Goal, draws: Sequence[np.ndarray], n_threads: int
-) -> LocalRows:
-    """Rows that are drawn for several trees, at their roots."""
-    binned, coarse = binned_rows.binned, binned_rows.coarse
-    sizes = np.array([len(draw) for draw in draws])
-    return LocalRows(
-        binned_rows.rows.table, binned, goal, n_threads,
-        coarse=coarse, rows=np.concatenate(draws), sizes=sizes,
-    )  # fmt: skip
-
-
-def hold(binned_rows: BinnedRows, parameters: Parameters) -> HeldRows:
-    """The rows, ready to be asked."""
+def hold(binned_rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:
+    """The rows, ready to be asked; for another goal than their own, if one is given."""
     rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
-    return hold_rows(binned, rows.table, rows.goal(parameters), parameters.n_threads, coarse)
+    goal = rows.goal(parameters) if goal is None else goal
+    return hold_rows(binned, rows.table, goal, parameters.n_threads, coarse)
 
 
 def pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) -> PairTools | None:

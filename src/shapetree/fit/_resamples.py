@@ -16,7 +16,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
 from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._folds import contents_of
-from shapetree.fit._growth import grow, grown_together, hold, hold_draws, pair_tools
+from shapetree.fit._growth import grow, grown_together, hold, pair_tools
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
@@ -323,12 +323,13 @@ def _small_trees(
     """A tree for each resample, which says of each row whether it is drawn."""
     goal = binned.rows.goal(small)
     goal = goal.counting(None, few)
+    every = hold(binned, small, goal)
     # Each tree has its own weights of pairs.
     n_rows = len(drawn[0]) if drawn else 0
     parts = grown_together(drawn, n_rows) if len(pairs.pairs) == 0 else [[its] for its in drawn]
     for some in parts:
         rows = [np.flatnonzero(its).astype(np.int32) for its in some]
-        held = hold_draws(binned, goal, rows, small.n_threads)
+        held = every.at_roots(rows)
         trees = Trees(np.zeros(len(some), dtype=np.int64))
         order = np.stack([feature_order(held, root) for root in range(len(some))])
         with Progress(0, held.n_rows, MAX_DEPTH) as silent:

@@ -161,6 +161,10 @@ class PartOfRows:
 
     rows: LocalRows
 
+    def at_roots(self, draws: Sequence[np.ndarray]) -> PartOfRows:
+        """The rows that are drawn for several trees, at the roots of these."""
+        return PartOfRows(self.rows.at_roots(draws))
+
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> PartOfRows:
         """The rows at the children of some nodes; see `Rows.split`."""
         rows = self.rows.placed(self.rows.places.copy())
@@ -247,6 +251,11 @@ class JoinedRows:
         )
         assert isinstance(found, Histograms)
         return found
+
+    def at_roots(self, draws: Sequence[np.ndarray]) -> JoinedRows:
+        """The rows that are drawn for several trees, at the roots of these; see `HeldRows`."""
+        self.parts.change(partial(PartOfRows.at_roots, draws=draws))
+        return self
 
     def split(self, nodes: np.ndarray, first_child: np.ndarray, splits: list[Split]) -> None:
         """Send the rows of each node by its split to its children, numbered from the first on."""

@@ -49,8 +49,6 @@ class LocalRows:
         Bins that pairs are screened with, if `binned` has too many.
     rows : int32 array, optional
         Rows that are at the root, each as often as it counts; by default every row once.
-    sizes : int array, optional
-        How many of them are at each root, if several trees grow together.
     first_row : int
         Number of the first row in the whole data, if this is a part of it.
     """
@@ -64,7 +62,6 @@ class LocalRows:
         *,
         coarse: BinnedTable | None = None,
         rows: np.ndarray | None = None,
-        sizes: np.ndarray | None = None,
         first_row: int = 0,
     ) -> None:
         self._table = table
@@ -75,13 +72,26 @@ class LocalRows:
         self._goal = goal
         self._n_threads = n_threads
         self._offsets = binned.offsets
-        self._places = NodeRows(binned.n_rows, rows, sizes)
+        self._places = NodeRows(binned.n_rows, rows)
 
     def placed(self, places: NodeRows) -> LocalRows:
         """The same rows at other nodes."""
         rows = copy(self)
         rows._places = places
         return rows
+
+    def at_roots(self, draws: Sequence[np.ndarray]) -> LocalRows:
+        """The same rows, those that are drawn for several trees at the roots of these.
+
+        Parameters
+        ----------
+        draws : sequence of int32 arrays
+            Numbers of rows in the whole data, ascending, each as often as it is drawn.
+        """
+        first, last = self._first_row, self._first_row + self._binned.n_rows
+        own = [rows[slice(*np.searchsorted(rows, [first, last]))] for rows in draws]
+        sizes = np.array([len(rows) for rows in own])
+        return self.placed(NodeRows(self._binned.n_rows, np.concatenate(own) - first, sizes))
 
     def with_goal(self, goal: Goal) -> LocalRows:
         """The same rows for another goal."""

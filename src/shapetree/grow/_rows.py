@@ -256,3 +256,15 @@ class HeldRows(Rows, Protocol):
     def n_threads(self) -> int:
         """Number of threads to use."""
         ...
+
+    def at_roots(self, draws: Sequence[np.ndarray]) -> HeldRows:
+        """The rows that are drawn for several trees, at the roots of these.
+
+        A remote holder keeps no other place of its rows.
+
+        Parameters
+        ----------
+        draws : sequence of int32 arrays
+            Numbers of rows in the whole data, ascending, each as often as it is drawn.
+        """
+        ...

@@ -514,10 +514,10 @@ def _(binned: DaskBins, targets: Any, weights: Any, told: TargetCodes) -> np.nda
     assert binned.wanted is None
     table = binned.table
     rows = table.encoded.futures, table.kept_rows
-    told = {"told": told, "weighing": None if weights is None else table.weighing}
-    profiles = partial(profiles_of_part, features=binned.features, **told)
+    about: dict[str, Any] = {"told": told, "weighing": None if weights is None else table.weighing}
+    profiles = partial(profiles_of_part, features=binned.features, **about)
     codes = codes_of_categories(binned.parts.ask(profiles, join_profiles, columns=rows))
-    keys_of = partial(keys_of_part, codes=codes, **told)
+    keys_of = partial(keys_of_part, codes=codes, **about)
     keys = binned.parts.ask(keys_of, add, columns=rows)
     hashes = binned.parts.each(hashes_of_part, codes=codes, keys=keys)
     return np.concatenate(hashes.results())

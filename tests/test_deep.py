@@ -45,5 +45,8 @@ def test_sources_and_words(this):
 
 def test_pictures(this, tmp_path):
     rows = this.table, this.predictions
-    export_html(this.model, tmp_path / "page.html", *rows)
-    plot_node(this.model, 0, *rows).save(tmp_path / "node.svg")
+    page, picture = tmp_path / "page.html", tmp_path / "node.svg"
+    export_html(this.model, page, *rows)
+    assert page.read_text().rstrip().endswith("</html>")
+    plot_node(this.model, 0, *rows).save(picture)
+    assert picture.read_text().rstrip().endswith("</svg>")

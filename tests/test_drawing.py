@@ -15,7 +15,7 @@ from numpy.testing import assert_allclose
 from shapetree import ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.drawing._outlines import outlines
 from shapetree.drawing._palette import BRANCHES, CLASSES, branch_colour, class_colour
-from shapetree.drawing._planes import map_of
+from shapetree.drawing._plane_map import map_of
 from shapetree.drawing._scales import drawn_density, scale_of, target_scale
 from shapetree.drawing._ticks import end_labels, round_numbers, round_powers
 from shapetree.tree._fitted import fitted_tree

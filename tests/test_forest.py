@@ -24,7 +24,7 @@ from shapetree import (
 from shapetree.ensemble import _forest
 from shapetree.fit import _growth
 from shapetree.grow._feature_draw import FeatureDraw
-from shapetree.tree import _forest as _fitted_forest
+from shapetree.tree import _fitted_forest
 
 BOTH = pytest.mark.parametrize("kind", [ShapeForestClassifier, ShapeForestRegressor])
 seeds = st.integers(0, 2**31 - 1)

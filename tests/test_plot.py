@@ -23,7 +23,7 @@ from sklearn.exceptions import NotFittedError
 
 from shapetree import SearchOptions, ShapeTreeClassifier, ShapeTreeRegressor
 from shapetree.drawing._palette import branch_colour, class_colour
-from shapetree.drawing._planes import map_of
+from shapetree.drawing._plane_map import map_of
 from shapetree.drawing._scales import scale_of
 from shapetree.export import export_dot
 from shapetree.plot import plot_node, plot_tree

@@ -55,11 +55,11 @@ from shapetree.fit import (
 from shapetree.plot import plot_tree
 from shapetree.refine import prune_nodes, pruning_path
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._evaluation import HeldOut, scores_of, scores_of_shares
 from shapetree.tree._fitted import FittedTree, fitted_tree
+from shapetree.tree._intervals import unseen_leaves
 from shapetree.tree._predictor import leaves_of, paths_to
-from shapetree.tree._scores import HeldOut, scores_of, scores_of_shares
 from shapetree.tree._stability import Stability
-from shapetree.tree._sure import unseen_leaves
 from shapetree.tree._view import view_of
 from shapetree.tree._words import printable
 
@@ -373,13 +373,13 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         return self
 
     def _taught_parameters(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Parameters]:
-        """The estimator that is the teacher, fitted, if one is; and what it says of the rows."""
+        """The teacher, fitted, if it is an estimator; and its predictions for the rows."""
         parameters = self._parameters()
         if parameters.teacher is None or isinstance(parameters.teacher, str):
             return None, parameters
-        told = X, y, sample_weight, is_classifier(self)
-        teacher, said = ask_teacher(parameters.teacher, *told)
-        return teacher, replace(parameters, teacher=said)
+        arguments = X, y, sample_weight, is_classifier(self)
+        teacher, predictions = ask_teacher(parameters.teacher, *arguments)
+        return teacher, replace(parameters, teacher=predictions)
 
     def _parameters(self) -> Parameters:
         given = self.get_params(deep=False) | (self.search or SearchOptions()).get_params()
@@ -715,8 +715,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
             is_whole = isinstance(number, Integral) and not isinstance(number, bool | np.bool_)
             if not is_whole or number < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {number!r}")
-        is_elsewhere = isinstance(X, Batches) or hasattr(X, "__dask_graph__")
-        if y is None or is_elsewhere:
+        is_remote = isinstance(X, Batches) or hasattr(X, "__dask_graph__")
+        if y is None or is_remote:
             raise ValueError(
                 "stability needs X and y in memory, as it fits trees to halves of the rows"
             )
@@ -728,8 +728,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
                 "set_params(teacher=...) so that it can teach the trees of resamples"
             )
         if parameters.teacher is not None and not isinstance(parameters.teacher, str):
-            told = X, y, sample_weight, is_classifier(self)
-            teach = teacher_of_parts(parameters.teacher, *told)
+            arguments = X, y, sample_weight, is_classifier(self)
+            teach = teacher_of_parts(parameters.teacher, *arguments)
         found = find_stability(
             *(X, y, sample_weight, groups, fitted, parameters),
             *(int(n_resamples), int(random_state), teach, type(self).__name__),

@@ -116,7 +116,7 @@ class Console:
 
     @property
     def shows_progress(self) -> bool:
-        """Whether somebody may be watching."""
+        """Whether to show progress: on a terminal that people watch."""
         return self.is_talkative and self._err.is_terminal
 
     @contextmanager

@@ -21,19 +21,7 @@ from shapetree import (
     export_html,
     export_text,
 )
-from shapetree.cli._columns import Column, Kind, read_columns
-from shapetree.cli._compare import score_of_model, scores_of_others, show_scores
-from shapetree.cli._console import Console, Misuse, Problem, message_of
-from shapetree.cli._export import check_picture, picture_of_tree
-from shapetree.cli._model import (
-    Model,
-    evaluate_model,
-    forest_words,
-    is_in_parts,
-    open_parts,
-    size_of,
-)
-from shapetree.cli._options import (
+from shapetree.cli._arguments import (
     STANDARD,
     AsJson,
     DataOrFolder,
@@ -46,6 +34,18 @@ from shapetree.cli._options import (
     settings_in,
     value_in,
     write_outputs,
+)
+from shapetree.cli._column_types import Column, Kind, read_columns
+from shapetree.cli._compare import score_of_model, scores_of_others, show_scores
+from shapetree.cli._console import Console, Misuse, Problem, message_of
+from shapetree.cli._export import check_picture, picture_of_tree
+from shapetree.cli._load_model import (
+    Model,
+    evaluate_model,
+    forest_words,
+    is_in_parts,
+    open_parts,
+    size_of,
 )
 from shapetree.cli._reading import FileTable, give_memory_back, read_file
 from shapetree.cli._training_data import (
@@ -76,7 +76,7 @@ KINDS = {
 }
 
 
-class Rows(NamedTuple):
+class RowsToFit(NamedTuple):
     """Rows to fit to or to test on: a table and its targets, or batches, which bring their own."""
 
     X: Any
@@ -105,16 +105,16 @@ class Source:
     batches: Mapping[str, Batches]
     parameters: Mapping[str, Any]
 
-    def rows(self, which: str) -> Rows:
+    def rows(self, which: str) -> RowsToFit:
         """All rows ("all"), or those to train on or to test on ("train", "test")."""
         if self.split is None:
             batches = self.batches[which]
-            return Rows(batches, None, batches.n_rows or 0)
+            return RowsToFit(batches, None, batches.n_rows or 0)
         X, y = self.data.X, self.data.y
         if which != "all" and self.split.is_apart:
             numbers = getattr(self.split, which)
             X, y = X.iloc[numbers], y[numbers]
-        return Rows(X, y, len(y))
+        return RowsToFit(X, y, len(y))
 
 
 def fit(
@@ -434,7 +434,9 @@ def _checked(column: Column, rows: np.ndarray) -> Column:
 # --- the model ---
 
 
-def _fitted(estimator: Model, rows: Rows, target: str, console: Console) -> tuple[Model, float]:
+def _fitted(
+    estimator: Model, rows: RowsToFit, target: str, console: Console
+) -> tuple[Model, float]:
     """A tree or forest fitted to rows, and how long that took."""
     model = clone(estimator)
     what = (

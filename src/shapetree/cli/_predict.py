@@ -1,4 +1,4 @@
-"""`shapetree predict` and `evaluate`: what a model says of a file, and how right that is."""
+"""`shapetree predict` and `evaluate`: predictions for a file, and how right they are."""
 
 from __future__ import annotations
 
@@ -19,20 +19,7 @@ import typer
 from shapetree import predict_parquet
 from shapetree._files import new_file
 from shapetree._predictions import free_name
-from shapetree.cli._compare import score_of_model, show_scores
-from shapetree.cli._console import Console, Misuse, Problem, class_counts, suggestion
-from shapetree.cli._model import (
-    evaluate_model,
-    is_in_parts,
-    open_parts,
-    read_model,
-    read_tree,
-    rows_for,
-    targets_for,
-    text_columns,
-    used_features,
-)
-from shapetree.cli._options import (
+from shapetree.cli._arguments import (
     STANDARD,
     AsJson,
     Data,
@@ -47,6 +34,19 @@ from shapetree.cli._options import (
     check_outputs,
     write_outputs,
 )
+from shapetree.cli._compare import score_of_model, show_scores
+from shapetree.cli._console import Console, Misuse, Problem, class_counts, suggestion
+from shapetree.cli._load_model import (
+    evaluate_model,
+    is_in_parts,
+    open_parts,
+    read_model,
+    read_tree,
+    rows_for,
+    targets_for,
+    text_columns,
+    used_features,
+)
 from shapetree.cli._reading import (
     GZIP_ENDING,
     FileTable,
@@ -58,10 +58,10 @@ from shapetree.cli._reading import (
 from shapetree.data._sources import PARQUET_ENDINGS
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._digits import rounded
+from shapetree.tree._evaluation import HeldOut
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import fitted_model
-from shapetree.tree._scores import HeldOut
-from shapetree.tree._sure import UnseenLeaf
+from shapetree.tree._fitted_forest import fitted_model
+from shapetree.tree._intervals import UnseenLeaf
 
 ENDINGS = (".csv", ".tsv", ".csv.gz", ".tsv.gz", *PARQUET_ENDINGS)
 # Rows that are written at a time.

@@ -24,8 +24,8 @@ from pyarrow import feather, parquet
 from pyarrow import json as arrow_json
 
 from shapetree._core.sampling import row_hashes
+from shapetree.cli._arguments import STANDARD
 from shapetree.cli._console import Misuse, Problem, listed
-from shapetree.cli._options import STANDARD
 from shapetree.data._sources import PARQUET_ENDINGS
 
 # First bytes of files that are often mistaken for CSV or Parquet.

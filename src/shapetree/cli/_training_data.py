@@ -11,7 +11,7 @@ import pandas as pd
 from rich.table import Column as Heading
 from sklearn.model_selection import train_test_split
 
-from shapetree.cli._columns import (
+from shapetree.cli._column_types import (
     TWO_WAYS,
     Column,
     Kind,

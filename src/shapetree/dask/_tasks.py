@@ -484,13 +484,15 @@ def profiles_of_part(
     part: EncodedPart,
     kept: KeptRows,
     features: tuple[FeatureBins, ...],
-    told: TargetCodes,
+    target_codes: TargetCodes,
     weighing: Weighing | None,
 ) -> dict[int, np.ndarray]:
     """What categories hold, summed over a part's rows."""
     counts = _counts_of(part, kept, weighing)
     times = times_of(counts, counts is not None)
-    return profiles_of_categories(binned, features, told.hashes(_targets_of(part, kept)), times)
+    return profiles_of_categories(
+        binned, features, target_codes.hashes(_targets_of(part, kept)), times
+    )
 
 
 def join_profiles(parts: list[dict[int, np.ndarray]]) -> dict[int, np.ndarray]:
@@ -503,13 +505,13 @@ def keys_of_part(
     part: EncodedPart,
     kept: KeptRows,
     codes: dict[int, np.ndarray],
-    told: TargetCodes,
+    target_codes: TargetCodes,
     weighing: Weighing | None,
 ) -> np.ndarray:
     """What tells columns apart, summed over a part's rows."""
     counts = _counts_of(part, kept, weighing)
     times = times_of(counts, counts is not None)
-    targets = told.hashes(_targets_of(part, kept))
+    targets = target_codes.hashes(_targets_of(part, kept))
     return np.asarray(keys_of_columns(recoded(binned, codes), targets, times))
 
 

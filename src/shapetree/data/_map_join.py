@@ -1,6 +1,6 @@
 """Parts of the rows, and the one way to ask them: a function of a part, and a way to join answers.
 
-Whoever holds rows (this process, files, a cluster) holds a list of parts. A question is a function
+A holder of rows (this process, files, a cluster) is a list of parts. A question is a function
 that is applied to each part where it is, and a function that makes one answer of several. Answers
 are sums on exact grids, least and greatest values, or samples that are chosen by hashes of rows'
 numbers, so that the answer for all rows is the same, bit for bit, however they are divided.
@@ -23,7 +23,7 @@ Finish = Callable[..., Any]
 
 
 class Parts(Protocol):
-    """A list of parts, wherever they are."""
+    """A list of parts: in this process, in files or on a cluster."""
 
     def ask(self, of: Callable[..., Any], join: Join, finish: Finish | None = None) -> Any:
         """One answer of all parts.
@@ -81,7 +81,7 @@ class LocalParts:
 
 @dataclass(frozen=True)
 class MappedParts:
-    """What a function makes of parts, wherever they are; see `Parts.map`."""
+    """What a function makes of parts; see `Parts.map`."""
 
     parts: Parts
     make: Callable[..., Any]

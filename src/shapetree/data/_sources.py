@@ -135,7 +135,7 @@ class FragmentPart(SourcePart):
 
 
 @dataclass(frozen=True)
-class TablePart(SourcePart):
+class TableSource(SourcePart):
     """A table in memory, or one that is made when it is needed."""
 
     table: Any

@@ -21,7 +21,7 @@ from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._progress import TestProgress
 from shapetree.refine import Shrinkage, shrink
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._naming import Names, target_names
 from shapetree.tree._sketch import edges_of_targets
 
@@ -157,7 +157,7 @@ def draw_rows(
     n_drawn = options.n_drawn(rows)
     pairs = read_pairs(rows.table, parameters)
     binned = bin_rows(rows, parameters, pairs)
-    return Draws(replace(binned, rows=binned.rows.here()), n_drawn, seed), pairs
+    return Draws(replace(binned, rows=binned.rows.gather()), n_drawn, seed), pairs
 
 
 def _check_alike(before: FittedForest, rows: TrainingRows) -> None:

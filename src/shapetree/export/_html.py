@@ -22,11 +22,12 @@ from shapetree.data._columns import Level
 from shapetree.data._names import is_index
 from shapetree.data._table import FeatureInfo
 from shapetree.drawing._palette import NUMBERS, branch_colour, class_colour
-from shapetree.drawing._planes import Map, check_swap, map_of
+from shapetree.drawing._plane_map import Map, check_swap, map_of
 from shapetree.drawing._scales import check_scale, drawn_density, scale_of, target_scale
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.export._page_words import outcome_data, shape_words
 from shapetree.export._shapes import Json, codes_of
+from shapetree.tree._evaluation import score_words
 from shapetree.tree._fitted import (
     FittedTree,
     HoldsModel,
@@ -34,10 +35,9 @@ from shapetree.tree._fitted import (
     fitted_tree,
     rows_for_tree,
 )
-from shapetree.tree._forest import FittedForest, fitted_model
+from shapetree.tree._fitted_forest import FittedForest, fitted_model
 from shapetree.tree._plane import PlaneAxis
 from shapetree.tree._predictor import leaves_of
-from shapetree.tree._scores import score_words
 from shapetree.tree._sketch import Density
 from shapetree.tree._view import NodeView, TreeView, view_of
 from shapetree.tree._words import category_name

@@ -1,4 +1,4 @@
-"""What the page says of a node, in the library's own words.
+"""Texts about a node that the page shows, in the library's own words.
 
 The page puts numbers into words only where a visitor makes new ones, by typing in a row.
 """

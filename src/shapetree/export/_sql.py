@@ -37,7 +37,7 @@ MAX_WIDTH = 90
 # Databases limit how deep expressions are, which "a OR b OR c OR …" is, too.
 MAX_ALTERNATIVES = 50
 # DuckDB plans for seconds where there are thousands of conditions or categories. Trees with more of
-# them than this, which nobody reads, are written as lists.
+# them than this are written as lists, which are not made to be read.
 MAX_CONDITIONS = 1000
 # Sums of more terms are deeper than SQLite and DuckDB allow.
 MAX_TREES = 900

@@ -34,7 +34,7 @@ class Parameters:
     """The parameters of an estimator and of its `search`, which say what they mean; all checked.
 
     The `criterion` of a regressor is its objective.
-    In place of an estimator as `teacher`, its predictions; see `fit._teaching.Told`.
+    In place of an estimator as `teacher`, its predictions; see `fit._teaching.TeacherPredictions`.
     """
 
     max_depth: int | None

@@ -1,8 +1,8 @@
 """Small trees on resamples of the rows, tried on the others.
 
-They tell whether there is anything to learn: a price per split that keeps trees off noise would
-also keep them off small tables, and what many small trees say of rows that they have not seen tells
-the two apart far better. What they say also teaches the tree that is shown (`fit/_teaching.py`).
+Their out-of-bag predictions decide whether there is anything to learn: a price per split that keeps
+trees off noise would also keep them off small tables, and tells the two apart far less well. The
+tree that is shown may also be fitted to these predictions (`fit/_teaching.py`).
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def n_resamples_of(rows: TrainingRows, parameters: Parameters) -> int:
 def resample(
     binned: BinnedRows, parameters: Parameters, pairs: PairOptions, groups: np.ndarray | None
 ) -> Resamples | None:
-    """Ask small trees on rows that are all here; None if nothing is asked of any."""
+    """Fit small trees to resamples of rows in this process; None if there are to be none."""
     n_resamples, targets = n_resamples_of(binned.rows, parameters), binned.rows.targets
     if n_resamples == 0 or (targets == targets[0]).all():
         return None
@@ -313,14 +313,14 @@ def _ask(
     if not asked.any():
         return Resamples(NO_EVIDENCE, every)
     unseen, without = _sums_by(pool, unseen)[asked], _sums_by(pool, without)[asked]
-    told = unseen / times[asked], without / times[asked]
-    return Resamples(_evidence(rows, parameters, draw, asked, *told, n_trees), every / n_trees)
+    losses = unseen / times[asked], without / times[asked]
+    return Resamples(_evidence(rows, parameters, draw, asked, *losses, n_trees), every / n_trees)
 
 
 def _small_trees(
     binned: BinnedRows, small: Parameters, pairs: PairOptions, drawn: list[np.ndarray], few: int
 ) -> Iterator[TreeArrays]:
-    """A tree for each resample, which says of each row whether it is drawn."""
+    """A tree for each resample; a resample is a mask of the rows."""
     goal = binned.rows.goal(small)
     goal = goal.counting(None, few)
     every = hold(binned, small, goal)

@@ -18,7 +18,7 @@ from shapetree.data._columns import Level
 from shapetree.data._shares import MOST_STEPS
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._check import NotAModel, Part, parse, short
-from shapetree.model_file._model import (
+from shapetree.model_file._format import (
     DATE_KINDS,
     FORMAT,
     INT32,
@@ -35,15 +35,15 @@ from shapetree.model_file._model import (
     max_label_bytes,
     max_trees,
 )
-from shapetree.model_file._nodes import read_tree
+from shapetree.model_file._read_nodes import read_tree
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._evaluation import HeldOut
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
+from shapetree.tree._intervals import UnseenLeaf
 from shapetree.tree._naming import Names
-from shapetree.tree._scores import HeldOut
 from shapetree.tree._sketch import DataSummary
 from shapetree.tree._stability import NodeStability, Stability
-from shapetree.tree._sure import UnseenLeaf
 
 # Lists and objects inside each other in a parameter.
 MAX_NESTING = 8

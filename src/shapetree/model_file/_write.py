@@ -15,7 +15,7 @@ import numpy as np
 
 from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
-from shapetree.model_file._model import (
+from shapetree.model_file._format import (
     DATE_KINDS,
     FORMAT,
     LABEL_TYPES,
@@ -31,7 +31,7 @@ from shapetree.model_file._model import (
 )
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
 from shapetree.tree._naming import Names
 from shapetree.tree._sketch import Density, NodeSketch, PackedCounts
 from shapetree.tree._stability import Stability
@@ -122,7 +122,7 @@ def _write_tree(fitted: FittedTree) -> Json:
 
 
 def _write_stability(stability: Stability) -> Json:
-    """What resamples tell of the nodes; what they tell of rows is not written."""
+    """Results of the resamples for the nodes; those for rows are not written."""
     nodes: list[Json] = []
     for values, same_feature, similar_split in stability.nodes:
         numbers = _write_numbers(np.array(values))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from shapetree.data._names import node_number
-from shapetree.drawing._planes import check_swap
+from shapetree.drawing._plane_map import check_swap
 from shapetree.drawing._scales import check_scale
 from shapetree.drawing._ticks import distinct, round_numbers
 from shapetree.plot._canvas import MARGIN, Canvas, line_height
@@ -20,7 +20,7 @@ from shapetree.plot._legend import Header
 from shapetree.plot._picture import CanvasDrawing, Picture
 from shapetree.plot._row import read_row
 from shapetree.plot._scene import LARGE, Scene, rows_of
-from shapetree.plot._text import clean, width
+from shapetree.plot._text_width import clean, width
 from shapetree.tree._digits import percent
 from shapetree.tree._fitted import HoldsTree, fitted_tree, rows_for_tree
 from shapetree.tree._view import NodeView

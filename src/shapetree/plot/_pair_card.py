@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from shapetree.data._columns import Level
-from shapetree.drawing._planes import map_of
+from shapetree.drawing._plane_map import map_of
 from shapetree.drawing._ticks import distinct, round_numbers, share_of
 from shapetree.plot._canvas import LINES, MARKS, Canvas, line_height
 from shapetree.plot._card import LABEL_GAP, TICK, Card
 from shapetree.plot._colours import DARK, GREY, WHITE, Colour, blend
 from shapetree.plot._layout import Box, Point, spread
 from shapetree.plot._scene import Scene
-from shapetree.plot._text import clean, shorten, width
+from shapetree.plot._text_width import clean, shorten, width
 from shapetree.tree._view import NodeView
 from shapetree.tree._words import category_name
 

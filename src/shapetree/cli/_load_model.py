@@ -21,9 +21,9 @@ from shapetree import (
     from_json,
     from_parquet,
 )
-from shapetree.cli._columns import Texts, as_dates, numbers_of, texts_of, truths_of
+from shapetree.cli._arguments import STANDARD
+from shapetree.cli._column_types import Texts, as_dates, numbers_of, texts_of, truths_of
 from shapetree.cli._console import Console, Problem, listed, message_of
-from shapetree.cli._options import STANDARD
 from shapetree.cli._reading import MISSING, TEXT, FileTable
 from shapetree.data._batches import Batches
 from shapetree.data._columns import Level
@@ -31,9 +31,9 @@ from shapetree.data._stored import read_labels
 from shapetree.data._table import FeatureInfo
 from shapetree.ensemble._estimators import BaseShapeForest
 from shapetree.tree._arrays import TreeArrays
+from shapetree.tree._evaluation import scores_of
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest
-from shapetree.tree._scores import scores_of
+from shapetree.tree._fitted_forest import FittedForest
 
 Tree: TypeAlias = ShapeTreeClassifier | ShapeTreeRegressor
 Forest: TypeAlias = ShapeForestClassifier | ShapeForestRegressor

@@ -10,7 +10,7 @@ from typing import Any
 from shapetree.data._moments import DateKind
 from shapetree.data._table import FeatureInfo
 from shapetree.tree._fitted import FittedTree
-from shapetree.tree._forest import FittedForest
+from shapetree.tree._fitted_forest import FittedForest
 
 FORMAT = "shapetree-model"
 VERSION = 1

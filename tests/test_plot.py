@@ -170,6 +170,7 @@ def test_texts_keep_apart_with_many_classes(n_classes):
     check_both(make_tree(ShapeTreeClassifier, max_depth=3, **FREE).fit(X, labels[y]))
 
 
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 def test_texts_keep_apart_with_odd_names():
     X, y = noise(len(ODD_NAMES), n_rows=900, names=ODD_NAMES)
     tree = make_tree(ShapeTreeClassifier, max_depth=3, **FREE).fit(X, np.array(ODD_NAMES)[y])
@@ -721,6 +722,7 @@ def polar_axes():
         ({"swap": "yes"}, TypeError, "swap must be True or False"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
 def test_bad_arguments_are_refused(fitted, plot, arguments, error, message):
     with pytest.raises(error, match=message):
         plot(fitted, **arguments)

@@ -643,6 +643,7 @@ STRANGE_COLUMNS = dict(strange_columns())
 @BOTH_KINDS
 @pytest.mark.parametrize("pairs", [0, "all"])
 @pytest.mark.parametrize("name", STRANGE_COLUMNS)
+@pytest.mark.filterwarnings("ignore:overflow encountered in reduce")
 def test_strange_columns_are_sketched_without_warning(kind, pairs, name):
     x = STRANGE_COLUMNS[name]
     rng = np.random.default_rng(1)

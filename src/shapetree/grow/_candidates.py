@@ -17,7 +17,8 @@ from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal
-from shapetree.grow._rows import Halving, Histograms, Sample
+from shapetree.grow._rows import Histograms
+from shapetree.grow._rows_of_node import Halving, Sample
 
 # The bins of every feature.
 Features = tuple[FeatureBins, ...]

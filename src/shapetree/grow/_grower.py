@@ -295,7 +295,7 @@ class Grower:
         for nodes, histograms in self._histograms.parts(level, keep):
             tree, own = level.tree[nodes], level.own[nodes]
             allowed = None if draw is None else draw.allowed(own + np.int64(1), tree)
-            statistics, part = level.statistics.take(nodes), found.take(nodes)
+            statistics, part = level.statistics.take(nodes), found.room_for(nodes)
             seeds = own + self._seeds[tree]
             self._search.search(statistics, seeds, max_branches, histograms, part, allowed)
             found.put(nodes, part)

@@ -66,6 +66,7 @@ LAYERS = {
     "grow": [
         *(
             "_splits",
+            "_rows_of_node",
             "_rows",
             "_local",
             "_joined",

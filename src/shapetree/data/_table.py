@@ -45,6 +45,11 @@ LEAST_TO_WARN = 10
 # of the values are named.
 MOST_ODD = 0.2
 N_ODD_NAMED = 3
+# What to do about whole numbers that a float would round.
+FOR_ROUNDED = (
+    "If they identify rows, leave the column out; if they name groups, make it text or list it in "
+    "categorical_features; otherwise divide it or subtract a constant."
+)
 
 
 def count_taken(kept: Array) -> int:
@@ -294,7 +299,7 @@ def read_table(X: Any, categorical_features: Any = "from_dtype", *, min_rows: in
             columns.append(seconds)
         else:
             if kind_of_column(values, name) is ColumnKind.NUMBER:
-                check_digits(values, name)
+                check_digits(values, f"Column {name!r}", FOR_ROUNDED)
             numbers = read_numbers(values, name, advice)
             features.append(FeatureInfo(name, is_whole=are_whole(numbers)))
             columns.append(numbers)

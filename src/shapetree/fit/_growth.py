@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from shapetree.data._map_join import Inquiry
 from shapetree.data._targets import Goal
 from shapetree.fit._parameters import Parameters, candidate_options, limits_of
 from shapetree.fit._training_rows import BinnedRows
 from shapetree.grow._candidates import CandidateSearch
 from shapetree.grow._grower import ONE_TREE, Grower, Trees
-from shapetree.grow._local import hold_rows
+from shapetree.grow._local import hold_rows, rows_of_node
 from shapetree.grow._nodes import GrownTree
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
@@ -77,6 +78,12 @@ def pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) -> 
     """How pairs are searched; None if no pair may interact."""
     if len(options.pairs) == 0:
         return None
-    weights = rows.goal.weights_behind(rows.at(0, rows.n_rows).histogram())
-    frame = PairFrame(rows.coarse.features, weights, options)
+    (histogram,) = rows.run([_histogram_of(rows, 0)])
+    frame = PairFrame(rows.coarse.features, rows.goal.weights_behind(histogram), options)
     return frame, candidate_options(rows.goal, parameters)
+
+
+def _histogram_of(rows: HeldRows, root: int) -> Inquiry[np.ndarray]:
+    """Sums of a root's rows by the bins that pairs are screened with."""
+    own = yield from rows_of_node(rows.goal, root, rows.n_rows)
+    return (yield from own.histogram())

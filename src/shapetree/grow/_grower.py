@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from itertools import accumulate, count
 from typing import NamedTuple, TypeAlias
 
@@ -13,17 +12,20 @@ import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.search import Candidate
+from shapetree.data._map_join import Inquiry
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import exact_units
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._candidates import CandidateSearch, FeatureShapes
 from shapetree.grow._feature_draw import FeatureDraw
 from shapetree.grow._histograms import LevelHistograms
+from shapetree.grow._local import rows_of_node
 from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._pair_options import SAMPLE_ROWS
 from shapetree.grow._pairs import PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
-from shapetree.grow._rows import Rows, RowsOfNode
+from shapetree.grow._rows import Rows
+from shapetree.grow._rows_of_node import RowsOfNode
 
 # On new rows, a pair must gain this many times as much as a single feature, in nodes up to this
 # weight; in larger nodes, gains by chance are small compared with the penalties.
@@ -245,10 +247,9 @@ class Grower:
             self._draw_again(self._draw, level, singles, max_branches)
         best: list[Found | None] = list(singles)
         if self._pair_search is not None:
-            # Asks for the rows of nodes, and moves none.
-            best = self._rows.together(
+            best = self._rows.run(
                 [
-                    partial(self._best_with_pairs, level, i, single, max_branches)
+                    self._best_with_pairs(level, i, single, max_branches)
                     for i, single in enumerate(singles)
                 ]
             )
@@ -294,7 +295,7 @@ class Grower:
         for nodes, histograms in self._histograms.parts(level, keep):
             tree, own = level.tree[nodes], level.own[nodes]
             allowed = None if draw is None else draw.allowed(own + np.int64(1), tree)
-            statistics, part = level.statistics.take(nodes), found.take(nodes)
+            statistics, part = level.statistics.take(nodes), found.room_for(nodes)
             seeds = own + self._seeds[tree]
             self._search.search(statistics, seeds, max_branches, histograms, part, allowed)
             found.put(nodes, part)
@@ -312,27 +313,25 @@ class Grower:
 
     def _best_with_pairs(
         self, level: Level, i: int, single: Candidate | None, max_branches: int
-    ) -> Found | None:
+    ) -> Inquiry[Found | None]:
         """The best of a node's features, which is `single`, and of pairs."""
         assert self._pair_search is not None
         node = NodeOfLevel(level.numbers.item(i), level.statistics[i])
         best: Found | None = single
-        rows = self._rows_of(node)
+        rows = yield from rows_of_node(self._goal, node.number, node.statistics.n_rows)
         histogram = None if self._exact else self._histograms.kept.get(node.number)
         if histogram is None:
-            histogram = rows.histogram()
+            histogram = yield from rows.histogram()
         about = node.statistics, rows, histogram, max_branches, node.number + 1
-        pairs = self._pair_search.considered(*about)
+        pairs = yield from self._pair_search.considered(*about)
         self._tree.pairs[node.number] = pairs
-        pair = self._pair_search.best(
-            pairs, *about, to_beat=single.penalised_gain if single else 0.0
-        )
-        if pair is not None and self._is_better(pair, single, node, max_branches):
+        to_beat = single.penalised_gain if single else 0.0
+        pair = yield from self._pair_search.best(pairs, *about, to_beat=to_beat)
+        if pair is not None and (
+            yield from self._is_better(pair, single, node, rows, max_branches)
+        ):
             best = pair
         return best
-
-    def _rows_of(self, node: NodeOfLevel) -> RowsOfNode:
-        return self._rows.at(node.number, node.statistics.n_rows)
 
     def _best_ahead(
         self, best: Candidate, level: Level, found: FeatureShapes, i: int, max_branches: int
@@ -356,10 +355,15 @@ class Grower:
         return gain
 
     def _is_better(
-        self, pair: PairCandidate, single: Candidate | None, node: NodeOfLevel, max_branches: int
-    ) -> bool:
+        self,
+        pair: PairCandidate,
+        single: Candidate | None,
+        node: NodeOfLevel,
+        rows: RowsOfNode,
+        max_branches: int,
+    ) -> Inquiry[bool]:
         """Whether a pair beats the best single feature: after penalties, and on new rows, too."""
-        if not self._leaves_room(pair, node):
+        if not (yield from self._leaves_room(pair, node, rows)):
             return False
         # Rounding must not choose: of equals, the single feature wins.
         if single:
@@ -375,12 +379,17 @@ class Grower:
         n_rows, weight = node.statistics.n_rows, node.statistics.weight
         is_small = weight <= MAX_WEIGHT_TO_HOLD_UP and n_rows <= SAMPLE_ROWS
         if is_small or self._pair_search.n_categories(pair) * ROWS_PER_CATEGORY > n_rows:
-            return self._holds_up(pair, single, node, max_branches)
+            return (yield from self._holds_up(pair, single, node, rows, max_branches))
         return True
 
     def _holds_up(
-        self, pair: PairCandidate, single: Candidate | None, node: NodeOfLevel, max_branches: int
-    ) -> bool:
+        self,
+        pair: PairCandidate,
+        single: Candidate | None,
+        node: NodeOfLevel,
+        rows: RowsOfNode,
+        max_branches: int,
+    ) -> Inquiry[bool]:
         """Whether a pair gains more than the best single feature on new rows, too.
 
         It must also keep some of what it gains on the rows that it was fitted on.
@@ -388,9 +397,8 @@ class Grower:
         assert self._pair_search is not None
         statistics, number = node.statistics, node.number + 1
         features = pair.shape.first, pair.shape.second
-        rows = self._rows_of(node)
         binned = (single.split.feature,) if single else ()
-        sample = rows.sample(features, min(statistics.n_rows, SAMPLE_ROWS), binned)
+        sample = yield from rows.sample(features, min(statistics.n_rows, SAMPLE_ROWS), binned)
         of_pair = of_single = needed = 0.0
         for halving in sample.halvings(N_HALVINGS):
             needed += LEAST_KEPT * pair.gain
@@ -405,11 +413,13 @@ class Grower:
                 return True
         return of_pair > max(PAIR_LEAD * of_single, needed)
 
-    def _leaves_room(self, pair: PairCandidate, node: NodeOfLevel) -> bool:
+    def _leaves_room(
+        self, pair: PairCandidate, node: NodeOfLevel, rows: RowsOfNode
+    ) -> Inquiry[bool]:
         """Whether a pair that was fitted on a sample leaves every branch the rows it must have."""
         if node.statistics.n_rows <= SAMPLE_ROWS:
             return True
-        counts = self._rows_of(node).branch_counts(pair.split)
+        counts = yield from rows.branch_counts(pair.split)
         return bool(counts.min() >= max(1, self._limits.min_samples_leaf))
 
     def _split(self, level: Level, found: Sequence[Found]) -> Level:

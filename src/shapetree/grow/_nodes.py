@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
+from shapetree._core.pieces import pieces_of_splits
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
 from shapetree.grow._pair_options import PairList
-from shapetree.grow._splits import Split, shape_of_split
+from shapetree.grow._splits import PairSplit, Split, shape_of_split
 from shapetree.tree._arrays import TreeArrays
-from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes
+from shapetree.tree._shape import PairShape, ShapeFunction, flatten_shapes, without_pairs
 from shapetree.tree._sketch import NodeSketch
 
 
@@ -189,30 +190,44 @@ class GrownTree:
         for node in order:
             order += self.children(node)
         statistics = self.statistics
-        if order != list(range(self.n_nodes)):
+        if len(order) < self.n_nodes or order != list(range(len(order))):
             statistics = statistics.take(np.array(order))
-        place = dict(zip(order, range(len(order)), strict=True))
-        place[-1] = -1
-        shapes: list[ShapeFunction | PairShape | None] = []
-        for node in order:
-            split, own = self.splits[node], None
-            if split is not None:
-                first = place[self.first_child[node]]
-                weights = statistics.weight[first : first + split.n_branches]
-                own = shape_of_split(split, bins, int(weights.argmax()))
-            shapes.append(own)
+        splits = [self.splits[node] for node in order]
+        n_branches = np.array([0 if split is None else split.n_branches for split in splits])
+        largest = _largest_branches(n_branches, statistics.weight)
+        if any(isinstance(split, PairSplit) for split in splits):
+            shapes = [
+                None if split is None else shape_of_split(split, bins, branch)
+                for split, branch in zip(splits, largest.tolist(), strict=True)
+            ]
+            flat = flatten_shapes(shapes)
+        else:
+            flat = {**pieces_of_splits(splits, largest, bins), **without_pairs(len(order))}
         return TreeArrays.unchecked(
-            parent=np.array([place[self.parent[node]] for node in order]),
+            parent=np.append(-1, np.repeat(np.arange(len(order)), n_branches)),
             depth=np.array([self.depth[node] for node in order]),
-            first_child=np.array([place[self.first_child[node]] for node in order]),
-            n_branches=np.array([0 if shape is None else shape.n_branches for shape in shapes]),
-            **flatten_shapes(shapes),
+            first_child=np.where(n_branches > 0, 1 + np.cumsum(n_branches) - n_branches, -1),
+            n_branches=n_branches,
+            **flat,
             n_node_samples=statistics.n_rows,
             weighted_n_node_samples=statistics.weight,
             impurity=impurity_scale * statistics.impurity,
             value=statistics.value,
             sketches=None,
         )
+
+
+def _largest_branches(n_branches: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """The heaviest branch of each node, the first of equals; nodes come breadth first."""
+    largest = np.zeros(len(n_branches), dtype=np.int64)
+    is_split = n_branches > 0
+    if is_split.any():
+        parent, first = np.repeat(np.arange(len(largest)), n_branches), np.cumsum(n_branches)
+        first -= n_branches
+        most = np.maximum.reduceat(weight[1:], first[is_split])
+        heaviest = np.flatnonzero(weight[1:] == np.repeat(most, n_branches[is_split]))[::-1]
+        largest[parent[heaviest]] = heaviest - first[parent[heaviest]]
+    return largest
 
 
 def nodes_of(tree: TreeArrays) -> list[TreeNode]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from shapetree._threads import run_together
 from shapetree.ensemble._draws import MAX_DRAWS_PER_ROW, Draws
-from shapetree.fit._growth import grow, grown_together, hold, pair_tools
+from shapetree.fit._growth import grow, grown_together, hold, pair_frames
 from shapetree.fit._parameters import Parameters, candidate_options, read_pairs
 from shapetree.fit._training_rows import TrainingRows, bin_rows, summary_of_values, training_rows
 from shapetree.grow._feature_draw import FeatureDraw
@@ -204,8 +204,8 @@ def _grow(
             draw = FeatureDraw(len(features), n_drawn, seeds)
         own = [replace(one, random_state=its.of_search) for its in each]
         seeds = np.array([candidate_options(goal, its).seed for its in own])
-        tools = pair_tools(held, own[0], pairs)
-        grown = grow(held, tools, own[0], progress.of_test(), order, Trees(seeds - seeds[0], draw))
+        frames = pair_frames(held, pairs, len(some))
+        grown = grow(held, frames, own[0], progress.of_test(), order, Trees(seeds - seeds[0], draw))
         trees = []
         for root in range(len(some)):
             tree = shrink(grown.arrays(features, goal.impurity_scale, root), options.shrinkage)
@@ -215,9 +215,9 @@ def _grow(
             progress.tested()
         return trees
 
-    # Trees have their own weights of pairs, so they grow alone; where rows are far, one by one.
-    parts = [[i] for i in numbers] if has_pairs else grown_together(numbers, draws.n_in_tree)
+    # A thread searches pairs of one small node after another: several have trees of their own.
+    n_at_once = parameters.n_threads if has_pairs and not every.is_far else 1
+    parts = grown_together(numbers, draws.n_in_tree, n_at_once)
     jobs = [partial(grow_together, some) for some in parts]
-    n_at_once = 1 if every.is_far else parameters.n_threads if has_pairs else 1
     grown = run_together(jobs, n_at_once, progress.stop)
     return goal.criterion_name, [tree for trees in grown for tree in trees]

@@ -192,8 +192,11 @@ def _grow(
     order = feature_order(hold(draws.binned, parameters))
     n_drawn = options.n_features_drawn(len(features))
     has_pairs = len(pairs.pairs) > 0
-    one = replace(parameters, n_threads=1) if has_pairs else parameters
-    every = hold(binned, one, goal)
+    one, n_at_once, every = parameters, 1, hold(binned, parameters, goal)
+    if len(numbers) >= parameters.n_threads > 1 and not every.is_far:
+        # One thread works in Python while another sums and searches.
+        one, n_at_once = replace(parameters, n_threads=1), parameters.n_threads
+        every = hold(binned, one, goal)
 
     def grow_together(some: Sequence[int]) -> list[TreeArrays]:
         each = [draws.of_tree(number) for number in some]
@@ -215,9 +218,9 @@ def _grow(
             progress.tested()
         return trees
 
-    # Trees have their own weights of pairs, so they grow alone; where rows are far, one by one.
-    parts = [[i] for i in numbers] if has_pairs else grown_together(numbers, draws.n_in_tree)
+    parts: list[Sequence[int]] = [[i] for i in numbers]
+    if not has_pairs:  # of which trees have their own weights
+        parts = grown_together(numbers, draws.n_in_tree, n_at_once)
     jobs = [partial(grow_together, some) for some in parts]
-    n_at_once = 1 if every.is_far else parameters.n_threads if has_pairs else 1
     grown = run_together(jobs, n_at_once, progress.stop)
     return goal.criterion_name, [tree for trees in grown for tree in trees]

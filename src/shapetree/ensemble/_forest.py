@@ -191,9 +191,11 @@ def _grow(
     features = binned.binned.features
     order = feature_order(hold(draws.binned, parameters))
     n_drawn = options.n_features_drawn(len(features))
-    has_pairs = len(pairs.pairs) > 0
-    one = replace(parameters, n_threads=1) if has_pairs else parameters
-    every = hold(binned, one, goal)
+    one, n_at_once, every = parameters, 1, hold(binned, parameters, goal)
+    if len(numbers) >= parameters.n_threads > 1 and not every.is_far:
+        # One thread works in Python while another sums and searches.
+        one, n_at_once = replace(parameters, n_threads=1), parameters.n_threads
+        every = hold(binned, one, goal)
 
     def grow_together(some: Sequence[int]) -> list[TreeArrays]:
         each = [draws.of_tree(number) for number in some]
@@ -215,8 +217,6 @@ def _grow(
             progress.tested()
         return trees
 
-    # A thread searches pairs of one small node after another: several have trees of their own.
-    n_at_once = parameters.n_threads if has_pairs and not every.is_far else 1
     parts = grown_together(numbers, draws.n_in_tree, n_at_once)
     jobs = [partial(grow_together, some) for some in parts]
     grown = run_together(jobs, n_at_once, progress.stop)

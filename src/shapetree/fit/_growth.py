@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -62,11 +63,15 @@ def grow(
     ).grow()
 
 
-def grown_together(trees: Sequence[Any], n_rows: int, n_parts: int = 1) -> list[Sequence[Any]]:
-    """Trees by those that grow together, in so many parts or more, if each has so many rows."""
-    size = max(1, BYTES_TOGETHER // (BYTES_PER_ROW * max(n_rows, 1)))
-    size = min(size, max(1, -(-len(trees) // n_parts)))
-    return [trees[first : first + size] for first in range(0, len(trees), size)]
+def grown_together(trees: Sequence[Any], n_rows: int, n_at_once: int = 1) -> list[Sequence[Any]]:
+    """Trees by those that grow together, if each has so many rows, in parts of about one size.
+
+    So many parts are at work at once.
+    """
+    size = max(1, BYTES_TOGETHER // (n_at_once * BYTES_PER_ROW * max(n_rows, 1)))
+    n_parts = n_at_once * -(-len(trees) // (n_at_once * size))
+    ends = [len(trees) * part // max(n_parts, 1) for part in range(n_parts + 1)]
+    return [trees[first:last] for first, last in pairwise(ends) if first < last]
 
 
 def hold(binned_rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:

@@ -29,6 +29,8 @@ from shapetree.tree._arrays import TreeArrays
 
 # Resamples up to this many rows; among more, noise does not earn the price of a split so often.
 N_RESAMPLES, MAX_ROWS = 50, 5_000
+# Shares of classes that small trees may predict for all rows: each takes memory and time.
+MAX_SHARES = 500_000
 # Share of the rows that each resample draws. Halves tell signal from noise better than the 63 %
 # that a bootstrap sample has: more trees have not seen a row, and they have less in common.
 SHARE_DRAWN = 0.5
@@ -101,7 +103,9 @@ def n_resamples_of(rows: TrainingRows, parameters: Parameters) -> int:
         return 0
     if parameters.resamples != "auto":
         return int(parameters.resamples)
-    is_asked = rows.n_counted <= MAX_ROWS and not parameters.is_cart
+    n_classes = max(rows.n_classes or [1])
+    is_asked = rows.n_counted <= MAX_ROWS and rows.n_counted * n_classes <= MAX_SHARES
+    is_asked = is_asked and not parameters.is_cart
     return N_RESAMPLES if is_asked and parameters.leaf_penalty == "auto" else 0
 
 

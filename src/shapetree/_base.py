@@ -24,7 +24,7 @@ from sklearn.utils._param_validation import (
     validate_parameter_constraints,
 )
 from sklearn.utils._pprint import _EstimatorPrettyPrinter
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight
 
 from shapetree._model_files import HasModelFile
 from shapetree._teachers import ask_teacher, teacher_of_parts
@@ -390,12 +390,7 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         return Parameters(**{name: given[name] for name in names})
 
     def __fitted_tree__(self) -> FittedTree:
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # which says so in scikit-learn's words
-        return self._fitted
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_fitted" in vars(self)
+        return self._checked()
 
     # --- what a fit has found ---
 
@@ -465,24 +460,6 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
                 "stability_ is not known; call stability with the rows of training"
             )
         return found
-
-    @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        return self.__fitted_tree__().n_outputs
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features."""
-        return len(self.__fitted_tree__().features)
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the features, if the columns had names that are all strings."""
-        fitted = self.__fitted_tree__()
-        if not fitted.has_names:
-            raise AttributeError("the tree was fitted without feature names")
-        return np.array(fitted.feature_names, dtype=object)
 
     @property
     def feature_importances_(self) -> np.ndarray:
@@ -1009,15 +986,6 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
         changed = copy(self)
         changed._fitted = fitted
         return changed
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags
 
 
 # scikit-learn breaks the lines of estimators that have its own `__repr__`.

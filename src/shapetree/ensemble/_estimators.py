@@ -15,7 +15,6 @@ from sklearn.base import RegressorMixin, _fit_context, is_classifier
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Bunch, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 
 from shapetree._base import BaseShapeTree
 from shapetree._estimators import ScoresShares, ShapeTreeClassifier, ShapeTreeRegressor
@@ -248,13 +247,8 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
     def _written_parameters(self) -> dict[str, Any]:
         return super()._written_parameters() | {"oob_score": bool(self.oob_score)}
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return "_fitted" in vars(self)
-
     def __fitted_forest__(self) -> FittedForest:
-        if not self.__sklearn_is_fitted__():
-            check_is_fitted(self)  # which says so in scikit-learn's words
-        return self._fitted
+        return self._checked()
 
     # --- rows that trees have not seen ---
 
@@ -388,24 +382,6 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         return [self._tree()._with(fitted.fitted_tree(i)) for i in range(len(fitted.trees))]
 
     @property
-    def n_outputs_(self) -> int:
-        """Number of targets."""
-        return self.__fitted_forest__().n_outputs
-
-    @property
-    def n_features_in_(self) -> int:
-        """Number of features."""
-        return len(self.__fitted_forest__().features)
-
-    @property
-    def feature_names_in_(self) -> np.ndarray:
-        """Names of the features, if the columns had names that are all strings."""
-        fitted = self.__fitted_forest__()
-        if not fitted.has_names:
-            raise AttributeError("the forest was fitted without feature names")
-        return np.array(fitted.feature_names, dtype=object)
-
-    @property
     def feature_importances_(self) -> np.ndarray:
         """Each feature's share of the impurity that splits remove, the mean of all trees."""
         return self.__fitted_forest__().importances()
@@ -465,15 +441,6 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         """Predict each row by the mean of what the trees say; `apply` says what `X` may be."""
         mean = self._mean(X)
         return self._named(self._decide(mean), self.__fitted_forest__().classes)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.target_tags.multi_output = True
-        tags.target_tags.single_output = True
-        return tags
 
 
 @with_parameters

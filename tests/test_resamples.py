@@ -431,3 +431,11 @@ def test_many_rows_do_not_make_slivers(refine):
     tree = ShapeTreeRegressor(max_depth=2, refine=refine, random_state=0).fit(x[:, None], y)
     root = view_of(fitted_tree(tree)).nodes[0]
     assert len(root.segments) <= 4
+
+
+@pytest.mark.parametrize("n_classes", [2, 400])
+def test_tables_of_very_many_classes_are_not_resampled(n_classes):
+    X, y = np.random.default_rng(0).normal(size=(2000, 2)), np.arange(2000) % n_classes
+    tree = ShapeTreeClassifier(max_depth=1).fit(X, y)
+    was_resampled = "resamples" in (tree.why_single_leaf_ or "")
+    assert was_resampled == (n_classes == 2)

@@ -112,8 +112,8 @@ class BaseShapeTree(HasModelFile, metaclass=ABCMeta):
     resamples : int or "auto"
         Number of resamples that decide whether there is anything to learn: small trees are grown on
         halves of the rows, and if what they say of the rows they have not seen is not clearly
-        better than no tree, the tree is a single leaf. "auto" is 50 up to 5,000 rows and 0, none,
-        beyond.
+        better than no tree, the tree is a single leaf. "auto" is 50 up to 5,000 rows, unless
+        rows times classes are more than 500,000, and 0, none, beyond.
     teacher : "auto", "forest", estimator or None
         What the tree learns from besides the targets. "forest": the small trees of the resamples.
         The tree is fitted to a mixture of what these predict on the mean and the rows' own targets;

@@ -667,9 +667,9 @@ cdef int gather_cells(
 ) noexcept nogil:
     """Make cells of the bins that hold rows; returns how many they are.
 
-    They have the statistics that are `present`. The first `n_joined` bins are joined with neighbours
-    whose rows are all of the same class. No best cut and no cheapest path parts them: to cut before
-    or behind them costs less.
+    They have the statistics that are `present`. The first `n_joined` bins are joined with
+    neighbours whose rows are all of the same class. No best cut and no cheapest path parts them: to
+    cut before or behind them costs less.
     """
     cdef:
         int i, j, b, n_cells = 0, before = -1, now, n_held

@@ -309,8 +309,9 @@ def evaluate(
 ) -> None:
     """Score a model on the rows of a file that it was not fitted on.
 
-    Rows without a target are left out. Rows that the model was fitted on are recognised, and their
-    scores are not kept.
+    Rows without a target are left out. The rows that the model was fitted on are recognised if all
+    of them are there and no others but those of its test, and their scores are not kept. A part of
+    them is not recognised: see to it that rows are new.
 
     For example:
       shapetree evaluate model.json new.csv
@@ -339,16 +340,17 @@ def evaluate(
     if n_rows < table.n_rows:
         console.note(f"{table.n_rows - n_rows:,} rows without {name} are left out")
     scores = evaluate_model(estimator, rows[is_known], y[is_known])
-    where = f"On {n_rows:,} rows that no model has seen"
-    if isinstance(estimator, BaseShapeForest):
-        where = f"On the {n_rows:,} rows of {data.name}"  # which forests cannot recognise
-    elif isinstance(fitted, FittedTree):
+    where = f"On {n_rows:,} rows of {'standard input' if data == STANDARD else data.name}"
+    # Forests cannot recognise rows.
+    if isinstance(fitted, FittedTree) and not isinstance(estimator, BaseShapeForest):
         now = estimator._fitted.held_out
         if now is fitted.held_out:
             where = "On the training rows, which says little about new ones"
         elif now is not None and _are_train_and_test(fitted, now):
             estimator._fitted = fitted
             where = "On the rows of training and of the test, which says little about new ones"
+        else:
+            where += ", taken as unseen"
     show_scores([score_of_model(estimator, scores)], where, console)
     record = {"model": str(model), "data": str(data), "rows": n_rows, "scores": scores}
     if output is not None:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
+from shapetree.data._columns import Level
 from shapetree.data._table import FeatureInfo
 from shapetree.drawing._outlines import Point, outlines
-from shapetree.drawing._ticks import share_of
-from shapetree.tree._plane import PlaneAxis
+from shapetree.drawing._ticks import distinct, round_numbers, share_of
+from shapetree.tree._plane import Plane, PlaneAxis
 from shapetree.tree._view import NodeView, TreeView
 
 # Names of features that go to the right, and of those that go up with them.
@@ -22,6 +24,55 @@ ACROSS_AND_UP = (
 Polygon = list[Point]
 # Lines between branches have their full width if outlines have at most this many corners.
 FEW_CORNERS = 40
+# An end of an axis is cut short if it holds at most this share of the rows and no corner of an
+# area, and is longer than this multiple of the rest. It then takes up so much of the axis.
+FEW_ROWS, LONG, CUT_LENGTH = 0.1, 1.5, 0.2
+# How far beyond the other rows the axis is broken, in lengths of what they take up.
+BESIDE = 0.05
+
+
+@dataclass(frozen=True)
+class MapAxis:
+    """An axis of a map.
+
+    Attributes
+    ----------
+    low, high : float
+        Its ends, of numbers.
+    categories : tuple or None
+        Those drawn, in their order; None for numbers.
+    inner : tuple of two floats
+        The numbers between which the axis is true to scale.
+    bends : tuple of pairs
+        Shares of the way from `low` to `high`, and where these numbers lie on the axis, from 0 to
+        1. At the inner ones the axis is broken: what lies beyond is drawn shorter than it is.
+    """
+
+    low: float
+    high: float
+    categories: tuple[Level, ...] | None = None
+    inner: tuple[float, float] = (-np.inf, np.inf)
+    bends: tuple[Point, ...] = ((0.0, 0.0), (1.0, 1.0))
+
+    def place(self, value: float) -> float:
+        """Where a number lies, from 0 to 1; numbers beyond the axis lie at its ends."""
+        shares, places = zip(*self.bends, strict=True)
+        return float(np.interp(share_of(value, self.low, self.high), shares, places))
+
+    @property
+    def breaks(self) -> list[float]:
+        """Places where the axis is broken."""
+        return [place for _, place in self.bends[1:-1]]
+
+    def ticks(self, at_most: int) -> list[tuple[float, str]]:
+        """Places and labels of some round numbers, and of one beyond each break."""
+        first, last = max(self.low, self.inner[0]), min(self.high, self.inner[1])
+        before, after = (round_numbers(*ends, 4) for ends in ((self.low, first), (last, self.high)))
+        marks = round_numbers(first, last, at_most)
+        # Those next to a break would stand too near to others.
+        marks = [mark for mark in before[:1] if self.place(mark) < CUT_LENGTH / 2] + marks
+        marks += [mark for mark in after[-1:] if self.place(mark) > 1 - CUT_LENGTH / 2]
+        return list(zip(map(self.place, marks), distinct(marks), strict=True))
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +84,7 @@ class Map:
     sides : tuple of two ints
         Which of the node's features goes to the right, and which goes up.
     features : tuple of two FeatureInfo
-    axes : tuple of two PlaneAxis
+    axes : tuple of two MapAxis
         Categories are in the order of the feature, as in all nodes.
     areas : tuple of lists of loops
         For each branch, the outlines of what goes there; holes the other way round.
@@ -44,7 +95,7 @@ class Map:
 
     sides: tuple[int, int]
     features: tuple[FeatureInfo, FeatureInfo]
-    axes: tuple[PlaneAxis, PlaneAxis]
+    axes: tuple[MapAxis, MapAxis]
     areas: tuple[list[Polygon], ...]
     points: np.ndarray
     targets: np.ndarray
@@ -66,25 +117,24 @@ def map_of(view: TreeView, node: NodeView, swap: bool) -> Map:
     """The map of a node that splits on a pair."""
     plane = node.plane
     assert plane is not None
-    places = [_placer(axis, node.features[side]) for side, axis in enumerate(plane.axes)]
+    low, high = np.array([(axis.low, axis.high) for axis in plane.axes]).T
+    is_inside = ((low <= plane.points) & (plane.points <= high)).all(axis=1)
+    points = plane.points[is_inside]
+    places = [
+        _placer(axis, node.features[side], points[:, side], _corners(node, plane, side))
+        for side, axis in enumerate(plane.axes)
+    ]
     sides = _sides(view, node, swap)
     pieces: list[list[Polygon]] = [[] for _ in node.children]
     for region, corners in zip(node.regions, plane.polygons, strict=True):
         pieces[region.branch] += _pieces(list(corners), places, sides)
-    is_inside = [
-        all(placer.is_inside(value) for placer, value in zip(places, point, strict=True))
-        for point in plane.points.tolist()
-    ]
-    points = [
-        [places[side].place(point[side]) for side in sides]
-        for point in plane.points[is_inside].tolist()
-    ]
+    drawn = [[places[side].place(point[side]) for side in sides] for point in points.tolist()]
     return Map(
         sides=sides,
         features=(node.features[sides[0]], node.features[sides[1]]),
         axes=(places[sides[0]].axis, places[sides[1]].axis),
         areas=tuple(outlines(its) for its in pieces),
-        points=np.array(points).reshape(-1, 2),
+        points=np.array(drawn).reshape(-1, 2),
         targets=plane.targets[is_inside],
     )
 
@@ -111,57 +161,110 @@ def _words(name: str) -> set[str]:
     return {word.lower() for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 
+def _corners(node: NodeView, plane: Plane, side: int) -> list[float]:
+    """Where areas meet along an axis: corners inside the plane, and cuts across the axis."""
+    x, y = plane.axes
+    corners = [
+        corner[side]
+        for polygon in plane.polygons
+        for corner in polygon
+        if x.low < corner[0] < x.high and y.low < corner[1] < y.high
+    ]
+    cuts = [
+        cut
+        for region in node.regions
+        for bound in region.bounds
+        if bound.side == side and bound.categories is None
+        for cut in (bound.low, bound.high)
+        if plane.axes[side].low < cut < plane.axes[side].high
+    ]
+    return corners + cuts
+
+
 @dataclass(frozen=True, eq=False)
 class _Placer:
     """Where values of an axis of the tree's plane lie on the axis that is drawn.
 
-    `slots` has the number of each category's slot among those that are drawn; None for numbers.
+    `zones` has the bounds of parts of the one, and where they lie on the other, from 0 to 1. The
+    bounds are numbers of slots for categories, and otherwise shares of the axis.
     """
 
-    axis: PlaneAxis
-    slots: list[int] | None
+    axis: MapAxis
+    zones: list[tuple[float, float, float, float]]
+
+    def share(self, value: float) -> float:
+        """A value in the unit of zones."""
+        if self.axis.categories is not None:
+            return value
+        return share_of(value, self.axis.low, self.axis.high)
 
     def place(self, value: float) -> float:
         """Place of a number, or of a point in a category's slot, from 0 to 1."""
-        if self.slots is None:
-            return share_of(value, self.axis.low, self.axis.high)
-        slot = min(int(value), len(self.slots) - 1)
-        return (self.slots[slot] + value - slot) / len(self.slots)
-
-    def is_inside(self, value: float) -> bool:
-        """Whether the axis reaches a value."""
-        return self.axis.low <= value <= self.axis.high
+        share = self.share(value)
+        return _place_in(next((z for z in self.zones if share <= z[1]), self.zones[-1]), share)
 
 
-def _placer(axis: PlaneAxis, feature: FeatureInfo) -> _Placer:
+def _place_in(zone: tuple[float, float, float, float], share: float) -> float:
+    low, high, start, end = zone
+    return start + (share - low) / (high - low) * (end - start)
+
+
+def _placer(
+    axis: PlaneAxis, feature: FeatureInfo, values: np.ndarray, corners: list[float]
+) -> _Placer:
     if axis.categories is None:
-        return _Placer(axis, None)
+        drawn_axis = _broken(axis, values, corners)
+        zones = [
+            (low, high, start, end) for (low, start), (high, end) in pairwise(drawn_axis.bends)
+        ]
+        return _Placer(drawn_axis, zones)
     assert feature.categories is not None
     drawn = tuple(category for category in feature.categories if category in axis.categories)
     slots = [drawn.index(category) for category in axis.categories]
-    return _Placer(PlaneAxis(axis.low, axis.high, drawn), slots)
+    zones = [(i, i + 1, slot / len(drawn), (slot + 1) / len(drawn)) for i, slot in enumerate(slots)]
+    return _Placer(MapAxis(axis.low, axis.high, drawn), zones)
+
+
+def _broken(axis: PlaneAxis, values: np.ndarray, corners: list[float]) -> MapAxis:
+    """The axis of a number, whose ends are cut short if most rows would be crowded otherwise."""
+    low, high = axis.low, axis.high
+    whole = MapAxis(low, high)
+    if len(values) == 0:
+        return whole
+    few = int(FEW_ROWS * len(values))
+    shares = [share_of(value, low, high) for value in np.sort(values)[few : len(values) - few]]
+    shares += [share_of(corner, low, high) for corner in corners]
+    first, last = min(shares), max(shares)
+    first, last = first - BESIDE * (last - first), last + BESIDE * (last - first)
+    is_cut = [end > LONG * (last - first) > 0 for end in (first, 1 - last)]
+    if not any(is_cut):
+        return whole
+    bends = [(0.0, 0.0)]
+    bends += [(first, CUT_LENGTH)] if is_cut[0] else []
+    bends += [(last, 1 - CUT_LENGTH)] if is_cut[1] else []
+    inner = [(1 - share) * low + share * high for share in (first, last)]
+    ends = (inner[0] if is_cut[0] else low, inner[1] if is_cut[1] else high)
+    return MapAxis(low, high, None, ends, (*bends, (1.0, 1.0)))
 
 
 def _pieces(corners: Polygon, places: list[_Placer], sides: tuple[int, int]) -> list[Polygon]:
-    """A region's polygon on the axes that are drawn: one for each slot of categories."""
+    """A region's polygon on the axes that are drawn: one for each pair of zones."""
     pieces = [corners] if corners else []
     for side, placer in enumerate(places):
-        pieces = [moved for piece in pieces for moved in _in_slots(piece, side, placer) if moved]
+        pieces = [moved for piece in pieces for moved in _in_zones(piece, side, placer) if moved]
     turned = [[(piece[sides[0]], piece[sides[1]]) for piece in polygon] for polygon in pieces]
     return [polygon if _area(polygon) > 0 else polygon[::-1] for polygon in turned]
 
 
-def _in_slots(polygon: Polygon, side: int, placer: _Placer) -> list[Polygon]:
-    """A polygon with places along one axis, in pieces if these are in other slots there."""
-    if placer.slots is None:
-        return [[_with(point, side, placer.place(point[side])) for point in polygon]]
+def _in_zones(polygon: Polygon, side: int, placer: _Placer) -> list[Polygon]:
+    """A polygon with places along one axis, in pieces if these are in several zones there."""
+    polygon = [_with(point, side, placer.share(point[side])) for point in polygon]
     moved = []
-    for slot, new_slot in enumerate(placer.slots):
-        inside = _clipped(_clipped(polygon, side, float(slot), 1.0), side, slot + 1.0, -1.0)
-        shift = new_slot - slot
-        moved.append(
-            [_with(point, side, (point[side] + shift) / len(placer.slots)) for point in inside]
-        )
+    for zone in placer.zones:
+        inside = polygon
+        if len(placer.zones) > 1:
+            inside = _clipped(_clipped(polygon, side, zone[0], 1.0), side, zone[1], -1.0)
+        moved.append([_with(point, side, _place_in(zone, point[side])) for point in inside])
     return moved
 
 

@@ -21,7 +21,7 @@ from shapetree.fit._cross_validation import (
     folds_to_choose_by,
     trials_of,
 )
-from shapetree.fit._growth import hold, pair_tools
+from shapetree.fit._growth import hold, pair_frames, pair_tools
 from shapetree.fit._identifiers import warn_of_identifiers
 from shapetree.fit._learning import Outcome, learn
 from shapetree.fit._parameters import Parameters, path_of, read_pairs, refine_options
@@ -229,7 +229,7 @@ def refine_fitted(
             fitted.tree,
             held,
             refine_options(goal, parameters),
-            pair_tools(held, parameters, pairs),
+            pair_tools(pair_frames(held, pairs), goal, parameters),
             progress.sweep,
             owns_bins=True,
             order=feature_order(held),

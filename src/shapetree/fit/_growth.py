@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ BYTES_TOGETHER, BYTES_PER_ROW = 2**26, 32
 
 def grow(
     rows: HeldRows,
-    pairs: PairTools | None,
+    frames: Sequence[PairFrame],
     parameters: Parameters,
     progress: Progress,
     order: np.ndarray | None = None,
@@ -39,7 +40,8 @@ def grow(
     Parameters
     ----------
     rows : HeldRows
-    pairs : PairTools or None
+    frames : sequence of PairFrame
+        Those of `pair_frames`.
     parameters : Parameters
     progress : Progress
     order : array, optional
@@ -53,7 +55,7 @@ def grow(
         rows,
         goal,
         CandidateSearch(features, goal, options, order),
-        None if pairs is None else PairSearch(pairs[0], goal, pairs[1]),
+        [PairSearch(frame, goal, options) for frame in frames],
         parameters.max_bins is None,
         limits_of(goal, parameters),
         progress,
@@ -61,10 +63,15 @@ def grow(
     ).grow()
 
 
-def grown_together(trees: Sequence[Any], n_rows: int) -> list[Sequence[Any]]:
-    """Trees by those that grow together, if each has so many rows."""
-    size = max(1, BYTES_TOGETHER // (BYTES_PER_ROW * max(n_rows, 1)))
-    return [trees[first : first + size] for first in range(0, len(trees), size)]
+def grown_together(trees: Sequence[Any], n_rows: int, n_at_once: int = 1) -> list[Sequence[Any]]:
+    """Trees by those that grow together, if each has so many rows, in parts of about one size.
+
+    So many parts are at work at once.
+    """
+    size = max(1, BYTES_TOGETHER // (n_at_once * BYTES_PER_ROW * max(n_rows, 1)))
+    n_parts = n_at_once * -(-len(trees) // (n_at_once * size))
+    ends = [len(trees) * part // max(n_parts, 1) for part in range(n_parts + 1)]
+    return [trees[first:last] for first, last in pairwise(ends) if first < last]
 
 
 def hold(binned_rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:
@@ -74,13 +81,18 @@ def hold(binned_rows: BinnedRows, parameters: Parameters, goal: Goal | None = No
     return hold_rows(binned, rows.table, goal, parameters.n_threads, coarse)
 
 
-def pair_tools(rows: HeldRows, parameters: Parameters, options: PairOptions) -> PairTools | None:
-    """How pairs are searched; None if no pair may interact."""
+def pair_frames(rows: HeldRows, options: PairOptions, n_trees: int = 1) -> list[PairFrame]:
+    """What searches for pairs know of the features, for each tree; none if no pair may interact."""
     if len(options.pairs) == 0:
-        return None
-    (histogram,) = rows.run([_histogram_of(rows, 0)])
-    frame = PairFrame(rows.coarse.features, rows.goal.weights_behind(histogram), options)
-    return frame, candidate_options(rows.goal, parameters)
+        return []
+    histograms = rows.run([_histogram_of(rows, root) for root in range(n_trees)])
+    weights = map(rows.goal.weights_behind, histograms)
+    return [PairFrame(rows.coarse.features, each, options) for each in weights]
+
+
+def pair_tools(frames: Sequence[PairFrame], goal: Goal, parameters: Parameters) -> PairTools | None:
+    """How refinement searches pairs; None if no pair may interact."""
+    return (frames[0], candidate_options(goal, parameters)) if frames else None
 
 
 def _histogram_of(rows: HeldRows, root: int) -> Inquiry[np.ndarray]:

@@ -16,7 +16,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.sampling import row_hashes
 from shapetree.data._sums import exact_unit, on_grid
 from shapetree.fit._folds import contents_of
-from shapetree.fit._growth import grow, grown_together, hold, pair_tools
+from shapetree.fit._growth import grow, grown_together, hold, pair_frames
 from shapetree.fit._parameters import Parameters, path_of
 from shapetree.fit._scores import Score
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
@@ -29,6 +29,8 @@ from shapetree.tree._arrays import TreeArrays
 
 # Resamples up to this many rows; among more, noise does not earn the price of a split so often.
 N_RESAMPLES, MAX_ROWS = 50, 5_000
+# Shares of classes that small trees may predict for all rows: each takes memory and time.
+MAX_SHARES = 500_000
 # Share of the rows that each resample draws. Halves tell signal from noise better than the 63 %
 # that a bootstrap sample has: more trees have not seen a row, and they have less in common.
 SHARE_DRAWN = 0.5
@@ -101,7 +103,9 @@ def n_resamples_of(rows: TrainingRows, parameters: Parameters) -> int:
         return 0
     if parameters.resamples != "auto":
         return int(parameters.resamples)
-    is_asked = rows.n_counted <= MAX_ROWS and not parameters.is_cart
+    n_classes = max(rows.n_classes or [1])
+    is_asked = rows.n_counted <= MAX_ROWS and rows.n_counted * n_classes <= MAX_SHARES
+    is_asked = is_asked and not parameters.is_cart
     return N_RESAMPLES if is_asked and parameters.leaf_penalty == "auto" else 0
 
 
@@ -324,16 +328,14 @@ def _small_trees(
     goal = binned.rows.goal(small)
     goal = goal.counting(None, few)
     every = hold(binned, small, goal)
-    # Each tree has its own weights of pairs.
-    n_rows = len(drawn[0]) if drawn else 0
-    parts = grown_together(drawn, n_rows) if len(pairs.pairs) == 0 else [[its] for its in drawn]
-    for some in parts:
+    for some in grown_together(drawn, len(drawn[0]) if drawn else 0):
         rows = [np.flatnonzero(its).astype(np.int32) for its in some]
         held = every.at_roots(rows)
         trees = Trees(np.zeros(len(some), dtype=np.int64))
         order = np.stack([feature_order(held, root) for root in range(len(some))])
         with Progress(0, held.n_rows, MAX_DEPTH) as silent:
-            grown = grow(held, pair_tools(held, small, pairs), small, silent, order, trees)
+            frames = pair_frames(held, pairs, len(some))
+            grown = grow(held, frames, small, silent, order, trees)
         for root in range(len(some)):
             yield grown.arrays(binned.binned.features, goal.impurity_scale, root)
 
@@ -429,7 +431,7 @@ def nearest_split(
     free = replace(parameters, max_depth=1, leaf_penalty=0.0, max_leaf_nodes=None, lookahead=1)
     held = hold(binned, free)
     with Progress(0, held.n_rows, 1) as silent:
-        grown = grow(held, pair_tools(held, free, pairs), free, silent)
+        grown = grow(held, pair_frames(held, pairs), free, silent)
     split = grown.splits[0]
     if split is None:
         return None

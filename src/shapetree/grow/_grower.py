@@ -54,6 +54,7 @@ class NodeOfLevel(NamedTuple):
     """A single node of a level."""
 
     number: int
+    seed: int
     statistics: NodeStatistics
 
 
@@ -117,14 +118,14 @@ class Grower:
         Each at the root of its tree; trees may share rows.
     goal : Goal
     search : CandidateSearch
-    pair_search : PairSearch or None
-        None for shape functions of one feature only.
+    pair_searches : sequence of PairSearch
+        One for each tree; none for shape functions of one feature only.
     exact : bool
         Whether bins are as many as values.
     limits : Limits
     progress : Progress
     trees : Trees
-        By default one. Several have no pairs: these have weights of their own for each tree.
+        By default one.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Grower:
         rows: Rows,
         goal: Goal,
         search: CandidateSearch,
-        pair_search: PairSearch | None,
+        pair_searches: Sequence[PairSearch],
         exact: bool,
         limits: Limits,
         progress: Progress,
@@ -145,7 +146,7 @@ class Grower:
         self._goal = goal
         self._exact = exact
         self._search = search
-        self._pair_search = pair_search
+        self._pair_searches = pair_searches
         self._limits = limits
         self._progress = progress
         numbers = np.arange(len(trees.seeds), dtype=np.int32)
@@ -156,7 +157,7 @@ class Grower:
             search.offsets,
             goal.targets.n_channels,
             exact,
-            pair_search is not None,
+            len(pair_searches) > 0,
         )
         self._least_decrease = limits.min_impurity_decrease * self._tree.statistics.weight
 
@@ -246,7 +247,7 @@ class Grower:
         if self._draw is not None:
             self._draw_again(self._draw, level, singles, max_branches)
         best: list[Found | None] = list(singles)
-        if self._pair_search is not None:
+        if self._pair_searches:
             best = self._rows.run(
                 [
                     self._best_with_pairs(level, i, single, max_branches)
@@ -315,23 +316,22 @@ class Grower:
         self, level: Level, i: int, single: Candidate | None, max_branches: int
     ) -> Inquiry[Found | None]:
         """The best of a node's features, which is `single`, and of pairs."""
-        assert self._pair_search is not None
-        node = NodeOfLevel(level.numbers.item(i), level.statistics[i])
-        best: Found | None = single
+        search = self._pair_searches[level.tree[i]]
+        seed = int(level.own[i] + self._seeds[level.tree[i]])
+        node = NodeOfLevel(level.numbers.item(i), seed, level.statistics[i])
         rows = yield from rows_of_node(self._goal, node.number, node.statistics.n_rows)
         histogram = None if self._exact else self._histograms.kept.get(node.number)
         if histogram is None:
             histogram = yield from rows.histogram()
-        about = node.statistics, rows, histogram, max_branches, node.number + 1
-        pairs = yield from self._pair_search.considered(*about)
+        about = node.statistics, rows, histogram, max_branches, node.seed
+        pairs = yield from search.considered(*about)
         self._tree.pairs[node.number] = pairs
         to_beat = single.penalised_gain if single else 0.0
-        pair = yield from self._pair_search.best(pairs, *about, to_beat=to_beat)
-        if pair is not None and (
-            yield from self._is_better(pair, single, node, rows, max_branches)
-        ):
-            best = pair
-        return best
+        pair = yield from search.best(pairs, *about, to_beat=to_beat)
+        if pair is None:
+            return single
+        is_better = yield from self._is_better(pair, single, search, node, rows, max_branches)
+        return pair if is_better else single
 
     def _best_ahead(
         self, best: Candidate, level: Level, found: FeatureShapes, i: int, max_branches: int
@@ -358,6 +358,7 @@ class Grower:
         self,
         pair: PairCandidate,
         single: Candidate | None,
+        search: PairSearch,
         node: NodeOfLevel,
         rows: RowsOfNode,
         max_branches: int,
@@ -373,19 +374,19 @@ class Grower:
             )
             if score <= to_beat + 1e-10 * node.statistics.weight:
                 return False
-        assert self._pair_search is not None
-        if not self._pair_search.must_hold_up:
+        if not search.must_hold_up:
             return True
         n_rows, weight = node.statistics.n_rows, node.statistics.weight
         is_small = weight <= MAX_WEIGHT_TO_HOLD_UP and n_rows <= SAMPLE_ROWS
-        if is_small or self._pair_search.n_categories(pair) * ROWS_PER_CATEGORY > n_rows:
-            return (yield from self._holds_up(pair, single, node, rows, max_branches))
+        if is_small or search.n_categories(pair) * ROWS_PER_CATEGORY > n_rows:
+            return (yield from self._holds_up(pair, single, search, node, rows, max_branches))
         return True
 
     def _holds_up(
         self,
         pair: PairCandidate,
         single: Candidate | None,
+        search: PairSearch,
         node: NodeOfLevel,
         rows: RowsOfNode,
         max_branches: int,
@@ -394,20 +395,19 @@ class Grower:
 
         It must also keep some of what it gains on the rows that it was fitted on.
         """
-        assert self._pair_search is not None
-        statistics, number = node.statistics, node.number + 1
+        statistics = node.statistics
         features = pair.shape.first, pair.shape.second
         binned = (single.split.feature,) if single else ()
         sample = yield from rows.sample(features, min(statistics.n_rows, SAMPLE_ROWS), binned)
         of_pair = of_single = needed = 0.0
         for halving in sample.halvings(N_HALVINGS):
             needed += LEAST_KEPT * pair.gain
-            of_pair += self._pair_search.gain_on_new_rows(
-                pair, sample, halving, statistics, max_branches, number
+            of_pair += search.gain_on_new_rows(
+                pair, sample, halving, statistics, max_branches, node.seed
             )
             if single:
                 of_single += self._search.gain_on_new_rows(
-                    single, sample, halving, statistics, max_branches, number
+                    single, sample, halving, statistics, max_branches, node.seed
                 )
             if of_pair > max(CLEAR_LEAD * of_single, needed):
                 return True

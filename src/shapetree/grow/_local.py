@@ -12,9 +12,8 @@ import numpy as np
 from shapetree._core.columns import Columns
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_cells, build_histograms, sum_nodes
-from shapetree._core.row_hashes import hash_contents
 from shapetree._core.rows import NodeRows, spreads_of
-from shapetree._core.sampling import places_up_to, row_hashes
+from shapetree._core.sampling import hash_contents, places_up_to, row_hashes
 from shapetree._core.search import BinSplit
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable

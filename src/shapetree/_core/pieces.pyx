@@ -183,8 +183,7 @@ def pieces_of_splits(splits, const int64_t[::1] largest not None, features):
 
     Parameters
     ----------
-    splits : list of BinSplit or None
-        None for leaves.
+    splits : list of BinSplit
     largest : int64 array (n_nodes,)
         Branches that values go to if training saw none like them.
     features : sequence of FeatureBins
@@ -207,9 +206,9 @@ def pieces_of_splits(splits, const int64_t[::1] largest not None, features):
     if largest.shape[0] != n_nodes:
         raise ValueError("each node needs its largest branch")
     found = {
-        "feature": np.full(n_nodes, -1, dtype=np.int32),
-        "missing_branch": np.full(n_nodes, -1, dtype=np.int32),
-        "saw_missing": np.zeros(n_nodes, dtype=bool),
+        "feature": np.empty(n_nodes, dtype=np.int32),
+        "missing_branch": np.empty(n_nodes, dtype=np.int32),
+        "saw_missing": np.empty(n_nodes, dtype=bool),
         "piece_start": np.zeros(n_nodes + 1, dtype=np.int64),
     }
     feature, missing_branch = found["feature"], found["missing_branch"]
@@ -220,27 +219,24 @@ def pieces_of_splits(splits, const int64_t[::1] largest not None, features):
     try:
         read_features(features, of_feature)
         for node, split in enumerate(splits):
-            if split is not None:
-                f, branch_of_bin = split.feature, split.branch_of_bin
-                if not 0 <= f < len(features):
-                    raise ValueError("splits must be on features that exist")
-                missing = of_feature[f].n_bins
-                if branch_of_bin.shape[0] != missing + 1:
-                    raise ValueError("every bin needs a branch")
-                feature[node] = f
-                saw_missing[node] = branch_of_bin[missing] != NO_BRANCH
-                missing_branch[node] = (
-                    branch_of_bin[missing] if saw_missing[node] else largest[node])
-                n += count_all_pieces(&of_feature[f], &branch_of_bin[0])
+            f, branch_of_bin = split.feature, split.branch_of_bin
+            if not 0 <= f < len(features):
+                raise ValueError("splits must be on features that exist")
+            missing = of_feature[f].n_bins
+            if branch_of_bin.shape[0] != missing + 1:
+                raise ValueError("every bin needs a branch")
+            feature[node] = f
+            saw_missing[node] = branch_of_bin[missing] != NO_BRANCH
+            missing_branch[node] = branch_of_bin[missing] if saw_missing[node] else largest[node]
+            n += count_all_pieces(&of_feature[f], &branch_of_bin[0])
             start[node + 1] = n
         found["piece_upper"], found["piece_branch"] = np.empty(n), np.empty(n, dtype=np.int32)
         upper, branch = found["piece_upper"], found["piece_branch"]
         for node, split in enumerate(splits):
-            if split is not None:
-                branch_of_bin = split.branch_of_bin
-                fill_all_pieces(
-                    &of_feature[feature[node]], &branch_of_bin[0], largest[node],
-                    start[node + 1] - start[node], &upper[start[node]], &branch[start[node]])
+            branch_of_bin = split.branch_of_bin
+            fill_all_pieces(
+                &of_feature[feature[node]], &branch_of_bin[0], largest[node],
+                start[node + 1] - start[node], &upper[start[node]], &branch[start[node]])
     finally:
         free(of_feature)
     return found

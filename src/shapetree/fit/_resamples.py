@@ -333,7 +333,8 @@ def _small_trees(
         trees = Trees(np.zeros(len(some), dtype=np.int64))
         order = np.stack([feature_order(held, root) for root in range(len(some))])
         with Progress(0, held.n_rows, MAX_DEPTH) as silent:
-            grown = grow(held, pair_tools(held, small, pairs), small, silent, order, trees)
+            tools = pair_tools(held, small, pairs)
+            grown = grow(held, tools, small, silent, order, trees, lays_out=True)
         for root in range(len(some)):
             yield grown.arrays(binned.binned.features, goal.impurity_scale, root)
 

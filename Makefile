@@ -41,11 +41,12 @@ test-optimised: $(VENV)/package $(VENV)/test.extra
 		tests/test_joined_rows.py tests/test_parts.py tests/test_targets.py tests/test_pair_search.py
 
 ## test-oldest: the tests with the oldest versions that are allowed; needs Python 3.11
+# Warnings are no errors there: old versions warn of what has changed since.
 test-oldest: $(VENV)/wheel
 	$(PYTHON3) -m venv --clear .venv-oldest
 	$(PYTHON) tools/requirements.py test --oldest | xargs .venv-oldest/bin/python -m pip install -q
 	.venv-oldest/bin/python -m pip install -q --no-deps $(VENV)/dist/*.whl
-	.venv-oldest/bin/python -m pytest -n auto --dist worksteal -q tests
+	.venv-oldest/bin/python -m pytest -n auto --dist worksteal -q -W default tests
 
 ## coverage: the share of the Python lines that tests run; less than 95 % is an error
 coverage: $(VENV)/package $(VENV)/test.extra $(VENV)/coverage.extra

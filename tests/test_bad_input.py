@@ -169,11 +169,11 @@ def test_classes_instead_of_numbers():
 @BOTH
 @pytest.mark.parametrize("n_rows", [2**31, 2**33])
 def test_more_rows_than_can_be_counted(kind, n_rows):
-    began = time.perf_counter()
+    began = time.process_time()
     many = np.broadcast_to(np.float32(0), (n_rows, 3))
     assert_fit_refused(kind, f"X has {n_rows} rows", many, np.broadcast_to(0, n_rows))
     assert_refused(fitted(kind), f"X has {n_rows} rows", lambda model: model.predict(many))
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5
 
 
 # Categories

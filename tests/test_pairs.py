@@ -516,8 +516,9 @@ def test_large_nodes_are_fitted_on_a_sample(monkeypatch):
 
 
 @pytest.mark.parametrize("pairs", [0, "auto"])
-def test_wide_tables_take_memory_in_proportion(pairs):
-    # 5,000 features have 12.5 million pairs.
+def test_wide_tables_take_memory_in_proportion(pairs, monkeypatch):
+    # 5,000 features have 12.5 million pairs, of which few are looked at.
+    monkeypatch.setattr(_pair_options, "MAX_PAIRED_FEATURES", 250)
     X = np.random.default_rng(0).normal(size=(20, 5000)).astype(np.float32)
     y = X[:, 0] > 0
     params = {"pairs": pairs, "max_depth": 1, "refine": None, "n_threads": 1}

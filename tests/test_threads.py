@@ -71,7 +71,10 @@ def test_a_fit_goes_on_with_one_thread_where_others_cannot_be_started(megabytes)
     ],
 )
 def test_threads_are_tried_with_the_stacks_that_openmp_gives_them(name, size, has_room):
-    done = run(FIT.replace("fit(48)", "fit(4)"), 150, **{name: size})
+    program = (
+        FIT.replace("fit(48)", "fit(4)").replace("100_000", "40_000").replace("20, axis", "5, axis")
+    )
+    done = run(program, 150, **{name: size})
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     assert lines[:2] == lines[2:]

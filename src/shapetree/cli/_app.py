@@ -84,7 +84,7 @@ def _root(
 
 
 class Commands(TyperGroup):
-    """A group of commands that says what went wrong on one line."""
+    """A group of commands whose errors are one line."""
 
     def main(  # type: ignore[override]
         self,
@@ -134,7 +134,7 @@ def _exit_code(run: Callable[[], Any], shows_traceback: bool) -> int:
 
 
 def _usage_message(error: Exception) -> str | None:
-    """What typer says about wrong usage, and where to read more; None for other errors."""
+    """The message of typer about wrong usage, and where to read more; None for other errors."""
     format_message = getattr(error, "format_message", None)
     if format_message is None:
         return None

@@ -75,8 +75,6 @@ def scores_of_others(
 
 def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
     """Columns as the numbers that CART needs: codes, seconds, and NaN for missing values."""
-    import pandas as pd
-
     encoded = np.empty(X.shape, dtype=np.float32)
     for j, name in enumerate(X.columns):
         values = X[name]

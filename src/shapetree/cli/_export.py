@@ -209,7 +209,7 @@ def check_picture(path: Path | None) -> None:
 
 
 def picture_of_tree(tree: Tree, path: Path, **options: Any) -> bytes:
-    """A tree as a picture, in the format that the path's ending says."""
+    """A tree as a picture, in the format of the path's ending."""
     return _content_of(plot_tree(tree, **options), path)
 
 

@@ -65,7 +65,7 @@ from shapetree.tree._words import listing
 
 MOST_LINES = 30
 MAX_DEPTH, MAX_SEED = 2**31 - 1, 2**32 - 1
-# Rows of a folder that tell what its columns hold.
+# Rows of a folder that types of columns are guessed from.
 SAMPLE_ROWS = 20_000
 # Of the tree that a forest without a limit is compared with.
 CART_DEPTH = 4
@@ -97,7 +97,7 @@ class Source:
     batches : mapping from {"all", "train", "test"} to Batches
         All rows of a folder; nothing for a file.
     parameters : mapping from str to Any
-        What the estimator must be told.
+        Parameters of the estimator.
     """
 
     data: TrainingData
@@ -344,7 +344,7 @@ def _bytes(memory: str) -> int:
 
 
 def _check_parameters(given: Iterable[str], forest: bool) -> None:
-    """Refuse names that no estimator knows, before the data is read."""
+    """Refuse names of parameters that do not exist, before the data is read."""
     kinds = KINDS[forest]
     for name in given:
         if not any(name in kind._written_names() for kind in kinds):
@@ -456,7 +456,7 @@ def _fitted(
 
 
 def _test(model: Model, source: Source, is_apart: bool) -> dict[str, float]:
-    """Scores on the rows to test on, which a tree remembers if they are not those of training."""
+    """Scores on the rows to test on, kept with a tree if they are not those of training."""
     rows = source.rows("test")
     before = model._fitted
     scores = evaluate_model(model, rows.X, rows.y)

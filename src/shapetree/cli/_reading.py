@@ -150,7 +150,7 @@ def _ordinary_file(path: Path, folder: Path) -> Path:
 
 
 def _copied(stream: BinaryIO, path: Path, folder: Path) -> Path:
-    """A copy of a stream, unpacked if it is compressed, whose name tells its format."""
+    """A copy of a stream, unpacked if it is compressed, whose name has the ending of its format."""
     packed = folder / "packed"
     with open(packed, "wb") as file:
         shutil.copyfileobj(stream, file)

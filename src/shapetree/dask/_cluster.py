@@ -201,7 +201,7 @@ class Cluster:
         return list(futures)
 
     def release(self, futures: Sequence[Future[Any]]) -> None:
-        """Let the workers forget what nothing else needs."""
+        """Release futures, so that workers free results that nothing else needs."""
         with self._lock:
             live = [self._live.pop(future.key, None) for future in futures]
         for future in live:

@@ -422,7 +422,7 @@ def _nothing(features: tuple[FeatureBins, ...], n_rows: int) -> Columns:
 
 @bin_table.register
 def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> DaskBins:
-    """Bin rows on workers; a sample of all tells where bins begin and end."""
+    """Bin rows on workers; bounds of bins come from a sample of all."""
     encoded, kept = table.encoded, table.kept_rows
     if max_bins is None:
         features = encoded.ask(
@@ -435,7 +435,7 @@ def _(table: DaskTable, weights: Any, max_bins: int | None, n_threads: int) -> D
     weighing = None if weights is None else table.weighing
     samples = encoded.together(sample_of, kept, n_total=table.n_rows, weighing=weighing)
     found = _find_binnings(table, samples, max_bins)
-    # Workers need not wait until this process knows the bins, too.
+    # Workers need not wait until this process has the bins, too.
     bins = encoded.each(bin_part, kept, [found] * len(encoded))
     return _bins(table, join_binnings(encoded.cluster.results(found)).features, bins)
 
@@ -474,7 +474,7 @@ def _bins(table: DaskTable, features: tuple[FeatureBins, ...], parts: ClusterPar
 def _(
     binned: DaskBins, table: DaskTable, goal: Goal, n_threads: int, coarse: DaskBins | None
 ) -> JoinedRows:
-    """Rows on workers, ready to be asked."""
+    """A holder of rows on workers."""
     no_columns = [None] * len(binned.parts)
     others: Any = no_columns
     if coarse is not None and coarse.parts is not binned.parts:

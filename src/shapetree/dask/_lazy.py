@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-# A Dask frame works out what it holds when it is asked. Before Python 3.12, cached properties have
+# A Dask frame finds out what it holds on demand. Before Python 3.12, cached properties have
 # locks that two threads can take in opposite orders, each of them waiting for the other for ever:
 # let one fit at a time look at its collections.
 LOOKING = threading.RLock()

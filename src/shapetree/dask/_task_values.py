@@ -1,4 +1,4 @@
-"""What workers hold and send: values that arrive as they left, and whose size Dask can tell."""
+"""Values that workers hold and send: pickled as one piece, with their size for Dask."""
 
 from __future__ import annotations
 

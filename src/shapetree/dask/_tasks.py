@@ -102,7 +102,7 @@ def look_at_part(X: Any, y: Any, weights: Any, part: str, reading: Reading, name
 
 
 def fingerprint_of(*given: Any) -> Fingerprint:
-    """What tells a part's rows if they are read again: X, y and weights, which may be None."""
+    """The fingerprint of a part's rows: of X, y and weights, which may be None."""
     found, columns = Fingerprint(), list[tuple[Hashable, Values]]()
     for name, table in zip((None, "y", "sample_weight"), given, strict=True):
         if isinstance(table, np.ndarray):
@@ -433,7 +433,7 @@ def hold_part(
     needed: tuple[int, ...],
     unit_of_one: float | None,
 ) -> PartOfRows:
-    """A part's rows, ready to be asked.
+    """A holder of a part's rows.
 
     Parameters
     ----------
@@ -508,7 +508,7 @@ def keys_of_part(
     target_codes: TargetCodes,
     weighing: Weighing | None,
 ) -> np.ndarray:
-    """What tells columns apart, summed over a part's rows."""
+    """Keys that tell columns apart, summed over a part's rows."""
     counts = _counts_of(part, kept, weighing)
     times = times_of(counts, counts is not None)
     targets = target_codes.hashes(_targets_of(part, kept))

@@ -70,14 +70,14 @@ def kind_of_column(values: Values, name: str) -> ColumnKind:
 
 
 def has_categorical_dtype(values: Values, name: str) -> bool:
-    """Whether a column is one of categories unless the user says otherwise."""
+    """Whether a column is categorical by default."""
     return kind_of_column(values, name) in (ColumnKind.BOOLEAN, ColumnKind.TEXT)
 
 
 def are_whole(numbers: Array) -> bool:
     """Whether all numbers that are known are whole, whatever type they have; no if none is."""
     is_any_known = False
-    # The first few nearly always tell, and the rest needs little memory at a time.
+    # The first few nearly always suffice, and the rest needs little memory at a time.
     starts = [0, *range(64, len(numbers), 1 << 16), len(numbers)]
     for first, last in pairwise(starts):
         known = numbers[first:last]
@@ -226,7 +226,7 @@ def _objects_to_floats(values: Array) -> Array:
 
 
 def read_dates(values: Values, name: str) -> tuple[Array, DateKind]:
-    """Read a column of dates as seconds since 1970, and tell what kind of dates they are."""
+    """Read a column of dates as seconds since 1970, and find what kind of dates they are."""
     if isinstance(values, nw.Series):
         is_zoned = getattr(values.dtype, "time_zone", None) is not None
         moments = values.cast(nw.Datetime("us")) if isinstance(values.dtype, nw.Date) else values

@@ -1,4 +1,4 @@
-"""What tells whether rows that are read again are the same, in the same order."""
+"""Fingerprints: whether rows that are read again are the same, in the same order."""
 
 from __future__ import annotations
 

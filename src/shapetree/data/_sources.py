@@ -110,7 +110,7 @@ class FragmentPart(SourcePart):
         return self.path or f"part {self.number}"
 
     def types(self) -> dict[str, str]:
-        """Names and types of its columns, those that its path tells among them."""
+        """Names and types of its columns, those of its path among them."""
         import pyarrow.dataset as ds
 
         own = _types(self.fragment.physical_schema)

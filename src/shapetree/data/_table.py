@@ -315,7 +315,7 @@ def odd_texts(texts: Sequence[str], are_numbers: Sequence[bool]) -> list[str]:
 def _warn_of_odd_texts(info: FeatureInfo, codes: Array) -> None:
     """Say which texts make categories of a column that otherwise holds numbers."""
     texts = [level for level in info.categories or () if isinstance(level, str)]
-    # The first few of many nearly always tell that a column holds text.
+    # The first few of many nearly always show that a column holds text.
     if len(texts) < LEAST_TO_WARN or not any(map(_is_number, texts[:100])):
         return
     are_numbers = [_is_number(text) for text in texts]
@@ -503,7 +503,7 @@ def _warn_of_new(
 
 
 def _asked_categorical(categorical_features: Any, source: OpenTable) -> list[bool] | None:
-    """Whether each column is categorical, as asked for; None leaves it to the dtypes."""
+    """Whether each column is categorical, by the parameter; None leaves it to the dtypes."""
     n_features = len(source.names)
     if categorical_features is None:
         return [False] * n_features

@@ -69,7 +69,7 @@ PRICES = {
     "numbers": Prices(6.0, 8.0),
 }
 MAX_SHARE_OF_LEAF = 0.01
-# Fewest rows of a leaf by default: a value seen once or twice tells nothing,
+# Fewest rows of a leaf by default: a value seen once or twice is no evidence,
 # and among numbers a few outliers look like a pattern.
 LEAST_ROWS_OF_CLASSES, LEAST_ROWS_OF_NUMBERS = 3, 5
 
@@ -403,7 +403,7 @@ class RegressionGoal(Goal):
         return self._scale * (self._centre + centres)
 
     def are_small(self, largest: np.ndarray) -> np.ndarray:
-        """Which nodes have rows that are too small for the grid of all rows to tell their mean.
+        """Which nodes have rows too small for an exact mean on the grid of all rows.
 
         The greatest absolute value of each output is given, (n_nodes, n_outputs).
         """

@@ -295,7 +295,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
 
     @staticmethod
     def _named(said: np.ndarray, classes: tuple[np.ndarray, ...] | None) -> np.ndarray:
-        """Predictions as users know them."""
+        """Predictions as labels or numbers, in the shape of `y`."""
         if classes is not None:
             said = np.stack([labels[said[:, i]] for i, labels in enumerate(classes)], axis=1)
         return said[:, 0] if said.shape[1] == 1 else said
@@ -438,7 +438,7 @@ class BaseShapeForest(HasModelFile, metaclass=ABCMeta):
         return np.concatenate([np.empty((0, *fitted.trees[0].value.shape[1:])), *each])
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predict each row by the mean of what the trees say; `apply` says what `X` may be."""
+        """Predict each row by the mean of the trees' predictions; for `X` see `apply`."""
         mean = self._mean(X)
         return self._named(self._decide(mean), self.__fitted_forest__().classes)
 

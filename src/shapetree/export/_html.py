@@ -200,7 +200,7 @@ def _agreement_words(said: np.ndarray, mean: np.ndarray, has_classes: bool) -> s
 
 
 def page_data(view: TreeView, trained: TreeView, title: str, scale: str, swap: bool) -> Json:
-    """Everything that the page shows; sentences speak of the training rows."""
+    """Everything that the page shows; sentences are about the training rows."""
     return {
         "title": title,
         "classes": None if view.classes is None else [str(label) for label in view.classes[0]],
@@ -260,7 +260,7 @@ def _feature(feature: FeatureInfo, scale: float, limits: list[float]) -> Json:
 
 
 def _category_value(category: Level) -> str | bool | float | None:
-    """A category as a value that JSON knows."""
+    """A category as a value of JSON."""
     return category if isinstance(category, str | bool) else _finite(category)
 
 

@@ -26,7 +26,7 @@ from shapetree.tree._words import (
 
 
 def outcome_data(view: TreeView, node: NodeView, trained: TreeView) -> Json:
-    """What a node predicts; sentences on single rows speak of the training rows."""
+    """What a node predicts; sentences on single rows are about the training rows."""
     counted = trained.nodes[node.number]
     words = {
         "outcome": outcome_words(view, node, is_brief=True),

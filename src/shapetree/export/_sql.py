@@ -232,7 +232,7 @@ class _Writer:
     # --- outcomes ---
 
     def output(self, model: ModelView, output: str) -> str:
-        """What is asked for."""
+        """The expressions of the output."""
         if output == "leaf":
             texts = [
                 self._expression(view, lambda leaf: str(leaf.number)) for view in model.trees()

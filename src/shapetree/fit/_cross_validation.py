@@ -95,7 +95,7 @@ def trials_of(parameters: Parameters) -> list[Trial]:
 def choose(
     binned: BinnedRows, parameters: Parameters, pairs: PairOptions, folds: Folds | None
 ) -> Choice:
-    """The strength and the shrinkage asked for, or those that are best on rows held out."""
+    """The strength and the shrinkage of the parameters, or those that are best on rows held out."""
     if folds is None:
         return Choice(parameters, parameters.shrinkages[0])
     with TestProgress(parameters.verbose, binned.rows.table.n_rows) as progress:

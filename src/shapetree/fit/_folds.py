@@ -21,7 +21,7 @@ from shapetree.fit._training_rows import BinnedRows, TrainingRows
 HEAVY_ROWS, HEAVY_SHARE = 15, 1 / 32
 
 
-# Folds unless the user says otherwise: more where rows are few, and fits take no time.
+# Default numbers of folds: more where rows are few, and fits take no time.
 N_FOLDS, N_FOLDS_OF_MANY_ROWS, MANY_ROWS = 5, 3, 1_000
 
 

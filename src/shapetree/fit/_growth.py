@@ -79,7 +79,7 @@ def grown_together(trees: Sequence[Any], n_rows: int, n_at_once: int = 1) -> lis
 
 
 def hold(binned_rows: BinnedRows, parameters: Parameters, goal: Goal | None = None) -> HeldRows:
-    """The rows, ready to be asked; for another goal than their own, if one is given."""
+    """A holder of the rows; for another goal than their own, if one is given."""
     rows, binned, coarse = binned_rows.rows, binned_rows.binned, binned_rows.coarse
     goal = rows.goal(parameters) if goal is None else goal
     return hold_rows(binned, rows.table, goal, parameters.n_threads, coarse)

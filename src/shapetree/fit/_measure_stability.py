@@ -39,7 +39,7 @@ Teach = Callable[[np.ndarray], TeacherPredictions]
 
 
 class _Refitted(NamedTuple):
-    """What the tree of a resample says.
+    """Predictions and splits of the tree of a resample.
 
     Attributes
     ----------
@@ -308,6 +308,6 @@ def _of_rows(
 
 
 def _mean(total: np.ndarray, n: np.ndarray, has_classes: bool) -> np.ndarray:
-    """Shares of classes, or roots of mean squares; NaN where none was asked."""
+    """Shares of classes, or roots of mean squares; NaN where there are none."""
     mean = np.divide(total, n[:, None], out=np.full(total.shape, np.nan), where=n[:, None] > 0)
     return mean if has_classes else np.sqrt(mean)

@@ -240,7 +240,7 @@ def _as_rows(limit: float, n_rows: int) -> int:
 
 
 def path_of(strength: Any) -> tuple[float, ...]:
-    """The strengths to choose from that a parameter says, ascending."""
+    """The strengths to choose from, by the parameter `strength`, ascending."""
     if isinstance(strength, str):
         return STRENGTHS
     try:

@@ -98,7 +98,7 @@ class Resamples:
 
 
 def n_resamples_of(rows: TrainingRows, parameters: Parameters) -> int:
-    """How many resamples to draw; 0 if nothing is asked of any."""
+    """How many resamples to draw; 0 for none."""
     if max(path_of(parameters.strength)) == 0.0 or parameters.max_depth == 0:
         return 0
     if parameters.resamples != "auto":

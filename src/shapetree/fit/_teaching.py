@@ -63,7 +63,7 @@ class SoftTargets:
     is_asked: bool = False
 
     def goes_with(self, strength: float) -> bool:
-        """Whether trees of some strength are taught; without prices, resamples are not asked."""
+        """Whether trees of some strength get soft targets; those of resamples need prices."""
         return self.is_asked or strength > 0
 
 
@@ -133,7 +133,7 @@ def learn_taught(
     progress: Progress,
     soft_targets: SoftTargets,
 ) -> Outcome:
-    """Learn a tree from what rows are taught; it also knows what the rows themselves are."""
+    """Learn a tree from soft targets; counts and values of its own rows are kept beside these."""
     taught, parameters = _taught(binned, parameters, soft_targets)
     outcome = learn(taught, parameters, pairs, progress)
     history = outcome.history
@@ -147,7 +147,7 @@ def learn_taught(
 def shrinkage_of_taught(
     parameters: Parameters, shrinkage: Shrinkage, soft_targets: SoftTargets, has_classes: bool
 ) -> Shrinkage:
-    """How leaves are smoothed: what the teacher says is smooth already, the rest is not.
+    """How leaves are smoothed: soft targets are smooth already, the rest is not.
 
     Leaves of few rows that agree on a class look too sure; numbers gain nothing by smoothing.
     """
@@ -163,7 +163,7 @@ def _taught(
     rows, share = binned.rows, soft_targets.share
     if rows.classes is None:
         targets = share * soft_targets.predicted[:, :, 0] + (1.0 - share) * rows.targets
-        # Prices are in rows of the error that is left. What a teacher says varies less within a
+        # Prices are in rows of the error that is left. Soft targets vary less within a
         # leaf than the targets do, so that it must gain more.
         strength = (1.0 + share) * float(parameters.strength)
         taught = replace(binned, rows=replace(rows, targets=targets))

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from shapetree.data._columns import Level
+from shapetree.data._columns import MAX_EXACT, Level
 from shapetree.data._table import FeatureInfo
 from shapetree.model_file._format import (
     DATE_KINDS,
@@ -23,7 +23,6 @@ from shapetree.model_file._format import (
     NUMBER_KINDS,
     SPECIAL,
     VERSION,
-    WHOLE,
     Json,
     Model,
     max_label_bytes,
@@ -333,5 +332,5 @@ def _write_number(number: float) -> float | int | str:
     if not math.isfinite(number):
         return next(text for text, value in SPECIAL.items() if str(value) == str(number))
     is_negative_zero = number == 0 and math.copysign(1, number) < 0
-    is_short = abs(number) < WHOLE and number == int(number) and not is_negative_zero
+    is_short = abs(number) < MAX_EXACT and number == int(number) and not is_negative_zero
     return int(number) if is_short else number

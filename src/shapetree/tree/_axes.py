@@ -19,7 +19,7 @@ MAX_DISTINCT = 24
 # Share of the rows at either end that do not stretch an axis: they lie in cells beyond those of
 # equal width, if they are many.
 TAIL = 0.01
-# Where so much of a range holds half of the rows, cells of equal ratio tell more than equal widths.
+# Where so much of a range holds half of the rows, cells of equal ratio show more than equal widths.
 CROWDED = 0.1
 # Distinct whole numbers up to which each has a cell, and a bar, of its own; they are smaller than
 # those that floats have gaps between.

@@ -193,7 +193,7 @@ class NodeSketch:
 
     @property
     def n_effective(self) -> float:
-        """How many equally weighted rows would tell as much as the node's rows."""
+        """Effective number of rows: of equal weights, as many would give as precise a mean."""
         if self.weighed is None:
             return float(self.counts.sum())
         total = float(self.weighed.sum() if self.mean is None else self.weighed[0])
@@ -351,7 +351,7 @@ class Densities:
 
 @dataclass(frozen=True, eq=False)
 class TreeSketches(Sequence[NodeSketch]):
-    """Sketches of a tree's nodes, which become objects when they are asked for.
+    """Sketches of a tree's nodes, which become objects on demand.
 
     Attributes
     ----------

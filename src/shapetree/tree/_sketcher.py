@@ -334,7 +334,7 @@ def join_pairs(answers: Sequence[Any]) -> Any:
 
 
 def join_counts(answers: Sequence[Counts]) -> Counts:
-    """Join what is told first."""
+    """Join the answers to the first question."""
     in_cells, in_leaves, least, greatest, targets, heaviest, points = zip(*answers, strict=True)
     return Counts(
         add(in_cells),
@@ -735,7 +735,7 @@ class _Moments:
         self.unit = exact_units(np.maximum(n_rows, 1).astype(np.float64))
 
     def powers(self, sums: Sums, cells: Cells) -> SumPowers:
-        """What to ask when sums are known."""
+        """The questions that need the sums."""
         with np.errstate(over="ignore"):
             bounds = np.ldexp(sums.bounds.astype(np.float64), self.exponent - BOUND_BITS)
             unit = exact_unit(float(bounds.sum()))

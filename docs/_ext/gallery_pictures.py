@@ -1,4 +1,4 @@
-"""What sphinx-gallery does with examples: show the pictures that blocks end in, and allow no warnings."""
+"""How sphinx-gallery runs examples: blocks show the pictures they end in, and may not warn."""
 
 from __future__ import annotations
 

@@ -274,6 +274,12 @@ def test_options_of_the_search_are_no_parameters_themselves(kind, name):
         kind(**{name: 1})
 
 
+@pytest.mark.parametrize("n_orientations", [1, 257, 10**6, 10**10])
+def test_orientations_are_bounded(n_orientations):
+    params = {"pairs": 1, "search__n_orientations": n_orientations}
+    assert_fit_refused(ShapeTreeClassifier, "'search.n_orientations'", X, y, params=params)
+
+
 @pytest.mark.parametrize("search", ["cart", {"lookahead": 3}, SearchOptions])
 def test_other_objects_than_options_are_refused(search):
     message = "'search' parameter"

@@ -18,7 +18,8 @@ from shapetree._core.pieces import (
 )
 from shapetree._core.search import NO_BRANCH_MARK, BinSplit
 from shapetree.data._binning import FeatureBins
-from shapetree.grow._nodes import shape_of
+from shapetree.data._statistics import Statistics
+from shapetree.grow._nodes import GrownTree, Level, shape_of
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._shape import (
     PairShape,
@@ -228,22 +229,49 @@ def test_splits_laid_out_at_once_equal_their_shape_functions(features, data):
     splits, largest = [], data.draw(st.lists(st.integers(0, 2), min_size=1, max_size=5))
     marks = st.sampled_from((0, 1, 2, NO_BRANCH_MARK))
     for _ in largest:
-        feature = data.draw(st.integers(-1, len(features) - 1))
-        if feature < 0:
-            splits.append(None)
-            continue
+        feature = data.draw(st.integers(0, len(features) - 1))
         size = features[feature].n_bins + 1
         branches = np.array(data.draw(st.lists(marks, min_size=size, max_size=size)), np.uint8)
         branches[0] %= 3  # some bin holds rows
         splits.append(BinSplit(feature, 3, branches))
     shapes = [
-        split and shape_from_bins(split.feature, features[split.feature], split.branch_of_bin, 3, b)
+        shape_from_bins(split.feature, features[split.feature], split.branch_of_bin, 3, b)
         for split, b in zip(splits, largest, strict=True)
     ]
     found = pieces_of_splits(splits, np.array(largest, dtype=np.int64), features)
     expected = flatten_shapes(shapes)
     for name, array in found.items():
         assert_array_equal(array, expected[name], err_msg=name)
+
+
+@given(st.lists(feature_bins(), min_size=1, max_size=3), st.integers(1, 3), st.data())
+def test_trees_are_the_same_whether_splits_are_laid_out_or_kept(features, n_trees, data):
+    def nodes(n):
+        rows = np.array(data.draw(st.lists(st.integers(1, 3), min_size=n, max_size=n)), np.int64)
+        return Statistics(rows, rows.astype(float), np.ones(n), rows[:, None, None] / 4)
+
+    roots = nodes(n_trees)
+    kept, laid_out = GrownTree(roots), GrownTree(roots, tuple(features))
+    level = kept.roots()
+    for depth in (1, 2):
+        is_split = np.array(
+            data.draw(st.lists(st.booleans(), min_size=len(level), max_size=len(level))), bool
+        )
+        level, splits = level.take(is_split), []
+        for _ in range(len(level)):
+            feature = data.draw(st.integers(0, len(features) - 1))
+            branches = np.arange(features[feature].n_bins + 1) % 3
+            splits.append(BinSplit(feature, data.draw(st.integers(2, 3)), branches.astype("u1")))
+        tree = np.repeat(level.tree, [split.n_branches for split in splits])
+        numbers = np.arange(kept.n_nodes, kept.n_nodes + len(tree), dtype=np.int32)
+        children = Level(numbers, nodes(len(tree)), depth, tree, kept.numbered(tree))
+        for grown in (kept, laid_out):
+            grown.add(level.numbers.tolist(), splits, children)
+        level = children
+    for root in range(n_trees):
+        one, other = (grown.arrays(tuple(features), 1.0, root) for grown in (kept, laid_out))
+        for name in (field.name for field in fields(TreeArrays)):
+            assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,24 @@ def test_threads_are_tried_with_the_stacks_that_openmp_gives_them(name, size, ha
     assert ("4 threads could not be started" in done.stderr) == (not has_room)
 
 
+@pytest.mark.skipif(
+    not hasattr(os, "getuid") or os.getuid() != 0, reason="needs root, to become another user"
+)
+@pytest.mark.parametrize("stack", ["64M", "512k"])
+def test_a_fit_goes_on_with_one_thread_where_no_process_may_be_added(stack):
+    limit = """
+    import os
+    os.setuid(65534)  # root may start any number
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+    """
+    program = textwrap.dedent(FIT).partition("with open")[0] + textwrap.dedent(limit) + "fit(48)"
+    done = run(program, OMP_STACKSIZE=stack)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[:2] == lines[2:]
+    assert "48 threads could not be started" in done.stderr
+
+
 def slow_square(i):
     time.sleep(0.002)
     return i * i

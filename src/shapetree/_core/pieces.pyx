@@ -1,12 +1,18 @@
-"""Pieces: the branches of a feature's bins in its own values, and thresholds between values."""
+"""Shape functions in the features' own values: pieces of axes, and cuts of planes.
+
+A cut sends a row up if `a * u + b * v > threshold`, where u and v are the two features' values in
+the user's units, or the positions of their categories.
+"""
 
 import numpy as np
 
+from cython.parallel cimport prange
 from libc.math cimport INFINITY, NAN, floor
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
-from shapetree._core.arena cimport NO_BRANCH
+from shapetree._core.columns cimport FLOAT32, FLOAT64, INT32, Columns, check_rows
+from shapetree._core.threads cimport NO_BRANCH
 
 cdef extern from "parting.h":
     double parting(double low, double high) noexcept nogil
@@ -177,8 +183,7 @@ def pieces_of_splits(splits, const int64_t[::1] largest not None, features):
 
     Parameters
     ----------
-    splits : list of BinSplit or None
-        None for leaves.
+    splits : list of BinSplit
     largest : int64 array (n_nodes,)
         Branches that values go to if training saw none like them.
     features : sequence of FeatureBins
@@ -201,9 +206,9 @@ def pieces_of_splits(splits, const int64_t[::1] largest not None, features):
     if largest.shape[0] != n_nodes:
         raise ValueError("each node needs its largest branch")
     found = {
-        "feature": np.full(n_nodes, -1, dtype=np.int32),
-        "missing_branch": np.full(n_nodes, -1, dtype=np.int32),
-        "saw_missing": np.zeros(n_nodes, dtype=bool),
+        "feature": np.empty(n_nodes, dtype=np.int32),
+        "missing_branch": np.empty(n_nodes, dtype=np.int32),
+        "saw_missing": np.empty(n_nodes, dtype=bool),
         "piece_start": np.zeros(n_nodes + 1, dtype=np.int64),
     }
     feature, missing_branch = found["feature"], found["missing_branch"]
@@ -214,27 +219,24 @@ def pieces_of_splits(splits, const int64_t[::1] largest not None, features):
     try:
         read_features(features, of_feature)
         for node, split in enumerate(splits):
-            if split is not None:
-                f, branch_of_bin = split.feature, split.branch_of_bin
-                if not 0 <= f < len(features):
-                    raise ValueError("splits must be on features that exist")
-                missing = of_feature[f].n_bins
-                if branch_of_bin.shape[0] != missing + 1:
-                    raise ValueError("every bin needs a branch")
-                feature[node] = f
-                saw_missing[node] = branch_of_bin[missing] != NO_BRANCH
-                missing_branch[node] = (
-                    branch_of_bin[missing] if saw_missing[node] else largest[node])
-                n += count_all_pieces(&of_feature[f], &branch_of_bin[0])
+            f, branch_of_bin = split.feature, split.branch_of_bin
+            if not 0 <= f < len(features):
+                raise ValueError("splits must be on features that exist")
+            missing = of_feature[f].n_bins
+            if branch_of_bin.shape[0] != missing + 1:
+                raise ValueError("every bin needs a branch")
+            feature[node] = f
+            saw_missing[node] = branch_of_bin[missing] != NO_BRANCH
+            missing_branch[node] = branch_of_bin[missing] if saw_missing[node] else largest[node]
+            n += count_all_pieces(&of_feature[f], &branch_of_bin[0])
             start[node + 1] = n
         found["piece_upper"], found["piece_branch"] = np.empty(n), np.empty(n, dtype=np.int32)
         upper, branch = found["piece_upper"], found["piece_branch"]
         for node, split in enumerate(splits):
-            if split is not None:
-                branch_of_bin = split.branch_of_bin
-                fill_all_pieces(
-                    &of_feature[feature[node]], &branch_of_bin[0], largest[node],
-                    start[node + 1] - start[node], &upper[start[node]], &branch[start[node]])
+            branch_of_bin = split.branch_of_bin
+            fill_all_pieces(
+                &of_feature[feature[node]], &branch_of_bin[0], largest[node],
+                start[node + 1] - start[node], &upper[start[node]], &branch[start[node]])
     finally:
         free(of_feature)
     return found
@@ -291,3 +293,85 @@ def number_cuts(low not None):
         below[i] = code[child[cut[i]]]
         above[i] = code[child[cut[i]] + 1]
     return cuts[:n_cuts], regions[:n_regions], cut_low, cut_high
+
+
+# --- pairs over the columns of a table ------------------------------------------------------------
+
+cdef enum:
+    ROWS_AT_ONCE = 8192    # that one thread takes
+
+
+cdef class PairCuts:
+    """A pair's shape function over the columns of a table, checked and ready to send rows.
+
+    Parameters
+    ----------
+    columns : Columns
+        The table: numbers, or codes of categories.
+    first, second : int
+        The pair.
+    positions_a, positions_b : arrays
+        Positions of the features' categories; empty for numbers.
+    a, b, threshold : arrays (n_cuts,)
+    low, high : int32 arrays (n_cuts,)
+    branch : int32 array (n_pieces,)
+    missing_branch : int
+        All as in `shapetree.tree._shape.PairShape`.
+    """
+
+    def __init__(
+        self, Columns columns not None, int first, int second, positions_a, positions_b,
+        const double[::1] a not None, const double[::1] b not None,
+        const double[::1] threshold not None, const int32_t[::1] low not None,
+        const int32_t[::1] high not None, const int32_t[::1] branch not None, int missing_branch,
+    ):
+        cdef:
+            const double[::1] place_a = np.ascontiguousarray(positions_a, dtype=np.float64)
+            const double[::1] place_b = np.ascontiguousarray(positions_b, dtype=np.float64)
+            int n_cuts = low.shape[0], n_pieces = branch.shape[0], f, i
+        for f in (first, second):
+            if not 0 <= f < columns.n_columns or (
+                    columns.column[f].kind not in (INT32, FLOAT32, FLOAT64)):
+                raise ValueError(f"the table has no column {f} of numbers or categories")
+        if n_cuts == 0 or n_pieces == 0 or not (
+                a.shape[0] == b.shape[0] == threshold.shape[0] == high.shape[0] == n_cuts):
+            raise ValueError("the cuts' arrays differ in length")
+        for i in range(n_cuts):
+            for f in (low[i], high[i]):
+                if not (i < f < n_cuts or -n_pieces <= f < 0):
+                    raise ValueError("the cuts are not those of a tree")
+        self._arrays = [columns, place_a, place_b, a, b, threshold, low, high, branch]
+        self.least_branch = self.greatest_branch = missing_branch
+        for i in range(n_pieces):
+            self.least_branch = min(self.least_branch, branch[i])
+            self.greatest_branch = max(self.greatest_branch, branch[i])
+        self.cuts.first = &columns.column[first]
+        self.cuts.second = &columns.column[second]
+        self.cuts.n_a = place_a.shape[0]
+        self.cuts.n_b = place_b.shape[0]
+        self.cuts.place_a = &place_a[0] if self.cuts.n_a else NULL
+        self.cuts.place_b = &place_b[0] if self.cuts.n_b else NULL
+        self.cuts.a = &a[0]
+        self.cuts.b = &b[0]
+        self.cuts.threshold = &threshold[0]
+        self.cuts.low = &low[0]
+        self.cuts.high = &high[0]
+        self.cuts.branch = &branch[0]
+        self.cuts.missing_branch = missing_branch
+        self.n_rows = columns.n_rows
+
+    def branches(self, const int32_t[::1] rows not None, int n_threads):
+        """Branch of each of the given rows."""
+        cdef:
+            Py_ssize_t k
+            uint8_t[::1] out
+        check_rows(rows, self.n_rows)
+        if n_threads < 1:
+            raise ValueError("n_threads must be at least 1")
+        result = np.empty(rows.shape[0], dtype=np.uint8)
+        if rows.shape[0]:
+            out = result
+            for k in prange(rows.shape[0], nogil=True, num_threads=n_threads, schedule="dynamic",
+                            chunksize=ROWS_AT_ONCE):
+                out[k] = branch_by_cuts(&self.cuts, rows[k])
+        return result

@@ -89,7 +89,7 @@ def _for_cart(X: pd.DataFrame, train: np.ndarray) -> np.ndarray:
         codes = pd.Categorical(values, categories=known).codes.astype(float)
         encoded[:, j] = np.where(codes < 0, np.nan, codes)
     # CART accepts missing values, but no infinite ones.
-    return np.clip(encoded, np.finfo(np.float32).min, np.finfo(np.float32).max)
+    return np.clip(encoded, np.finfo(np.float32).min, np.finfo(np.float32).max, out=encoded)
 
 
 def show_scores(scores: list[ModelScore], where: str, console: Console) -> None:

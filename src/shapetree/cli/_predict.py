@@ -51,6 +51,7 @@ from shapetree.cli._reading import (
     GZIP_ENDING,
     FileTable,
     as_file,
+    give_memory_back,
     in_batches,
     read_file,
     read_local,
@@ -141,6 +142,9 @@ def predict(
                 texts = text_columns(fitted)
                 table = replace(read_local(file, encoding, separator, texts, wanted), path=data)
                 rows = rows_for(fitted, table, console)
+            if table.separator is not None:
+                table = replace(table, columns={})  # a CSV file is read again while it is written
+                give_memory_back()
             predictions = estimator.predict(rows)
             if proba:
                 shares = estimator.predict_proba(rows)

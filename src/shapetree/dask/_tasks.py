@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from shapetree._core.columns import Columns
-from shapetree._core.row_hashes import hash_rows, keys_of_columns
+from shapetree._core.sampling import hash_rows, keys_of_columns
 from shapetree.data._binning import (
     BinnedTable,
     Binning,

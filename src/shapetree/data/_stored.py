@@ -10,8 +10,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from tqdm.auto import tqdm
 
-from shapetree._core.column_ranges import extents
-from shapetree._core.columns import Columns
+from shapetree._core.columns import Columns, extents
 from shapetree._core.sampling import row_hashes
 from shapetree.data._batches import Batches
 from shapetree.data._binning import (

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shapetree._core.column_ranges import deviations, extents
+from shapetree._core.columns import deviations, extents
 from shapetree._threads import threads_for
 from shapetree.data._sampling import SCALE_ROWS, sampled
 from shapetree.data._table import Table, TablePart

@@ -207,7 +207,8 @@ def _grow(
         own = [replace(one, random_state=its.of_search) for its in each]
         seeds = np.array([candidate_options(goal, its).seed for its in own])
         frames = pair_frames(held, pairs, len(some))
-        grown = grow(held, frames, own[0], progress.of_test(), order, Trees(seeds - seeds[0], draw))
+        together, silent = Trees(seeds - seeds[0], draw), progress.of_test()
+        grown = grow(held, frames, own[0], silent, order, together, lays_out=True)
         trees = []
         for root in range(len(some)):
             tree = shrink(grown.arrays(features, goal.impurity_scale, root), options.shrinkage)

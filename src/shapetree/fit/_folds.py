@@ -12,8 +12,7 @@ import numpy as np
 from sklearn.model_selection import check_cv
 
 from shapetree._core.columns import Columns
-from shapetree._core.row_hashes import hash_rows, hash_targets, keys_of_columns
-from shapetree._core.sampling import row_hashes
+from shapetree._core.sampling import hash_rows, hash_targets, keys_of_columns, row_hashes
 from shapetree.data._binning import BinnedTable, FeatureBins
 from shapetree.fit._training_rows import BinnedRows, TrainingRows
 

@@ -34,6 +34,7 @@ def grow(
     progress: Progress,
     order: np.ndarray | None = None,
     trees: Trees = ONE_TREE,
+    lays_out: bool = False,
 ) -> GrownTree:
     """Grow a tree, or several together, on binned rows.
 
@@ -48,6 +49,8 @@ def grow(
         Which of equally good features comes first, for all trees or for each.
     trees : Trees, optional
         What tells several trees from each other; by default there is one.
+    lays_out : bool
+        Whether splits on single features are kept as shape functions alone, in less memory.
     """
     features, goal = rows.binned.features, rows.goal
     options = candidate_options(goal, parameters)
@@ -60,6 +63,7 @@ def grow(
         limits_of(goal, parameters),
         progress,
         trees,
+        features if lays_out and not frames else None,
     ).grow()
 
 

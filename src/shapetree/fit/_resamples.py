@@ -335,7 +335,7 @@ def _small_trees(
         order = np.stack([feature_order(held, root) for root in range(len(some))])
         with Progress(0, held.n_rows, MAX_DEPTH) as silent:
             frames = pair_frames(held, pairs, len(some))
-            grown = grow(held, frames, small, silent, order, trees)
+            grown = grow(held, frames, small, silent, order, trees, lays_out=True)
         for root in range(len(some)):
             yield grown.arrays(binned.binned.features, goal.impurity_scale, root)
 

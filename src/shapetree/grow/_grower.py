@@ -12,6 +12,7 @@ import numpy as np
 
 from shapetree._core.criterion import NodeStatistics
 from shapetree._core.search import Candidate
+from shapetree.data._binning import FeatureBins
 from shapetree.data._map_join import Inquiry
 from shapetree.data._statistics import Statistics
 from shapetree.data._sums import exact_units
@@ -126,6 +127,8 @@ class Grower:
     progress : Progress
     trees : Trees
         By default one.
+    bins : tuple of FeatureBins, optional
+        If given, splits are laid out as they are found, see `GrownTree`.
     """
 
     def __init__(
@@ -138,6 +141,7 @@ class Grower:
         limits: Limits,
         progress: Progress,
         trees: Trees = ONE_TREE,
+        bins: tuple[FeatureBins, ...] | None = None,
     ) -> None:
         self._draw = trees.draw
         # Numbers of nodes are part of their seeds, and start at 1 there.
@@ -150,7 +154,7 @@ class Grower:
         self._limits = limits
         self._progress = progress
         numbers = np.arange(len(trees.seeds), dtype=np.int32)
-        self._tree = GrownTree(describe(goal, rows, numbers, rows.totals(numbers)))
+        self._tree = GrownTree(describe(goal, rows, numbers, rows.totals(numbers)), bins)
         self._histograms = LevelHistograms(
             rows,
             self._tree,

@@ -9,10 +9,10 @@ import numpy as np
 
 from shapetree._core.columns import Columns
 from shapetree._core.criterion import NodeStatistics
+from shapetree._core.grid import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.histogram import bin_offsets, build_histograms
 from shapetree._core.oblique import PairFits, PairFitter
 from shapetree._core.pieces import number_cuts
-from shapetree._core.screen import ALL_GROUPS, START, GridScreen, Groups
 from shapetree._core.search import NO_BRANCH_MARK
 from shapetree._threads import VISITS_PER_CALL, threads_for
 from shapetree.data._binning import FeatureBins

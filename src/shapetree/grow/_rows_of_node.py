@@ -12,8 +12,7 @@ import numpy as np
 from shapetree._core.columns import Columns
 from shapetree._core.grid import sum_grids
 from shapetree._core.histogram import Targets, build_histograms
-from shapetree._core.row_hashes import hash_contents
-from shapetree._core.sampling import places_up_to, row_hashes
+from shapetree._core.sampling import hash_contents, places_up_to, row_hashes
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._map_join import Inquiry, Join, Question, Then, add

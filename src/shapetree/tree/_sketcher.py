@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shapetree._core.predictor import count_cells
 from shapetree._core.sampling import places_up_to, row_hashes
-from shapetree._core.sketch import count_cells
 from shapetree._threads import threads_for
 from shapetree.data._binning import BinnedTable
 from shapetree.data._map_join import LocalParts, Parts, add, add_each

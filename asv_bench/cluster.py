@@ -27,7 +27,7 @@ from shapetree.dask import DaskShapeTreeClassifier, _cluster
 from shapetree.dask._task_values import bytes_of
 from shapetree.data._map_join import LocalParts, MappedParts, joined
 from shapetree.fit import _growth
-from shapetree.grow._joined import JoinedRows, PartOfRows
+from shapetree.grow._joined_rows import JoinedRows, PartOfRows
 from shapetree.grow._local import LocalRows
 
 

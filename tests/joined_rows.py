@@ -10,7 +10,7 @@ from shapetree.data._binning import BinnedTable
 from shapetree.data._map_join import LocalParts
 from shapetree.data._sums import Numbers
 from shapetree.data._table import TablePart
-from shapetree.grow._joined import JoinedRows, PartOfRows
+from shapetree.grow._joined_rows import JoinedRows, PartOfRows
 from shapetree.grow._local import LocalRows
 from shapetree.tree._sketcher import SketchedRows
 

@@ -67,9 +67,9 @@ LAYERS = {
         *(
             "_splits",
             "_rows_of_node",
-            "_rows",
+            "_row_holder",
             "_local",
-            "_joined",
+            "_joined_rows",
             "_feature_order",
             "_feature_draw",
             "_candidates",

@@ -21,7 +21,7 @@ from shapetree.data._statistics import Statistics
 from shapetree.grow import _histograms
 from shapetree.grow._histograms import LevelHistograms
 from shapetree.grow._nodes import GrownTree, Level
-from shapetree.grow._rows import Histograms
+from shapetree.grow._row_holder import Histograms
 
 SEEDS = st.integers(0, 2**32 - 1)
 DTYPES = [np.uint8, np.uint16, np.uint32]

@@ -12,7 +12,7 @@ from shapetree._core.columns import Columns
 from shapetree._core.rows import NodeRows
 from shapetree.data._targets import ClassGoal, MeanGoal, MedianGoal
 from shapetree.refine import _refine as refining
-from shapetree.refine._rows import LocalRefinedRows
+from shapetree.refine._refined_rows import LocalRefinedRows
 
 DTYPES = (np.uint8, np.uint16, np.uint32)
 

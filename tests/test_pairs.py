@@ -30,8 +30,8 @@ from shapetree.data._open import open_table
 from shapetree.data._table import encode_table
 from shapetree.grow import _grower, _pair_options
 from shapetree.grow._rows_of_node import Sample
-from shapetree.refine._pairs import most_in_wrong_branches
-from shapetree.refine._rows import LocalCareSet
+from shapetree.refine._pair_step import most_in_wrong_branches
+from shapetree.refine._refined_rows import LocalCareSet
 
 BOTH = pytest.mark.parametrize("kind", [ShapeTreeClassifier, ShapeTreeRegressor])
 CRITERIA = ["gini", "entropy", "squared_error", "absolute_error"]

@@ -39,7 +39,7 @@ from shapetree.export import export_text
 from shapetree.grow import _histograms
 from shapetree.refine import _working_tree
 from shapetree.refine._loss import loss_of
-from shapetree.refine._pairs import assigned
+from shapetree.refine._pair_step import assigned
 from shapetree.tree._shape import PairShape
 
 SEEDS = st.integers(0, 2**32 - 1)

@@ -75,7 +75,7 @@ from shapetree.fit._training_rows import (
     read_rows,
     sketched_rows,
 )
-from shapetree.grow._joined import JoinedRows
+from shapetree.grow._joined_rows import JoinedRows
 from shapetree.grow._local import hold_rows
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._fitted_forest import FittedForest

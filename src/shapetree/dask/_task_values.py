@@ -14,7 +14,7 @@ import numpy as np
 from shapetree._core.columns import Columns
 from shapetree.data._table import Table
 from shapetree.grow._local import LocalRows
-from shapetree.refine._joined import RefinedPart
+from shapetree.refine._joined_refined_rows import RefinedPart
 
 
 class PartsChange(NamedTuple):

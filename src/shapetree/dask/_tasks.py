@@ -42,7 +42,7 @@ from shapetree.data._table import FeatureInfo, Table, TablePart, read_table
 from shapetree.data._targets import Goal
 from shapetree.fit._folds import TargetCodes, profiles_of_categories, recoded, times_of
 from shapetree.fit._training_rows import importance_by_class, total_of
-from shapetree.grow._joined import PartOfRows
+from shapetree.grow._joined_rows import PartOfRows
 from shapetree.grow._local import LocalRows
 from shapetree.tree._arrays import TreeArrays
 from shapetree.tree._predictor import leaves_of, leaves_of_bins

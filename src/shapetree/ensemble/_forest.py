@@ -192,7 +192,7 @@ def _grow(
     order = feature_order(hold(draws.binned, parameters))
     n_drawn = options.n_features_drawn(len(features))
     one, n_at_once, every = parameters, 1, hold(binned, parameters, goal)
-    if len(numbers) >= parameters.n_threads > 1 and not every.is_far:
+    if len(numbers) >= parameters.n_threads > 1 and not every.is_remote:
         # One thread works in Python while another sums and searches.
         one, n_at_once = replace(parameters, n_threads=1), parameters.n_threads
         every = hold(binned, one, goal)

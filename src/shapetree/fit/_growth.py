@@ -19,7 +19,7 @@ from shapetree.grow._nodes import GrownTree
 from shapetree.grow._pair_options import PairOptions
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._progress import Progress
-from shapetree.grow._rows import HeldRows
+from shapetree.grow._row_holder import HeldRows
 from shapetree.refine import PairTools
 
 # Memory that trees may take which grow together: of each row, its place, and what is gathered of it

@@ -17,7 +17,7 @@ from shapetree._threads import threads_for
 from shapetree.data._binning import FeatureBins
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal
-from shapetree.grow._rows import Histograms
+from shapetree.grow._row_holder import Histograms
 from shapetree.grow._rows_of_node import Halving, Sample
 
 # The bins of every feature.

@@ -13,7 +13,7 @@ from shapetree._core.histogram import bin_offsets
 from shapetree._core.sampling import row_hashes
 from shapetree.data._map_join import Inquiry
 from shapetree.grow._local import rows_of_node
-from shapetree.grow._rows import HeldRows
+from shapetree.grow._row_holder import HeldRows
 from shapetree.grow._rows_of_node import Sample
 
 # Among more rows, features are hardly ever equally good.

@@ -25,7 +25,7 @@ from shapetree.grow._nodes import GrownTree, Level
 from shapetree.grow._pair_options import SAMPLE_ROWS
 from shapetree.grow._pairs import PairCandidate, PairSearch
 from shapetree.grow._progress import Progress
-from shapetree.grow._rows import Rows
+from shapetree.grow._row_holder import Rows
 from shapetree.grow._rows_of_node import RowsOfNode
 
 # On new rows, a pair must gain this many times as much as a single feature, in nodes up to this
@@ -245,7 +245,7 @@ class Grower:
 
     def _best_of(self, level: Level, max_branches: int) -> list[Found | None]:
         """What nodes are to be split on, whose shape functions there is memory for."""
-        keep = self._rows.is_far or level.depth + 1 < self._limits.max_depth
+        keep = self._rows.is_remote or level.depth + 1 < self._limits.max_depth
         found = self._search_features(level, max_branches, keep)
         singles = self._search.best(found, level.statistics, level.tree)
         if self._draw is not None:
@@ -457,7 +457,7 @@ class Grower:
 
         Where rows are far away, and a node's histogram is at hand, that tells without a message.
         """
-        if not self._rows.is_far:
+        if not self._rows.is_remote:
             return self._rows.totals(numbers)
         channels = np.empty((len(numbers), self._goal.targets.n_channels))
         is_told = np.ones(len(numbers), dtype=bool)

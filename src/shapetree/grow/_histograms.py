@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from shapetree.grow._nodes import GrownTree, Level
-from shapetree.grow._rows import Histograms, Rows
+from shapetree.grow._row_holder import Histograms, Rows
 
 # Calls whose histograms may wait for the next level.
 CALLS_THAT_WAIT = 2

@@ -19,7 +19,7 @@ from shapetree.data._map_join import Inquiry, LocalParts, Result, run_inquiries
 from shapetree.data._sums import exact_sums
 from shapetree.data._table import Table
 from shapetree.data._targets import Goal, RegressionGoal, medians_of
-from shapetree.grow._rows import HeldRows, Histograms
+from shapetree.grow._row_holder import HeldRows, Histograms
 from shapetree.grow._rows_of_node import VISITS_PER_MOVE, LocalRowsOfNode, RowsOfNode
 from shapetree.grow._splits import Split, cuts_of
 
@@ -141,7 +141,7 @@ class LocalRows:
         return len(self._places.order)
 
     @property
-    def is_far(self) -> bool:
+    def is_remote(self) -> bool:
         """Rows are at hand: asking for sums is cheap."""
         return False
 

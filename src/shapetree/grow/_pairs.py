@@ -26,7 +26,7 @@ from shapetree.grow._candidates import (
     gain_of,
 )
 from shapetree.grow._pair_options import PairList, PairOptions
-from shapetree.grow._rows import Histograms
+from shapetree.grow._row_holder import Histograms
 from shapetree.grow._rows_of_node import Halving, RowsOfNode, Sample
 from shapetree.grow._splits import PairSplit, cuts_of
 from shapetree.tree._shape import PairShape

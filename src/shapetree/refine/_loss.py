@@ -10,7 +10,7 @@ import numpy as np
 from shapetree._core.losses import LeafLosses
 from shapetree.data._map_join import Inquiry, Question, add
 from shapetree.data._targets import ClassGoal, Goal, MedianGoal, RegressionGoal
-from shapetree.refine._rows import LocalRefinedRows, RefinedRows
+from shapetree.refine._refined_rows import LocalRefinedRows, RefinedRows
 
 # Rows of the classes' overall shares that every leaf counts beside its own: no leaf is certain.
 PRIOR_ROWS = 2.0

@@ -7,17 +7,17 @@ from collections.abc import Callable
 import numpy as np
 
 from shapetree.grow._candidates import CandidateOptions
-from shapetree.grow._joined import JoinedRows
+from shapetree.grow._joined_rows import JoinedRows
 from shapetree.grow._local import LocalRows
 from shapetree.grow._nodes import GrownTree, TreeNode, shape_of
 from shapetree.grow._pairs import PairFrame
-from shapetree.grow._rows import HeldRows
+from shapetree.grow._row_holder import HeldRows
 from shapetree.grow._splits import PairSplit
-from shapetree.refine._joined import JoinedRefinedRows
+from shapetree.refine._joined_refined_rows import JoinedRefinedRows
 from shapetree.refine._loss import loss_of
 from shapetree.refine._options import RefineOptions
-from shapetree.refine._pairs import PairRefitter
-from shapetree.refine._rows import LocalRefinedRows, RefinedRows
+from shapetree.refine._pair_step import PairRefitter
+from shapetree.refine._refined_rows import LocalRefinedRows, RefinedRows
 from shapetree.refine._split_costs import split_of, without_gaps
 from shapetree.refine._tao import Refiner
 from shapetree.refine._working_tree import WorkingNode, WorkingTree

@@ -34,8 +34,8 @@ from shapetree.grow._splits import PairSplit, Split
 from shapetree.refine._copies import CareBins, CopiesOptions, split_by_copies
 from shapetree.refine._loss import LeafTable, TreeLoss
 from shapetree.refine._options import RefineOptions
-from shapetree.refine._pairs import AssignedPair, PairRefitter, assigned
-from shapetree.refine._rows import CareSet, LocalRefinedRows, LossCells, Losses, RefinedRows
+from shapetree.refine._pair_step import AssignedPair, PairRefitter, assigned
+from shapetree.refine._refined_rows import CareSet, LocalRefinedRows, LossCells, Losses, RefinedRows
 from shapetree.refine._working_tree import WorkingTree
 
 # Share of the objective within which it counts as the same.

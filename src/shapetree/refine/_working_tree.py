@@ -12,7 +12,7 @@ from shapetree.grow._nodes import TreeNode
 from shapetree.grow._pair_options import PairList
 from shapetree.grow._splits import Split
 from shapetree.refine._options import RefineOptions
-from shapetree.refine._rows import RefinedRows
+from shapetree.refine._refined_rows import RefinedRows
 from shapetree.refine._split_costs import (
     finished_shape,
     keeping,

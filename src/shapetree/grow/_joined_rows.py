@@ -27,7 +27,7 @@ from shapetree.data._map_join import (
 )
 from shapetree.data._targets import Goal, medians_of
 from shapetree.grow._local import LocalRows
-from shapetree.grow._rows import Histograms
+from shapetree.grow._row_holder import Histograms
 from shapetree.grow._splits import Split
 
 # Bytes of histograms that one call asks for: as few calls as memory allows.
@@ -80,7 +80,7 @@ class JoinedRows:
     """
 
     call_bytes = CALL_BYTES
-    is_far = True
+    is_remote = True
 
     def __init__(
         self,

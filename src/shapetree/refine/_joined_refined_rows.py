@@ -25,11 +25,11 @@ from shapetree.data._map_join import (
 from shapetree.data._statistics import Statistics
 from shapetree.data._targets import ClassGoal, Goal, RegressionGoal
 from shapetree.grow._grower import describe
-from shapetree.grow._joined import INQUIRIES_AT_ONCE, JoinedRows, PartOfRows
+from shapetree.grow._joined_rows import INQUIRIES_AT_ONCE, JoinedRows, PartOfRows
 from shapetree.grow._local import LocalRows
 from shapetree.grow._splits import Split
 from shapetree.refine._loss import loss_of
-from shapetree.refine._rows import (
+from shapetree.refine._refined_rows import (
     CareSet,
     LocalRefinedRows,
     LossCells,

@@ -15,7 +15,7 @@ from shapetree.grow._pair_options import PairList
 from shapetree.grow._pairs import PairFrame, PairSearch
 from shapetree.grow._splits import PairSplit
 from shapetree.refine._copies import CopiesOptions
-from shapetree.refine._rows import RATIOS_PER_OCTAVE, CareSet
+from shapetree.refine._refined_rows import RATIOS_PER_OCTAVE, CareSet
 from shapetree.tree._shape import PairShape
 
 # Bins by whose sums a care set is known again.

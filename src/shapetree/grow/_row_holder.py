@@ -53,7 +53,7 @@ class Rows(Protocol):
         ...
 
     @property
-    def is_far(self) -> bool:
+    def is_remote(self) -> bool:
         """Whether a question takes a message, so that it is better not to ask for what is known."""
         ...
 
